@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import BetterSqlite3 from 'better-sqlite3'
-import { keySql, slotMax, slotOf } from '#store/chunk-key.ts'
+import { keySql, slotMax, slotOf } from '#store/chunks/chunk-key.ts'
 import { correctMeter, createMeters, daySeconds, fillMeters, hoursOf, meters } from './meters.ts'
 import { type LoadFigures, medians, memory, percentile, underLoad } from './processes.ts'
 import { layOutGateway, removeFolder, type Server, startGateway } from './servers.ts'

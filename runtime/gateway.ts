@@ -6,24 +6,25 @@
  * can hand us a frame that we are not ready to keep.
  */
 import { hash } from 'node:crypto'
-import type { Clock } from '#base/clock.ts'
-import { watchClock } from '#base/clock-watch.ts'
-import { collectWhenQuiet } from '#base/collection.ts'
-import { connectionLimits } from '#base/descriptors.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import { createMetrics, type Metrics } from '#base/metrics.ts'
-import { createOutflow, type Outflow } from '#base/outflow.ts'
-import { watchProcess } from '#base/process-metrics.ts'
+import { limits } from '#base/limits/limits.ts'
+import { connectionLimits } from '#base/process/descriptors.ts'
+import { collectWhenQuiet } from '#base/process/garbage-collection.ts'
+import { createOutflow, type Outflow } from '#base/process/outflow.ts'
+import { watchProcess } from '#base/process/process-metrics.ts'
+import type { Log } from '#base/register/log.ts'
+import { createMetrics, type Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { watchClock } from '#base/time/clock-watch.ts'
 import { bridges } from '#bridges/registry.ts'
-import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts.ts'
-import { keepFolder } from '#broker/keeping.ts'
-import { renderNotification } from '#broker/notify.ts'
-import { renderSourceNotification } from '#broker/source-notify.ts'
-import { createStatisticsKeeper } from '#broker/subscription-statistics.ts'
-import type { Inside, Outside } from '#broker/tenant.ts'
-import type { Broker } from '#broker/tenant-broker.ts'
-import { openTenants } from '#broker/tenants.ts'
+import { type Contexts, type ContextsPorts, createContexts } from '#broker/contexts/context-resolver.ts'
+import { renderSourceNotification } from '#broker/sources/source-notification.ts'
+import { renderNotification } from '#broker/subscriptions/notification.ts'
+import { createStatisticsKeeper } from '#broker/subscriptions/subscription-statistics.ts'
+import type { Inside, Outside } from '#broker/tenant/tenant.ts'
+import type { Broker } from '#broker/tenant/tenant-broker.ts'
+import { openTenants } from '#broker/tenant/tenants.ts'
+import { keepFolder } from '#broker/upkeep/data-folder-upkeep.ts'
+import { gatewayId } from '#config/load/gateway-id.ts'
 import {
   isLoopbackListener,
   isThere,
@@ -31,9 +32,8 @@ import {
   readOrCreateToken,
   requireSecretFile,
   trustedWith,
-} from '#config/access.ts'
-import { gatewayId } from '#config/gateway-id.ts'
-import type { Settings } from '#config/schema.ts'
+} from '#config/load/http-token.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
 import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender, type SenderPorts } from '#delivery/sender.ts'
 import type { Failure } from '#delivery/verdict.ts'
@@ -43,28 +43,28 @@ import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
-import { openHost, type PluginHost } from '#host/open.ts'
-import { createEntrance } from '#http/access.ts'
+import { openHost, type PluginHost } from '#host/open-host.ts'
 import { type App, type AppSettings, createApp } from '#http/app.ts'
-import { createDocumentFetcher } from '#http/document.ts'
-import { createHttpServer, type HttpServer } from '#http/server.ts'
-import { type IntakeParts, type OpenIntakePorts, openIntake } from '#intake/open.ts'
+import { createDocumentFetcher } from '#http/listener/document-fetch.ts'
+import { createHttpServer, type HttpServer } from '#http/listener/http-server.ts'
+import { createEntrance } from '#http/listener/listener-access.ts'
+import { type IntakeParts, type OpenIntakePorts, openIntake } from '#intake/open-intake.ts'
 import { sourceAddresses } from '#intake/source-addresses.ts'
-import { createAuthentication } from '#mqtt/authentication.ts'
-import type { BridgeInPorts } from '#mqtt/bridge-in.ts'
-import { ensurePasswordFile, openPasswordFile } from '#mqtt/password-file.ts'
-import type { Publisher, PublisherSettings } from '#mqtt/publisher.ts'
-import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/server.ts'
-import { type ProfileRules, profiles } from '#ngsi-ld/profile.ts'
-import { isUplink } from '#ngsi-ld/subscription.ts'
+import type { BridgeInPorts } from '#mqtt/bridge-in/bridge-in.ts'
+import { createAuthentication } from '#mqtt/clients/authentication.ts'
+import { ensurePasswordFile, openPasswordFile } from '#mqtt/clients/password-file.ts'
+import { createMqttServer, type MqttPorts, type MqttServer } from '#mqtt/mqtt-server.ts'
+import type { Publisher, PublisherSettings } from '#mqtt/notify/publisher.ts'
+import { isUplink } from '#ngsi-ld/subscription/subscription.ts'
+import { type ProfileRules, profiles } from '#ngsi-ld/values/profile.ts'
 import { plugins } from '#plugins/registry.ts'
-import type { Database } from '#store/database.ts'
-import type { Delivery } from '#store/deliveries.ts'
-import { formatVersion } from '#store/schema.ts'
-import { createSessionRows } from '#store/sessions.ts'
-import { createWriter } from '#store/writer.ts'
-import { type Declared, openDeclared } from '#uplink/declared.ts'
-import { createUplinks, type Uplinks } from '#uplink/uplinks.ts'
+import type { Database } from '#store/file/database.ts'
+import { formatVersion } from '#store/file/database-schema.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
+import { createSessionRows } from '#store/tables/mqtt-rows.ts'
+import { createWriter } from '#store/writer/writer.ts'
+import { type Declared, openDeclared } from '#uplink/live/declared-uplinks.ts'
+import { createUplinks, type Uplinks } from '#uplink/live/uplinks.ts'
 
 export interface GatewayPorts {
   readonly settings: Settings
@@ -348,7 +348,7 @@ function openPublisher(
 ): { readonly send: Publisher['send']; readonly close: () => Promise<void> } {
   let opened: Promise<Publisher> | undefined
   const open = async (): Promise<Publisher> =>
-    (await import('#mqtt/publisher.ts')).createPublisher(clock, settings)
+    (await import('#mqtt/notify/publisher.ts')).createPublisher(clock, settings)
   return {
     async send(publication) {
       opened ??= open()
@@ -364,7 +364,7 @@ async function openBridgesIn(
   settings: Settings,
 ): Promise<() => Promise<void>> {
   if (settings.bridgeIn.length === 0) return async () => undefined
-  const { createBridgeIn } = await import('#mqtt/bridge-in.ts')
+  const { createBridgeIn } = await import('#mqtt/bridge-in/bridge-in.ts')
   const bridgesIn = settings.bridgeIn.map(({ url, topics, clientId, username, passwordFile, caFile }) =>
     createBridgeIn(
       { ...ports, random: Math.random },

@@ -2,8 +2,8 @@
  * The page of the HTTP interface, from the register behind /openapi.json: every operation with its parameters, and
  * what each parameter means.
  */
-import { operations } from '#http/operations.ts'
-import { parameters } from '#http/query-parameters.ts'
+import { operations } from '#http/openapi/operations.ts'
+import { parameters } from '#http/request/query-parameters.ts'
 
 export function apiPage(): string {
   const tags = Map.groupBy(Object.entries(operations), ([, { tag }]) => tag)
@@ -20,7 +20,7 @@ Everything the main listener serves; \`GET /openapi.json\` is the same for progr
 without a slash at the end. Errors are JSON with \`type\`, \`title\`, \`detail\` and \`status\`; see [errors](errors.md).
 411 and 415 have no body; the \`Accept\` header of a 415 tells what is taken.
 
-Generated from \`runtime/http/operations.ts\` by \`npm run document\`.
+Generated from \`runtime/http/openapi/operations.ts\` by \`npm run document\`.
 
 ${sections.join('\n\n')}
 

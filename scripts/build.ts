@@ -41,8 +41,8 @@ const { outputFiles, metafile } = await build({
   absWorkingDir: root,
   entryPoints: {
     main: 'runtime/main.ts',
-    'writer-thread': 'runtime/store/writer-thread.ts',
-    'backup-thread': 'runtime/store/backup-thread.ts',
+    'writer-thread': 'runtime/store/writer/writer-thread.ts',
+    'backup-thread': 'runtime/store/backup/backup-thread.ts',
   },
   outdir: 'dist',
   bundle: true,

@@ -1,6 +1,7 @@
 /** The reference page of the command line: what each command says of itself. */
-import { commandHelp, overallHelp } from '#cli/arguments.ts'
+
 import { commands } from '#cli/commands.ts'
+import { commandHelp, overallHelp } from '#cli/terminal/arguments.ts'
 
 export function commandsPage(): string {
   const block = (text: string): string => `\`\`\`\n${text.trimEnd()}\n\`\`\`\n`

@@ -4,10 +4,10 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { errorRegister } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { logEvents } from '#base/log.ts'
-import { metricRegister } from '#base/metrics.ts'
+import { limits } from '#base/limits/limits.ts'
+import { errorRegister } from '#base/register/errors.ts'
+import { logEvents } from '#base/register/log.ts'
+import { metricRegister } from '#base/register/metrics.ts'
 import { apiPage } from './api-page.ts'
 import { commandsPage } from './commands-page.ts'
 import { compatPage } from './compat-page.ts'
@@ -40,7 +40,7 @@ function errorsPage(): string {
     'Errors',
     'Every failure the gateway names. *Fault* says who has to act, *retry* whether the same request may succeed ' +
       'later, *status* is the HTTP status where the error leaves by HTTP.',
-    'runtime/base/errors.ts',
+    'runtime/base/register/errors.ts',
     ['Code', 'Fault', 'Retry', 'Status', 'What to do'],
     rows,
   )
@@ -56,7 +56,7 @@ function limitsPage(): string {
   return page(
     'Limits',
     'Every ceiling of the gateway: nothing in it is unbounded.',
-    'runtime/base/limits.ts',
+    'runtime/base/limits/limits.ts',
     ['Name', 'Value', 'Why', 'Beyond it'],
     rows,
   )
@@ -67,7 +67,7 @@ function metricsPage(): string {
   return page(
     'Metrics',
     '`GET /metrics` shows these in the Prometheus text format.',
-    'runtime/base/metrics.ts',
+    'runtime/base/register/metrics.ts',
     ['Name', 'Kind', 'Meaning'],
     rows,
   )
@@ -78,7 +78,7 @@ function eventsPage(): string {
   return page(
     'Log events',
     'Every line of the log is one JSON object with `at`, `level`, `event` and facts; `event` is one of these.',
-    'runtime/base/log.ts',
+    'runtime/base/register/log.ts',
     ['Event', 'Meaning'],
     rows,
   )

@@ -2,10 +2,15 @@
  * What people read about settings, made from their schema: the reference page, and an example file that holds every
  * setting with its default. In the example, `# ` begins words, and a `#` right before a setting can be taken away.
  */
-import { variableOf } from '#config/environment.ts'
-import { absentSections, ambiguousVariables, foreignVariables, partNames } from '#config/foreign-names.ts'
-import { settingsSchema } from '#config/schema.ts'
-import { allSettings, type Setting } from '#config/settings-tree.ts'
+import { variableOf } from '#config/checks/environment.ts'
+import {
+  absentSections,
+  ambiguousVariables,
+  foreignVariables,
+  partNames,
+} from '#config/checks/foreign-names.ts'
+import { settingsSchema } from '#config/schema/settings-schema.ts'
+import { allSettings, type Setting } from '#config/schema/settings-tree.ts'
 
 const width = 110
 
@@ -53,7 +58,7 @@ export function settingsExample(): string {
   })
   return [
     '# Every setting, with its default. Take away the # before a setting to change it.',
-    '# Generated from runtime/config/schema.ts by `npm run document`; `selvedge check` tells every mistake.',
+    '# Generated from runtime/config/schema/settings-schema.ts by `npm run document`; `selvedge check` tells every mistake.',
     '',
     ...blocks,
   ].join('\n')
@@ -105,7 +110,7 @@ export function settingsPage(): string {
     'weight. In a path `*` stands for a name people choose and `[]` for each item of a list. In the environment a list is',
     'comma-separated, and a group is JSON. Relative file names start in the data folder. A mistake anywhere keeps the',
     'gateway from starting; `selvedge check` tells all of them at once.\n',
-    `Generated from \`runtime/config/schema.ts\` by \`npm run document\`.\n`,
+    `Generated from \`runtime/config/schema/settings-schema.ts\` by \`npm run document\`.\n`,
     table(['Setting', 'Variable', 'Value', 'Default', 'Meaning', 'Takes effect'], rows),
     '\n## Names of parts that are not built\n',
     'These are accepted, have no effect, and are told by the log event `config.absent-part`: the sections',

@@ -5,9 +5,9 @@
  */
 import { writtenUnit } from '#bridges/units.ts'
 import { type Checked, readingsMax, type SettingProblem } from '#contract'
+import { lastName, type Path, parsePath } from './json-path.ts'
 import { parseTimeZone, type TimeZone } from './local-time.ts'
 import { type TimeFormat, timeFormats } from './moment.ts'
-import { lastName, type Path, parsePath } from './path.ts'
 import { hasPlaceholder, parseTopicPattern, type TopicPattern } from './topic-pattern.ts'
 import { isScalar, othersChoices, type Scalar, type ValueRules } from './value-rules.ts'
 

@@ -2,23 +2,24 @@
  * The index as a plugin: keeps what streams, sensors and their partners are, in a file of its own, and answers queries for them by
  * place, time and theme. Here the parts meet; what each does is in its own file.
  */
-import { createAdmission } from '#base/admission.ts'
-import { limits } from '#base/limits.ts'
-import { version } from '#base/version.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { createAdmission } from '#base/load/concurrency-limit.ts'
+import { version } from '#base/register/version.ts'
 import { definePlugin, type Host, type Running } from '#contract'
-import { createBrokerRoutes, openPaths } from './broker-routes.ts'
-import { createBrokers } from './brokers.ts'
-import { createCatalogue } from './catalogue.ts'
-import { description } from './description.ts'
-import { paths } from './kinds.ts'
-import { createOwnBroker } from './own-broker.ts'
-import { createOwnSubscriptions } from './own-subscriptions.ts'
-import { createRemotes, type RemotesSettings } from './remotes.ts'
-import { createRoutes } from './routes.ts'
-import { createSeen } from './seen.ts'
-import { createSelecting, type Selecting } from './selecting.ts'
-import { prepareQueryStatements } from './statements.ts'
-import { tables } from './tables.ts'
+import { createBrokerRoutes, openPaths } from '#plugins/indexing/brokers/broker-routes.ts'
+import { createOwnBroker } from '#plugins/indexing/brokers/own-broker-index.ts'
+import { createOwnSubscriptions } from '#plugins/indexing/brokers/own-subscriptions.ts'
+import { createRemotes, type RemotesSettings } from '#plugins/indexing/brokers/remote-brokers.ts'
+import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
+import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
+import { paths } from '#plugins/indexing/entries/entity-kinds.ts'
+import { createSeen } from '#plugins/indexing/entries/seen.ts'
+import { prepareQueryStatements } from '#plugins/indexing/entries/statements.ts'
+import { tables } from '#plugins/indexing/entries/tables.ts'
+import { description } from '#plugins/indexing/query/openapi-index.ts'
+import { createSelecting, type Selecting } from '#plugins/indexing/query/selecting.ts'
+import { createRoutes } from './index-routes.ts'
 
 /** Its section of the settings. */
 export interface IndexingSettings extends RemotesSettings {

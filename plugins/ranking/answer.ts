@@ -2,11 +2,11 @@
  * Answers of the ranking: entities with their scores, links to the neighbouring pages, warnings, and the errors of its
  * interface. What the backend says of its own pages does not leave.
  */
-import { productToken } from '#base/version.ts'
+import { productToken } from '#base/register/version.ts'
 import type { BrokerAnswer, Json, WrittenAnswer } from '#contract'
-import { type JsonObject, own } from '#ngsi-ld/json.ts'
-import { fittingWarnings, warningLine } from '#ngsi-ld/warning-lines.ts'
-import type { Question, Term } from './question.ts'
+import { type JsonObject, own } from '#ngsi-ld/values/json.ts'
+import { fittingWarnings, warningLine } from '#ngsi-ld/values/warning-lines.ts'
+import type { Question, Term } from './ranked-query.ts'
 import type { RankedList } from './ranking.ts'
 import { type Ranked, rounded, type Span, shareOf } from './score.ts'
 

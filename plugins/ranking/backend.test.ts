@@ -2,10 +2,10 @@
  * How much is asked for at once: what a broker gives, and not less because it refused something else; and how long it is waited for.
  */
 import { expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
+import { systemClock } from '#base/time/clock.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
-import { coreContext } from '#ngsi-ld/context.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
 import { environment } from '#test/kit/plugins.ts'
 import { createBackend } from './backend.ts'
 import ranking from './plugin.ts'

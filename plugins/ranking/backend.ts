@@ -4,10 +4,10 @@
  * an end, too. Page sizes that it refuses are not asked for again.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
 import type { BrokerAnswer, BrokerPort, Json, ListAnswer, WrittenAnswer } from '#contract'
-import { isList, isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
+import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 
 /** Entities in process, or the text of an answer. */
 export type Answered = WrittenAnswer | ListAnswer

@@ -1,7 +1,7 @@
 /** The OpenAPI description of the ranking, as GET /spec answers it. */
 
-import { limits } from '#base/limits.ts'
-import { version } from '#base/version.ts'
+import { limits } from '#base/limits/limits.ts'
+import { version } from '#base/register/version.ts'
 
 const problem = (detail: string): object => ({
   description: detail,

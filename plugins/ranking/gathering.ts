@@ -3,15 +3,16 @@
  * candidates costs as few requests as its targets fit into, however many terms go through it. Several targets count by
  * their mean.
  */
-import type { Breath } from '#base/breath.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Breath } from '#base/load/yielding.ts'
+import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
-import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/values/json.ts'
+import type { Criterion } from './attribute-path.ts'
 import type { Linked, Wanted } from './backend.ts'
-import { attributesFor, reckon, type Yardsticks } from './criteria.ts'
-import type { Criterion } from './path.ts'
-import type { Term } from './question.ts'
+import type { Term } from './ranked-query.ts'
+import { attributesFor, reckon, type Yardsticks } from './ranking-criteria.ts'
 import { type Finder, instanceOf, numberOf, targetsOf } from './value.ts'
 
 export interface GatheringPorts {

@@ -2,9 +2,10 @@
  * What the client picks or omits is left to the backend, unless the ranking needs more than it would show: ids, or all that was
  * observed. Then the backend is asked for all members, and what was not asked for is taken off when the values are known.
  */
-import type { JsonObject } from '#ngsi-ld/json.ts'
-import { parseProjection } from '#ngsi-ld/projection.ts'
-import { isPartialBy, type Question } from './question.ts'
+
+import { parseProjection } from '#ngsi-ld/representation/projection.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { isPartialBy, type Question } from './ranked-query.ts'
 
 export interface Picking {
   /** Parameters for the backend. */

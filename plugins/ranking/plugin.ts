@@ -2,16 +2,17 @@
  * The ranking component: the wiring of its routes. A query with weights is ranked; everything else that it serves is passed to
  * its backend and back as it is.
  */
-import { createAdmission } from '#base/admission.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { version } from '#base/version.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { createAdmission } from '#base/load/concurrency-limit.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { version } from '#base/register/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
 import { answerOf, failedAnswer, failureStatus, passedAnswer, rankedAnswer, unweighted } from './answer.ts'
 import { createBackend, entitiesPath } from './backend.ts'
 import { description } from './description.ts'
 import { explorer } from './explorer.ts'
-import { parseQuestion, splitQuery } from './question.ts'
+import { parseQuestion, splitQuery } from './ranked-query.ts'
 import { createRanking } from './ranking.ts'
 
 export interface RankingSettings {

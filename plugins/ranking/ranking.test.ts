@@ -1,10 +1,10 @@
 /** Ranked lists over brokers that page in their own ways: who comes first, what is asked of the broker, what is told. */
 import { describe, expect, it } from 'vitest'
 import type { BrokerAnswer, BrokerPort, Json } from '#contract'
-import { compilePlatformContext } from '#ngsi-ld/platform-context.ts'
+import { compilePlatformContext } from '#ngsi-ld/context/platform-context.ts'
 import { rankedAnswer } from './answer.ts'
 import { createBackend } from './backend.ts'
-import { parseQuestion, splitQuery } from './question.ts'
+import { parseQuestion, splitQuery } from './ranked-query.ts'
 import { createRanking } from './ranking.ts'
 
 type Entities = readonly { readonly id: string; readonly [name: string]: Json }[]

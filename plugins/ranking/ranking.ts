@@ -2,17 +2,18 @@
  * A ranked query from question to answer: candidates come from the backend page by page, each page gets its values, and the best are
  * kept. Only what can still be in the answer stays in memory, unless normalisation has to see all first.
  */
-import { createBreath } from '#base/breath.ts'
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { Context } from '#ngsi-ld/context.ts'
-import { toIri } from '#ngsi-ld/core-context.ts'
-import { isObject, type JsonObject, own } from '#ngsi-ld/json.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { createBreath } from '#base/load/yielding.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { toIri } from '#ngsi-ld/context/core-context.ts'
+import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import type { Answered, Asking, Backend, Outcome, Wanted } from './backend.ts'
-import { derivedHeader, derivedName } from './criteria.ts'
 import { createGathering } from './gathering.ts'
 import { pickingOf } from './picking.ts'
-import type { Question } from './question.ts'
+import type { Question } from './ranked-query.ts'
+import { derivedHeader, derivedName } from './ranking-criteria.ts'
 import { bestOf, type Candidate, type Ranked, type Span, scoreOf, spansOf } from './score.ts'
 import { createFinder } from './value.ts'
 

@@ -1,8 +1,8 @@
 /** Weights in their three forms, paths in names, and that each mistake names its term. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parsePath } from './path.ts'
-import { parseQuestion, splitQuery } from './question.ts'
+import { parsePath } from './attribute-path.ts'
+import { parseQuestion, splitQuery } from './ranked-query.ts'
 import { parseTerms } from './terms.ts'
 
 const stream = 'http://purl.org/iot/ontology/iot-stream#generatedBy'

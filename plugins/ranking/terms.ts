@@ -2,10 +2,10 @@
  * The text of weights: `name:0.4,other:0.6`, a JSON object, or `rankWeights[name]=0.4` as the original component had it.
  * A `-` in front of a name says that small is good. Pure; every mistake names the term at fault.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
-import { isObject } from '#ngsi-ld/json.ts'
-import { badRequestData } from '#ngsi-ld/problem.ts'
+import { isObject } from '#ngsi-ld/values/json.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { textNumber } from './value.ts'
 
 export interface WrittenTerm {

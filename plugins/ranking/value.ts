@@ -3,10 +3,10 @@
  * as the client's context shows them. Pure and total: whatever stands there, the answer is a value or that there is none.
  */
 import type { Json } from '#contract'
-import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import type { Position } from '#ngsi-ld/figure.ts'
-import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/json.ts'
-import { isUri } from '#ngsi-ld/name.ts'
+import type { Position } from '#ngsi-ld/geo/figure.ts'
+import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
+import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
+import { isUri } from '#ngsi-ld/values/names.ts'
 
 /** Turns a name as it stands in an answer, or in a weight, into what can be compared. */
 export type Expand = (name: string) => string

@@ -4,14 +4,14 @@
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { GatewayError } from '#base/errors.ts'
-import { version } from '#base/version.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { version } from '#base/register/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
-import { description } from './description.ts'
-import type { Engine } from './engine.ts'
-import { createPage } from './page.ts'
-import { readSchemaFolder } from './schema-folder.ts'
-import type { SchemaMistake } from './schema-merge.ts'
+import { readSchemaFolder } from '#plugins/search/schema/schema-folder.ts'
+import type { SchemaMistake } from '#plugins/search/schema/schema-merge.ts'
+import type { Engine } from '#plugins/search/transports/engine.ts'
+import { description } from '#plugins/search/transports/openapi-search.ts'
+import { createPage } from '#plugins/search/transports/page.ts'
 
 /** The section `search` of the settings. */
 export interface SearchSettings {
@@ -41,7 +41,7 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
     let loaded: Engine | undefined
 
     async function load(): Promise<Engine> {
-      const { createEngine } = await import('./engine.ts')
+      const { createEngine } = await import('#plugins/search/transports/engine.ts')
       loaded = await createEngine(backend, settings, folder?.texts ?? [])
       mistakes = [...(folder?.mistakes ?? []), ...loaded.mistakes]
       for (const { place, message } of mistakes) host.log.warn('search.schema-mistake', { place, message })

@@ -2,12 +2,12 @@
  * From the words of a command line to an exit code: finds the command, checks its options, runs it, and turns
  * whatever it throws into a line for a person. Only faults of our own show a stack.
  */
-import { isGatewayError } from '#base/errors.ts'
-import { version } from '#base/version.ts'
-import { nearest } from '#config/nearest.ts'
-import { type Command, commandHelp, overallHelp, parseOptions } from './arguments.ts'
+import { isGatewayError } from '#base/register/errors.ts'
+import { version } from '#base/register/version.ts'
+import { type Command, commandHelp, overallHelp, parseOptions } from '#cli/terminal/arguments.ts'
+import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
+import { nearest } from '#config/schema/nearest.ts'
 import { commands } from './commands.ts'
-import { exitCodes, type Terminal } from './terminal.ts'
 
 /** Never throws. @returns the exit code. */
 export async function commandLine(args: readonly string[], terminal: Terminal): Promise<number> {

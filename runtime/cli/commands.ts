@@ -2,8 +2,9 @@
  * All commands: name, purpose, options. Each is loaded only when it is called, so that none pays in time and memory
  * for what another needs.
  */
-import type { Command, Option } from './arguments.ts'
-import { settingsOptions } from './settings-options.ts'
+
+import { settingsOptions } from '#cli/settings/settings-options.ts'
+import type { Command, Option } from '#cli/terminal/arguments.ts'
 
 const json: Option = { name: 'json', summary: 'Answer in JSON' }
 
@@ -26,13 +27,13 @@ export const commands: readonly Command[] = [
     details:
       'Log lines go to standard output, one JSON object each; gateway.ready names the ports. SIGTERM or SIGINT\nends it in order, a second one at once.',
     options: settingsOptions,
-    load: async () => (await import('./run.ts')).run,
+    load: async () => (await import('#cli/gateway/run.ts')).run,
   },
   {
     name: 'check',
     summary: 'Check settings, data folder, credentials and ports without starting',
     options: [...settingsOptions, json],
-    load: async () => (await import('./check.ts')).check,
+    load: async () => (await import('#cli/settings/check.ts')).check,
   },
   {
     name: 'status',
@@ -40,7 +41,7 @@ export const commands: readonly Command[] = [
     details:
       'Asks the running gateway; where none answers, reads the data folder without changing it. With --url it asks that\ngateway alone, with the token of --token-file where it wants one.',
     options: [...gatewayOptions, ...settingsOptions, json],
-    load: async () => (await import('./status.ts')).status,
+    load: async () => (await import('#cli/gateway/status-command.ts')).status,
   },
   {
     name: 'decode',
@@ -55,7 +56,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./decode.ts')).decode,
+    load: async () => (await import('#cli/settings/decode.ts')).decode,
   },
   {
     name: 'export',
@@ -83,7 +84,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./export.ts')).exportEntities,
+    load: async () => (await import('#cli/data/export.ts')).exportEntities,
   },
   {
     name: 'import',
@@ -110,7 +111,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./import.ts')).importEntities,
+    load: async () => (await import('#cli/data/import.ts')).importEntities,
   },
   {
     name: 'backup',
@@ -124,7 +125,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./backup.ts')).backup,
+    load: async () => (await import('#cli/data/backup-command.ts')).backup,
   },
   {
     name: 'restore',
@@ -141,7 +142,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./restore.ts')).restore,
+    load: async () => (await import('#cli/data/restore-command.ts')).restore,
   },
   {
     name: 'uplink',
@@ -161,7 +162,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./uplink.ts')).uplink,
+    load: async () => (await import('#cli/gateway/uplink-command.ts')).uplink,
   },
   {
     name: 'index',
@@ -170,7 +171,7 @@ export const commands: readonly Command[] = [
     details:
       'status tells how many entities of which broker are in it, and how far it is behind. rebuild empties it and reads\neverything again; it ends when all that was there is in it. Meanwhile answers of the index lack entities.',
     options: [...tenantOptions, ...settingsOptions, json],
-    load: async () => (await import('./index.ts')).index,
+    load: async () => (await import('./index-command.ts')).index,
   },
   {
     name: 'queue',
@@ -186,7 +187,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./queue.ts')).queue,
+    load: async () => (await import('#cli/gateway/queue-command.ts')).queue,
   },
   {
     name: 'devices',
@@ -222,7 +223,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./devices.ts')).devices,
+    load: async () => (await import('#cli/gateway/devices-command.ts')).devices,
   },
   {
     name: 'tunnels',
@@ -231,7 +232,7 @@ export const commands: readonly Command[] = [
     details:
       'A gateway that opens a tunnel to this one has its name from then on, and proves it by the secret in its data\nfolder. ls, also without an action, lists them. release gives the name to the next who comes with it: a gateway with a new data folder.',
     options: [...settingsOptions, json],
-    load: async () => (await import('./tunnels.ts')).tunnels,
+    load: async () => (await import('#cli/gateway/tunnels-command.ts')).tunnels,
   },
   {
     name: 'users',
@@ -245,7 +246,7 @@ export const commands: readonly Command[] = [
       ...settingsOptions,
       json,
     ],
-    load: async () => (await import('./users.ts')).users,
+    load: async () => (await import('#cli/settings/users.ts')).users,
   },
   {
     name: 'demo',
@@ -270,6 +271,6 @@ export const commands: readonly Command[] = [
         summary: 'Only the site, for a gateway that runs already; with --mqtt-port',
       },
     ],
-    load: async () => (await import('./demo.ts')).demo,
+    load: async () => (await import('#cli/demo/demo.ts')).demo,
   },
 ]

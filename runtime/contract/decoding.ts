@@ -3,7 +3,7 @@
  * decodes: values that are not finite, words for "no value", names that cannot become ids. It is bounded: a frame
  * with too many readings gives none, and of many problems the first are told and the others counted.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { Decoded, DecodeProblem, Json, Reading } from './pipeline.ts'
 
 export interface Decoding {

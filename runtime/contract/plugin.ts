@@ -3,12 +3,13 @@
  * names. A plugin is a client of the metadata repository: what it knows it reads there or follows from there, and it can
  * serve a repository elsewhere by the same port. Whatever it opens or registers ends when the host closes it.
  */
-import type { Clock } from '#base/clock.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type { Context } from '#ngsi-ld/context.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import type { JsonObject } from '#ngsi-ld/json.ts'
+
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { Json } from './pipeline.ts'
 
 /** A request of NGSI-LD, or of anything else that a broker serves. */

@@ -3,8 +3,8 @@
  * Nothing is in memory twice, and nothing that is settled but not yet deleted is read again. Rows may be seen by a
  * read before their commit is announced; both ways lead to one delivery.
  */
-import { limits } from '#base/limits.ts'
-import type { Deliveries, Delivery, DeliveryHead } from '#store/deliveries.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Deliveries, Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
 import { createQueue, type Flight, type Pair, type Queue } from './queue.ts'
 
 export interface BacklogPorts {

@@ -3,7 +3,7 @@
  * comes at least every one and a half seconds, so that a restart of the receiver is noticed at once; after that the
  * pause grows with the trouble itself, to a minute. Endpoints that cannot be reached at all are probed instead.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 
 const firstMs = 250
 const quickMs = 1500

@@ -2,7 +2,7 @@
  * The breaker of one host and port: closed while connections can be made, open from the first that cannot until a
  * probe gets through. Only connecting counts here; an endpoint that answers with failures is paused elsewhere.
  */
-import type { Clock } from '#base/clock.ts'
+import type { Clock } from '#base/time/clock.ts'
 
 const intervalMs = 1000
 const intervalMsMax = 30_000

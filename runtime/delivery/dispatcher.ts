@@ -4,13 +4,14 @@
  * committed before a start is sent after it; nothing needs new traffic to move. It does not decide who is notified,
  * and it does not render.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type { Door } from '#broker/door.ts'
-import type { Deliveries, Delivery } from '#store/deliveries.ts'
-import { createLanes, type Lane, type Lanes } from './lanes.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
+import { createLanes, type Lane, type Lanes } from './delivery-lanes.ts'
 import { createPump, type Outcome, type PumpPorts } from './pump.ts'
 import { createSettlement } from './settlement.ts'
 

@@ -2,7 +2,7 @@
  * All that one tenant owes to the outside: what is sent to endpoints, and what consumers come for. Both are rows of the
  * same table and differ by the address they are owed to.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import {
   createDispatcher,
   type Dispatcher,

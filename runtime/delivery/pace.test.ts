@@ -1,6 +1,6 @@
 /** Whose fault a failure is, and how fast an endpoint is sent to after it. The clock moves when told. */
 import { describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { createPace } from './pace.ts'
 import { createQueue, type Flight } from './queue.ts'
 import type { Failure } from './verdict.ts'

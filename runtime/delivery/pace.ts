@@ -3,8 +3,9 @@
  * pauses while it fails. A failure is charged to the pair alone when the endpoint took something else meanwhile,
  * and to the endpoint otherwise, so that one bad entity never slows the rest and a bad endpoint is left in peace.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
 import { backoffMs } from './backoff.ts'
 import type { Flight } from './queue.ts'
 import { consequenceOf, type Failure } from './verdict.ts'

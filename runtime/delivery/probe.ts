@@ -3,7 +3,7 @@
  * delivery finds that out.
  */
 import { connect } from 'node:net'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 
 /** Where to connect. */
 export interface Address {

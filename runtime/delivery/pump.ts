@@ -3,13 +3,14 @@
  * renders a few per turn of the event loop and has a bounded number in flight per endpoint, per host and in all, so
  * that neither a slow endpoint nor a large backlog holds up anything else.
  */
-import type { Clock } from '#base/clock.ts'
-import { failpoint } from '#base/failpoints.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Counter } from '#base/metrics.ts'
-import type { Delivery } from '#store/deliveries.ts'
-import type { Lane, Lanes } from './lanes.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { failpoint } from '#base/register/failpoints.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Counter } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
+import type { Lane, Lanes } from './delivery-lanes.ts'
 import type { Flight } from './queue.ts'
 import type { Outgoing } from './sender.ts'
 import type { Settlement } from './settlement.ts'

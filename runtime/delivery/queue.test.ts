@@ -1,6 +1,6 @@
 /** The order in which deliveries of one endpoint leave memory. */
 import { describe, expect, it } from 'vitest'
-import type { Delivery } from '#store/deliveries.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { createQueue } from './queue.ts'
 
 const owed = (d: number, entity: string, body = ''): Delivery => ({

@@ -3,8 +3,8 @@
  * each pair of subscription and entity, pairs in turn. A pair that has failed holds its head only, so that it never
  * fills the window against the others. Knows no clock and no table.
  */
-import { limits } from '#base/limits.ts'
-import type { Delivery, DeliveryHead } from '#store/deliveries.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
 
 /** One subscription and one entity of it. */
 export interface Pair {

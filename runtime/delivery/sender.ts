@@ -2,8 +2,8 @@
  * Sends a notification by the protocol that its address names. What came of it is said in the same words whatever the
  * protocol, so that the dispatcher treats all endpoints alike.
  */
-import type { Clock } from '#base/clock.ts'
-import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import { createHttpEndpoint, type HttpEndpointSettings, type OutgoingRequest } from './http-endpoint.ts'
 import type { Sent } from './verdict.ts'
 

@@ -3,12 +3,13 @@
  * statistics. It collects for a second or 256 deliveries and rides along with other commits, so after a crash a
  * delivery may be sent again; none is forgotten. A commit that fails is tried again a second later.
  */
-import type { Clock } from '#base/clock.ts'
-import { failpoint } from '#base/failpoints.ts'
-import { limits } from '#base/limits.ts'
-import type { Door } from '#broker/door.ts'
-import type { Stage } from '#broker/stage.ts'
-import type { Delivery } from '#store/deliveries.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { failpoint } from '#base/register/failpoints.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
 
 export interface SettlementPorts {
   readonly door: Pick<Door, 'submit'>

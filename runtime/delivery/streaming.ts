@@ -4,14 +4,15 @@
  * was not confirmed; a second one takes the place of the first, whose connection is probably dead. What is beyond the
  * ceiling of an endpoint is dropped, oldest first, and counted.
  */
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Counter } from '#base/metrics.ts'
-import type { Door } from '#broker/door.ts'
-import type { Consumer, Listening } from '#broker/subscription-requests.ts'
-import { streamUri } from '#ngsi-ld/subscription.ts'
-import type { Deliveries, Delivery } from '#store/deliveries.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Counter } from '#base/register/metrics.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Consumer, Listening } from '#broker/subscriptions/subscription-requests.ts'
+import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
+import type { Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
 import type { DispatcherPorts } from './dispatcher.ts'
 
 export interface StreamingPorts {

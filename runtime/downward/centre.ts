@@ -2,9 +2,10 @@
  * Another broker that the settings name, asked by single requests with the token of its file. It remembers what that
  * broker's clock says, since moments that are sent there are judged there.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import { requireSecretFile } from '#config/access.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { requireSecretFile } from '#config/load/http-token.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 
 export interface CentreSettings {

@@ -3,17 +3,18 @@
  * centre where that is another Selvedge. While the centre is away the last good copies stay. What is gone there goes
  * here; what was here by itself is left alone.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Contexts } from '#broker/contexts.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Json } from '#contract'
 import { shownUri } from '#delivery/probe.ts'
-import type { Context } from '#ngsi-ld/context.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
-import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
-import { readNotified } from '#ngsi-ld/passing-on.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { readNotified } from '#ngsi-ld/federation/forwarded-subscription.ts'
+import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { type Centre, type CentreSettings, complaintOf } from './centre.ts'
 import type { Shelf, Taken } from './copy-shelf.ts'
 import { type CopyStream, listen, type StreamSettings } from './copy-stream.ts'

@@ -2,10 +2,10 @@
  * The copies that the settings name: each with its subscription over there. What a setting brought that is not there any more
  * is removed here; its subscription is undone with all else that nobody wants.
  */
-import type { Log } from '#base/log.ts'
-import { requireSecretFile, trustedWith } from '#config/access.ts'
-import type { Settings } from '#config/schema.ts'
-import { createEntityCopies } from '#store/downward-notes.ts'
+import type { Log } from '#base/register/log.ts'
+import { requireSecretFile, trustedWith } from '#config/load/http-token.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+import { createEntityCopies } from '#store/tables/downward-notes.ts'
 import type { Centre, CentreSettings } from './centre.ts'
 import { type Copies, createCopies } from './copies.ts'
 import { createShelf, type Shelf } from './copy-shelf.ts'

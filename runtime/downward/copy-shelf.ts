@@ -3,12 +3,12 @@
  * before they do, so one is never taken for our own. An entity that was here by itself is left alone, and what is newer here
  * is not replaced by what was told before it.
  */
-import { isGatewayError } from '#base/errors.ts'
-import type { Door } from '#broker/door.ts'
-import type { TenantBroker } from '#broker/tenant-broker.ts'
-import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
-import type { ViaOrigin } from '#ngsi-ld/via.ts'
-import type { EntityCopies } from '#store/downward-notes.ts'
+import { isGatewayError } from '#base/register/errors.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { ViaOrigin } from '#ngsi-ld/federation/via.ts'
+import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { EntityCopies } from '#store/tables/downward-notes.ts'
 
 export interface ShelfPorts {
   readonly rows: EntityCopies

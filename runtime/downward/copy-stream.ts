@@ -4,11 +4,11 @@
  */
 
 import { WebSocket } from 'ws'
-import { limits } from '#base/limits.ts'
-import { lookupElsewhere } from '#base/loopback.ts'
-import { productToken } from '#base/version.ts'
+import { limits } from '#base/limits/limits.ts'
+import { lookupElsewhere } from '#base/load/loopback.ts'
+import { productToken } from '#base/register/version.ts'
 import { createPulse } from '#federation/tunnel-end.ts'
-import { isObject, type JsonObject } from '#ngsi-ld/json.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 
 export interface StreamSettings {
   /** Of the subscription; http or https. */

@@ -1,9 +1,9 @@
 /**
  * What is to be copied from a centre, as a query and as a subscription there (GS CIM 009, 5.7.2 and 5.2.12). Pure.
  */
-import type { Settings } from '#config/schema.ts'
-import type { JsonObject } from '#ngsi-ld/json.ts'
-import { streamUri } from '#ngsi-ld/subscription.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
 
 export type CopySettings = Settings['copies'][number]
 

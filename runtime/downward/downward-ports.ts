@@ -1,11 +1,12 @@
 /** What the parts that act at other brokers are given. */
-import type { Clock } from '#base/clock.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type { Door } from '#broker/door.ts'
+
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { App } from '#http/app.ts'
-import type { Database } from '#store/database.ts'
+import type { Database } from '#store/file/database.ts'
 import type { CopiesPorts } from './copies.ts'
 import type { ShelfPorts } from './copy-shelf.ts'
 

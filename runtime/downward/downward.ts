@@ -3,26 +3,26 @@
  * holds open, so that they reach it; and what it copies from there. What an earlier run did over there and the settings do not want any more is undone.
  */
 
-import { GatewayError, toGatewayError } from '#base/errors.ts'
-import { requireSecretFile } from '#config/access.ts'
-import type { Settings } from '#config/schema.ts'
+import { GatewayError, toGatewayError } from '#base/register/errors.ts'
+import { requireSecretFile } from '#config/load/http-token.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
 import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
 import type { Sent } from '#delivery/verdict.ts'
-import { coreContext } from '#ngsi-ld/context.ts'
-import { parseRegistration } from '#ngsi-ld/registration-parse.ts'
-import { createDownwardNotes } from '#store/downward-notes.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
+import { parseRegistration } from '#ngsi-ld/federation/registration-parse.ts'
+import { createDownwardNotes } from '#store/tables/downward-notes.ts'
 import { type CentreSettings, createCentre } from './centre.ts'
 import type { CopiesStatus } from './copies.ts'
 import { openCopies, subscriptionAt } from './copy-set.ts'
 import type { DownwardPorts } from './downward-ports.ts'
 import { createNotes, keyOf, type Note } from './notes.ts'
+import { type RegisterSettings, registrationOf } from './own-registration.ts'
 import {
   createRegistrar,
   type Registrar,
   type RegistrarSettings,
   type RegistrationStatus,
-} from './registrar.ts'
-import { type RegisterSettings, registrationOf } from './registration.ts'
+} from './registration-upkeep.ts'
 import type { TunnelState } from './tunnel.ts'
 import { openTunnels, sendThrough } from './tunnel-set.ts'
 import { createUndoing } from './undoing.ts'

@@ -3,8 +3,8 @@
  * undone when they do not any more. A note is there before what it tells of, so nothing is forgotten there.
  */
 import { hash } from 'node:crypto'
-import type { Door } from '#broker/door.ts'
-import type { DownwardNotes } from '#store/downward-notes.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { DownwardNotes } from '#store/tables/downward-notes.ts'
 import type { CentreSettings } from './centre.ts'
 
 /** Something of ours at another broker. */

@@ -1,7 +1,7 @@
 /**
  * Pauses that end early: when what is waited for comes, or when the part that waits is closed. After that there are none.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 
 export interface Pauses {
   /** Settles after `ms`, or earlier. */

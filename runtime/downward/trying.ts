@@ -2,12 +2,12 @@
  * Doing something at another broker until it is done: who cannot be reached is probed by connecting, so that it is tried
  * within a second of the way's return; who answers with failures is left alone for growing pauses. Monotonic time only.
  */
-import type { Clock } from '#base/clock.ts'
+import type { Clock } from '#base/time/clock.ts'
 import { backoffMs } from '#delivery/backoff.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
 import { originOf, probe } from '#delivery/probe.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
-import { problemTypeIn } from '#ngsi-ld/problem.ts'
+import { problemTypeIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Pauses } from './pause.ts'
 
 /** What came of a try. */

@@ -6,11 +6,11 @@
 
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import { lookupElsewhere } from '#base/loopback.ts'
-import { productToken } from '#base/version.ts'
+import { limits } from '#base/limits/limits.ts'
+import { lookupElsewhere } from '#base/load/loopback.ts'
+import type { Log } from '#base/register/log.ts'
+import { productToken } from '#base/register/version.ts'
+import type { Clock } from '#base/time/clock.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import {
@@ -20,7 +20,7 @@ import {
   type TunnelEndPorts,
   type TunnelWire,
 } from '#federation/tunnel-end.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { Centre } from './centre.ts'
 import { createPauses } from './pause.ts'
 

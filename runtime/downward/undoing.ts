@@ -2,12 +2,13 @@
  * Undoes at other brokers what the settings do not want any more: each note without a wish is removed over there, then here.
  * A broker that is away is waited for, for as long as it takes.
  */
-import type { Clock } from '#base/clock.ts'
-import type { Log } from '#base/log.ts'
+
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
 import { shownUri } from '#delivery/probe.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
-import { parsedJson } from '#ngsi-ld/json.ts'
-import { problemTypeIn } from '#ngsi-ld/problem.ts'
+import { parsedJson } from '#ngsi-ld/values/json.ts'
+import { problemTypeIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { type Centre, type CentreSettings, complaintOf } from './centre.ts'
 import type { Note, Notes } from './notes.ts'
 import { createPauses } from './pause.ts'

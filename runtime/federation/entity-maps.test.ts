@@ -1,6 +1,6 @@
 /** Entity maps end, and their number and size are bounded. */
 import { expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { createEntityMaps } from './entity-maps.ts'
 
 const originsOf = (size: number) => new Map(Array.from({ length: size }, (_, i) => [`urn:e:${i}`, ['@none']]))

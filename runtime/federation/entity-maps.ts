@@ -4,8 +4,8 @@
  * number and on the entities that they name together; the oldest goes first.
  */
 import { randomUUID } from 'node:crypto'
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
 
 export interface EntityMapContent {
   /** Ids of registrations, or `@none` for what is held here, by entity id; in the order of the query. */

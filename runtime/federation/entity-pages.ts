@@ -1,12 +1,12 @@
 /**
  * What one source has, page by page, up to a bound. Where it fails there is less of it, and a warning.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
-import type { Context } from '#ngsi-ld/context.ts'
-import { isObject, type JsonObject, listOf } from '#ngsi-ld/json.ts'
-import type { Registration } from '#ngsi-ld/registration.ts'
-import { offers } from '#ngsi-ld/registration-operations.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
+import { offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { nextPage, type ReadRequest } from './requests.ts'
 import type { SourceRequest } from './source-form.ts'
 import { agentOf, type SourceAnswer, type Sources, type Warning } from './sources.ts'

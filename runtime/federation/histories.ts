@@ -3,9 +3,8 @@
  * of what is wanted, part by part where their answers are too long for one, and gives a broker that answers from here
  * and from what they told. Conditions are judged on all values of the window, whoever holds them.
  */
-import { limits } from '#base/limits.ts'
-import type { EntityQuery } from '#broker/entity-query.ts'
-import { windowOf } from '#broker/evolution-sources.ts'
+import { limits } from '#base/limits/limits.ts'
+import { windowOf } from '#broker/history/evolution-sources.ts'
 import type {
   AggregateQuery,
   EntityAggregates,
@@ -13,19 +12,20 @@ import type {
   TemporalBroker,
   TemporalPage,
   TemporalQuery,
-} from '#broker/temporal-requests.ts'
-import type { TenantBroker } from '#broker/tenant-broker.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import { instancesOf } from '#ngsi-ld/entity.ts'
-import { type HistoryCopy, mergeHistories, sumUp } from '#ngsi-ld/history-merge.ts'
-import { listOf } from '#ngsi-ld/json.ts'
-import { tooComplex } from '#ngsi-ld/problem.ts'
-import { modeOf, type Registration } from '#ngsi-ld/registration.ts'
-import { claimOf, holdsDataset, holdsTime } from '#ngsi-ld/registration-match.ts'
-import { compileSearch } from '#ngsi-ld/search.ts'
-import { type TimedInstance, timeOf } from '#ngsi-ld/temporal.ts'
-import { readEvolution } from '#ngsi-ld/temporal-answer.ts'
+} from '#broker/history/temporal-requests.ts'
+import type { EntityQuery } from '#broker/state/entity-queries.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { type HistoryCopy, mergeHistories, sumUp } from '#ngsi-ld/federation/history-merge.ts'
+import { modeOf, type Registration } from '#ngsi-ld/federation/registration.ts'
+import { claimOf, holdsDataset, holdsTime } from '#ngsi-ld/federation/registration-match.ts'
+import { readEvolution } from '#ngsi-ld/history/temporal-answer.ts'
+import { type TimedInstance, timeOf } from '#ngsi-ld/history/temporal-query.ts'
+import { compileSearch } from '#ngsi-ld/query/search.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { knowing, linkedMaps } from './reading.ts'
 import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'

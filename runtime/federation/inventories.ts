@@ -3,13 +3,13 @@
  * as far as they claim it, beside what there is here. How many entities have something adds up over all, so one that
  * is held twice counts twice, which the standard allows for: its counts are estimates.
  */
-import type { AttributeUse, Inventory, TypeUse } from '#broker/inventory.ts'
+import type { AttributeUse, Inventory, TypeUse } from '#broker/entities/inventory.ts'
 import type { Json } from '#contract'
-import type { Context } from '#ngsi-ld/context.ts'
-import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/json.ts'
-import type { Registration } from '#ngsi-ld/registration.ts'
-import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/registration-match.ts'
-import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
+import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/federation/registration-match.ts'
+import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
 import type { Asker, Sources, Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 

@@ -3,14 +3,14 @@
  * is not, and no index knows that: all that fulfil the rest are judged one by one, up to a bound. What is missed for
  * that is told, to be asked for; then the query runs again.
  */
-import { limits } from '#base/limits.ts'
-import type { EntityQuery, QueryPage } from '#broker/entity-query.ts'
-import { pageOfIds } from '#broker/page-cut.ts'
-import type { EntityView } from '#broker/stored-entity.ts'
-import type { Linked, TenantBroker } from '#broker/tenant-broker.ts'
-import { tooComplex } from '#ngsi-ld/problem.ts'
-import { withoutLinked } from '#ngsi-ld/query.ts'
-import { compileSearch } from '#ngsi-ld/search.ts'
+import { limits } from '#base/limits/limits.ts'
+import { pageOfIds } from '#broker/entities/page-cut.ts'
+import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { Linked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import { withoutLinked } from '#ngsi-ld/query/query.ts'
+import { compileSearch } from '#ngsi-ld/query/search.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface KnownEntities {
   /** What is held here. */

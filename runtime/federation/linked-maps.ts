@@ -3,8 +3,8 @@
  * those linked to it. Each source is told where it lies and only where it offers to be; one that cannot be told makes a
  * warning and holds its map until that ends by itself.
  */
-import type { Context } from '#ngsi-ld/context.ts'
-import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
 import type { EntityMap } from './entity-maps.ts'
 import type { Asker, Sources, Warning } from './sources.ts'
 import { warningsOf } from './warnings.ts'

@@ -10,11 +10,11 @@ import {
 } from 'node:http'
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { Socket } from 'node:net'
-import { messageOf, noteCertificate, type Validity } from '#base/certificate-time.ts'
-import { limits } from '#base/limits.ts'
-import { isLoopback, lookupElsewhere } from '#base/loopback.ts'
-import { productToken } from '#base/version.ts'
-import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
+import { limits } from '#base/limits/limits.ts'
+import { isLoopback, lookupElsewhere } from '#base/load/loopback.ts'
+import { productToken } from '#base/register/version.ts'
+import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
+import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 
 export interface PeerRequest {
   readonly method: string

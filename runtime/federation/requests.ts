@@ -2,21 +2,21 @@
  * How context sources are asked for what a client wants (GS CIM 009, 4.3.6.2): only for what their registrations
  * claim, with conditions only where they can judge them, and by an operation that they offer.
  */
-import { limits } from '#base/limits.ts'
-import type { TenantBroker } from '#broker/tenant-broker.ts'
-import type { Context } from '#ngsi-ld/context.ts'
-import type { GeoQuery } from '#ngsi-ld/geo.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
-import { baseOf, type EntityInfo, modeOf, type Registration } from '#ngsi-ld/registration.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { baseOf, type EntityInfo, modeOf, type Registration } from '#ngsi-ld/federation/registration.ts'
 import {
   holdsId,
   type Interest,
   isOfInterest,
   mayHoldGeometry,
   namesOf,
-} from '#ngsi-ld/registration-match.ts'
-import { type Operation, offers } from '#ngsi-ld/registration-operations.ts'
-import { isTunnelled } from '#ngsi-ld/tunnel-uri.ts'
+} from '#ngsi-ld/federation/registration-match.ts'
+import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import type { GeoQuery } from '#ngsi-ld/query/geo-query.ts'
+import { compilePattern } from '#ngsi-ld/values/pattern.ts'
+import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Asker } from './sources.ts'
 

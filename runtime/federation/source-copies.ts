@@ -3,12 +3,13 @@
  * on disk by way of the broker. A copy stands for its source as long as its registration says, and after that while the
  * source cannot be reached; after a restart it only does the latter.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { KeptCopies } from '#broker/source-requests.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { KeptCopies } from '#broker/sources/source-requests.ts'
 import type { Json } from '#contract'
-import { addDuration, parseDuration } from '#ngsi-ld/duration.ts'
-import { isObject, listOf } from '#ngsi-ld/json.ts'
+import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
+import { isObject, listOf } from '#ngsi-ld/values/json.ts'
 
 /** An answer of a source, as far as it is kept. */
 export interface KeptAnswer {

@@ -4,11 +4,11 @@
  * on as it came.
  */
 import type { Json } from '#contract'
-import { amendBody } from '#ngsi-ld/amended-body.ts'
-import { type Context, coreContext } from '#ngsi-ld/context.ts'
-import { isList, isObject } from '#ngsi-ld/json.ts'
-import type { SourceWishes } from '#ngsi-ld/source-info.ts'
-import { translateBody, translatePath } from '#ngsi-ld/translation.ts'
+import { type Context, coreContext } from '#ngsi-ld/context/context.ts'
+import type { SourceWishes } from '#ngsi-ld/federation/source-info.ts'
+import { translateBody, translatePath } from '#ngsi-ld/federation/translation.ts'
+import { amendBody } from '#ngsi-ld/representation/amended-body.ts'
+import { isList, isObject } from '#ngsi-ld/values/json.ts'
 
 export interface SourceRequest {
   readonly method: string

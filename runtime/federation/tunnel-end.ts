@@ -3,7 +3,7 @@
  * is a line of JSON that says what it is, then the body as it is. Both ends look for signs of life, so that a connection that
  * is only half there is noticed and ended. It never throws or rejects for what the other side does.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { PeerAnswer } from './peer.ts'
 
 /** What of a WebSocket is used. */

@@ -15,12 +15,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { refuseOpenMode } from '#config/access.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { flush, replaceSecret } from '#store/durable-files.ts'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { refuseOpenMode } from '#config/load/http-token.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { flush, replaceSecret } from '#store/file/durable-files.ts'
 
 /** A name that somebody has. */
 export interface TunnelName {

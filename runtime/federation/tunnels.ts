@@ -3,13 +3,14 @@
  * later takes the place of who came before, since that one is probably dead; where it was another process, that is told,
  * for two gateways may have the same identity.
  */
-import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { tunnelled } from '#ngsi-ld/tunnel-uri.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { PeerAnswer, PeerRequest } from './peer.ts'
 import {
   createTunnelEnd,

@@ -3,8 +3,8 @@
  * answer, 199 for no answer in time or a loop, 299 for an error. Warnings of a source about sources of its own are passed
  * on, up to a bound, since their entities are missing here as well.
  */
-import { limits } from '#base/limits.ts'
-import type { Registration } from '#ngsi-ld/registration.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { agentOf, type SourceAnswer, type Warning } from './sources.ts'
 
 /** What an answer to a question makes the asker warn of: the source itself, then what it warns of. */

@@ -2,11 +2,11 @@
  * Distributed provision (GS CIM 009, 4.3.6 and 5.6): sends parts of a write to the sources they belong to, and says
  * of each what came of it. What is done here, and what the whole answers, is decided by whoever asked.
  */
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
-import type { WritePart } from '#ngsi-ld/distribution.ts'
-import { isObject } from '#ngsi-ld/json.ts'
-import type { Registration } from '#ngsi-ld/registration.ts'
+import type { WritePart } from '#ngsi-ld/federation/distribution.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
+import { isObject } from '#ngsi-ld/values/json.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Asker, SourceAnswer, Sources } from './sources.ts'
 

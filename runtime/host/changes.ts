@@ -3,14 +3,15 @@
  * behind does less for it and not more. A follower keeps its cursor with what it derives; nothing is pinned for it, and
  * where the log does not reach back any more it reads everything anew.
  */
-import type { Clock } from '#base/clock.ts'
-import { collectDoneWith, noteDoneWith } from '#base/collection.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Followed, FollowedChange, Following } from '#broker/following.ts'
-import type { EntityView } from '#broker/stored-entity.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { collectDoneWith, noteDoneWith } from '#base/process/garbage-collection.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Followed, FollowedChange, Following } from '#broker/changes/change-feed.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
-import type { ObservationBatch } from '#store/observation-blob.ts'
+import type { ObservationBatch } from '#store/chunks/observation-blob.ts'
 
 export interface ChangesPorts {
   readonly following: Following

@@ -2,10 +2,11 @@
  * Tokens of an identity manager (POST /v1/auth/tokens with name and password, answered with X-Subject-Token): one at a time,
  * kept until shortly before it expires. The password is read when a token is asked for, and never kept.
  */
-import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { requireSecretFile } from '#config/access.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { requireSecretFile } from '#config/load/http-token.ts'
 import type { RemoteIdentity } from '#contract'
 import type { Peer } from '#federation/peer.ts'
 

@@ -2,7 +2,7 @@
  * How long somebody waits for an answer: until it comes, time is up, or nobody wants it any more. What works on it is told by the
  * signal, so that it can stop.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { BrokerAnswer, BrokerRequest } from '#contract'
 
 /** The answer of `work`, unless time or patience ends before. Rejects only with what `work` rejects with. */

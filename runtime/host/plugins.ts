@@ -3,13 +3,14 @@
  * already; who asks one that starts waits for it. One that cannot be started, or fails too often, is quarantined: its routes
  * answer 503, health says why, and the gateway lives.
  */
-import { GatewayError, toGatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { BrokerPort, Capability, Plugin, RouteEnvironment, Running } from '#contract'
-import { problemOf } from '#ngsi-ld/problem.ts'
-import { setAsideDamaged } from '#store/plugin-file.ts'
+import { problemOf } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { setAsideDamaged } from '#store/plugins/plugin-file.ts'
 import { type CapabilityPorts, type CapabilitySettings, fileOf, hostFor } from './capabilities.ts'
-import { createComponentBroker } from './own-broker.ts'
+import { createComponentBroker } from './own-broker-port.ts'
 
 /** One to be run: loaded when it starts. */
 export interface Wanted {

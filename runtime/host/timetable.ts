@@ -2,11 +2,12 @@
  * Jobs of a plugin that come again at times of cron expressions. A job that still runs is not begun again; one that throws is
  * told and comes again at its next time.
  */
-import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import { cronWords, isCron, openSchedule, type Schedule } from '#base/schedule.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { cronWords, isCron, openSchedule, type Schedule } from '#base/time/schedule.ts'
 
 export interface Timetable {
   /** @throws GatewayError config.invalid for a text that is no cron expression. */

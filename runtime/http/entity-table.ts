@@ -2,17 +2,18 @@
  * The paths of entities, of their histories, of what is known of types and attributes, and of snapshots, with what runs for
  * each method. It says through whose hands a request goes first: that of a snapshot, of an entity map, of context sources.
  */
-import type { HttpContext } from './body.ts'
-import { attributesPath, type createDiscoveryRoutes, typesPath } from './discovery.ts'
-import type { Distribution } from './distribution.ts'
-import { type createEntityRoutes, entitiesPath } from './entities.ts'
-import { type createEntityOperationRoutes, entityOperationsPath } from './entity-operations.ts'
-import type { createEntityWriteRoutes } from './entity-writes.ts'
-import type { MappedQueries } from './mapped-queries.ts'
-import type { PurgeRoutes } from './purge.ts'
-import { type createSnapshotRoutes, snapshotsPath } from './snapshots.ts'
-import { type createTemporalRoutes, temporalPath, temporalQueryPath } from './temporal.ts'
-import type { createTemporalWriteRoutes } from './temporal-writes.ts'
+
+import type { Distribution } from '#http/distribution/distributed-routes.ts'
+import { type createEntityOperationRoutes, entityOperationsPath } from '#http/entities/batch-routes.ts'
+import { attributesPath, type createDiscoveryRoutes, typesPath } from '#http/entities/discovery.ts'
+import { type createEntityRoutes, entitiesPath } from '#http/entities/entity-routes.ts'
+import type { createEntityWriteRoutes } from '#http/entities/entity-writes.ts'
+import type { PurgeRoutes } from '#http/entities/purge.ts'
+import type { MappedQueries } from '#http/entity-maps/mapped-queries.ts'
+import { type createTemporalRoutes, temporalPath, temporalQueryPath } from '#http/history/temporal-routes.ts'
+import type { createTemporalWriteRoutes } from '#http/history/temporal-writes.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import { type createSnapshotRoutes, snapshotsPath } from '#http/snapshots/snapshot-routes.ts'
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 export type Route = (c: HttpContext) => Response | Promise<Response>

@@ -3,20 +3,20 @@
  * first reading of a field makes the entities of sensor integration that do not exist yet, in the commit that holds
  * the reading; a burst of first frames therefore provisions once. What exists is never overwritten.
  */
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Documents, Draft } from '#broker/documents.ts'
-import type { Door } from '#broker/door.ts'
-import type { Stage } from '#broker/stage.ts'
-import type { Streams } from '#broker/streams.ts'
-import type { LiveStream } from '#broker/unwritten.ts'
-import type { Settings } from '#config/schema.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Documents, Draft } from '#broker/state/document-drafts.ts'
+import type { Streams } from '#broker/state/streams.ts'
+import type { LiveStream } from '#broker/state/unwritten.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
 import type { Frame, Reading, TimeSource } from '#contract'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { dateTimeToMs } from '#ngsi-ld/datetime.ts'
-import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
-import { changesBetween } from '#ngsi-ld/entity-draft.ts'
-import { appendAttributes } from '#ngsi-ld/merge.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { changesBetween } from '#ngsi-ld/entity/entity-draft.ts'
+import { appendAttributes } from '#ngsi-ld/entity/merge.ts'
+import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import type { SiteIds } from './site-ids.ts'
 import {
   declaredDevice,

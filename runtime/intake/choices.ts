@@ -3,11 +3,11 @@
  * Choices are rows of the tenant's database, so they survive a restart; the settings file is not touched and comes first.
  * Of several choices that match a topic the newest decides.
  */
-import { limits } from '#base/limits.ts'
-import type { Stage } from '#broker/stage.ts'
-import { isObject, parsedJson } from '#ngsi-ld/json.ts'
-import { tooComplex } from '#ngsi-ld/problem.ts'
-import type { Records } from '#store/records.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { Records } from '#store/tables/records.ts'
 
 export type ChoiceKind = 'device' | 'topic'
 

@@ -3,7 +3,7 @@
  * first, in order; then the choices of an operator decide, the newest first. Answers are remembered per topic, within a
  * ceiling.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { Bridge, Decoded, Frame, Proposal, SettingProblem } from '#contract'
 import type { Choice, Mapping } from './choices.ts'
 

@@ -3,11 +3,12 @@
  * not merge two devices of one name. Topics that have the same levels up to the name are of one device:
  * `tele/cellar/SENSOR` and `tele/cellar/STATE`, but not `attic/cellar/SENSOR`.
  */
-import type { Documents } from '#broker/documents.ts'
-import type { Stage } from '#broker/stage.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import { instancesOf } from '#ngsi-ld/entity.ts'
+
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Documents } from '#broker/state/document-drafts.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { instancesOf } from '#ngsi-ld/entity/entity.ts'
 import type { Choices } from './choices.ts'
 import type { Claims } from './claims.ts'
 import { siteId } from './site-ids.ts'

@@ -3,18 +3,19 @@
  * decoded, topics that no bridge reads. A decision is durable when it is answered, holds at once, and releases the frames
  * that were held for it. It never contradicts the settings file, which belongs to the operator.
  */
-import type { Clock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Door } from '#broker/door.ts'
-import type { Stage } from '#broker/stage.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
 import type { DecodeProblem, Reading } from '#contract'
-import { badRequestData, notFound } from '#ngsi-ld/problem.ts'
-import type { Admission } from './admission.ts'
+import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Channels } from './channels.ts'
 import type { Choice, ChoiceKind, Choices, Mapping } from './choices.ts'
 import { type BridgeProposal, type Claims, matchesFilter } from './claims.ts'
+import type { Admission } from './device-admission.ts'
 import type { OtherTopicOf } from './device-topics.ts'
 import { assertUnsettled, type MappingWish, type PlanMapping } from './mapping-plan.ts'
 import type { Quarantine } from './quarantine.ts'

@@ -5,7 +5,7 @@
  * a sensor that repeats one value is still observed once a minute. Bounded by number; in memory only, so a restart forgets.
  */
 import { hash } from 'node:crypto'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { Frame } from '#contract'
 
 export interface DigestWindow {

@@ -3,17 +3,18 @@
  * observations of known streams, or a device is provisioned first. A frame is taken whole or not at all: what is
  * acknowledged is on disk as observations, as a recognised repeat, or in quarantine with its reason.
  */
-import type { Clock, Stretch } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type { Door } from '#broker/door.ts'
-import type { Observer } from '#broker/observer.ts'
-import type { Stage } from '#broker/stage.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock, Stretch } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Observer } from '#broker/entities/observer.ts'
 import type { DecodeProblem, Frame, Reading } from '#contract'
-import type { Admission, Decision } from './admission.ts'
 import { type Channel, type Channels, channelKey } from './channels.ts'
 import type { Claimant, Claims } from './claims.ts'
+import type { Admission, Decision } from './device-admission.ts'
 import { createDigestWindow } from './digest-window.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { FirstReading } from './site-model.ts'

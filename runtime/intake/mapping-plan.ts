@@ -2,10 +2,11 @@
  * The mapping that accepting a topic makes or changes: as the operator says, what is left out as the bridge proposes that
  * can read the newest held frame. Nothing is stored here.
  */
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
 import type { Frame } from '#contract'
-import { badRequestData } from '#ngsi-ld/problem.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Choice, Choices, Mapping } from './choices.ts'
 import type { BridgeProposal, Claimant, Claims } from './claims.ts'
 import type { Unclaimed } from './unclaimed.ts'

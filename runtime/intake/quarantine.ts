@@ -2,13 +2,14 @@
  * The quarantine: frames that a bridge claimed and could not decode, and frames of devices that nobody accepted yet,
  * with the reason, replayable. Bounded by number and bytes; the oldest leave first.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
-import type { Stage } from '#broker/stage.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
-import type { Records } from '#store/records.ts'
+import type { Records } from '#store/tables/records.ts'
 
 export interface Quarantine {
   /** Stages one frame. `bridge` is absent where none decoded it. */

@@ -3,13 +3,13 @@
  * were accepted, and frames of topics that were unclaimed and are mapped now. Each is stored once: a frame leaves
  * quarantine in the commit that stores its readings, and releases run one after the other.
  */
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Door } from '#broker/door.ts'
-import type { Stage } from '#broker/stage.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
-import type { Admission } from './admission.ts'
 import type { Claims } from './claims.ts'
+import type { Admission } from './device-admission.ts'
 import type { Intake } from './intake.ts'
 import type { Quarantine } from './quarantine.ts'
 import { letOthersWork } from './survey.ts'

@@ -1,6 +1,6 @@
 /** Ids carry the hardware identity as it is, are URIs, and differ where names differ. */
 import { expect, it } from 'vitest'
-import { isUri } from '#ngsi-ld/name.ts'
+import { isUri } from '#ngsi-ld/values/names.ts'
 import { siteId, siteIds } from './site-ids.ts'
 
 it('keeps hardware ids verbatim', () => {

@@ -1,9 +1,9 @@
 /** The entities of sensor integration, whole; and what provisioning leaves as it is. */
 import { expect, it } from 'vitest'
 import type { Json, Reading } from '#contract'
-import { coreContext } from '#ngsi-ld/context.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import { parseEntity } from '#ngsi-ld/entity.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { parseEntity } from '#ngsi-ld/entity/entity.ts'
 import {
   type DeviceSighting,
   hasSameForm,

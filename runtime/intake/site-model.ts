@@ -5,12 +5,12 @@
  * nobody has filled. Metadata comes from declarations, never from guesses; what is not known is `NA` where the model
  * has a word for that, and absent elsewhere.
  */
-import type { DeviceSettings, FieldSettings } from '#config/schema.ts'
+import type { DeviceSettings, FieldSettings } from '#config/schema/settings-schema.ts'
 import type { Json, Reading, TimeSource } from '#contract'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { dateTimeToMs, msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity.ts'
-import { type JsonObject, sameJson } from '#ngsi-ld/json.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { type JsonObject, sameJson } from '#ngsi-ld/values/json.ts'
 import { type SiteIds, siteIds } from './site-ids.ts'
 import {
   dctermsFormat,

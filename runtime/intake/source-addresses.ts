@@ -2,7 +2,7 @@
  * How the source of a frame is reached, as the entities tell it to everybody who reads them: by the listener it came in by,
  * or by the external broker that it was fetched from.
  */
-import type { Settings } from '#config/schema.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
 import type { Frame } from '#contract'
 import type { SourceAddress } from './site-model.ts'
 

@@ -3,12 +3,13 @@
  * grouped by topic and reason. It decodes the held frames anew, so it reflects the mappings of now. Every frame in
  * quarantine is in at least one of the two lists.
  */
-import type { Clock } from '#base/clock.ts'
-import { limits } from '#base/limits.ts'
-import type { Door } from '#broker/door.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
 import type { Frame, Reading } from '#contract'
-import type { Admission, Decision } from './admission.ts'
 import type { Claims } from './claims.ts'
+import type { Admission, Decision } from './device-admission.ts'
 import type { Quarantine, Quarantined } from './quarantine.ts'
 import { judgeReading } from './time-rules.ts'
 

@@ -3,7 +3,7 @@
  * the reception. Pure: the only clock is that of the frame. A retained frame without a time of the device's own is
  * old news of unknown age and never an observation; a time outside the window is a broken clock.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import type { Frame, Reading, TimeSource } from '#contract'
 import { objectionTo } from '#contract/decoding.ts'
 

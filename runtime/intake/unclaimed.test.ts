@@ -1,7 +1,7 @@
 /** Topics that no bridge reads: one log line each, and of a flood of them no flood of lines. */
 import { expect, it } from 'vitest'
-import type { Log } from '#base/log.ts'
-import { createMetrics } from '#base/metrics.ts'
+import type { Log } from '#base/register/log.ts'
+import { createMetrics } from '#base/register/metrics.ts'
 import type { Frame } from '#contract'
 import { createUnclaimed } from './unclaimed.ts'
 

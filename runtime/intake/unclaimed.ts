@@ -3,9 +3,9 @@
  * that they can be released when the topic is mapped. Memory is bounded: the topic that holds the most loses its oldest
  * frame first, and the topic that was silent longest leaves the list. A restart empties it.
  */
-import { limits } from '#base/limits.ts'
-import type { Log } from '#base/log.ts'
-import type { Metrics } from '#base/metrics.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
 import type { Frame } from '#contract'
 
 export interface UnclaimedTopic {

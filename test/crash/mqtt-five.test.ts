@@ -4,7 +4,7 @@
  */
 import type { IPublishPacket } from 'mqtt-packet'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { openReader } from '#store/database.ts'
+import { openReader } from '#store/file/database.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import { committedFrames, connectFive, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
 import { type BrokerProcess, startBrokerProcess } from '#test/kit/mqtt-process.ts'

@@ -4,7 +4,7 @@
  */
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { openReader } from '#store/database.ts'
+import { openReader } from '#store/file/database.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   committedFrames,

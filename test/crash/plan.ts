@@ -2,7 +2,7 @@
  * Which kill comes when. A named kill arms one failpoint with the passage at which it strikes, so that it hits in
  * the middle of traffic; others strike at an instant of traffic, or of starting.
  */
-import type { Failpoint } from '#base/failpoints.ts'
+import type { Failpoint } from '#base/register/failpoints.ts'
 
 export type Kill =
   | { readonly kind: 'failpoint'; readonly name: Failpoint; readonly passage: number }

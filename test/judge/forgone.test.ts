@@ -1,7 +1,7 @@
 /** What a gateway let go excuses what a hub has of it, and nothing else: no other attribute, time or number, and nothing twice. */
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { migrate } from '#store/database.ts'
+import { migrate } from '#store/file/database.ts'
 import { temporaryDatabase } from '#test/kit/door.ts'
 import { type Forgone, readForgone } from './forgone.ts'
 

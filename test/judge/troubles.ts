@@ -3,7 +3,7 @@
  * restored, each by a schedule of its own, so they meet in every order. All is well again when the traffic is over.
  */
 import { cpSync, renameSync, rmSync } from 'node:fs'
-import { restoreFolder } from '#store/restore.ts'
+import { restoreFolder } from '#store/backup/restore.ts'
 import { createDice } from '#test/crash/plan.ts'
 import { oddAnswers } from '#test/kit/fault-answers.ts'
 import { type Fault, faults } from '#test/kit/fault-proxy.ts'

@@ -3,14 +3,14 @@
  * set. What it logs and commits is there to look at.
  */
 import { join } from 'node:path'
-import { isGatewayError } from '#base/errors.ts'
-import { createLog } from '#base/log.ts'
-import { createMetrics } from '#base/metrics.ts'
-import { createDoor } from '#broker/door.ts'
-import type { Group, Stage } from '#broker/stage.ts'
-import { migrate, openReader } from '#store/database.ts'
-import { createRecords } from '#store/records.ts'
-import type { Writer } from '#store/writer.ts'
+import { isGatewayError } from '#base/register/errors.ts'
+import { createLog } from '#base/register/log.ts'
+import { createMetrics } from '#base/register/metrics.ts'
+import { createDoor } from '#broker/commit/door.ts'
+import type { Group, Stage } from '#broker/commit/stage.ts'
+import { migrate, openReader } from '#store/file/database.ts'
+import { createRecords } from '#store/tables/records.ts'
+import type { Writer } from '#store/writer/writer.ts'
 import { settableClock, temporaryFolder } from './broker.ts'
 
 export interface BareDoorOptions {

@@ -2,8 +2,8 @@
  * A board without battery, whose clock stands in 1970 until it is set, and the clock of a gateway on it, which is another one
  * after each start. Time passes with that of the machine of the test, and by hand.
  */
-import { systemClock } from '#base/clock.ts'
-import { createTimekeeper } from '#base/timekeeper.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { createTimekeeper } from '#base/time/timekeeper.ts'
 import type { SettableClock } from './broker.ts'
 
 /** No right clock says less, ms. */

@@ -2,7 +2,7 @@
  * Ceilings of the limits table, lowered for a test, so that what happens at them happens soon. They hold in this
  * thread only: the writer thread has a table of its own.
  */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 
 type Name = keyof typeof limits
 const originals = { ...limits }

@@ -3,12 +3,12 @@
  * of plain entities. Rids follow the order of the entities, beginning with 1. There is no log and no live state.
  */
 import BetterSqlite3 from 'better-sqlite3'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import type { QueryTimes } from '#ngsi-ld/query-match.ts'
-import { timesText } from '#store/attribute-times.ts'
-import { createEntities, entityWrites } from '#store/entities.ts'
-import { type IndexRows, indexRows } from '#store/entity-index.ts'
-import { migrations } from '#store/schema.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { QueryTimes } from '#ngsi-ld/query/query-match.ts'
+import { timesText } from '#store/entities/attribute-times.ts'
+import { type IndexRows, indexRows } from '#store/entities/entity-index.ts'
+import { createEntities, entityWrites } from '#store/entities/entity-rows.ts'
+import { migrations } from '#store/file/database-schema.ts'
 
 const noRows: IndexRows = { types: [], attributes: [], scalars: [], places: [] }
 const epoch: QueryTimes = { created: 0, modified: 0, attributes: {} }

@@ -3,9 +3,9 @@
  * composition root with settings as the environment gives them; only the process around it is missing.
  */
 import { AssertionError } from 'node:assert'
-import { systemClock } from '#base/clock.ts'
-import { createLog } from '#base/log.ts'
-import { loadSettings } from '#config/load.ts'
+import { createLog } from '#base/register/log.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { loadSettings } from '#config/load/load.ts'
 import { createGateway } from '#gateway'
 import { lookOften } from './ceilings.ts'
 import { type HttpClient, httpClient } from './http-gateway.ts'

@@ -1,9 +1,9 @@
 /** What tenants need to be opened over a folder of a test: a damaged database stays as it is, and closed. */
 import { join } from 'node:path'
-import { systemClock } from '#base/clock.ts'
-import type { Log } from '#base/log.ts'
-import { createMending } from '#broker/mending.ts'
-import type { TenantsPorts } from '#broker/tenants.ts'
+import type { Log } from '#base/register/log.ts'
+import { systemClock } from '#base/time/clock.ts'
+import type { TenantsPorts } from '#broker/tenant/tenants.ts'
+import { createMending } from '#broker/upkeep/repair.ts'
 
 export function unmended(
   dataFolder: string,

@@ -2,13 +2,14 @@
  * A dispatcher on the real write path: deliveries are committed through the door, announced when they are on disk,
  * and sent by real HTTP. What it sends names the delivery, so that a receiver can judge order and completeness.
  */
-import { systemClock } from '#base/clock.ts'
-import { createLog } from '#base/log.ts'
-import { createMetrics, type Metrics } from '#base/metrics.ts'
+
+import { createLog } from '#base/register/log.ts'
+import { createMetrics, type Metrics } from '#base/register/metrics.ts'
+import { systemClock } from '#base/time/clock.ts'
 import { createDispatcher, type Dispatcher, type DispatcherSettings } from '#delivery/dispatcher.ts'
 import { createHttpEndpoint } from '#delivery/http-endpoint.ts'
 import type { Outcome, Rendered } from '#delivery/pump.ts'
-import { createDeliveries, type Deliveries, type Delivery } from '#store/deliveries.ts'
+import { createDeliveries, type Deliveries, type Delivery } from '#store/tables/delivery-rows.ts'
 import { type OpenDoor, openDoor } from './door.ts'
 
 /** What is owed: value is a number that grows per entity in the tests that judge order. */

@@ -1,9 +1,9 @@
 /** Plugins over a real broker in this process: they get what the host gives, and the log of its main tenant. */
 import { join } from 'node:path'
-import { createLog } from '#base/log.ts'
+import { createLog } from '#base/register/log.ts'
 import type { Capability, Plugin, RouteEnvironment } from '#contract'
 import { createPlugins, type Plugins } from '#host/plugins.ts'
-import { coreContext } from '#ngsi-ld/context.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
 import type { OpenBroker } from './broker.ts'
 
 /** Starts plugins with these settings, of each the same; their files are in `folder`. */

@@ -4,14 +4,14 @@
  */
 import fc from 'fast-check'
 import type { Json } from '#contract/pipeline.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import type { GeoQuery } from '#ngsi-ld/geo.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
-import type { QueryPath, QueryScalar, QueryTree } from '#ngsi-ld/query.ts'
-import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/scope-query.ts'
-import type { EntitySearch } from '#ngsi-ld/search.ts'
-import type { EntitySelector, TypeSelection } from '#ngsi-ld/selection.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { EntitySelector, TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import type { GeoQuery } from '#ngsi-ld/query/geo-query.ts'
+import type { QueryPath, QueryScalar, QueryTree } from '#ngsi-ld/query/query.ts'
+import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import type { EntitySearch } from '#ngsi-ld/query/search.ts'
+import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 
 const names = ['a', 'b', 'https://x.org/c', 'place']
 const types = ['T', 'U', 'V']

@@ -2,7 +2,7 @@
  * What a refused action says, as text to match: `bad-request-data id: must be a URI`, or `accepted`. Errors that are
  * not the gateway's own go through, so that a bug never passes for a refusal.
  */
-import { isGatewayError } from '#base/errors.ts'
+import { isGatewayError } from '#base/register/errors.ts'
 
 export function refusal(action: () => unknown): string {
   try {

@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect } from 'vitest'
-import { type Loaded, type LoadedSettings, loadSettings, type SettingFlag } from '#config/load.ts'
-import { mistakeLine } from '#config/mistakes.ts'
+import { type Loaded, type LoadedSettings, loadSettings, type SettingFlag } from '#config/load/load.ts'
+import { mistakeLine } from '#config/schema/mistakes.ts'
 
 export interface GivenSettings {
   readonly yaml?: string

@@ -1,6 +1,6 @@
 /** Entity queries run to the end in one go, for tests of what they find and not of how they let others pass. */
-import { createEntityQuery } from '#store/entity-query.ts'
-import type { Steps } from '#store/query-plan.ts'
+import { createEntityQuery } from '#store/query/entity-query.ts'
+import type { Steps } from '#store/query/query-plan.ts'
 
 export function finished<T>(steps: Steps<T>): T {
   for (;;) {

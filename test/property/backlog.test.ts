@@ -8,8 +8,8 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Backlog, createBacklog } from '#delivery/backlog.ts'
 import type { Flight } from '#delivery/queue.ts'
-import { createDeliveries, type Delivery, deliveryWrites } from '#store/deliveries.ts'
-import { migrations } from '#store/schema.ts'
+import { migrations } from '#store/file/database-schema.ts'
+import { createDeliveries, type Delivery, deliveryWrites } from '#store/tables/delivery-rows.ts'
 import { runs } from '#test/kit/runs.ts'
 
 type Step =

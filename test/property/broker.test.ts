@@ -5,11 +5,11 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { GatewayError, isGatewayError } from '#base/errors.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
-import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/geo.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
+import { type GeoQuery, parseGeoQuery } from '#ngsi-ld/query/geo-query.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import {
   ages,
   immortalWriter,

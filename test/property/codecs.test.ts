@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { compactNumbers, createNumberReader, decodeChunk, encodeChunk } from '#store/chunk-codec.ts'
-import { slotOf } from '#store/chunk-key.ts'
-import { decodeObservations, encodeObservations } from '#store/observation-blob.ts'
-import { createByteReader, createByteWriter } from '#store/varint.ts'
+import { compactNumbers, createNumberReader, decodeChunk, encodeChunk } from '#store/chunks/chunk-codec.ts'
+import { slotOf } from '#store/chunks/chunk-key.ts'
+import { decodeObservations, encodeObservations } from '#store/chunks/observation-blob.ts'
+import { createByteReader, createByteWriter } from '#store/chunks/varint.ts'
 
 const number = fc.oneof(
   fc.double({ noNaN: true }),

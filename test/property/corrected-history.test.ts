@@ -5,12 +5,12 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/aggregate.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { parseDuration } from '#ngsi-ld/duration.ts'
-import type { JsonObject } from '#ngsi-ld/json.ts'
-import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/temporal.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/history/aggregate.ts'
+import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/history/temporal-query.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { parseDuration } from '#ngsi-ld/values/duration.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { runs } from '#test/kit/runs.ts'
 

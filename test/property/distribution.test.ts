@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { type EntityCopy, mergeCopies, splitWrite } from '#ngsi-ld/distribution.ts'
-import { type Entity, instancesOf } from '#ngsi-ld/entity.ts'
-import type { Registration, RegistrationMode } from '#ngsi-ld/registration.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { type EntityCopy, mergeCopies, splitWrite } from '#ngsi-ld/federation/distribution.ts'
+import type { Registration, RegistrationMode } from '#ngsi-ld/federation/registration.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 
 const names = ['flow', 'level', 'name'] as const
 

@@ -5,8 +5,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
-import { distanceMeters } from '#ngsi-ld/distance.ts'
-import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/figure.ts'
+import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
+import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/geo/figure.ts'
 import {
   boundingBoxOf,
   compileBoxTest,
@@ -15,8 +15,8 @@ import {
   type GeoQuery,
   type GeoRelation,
   searchBoxesOf,
-} from '#ngsi-ld/geo.ts'
-import { boxOfCell, cellBlurMeters, cellOf, cellRanges, middleOfCell } from '#store/place-cell.ts'
+} from '#ngsi-ld/query/geo-query.ts'
+import { boxOfCell, cellBlurMeters, cellOf, cellRanges, middleOfCell } from '#store/entities/place-cell.ts'
 
 interface Geometry {
   readonly type: string

@@ -5,9 +5,9 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { EntityCopy } from '#ngsi-ld/distribution.ts'
-import { type HistoryCopy, mergeHistories } from '#ngsi-ld/history-merge.ts'
+import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
+import { type HistoryCopy, mergeHistories } from '#ngsi-ld/federation/history-merge.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 
 const copyOf = (mode: EntityCopy['mode'], minutes: readonly number[], end?: number): HistoryCopy => {
   const instances = minutes

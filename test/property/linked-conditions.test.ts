@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import { hasLinked, printQuery, type QueryPath, type QueryTree, withoutLinked } from '#ngsi-ld/query.ts'
-import { compileQuery, type Follow, matchesQuery } from '#ngsi-ld/query-match.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { hasLinked, printQuery, type QueryPath, type QueryTree, withoutLinked } from '#ngsi-ld/query/query.ts'
+import { compileQuery, type Follow, matchesQuery } from '#ngsi-ld/query/query-match.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 
 const same = (term: string): string => term
 const small = fc.integer({ min: 0, max: 3 })

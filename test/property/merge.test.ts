@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { coreContext } from '#ngsi-ld/context.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import {
   attributeNames,
   type Entity,
@@ -12,8 +12,8 @@ import {
   parseAttribute,
   parseEntity,
   parseFragment,
-} from '#ngsi-ld/entity.ts'
-import { changesBetween, type Merged } from '#ngsi-ld/entity-draft.ts'
+} from '#ngsi-ld/entity/entity.ts'
+import { changesBetween, type Merged } from '#ngsi-ld/entity/entity-draft.ts'
 import {
   appendAttributes,
   deleteAttribute,
@@ -24,8 +24,8 @@ import {
   replaceEntity,
   shapeOf,
   updateAttributes,
-} from '#ngsi-ld/merge.ts'
-import { renderEntity } from '#ngsi-ld/representation.ts'
+} from '#ngsi-ld/entity/merge.ts'
+import { renderEntity } from '#ngsi-ld/representation/representation.ts'
 
 const nothing = 'urn:ngsi-ld:null'
 const name = fc.constantFrom('a', 'b', 'c', 'http://x.org/d', 'constructor')

@@ -5,11 +5,11 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import type { Origin } from '#broker/stored-entity.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import { mirrorName } from '#ngsi-ld/mirror.ts'
+import type { Origin } from '#broker/state/stored-entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { mirrorName } from '#ngsi-ld/entity/mirror.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { ages, immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 
 const writers = [immortalWriter(), immortalWriter()] as const

@@ -4,13 +4,19 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { isGatewayError } from '#base/errors.ts'
+import { isGatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
-import { compilePattern } from '#ngsi-ld/pattern.ts'
-import { printQuery, type QueryPath, type QueryScalar, type QueryTree, scalarTermOf } from '#ngsi-ld/query.ts'
-import { matchesQuery } from '#ngsi-ld/query-match.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import {
+  printQuery,
+  type QueryPath,
+  type QueryScalar,
+  type QueryTree,
+  scalarTermOf,
+} from '#ngsi-ld/query/query.ts'
+import { matchesQuery } from '#ngsi-ld/query/query-match.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 
 const same = (term: string): string => term
 

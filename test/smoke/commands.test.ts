@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { version } from '#base/version.ts'
+import { version } from '#base/register/version.ts'
 import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
 
 let folder: string

@@ -14,7 +14,7 @@ import { createServer, type Server } from 'node:net'
 import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { version } from '#base/version.ts'
+import { version } from '#base/register/version.ts'
 import {
   type GatewayOptions,
   type GatewayProcess,

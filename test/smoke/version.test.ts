@@ -1,7 +1,7 @@
 /** The running version names itself wherever somebody may ask which one it is. */
 import { connectAsync } from 'mqtt'
 import { expect, test } from 'vitest'
-import { productToken, version } from '#base/version.ts'
+import { productToken, version } from '#base/register/version.ts'
 import { runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
 

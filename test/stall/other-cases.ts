@@ -1,6 +1,6 @@
 /** Contexts, histories, subscriptions, registrations, MQTT packets and plugins. */
 import { connectAsync } from 'mqtt'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
 import { get, ld, property, q, range, send } from './asking.ts'
 import type { Site, StallCase } from './campaign.ts'

@@ -1,7 +1,7 @@
 /** MQTT 5 packets and openings of connections, as large and as many as may be. */
 import { connectAsync, type IClientOptions } from 'mqtt'
 import { WebSocket } from 'ws'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { ld, range } from './asking.ts'
 import type { Site, StallCase } from './campaign.ts'
 

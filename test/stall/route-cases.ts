@@ -2,8 +2,8 @@
  * Every route of the register and of the plugins, with an address of 8 kB and bodies of nearly as many values as may be:
  * few requests are answered well, and none may stop the event loop.
  */
-import { limits } from '#base/limits.ts'
-import { operations } from '#http/operations.ts'
+import { limits } from '#base/limits/limits.ts'
+import { operations } from '#http/openapi/operations.ts'
 import { ld, property, q, range } from './asking.ts'
 import type { StallCase } from './campaign.ts'
 

@@ -1,5 +1,5 @@
 /** Hostile bodies: wide, deep, large, and many entities at once. */
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { get, property, range, send } from './asking.ts'
 import type { StallCase } from './campaign.ts'
 

@@ -28,12 +28,15 @@ describe('the checks', () => {
 
   it('leave calls alone that are at home, in tests, or only spoken of', () => {
     const fine = [
-      file('runtime/base/clock.ts', 'Date.now()'),
-      file('runtime/store/rows.ts', "database.prepare('SELECT 1')"),
+      file('runtime/base/time/clock.ts', 'Date.now()'),
+      file('runtime/store/writer/write-statements.ts', "database.prepare('SELECT 1')"),
       file('runtime/broker/a.test.ts', "throw new Error('no')"),
       file('runtime/broker/b.ts', '// new Error is banned\nports.fetch()'),
-      file('runtime/http/access.ts', 'const guard = (fetch) => (request) => fetch(request)'),
-      file('runtime/delivery/lanes.ts', 'createPace(clock, Math.random)'),
+      file(
+        'runtime/http/listener/listener-access.ts',
+        'const guard = (fetch) => (request) => fetch(request)',
+      ),
+      file('runtime/delivery/delivery-lanes.ts', 'createPace(clock, Math.random)'),
     ]
     expect(bannedCalls(fine)).toEqual([])
   })

@@ -42,8 +42,8 @@ const bans: readonly Ban[] = [
   },
   {
     what: 'Date.now',
-    instead: 'a Clock of #base/clock.ts as a port',
-    atHome: /^runtime\/base\/clock\.ts$/,
+    instead: 'a Clock of #base/time/clock.ts as a port',
+    atHome: /^runtime\/base\/time\/clock\.ts$/,
     matches: (node) => isCallOn(node, 'Date', 'now'),
   },
   {
@@ -67,7 +67,7 @@ const bans: readonly Ban[] = [
   {
     what: '.prepare',
     instead: 'a named statement of the store, or of statements.ts in a plugin',
-    atHome: /^runtime\/store\/|^plugins\/[^/]+\/statements\.ts$/,
+    atHome: /^runtime\/store\/|^plugins\/(?:[^/]+\/)+statements\.ts$/,
     matches: (node) =>
       node.type === 'CallExpression' &&
       isNode(node['callee']) &&

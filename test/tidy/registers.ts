@@ -2,11 +2,12 @@
  * Every entry of a register is used by the product: an error code nobody raises, a limit nobody obeys, a metric
  * nobody counts and a failpoint nobody passes are untrue documentation.
  */
-import { errorRegister } from '#base/errors.ts'
-import { failpointNames } from '#base/failpoints.ts'
-import { limits } from '#base/limits.ts'
-import { logEvents } from '#base/log.ts'
-import { metricRegister } from '#base/metrics.ts'
+
+import { limits } from '#base/limits/limits.ts'
+import { errorRegister } from '#base/register/errors.ts'
+import { failpointNames } from '#base/register/failpoints.ts'
+import { logEvents } from '#base/register/log.ts'
+import { metricRegister } from '#base/register/metrics.ts'
 import { isProduct, type TreeFile } from './tree.ts'
 
 export interface Register {
@@ -19,15 +20,15 @@ export interface Register {
 const quoted = (entry: string): RegExp => new RegExp(`'${entry}'`, 'g')
 
 export const registers: Readonly<Record<string, Register>> = {
-  'error code': { path: 'runtime/base/errors.ts', entries: Object.keys(errorRegister), use: quoted },
+  'error code': { path: 'runtime/base/register/errors.ts', entries: Object.keys(errorRegister), use: quoted },
   limit: {
-    path: 'runtime/base/limits.ts',
+    path: 'runtime/base/limits/limits.ts',
     entries: Object.keys(limits),
     use: (entry) => new RegExp(`\\blimits\\.${entry}\\b`, 'g'),
   },
-  metric: { path: 'runtime/base/metrics.ts', entries: Object.keys(metricRegister), use: quoted },
-  'log event': { path: 'runtime/base/log.ts', entries: Object.keys(logEvents), use: quoted },
-  failpoint: { path: 'runtime/base/failpoints.ts', entries: failpointNames, use: quoted },
+  metric: { path: 'runtime/base/register/metrics.ts', entries: Object.keys(metricRegister), use: quoted },
+  'log event': { path: 'runtime/base/register/log.ts', entries: Object.keys(logEvents), use: quoted },
+  failpoint: { path: 'runtime/base/register/failpoints.ts', entries: failpointNames, use: quoted },
 }
 
 /** Entries of a register that no product file uses; a register's own file names each entry once already. */

@@ -44,7 +44,7 @@ describe('the repository', () => {
   })
   it('has no dead links', () => expect(deadLinks(tree)).toEqual([]))
   it('names no source file that is gone', () => {
-    expect(textOf('docs/architecture.md')).toContain('`broker/door.ts`')
+    expect(textOf('docs/architecture.md')).toContain('`broker/commit/door.ts`')
     expect(deadPaths(tree)).toEqual([])
   })
   it('has fresh reference pages', () => expect(stalePages(tree)).toEqual([]))

@@ -17,19 +17,35 @@ describe('the rooms of the house', () => {
 describe('the checks', () => {
   it('see an arrow up, sideways, out of a bridge, and by a URL', () => {
     const complaints = forbiddenArrows([
-      file('runtime/store/a.ts', "import { x } from '#broker/door.ts'"),
-      file('runtime/http/a.ts', "export type { X } from '#mqtt/server.ts'"),
-      file('firmware-bridges/a/decoder.ts', "import { limits } from '#base/limits.ts'"),
+      file('runtime/store/a.ts', "import { x } from '#broker/commit/door.ts'"),
+      file('runtime/http/a.ts', "export type { X } from '#mqtt/mqtt-server.ts'"),
+      file('firmware-bridges/a/decoder.ts', "import { limits } from '#base/limits/limits.ts'"),
       file('runtime/store/b.ts', "new URL('../broker/x.ts', import.meta.url)"),
       file('runtime/ngsi-ld/a.ts', "import { x } from '#contract/pipeline.ts'"),
     ])
     expect(complaints).toHaveLength(5)
-    expect(complaints[0]).toBe('runtime/store/a.ts imports #broker/door.ts: store may not know broker')
+    expect(complaints[0]).toBe(
+      'runtime/store/a.ts imports #broker/commit/door.ts: store may not know broker/commit',
+    )
+  })
+
+  it('see an arrow up within a room, and to what stands beside its folders', () => {
+    const complaints = forbiddenArrows([
+      file('runtime/broker/commit/a.ts', "import type { X } from '#broker/tenant/b.ts'"),
+      file('runtime/http/request/a.ts', "import { x } from '#http/app.ts'"),
+      file('runtime/http/entities/a.ts', "import { x } from '#http/request/b.ts'"),
+      file('plugins/search/schema/a.ts', "import { x } from '#plugins/search/reads/b.ts'"),
+    ])
+    expect(complaints).toEqual([
+      'runtime/broker/commit/a.ts imports #broker/tenant/b.ts: broker/commit may not know broker/tenant',
+      'runtime/http/request/a.ts imports #http/app.ts: http/request may not know http',
+      'plugins/search/schema/a.ts imports #plugins/search/reads/b.ts: plugins/search/schema may not know plugins/search/reads',
+    ])
   })
 
   it('let good arrows pass', () => {
     const good = [
-      file('runtime/store/a.ts', "import { x } from '#base/errors.ts'\nimport { y } from './b.ts'"),
+      file('runtime/store/a.ts', "import { x } from '#base/register/errors.ts'\nimport { y } from './b.ts'"),
       file('runtime/ngsi-ld/a.ts', "import type { Json } from '#contract/pipeline.ts'"),
       file('firmware-bridges/a/decoder.ts', "import { defineBridge } from '#contract'"),
     ]

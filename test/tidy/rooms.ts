@@ -27,6 +27,54 @@ const shelves: Readonly<Record<string, number>> = {
   main: 10,
 }
 
+/** Folders of a room from the lowest up: files of a folder import from their own and from lower ones. What stands beside the folders imports from all. */
+const innerShelves: Readonly<Record<string, readonly string[]>> = {
+  broker: [
+    'commit',
+    'state',
+    'contexts',
+    'subscriptions',
+    'entities',
+    'history',
+    'sources',
+    'changes',
+    'upkeep',
+    'tenant',
+  ],
+  store: ['file', 'chunks', 'tables', 'entities', 'history', 'query', 'writer', 'backup', 'plugins'],
+  'ngsi-ld': [
+    'values',
+    'context',
+    'geo',
+    'entity',
+    'representation',
+    'query',
+    'history',
+    'subscription',
+    'federation',
+  ],
+  http: [
+    'request',
+    'listener',
+    'entities',
+    'history',
+    'entity-maps',
+    'snapshots',
+    'distribution',
+    'subscriptions',
+    'contexts',
+    'openapi',
+    'operator',
+  ],
+  uplink: ['connection', 'steps', 'centre', 'progress', 'backfill', 'reconcile', 'live'],
+  base: ['register', 'limits', 'time', 'process', 'load'],
+  mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
+  'plugins/indexing': ['entries', 'query', 'brokers'],
+  'plugins/search': ['schema', 'reads', 'transports'],
+  cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
+  config: ['schema', 'checks', 'load'],
+}
+
 /** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */
 const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   'better-sqlite3': 'store',
@@ -112,13 +160,32 @@ export function forbiddenArrows(files: readonly TreeFile[]): string[] {
   return productImports(files).flatMap((one) => {
     const target = targetOf(one)
     if (target === undefined || !target.endsWith('.ts') || isAllowed(one, target)) return []
-    return [`${one.from} imports ${one.to}: ${roomOf(one.from)} may not know ${roomOf(target)}`]
+    return [`${one.from} imports ${one.to}: ${shelfOf(one.from)} may not know ${shelfOf(target)}`]
   })
+}
+
+/** The room of a path with its folder, as complaints name it. */
+const shelfOf = (path: string): string => [roomOf(path), folderOf(path) ?? []].flat().join('/')
+
+/** The folder of a path within its room; undefined for a file that stands beside the folders. */
+function folderOf(path: string): string | undefined {
+  const [, folder, file] = path
+    .slice(path.indexOf(roomOf(path)))
+    .split('/')
+    .slice(roomOf(path).split('/').length - 1)
+  return file === undefined ? undefined : folder
+}
+
+function isAllowedInside(room: string, from: string, target: string): boolean {
+  const order = innerShelves[room]
+  const [upper, lower] = [folderOf(from), folderOf(target)]
+  if (order === undefined || upper === undefined || upper === lower) return true
+  return lower !== undefined && order.indexOf(lower) < order.indexOf(upper)
 }
 
 function isAllowed(one: Import, target: string): boolean {
   const [from, to] = [roomOf(one.from), roomOf(target)]
-  if (from === to) return true
+  if (from === to) return isAllowedInside(from, one.from, target)
   if (from === 'bridges') return to === 'contract'
   if (from === 'plugins') return to.startsWith('plugins/') || to === 'contract'
   if (from.startsWith('plugins/')) return ['contract', 'ngsi-ld', 'base'].includes(to)
@@ -128,16 +195,16 @@ function isAllowed(one: Import, target: string): boolean {
   return lower !== undefined && upper !== undefined && lower < upper
 }
 
-/** Inside a room by `./`, between rooms by `#`; `../` does not exist. */
+/** Inside a folder by `./`, between folders by `#`; `../` does not exist. */
 export function crookedImports(files: readonly TreeFile[]): string[] {
   const everywhere = files.filter(({ path }) => path.endsWith('.ts')).flatMap(importsOf)
   return everywhere.flatMap((one) => {
-    if (one.to.startsWith('../')) return [`${one.from} imports ${one.to}: use the # alias of its room`]
+    if (one.to.startsWith('../')) return [`${one.from} imports ${one.to}: use its # alias`]
     const target = one.to.startsWith('#') ? targetOf(one) : undefined
     const inside =
-      target !== undefined && one.from.startsWith('runtime/') && roomOf(one.from) === roomOf(target)
+      target !== undefined && one.from.startsWith('runtime/') && dirname(one.from) === dirname(target)
     return inside && !one.from.endsWith('.test.ts')
-      ? [`${one.from} imports ${one.to}: use ./ inside a room`]
+      ? [`${one.from} imports ${one.to}: use ./ inside a folder`]
       : []
   })
 }

@@ -1,7 +1,7 @@
 /** Expiry of entities and attributes [NGSI-LD 5.2.4 and 5.2.5, expiresAt]: what is over goes as if it were deleted. */
 import { expect, it } from 'vitest'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'

@@ -1,10 +1,10 @@
 /** Cut answers and aggregates of a history where many values share one time, or an instance was removed. */
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
-import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { parseDuration } from '#ngsi-ld/duration.ts'
-import type { TimedInstance } from '#ngsi-ld/temporal.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
+import type { TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { parseDuration } from '#ngsi-ld/values/duration.ts'
 import { immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 
 const writer = immortalWriter()

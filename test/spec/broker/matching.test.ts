@@ -3,14 +3,18 @@
  * exact values before and after, in the order of the door, and undone with its group. Deliveries are read from disk.
  */
 import { beforeEach, describe, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import { unusedStatistics } from '#broker/subscription-statistics.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Fragment } from '#ngsi-ld/entity.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
-import { defaultTriggers, type NotificationTrigger, type Subscription } from '#ngsi-ld/subscription.ts'
-import type { Delivery } from '#store/deliveries.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { unusedStatistics } from '#broker/subscriptions/subscription-statistics.ts'
+import type { Fragment } from '#ngsi-ld/entity/entity.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { parseScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import {
+  defaultTriggers,
+  type NotificationTrigger,
+  type Subscription,
+} from '#ngsi-ld/subscription/subscription.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 

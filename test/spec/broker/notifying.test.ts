@@ -3,16 +3,16 @@
  * observation with the value that matched, a change as it was made, and what was deleted as deleted.
  */
 import { expect, it } from 'vitest'
-import type { Contexts } from '#broker/contexts.ts'
-import { renderNotification } from '#broker/notify.ts'
-import { coreContext } from '#ngsi-ld/context.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import { renderNotification } from '#broker/subscriptions/notification.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
 import {
   type NotificationParameters,
   notificationTriggers,
   type Subscription,
-} from '#ngsi-ld/subscription.ts'
+} from '#ngsi-ld/subscription/subscription.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 

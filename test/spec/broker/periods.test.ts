@@ -3,11 +3,11 @@
  * outlives a restart and does not depend on the wall clock.
  */
 import { expect, it, vi } from 'vitest'
-import type { Contexts } from '#broker/contexts.ts'
-import { renderNotification } from '#broker/notify.ts'
-import { coreContext } from '#ngsi-ld/context.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import { renderNotification } from '#broker/subscriptions/notification.ts'
+import { coreContext } from '#ngsi-ld/context/context.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
 const contexts = { core: coreContext, resolve: () => coreContext } as unknown as Contexts

@@ -1,8 +1,8 @@
 /** What is particular to writes as works at the door: what they weigh, and how batches share it (GS CIM 009, 5.6). */
 import { describe, expect, it } from 'vitest'
-import { GatewayError, isGatewayError } from '#base/errors.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 import { setLimit } from '#test/kit/ceilings.ts'

@@ -3,9 +3,9 @@
  * first, each registration is told once.
  */
 import { expect, it } from 'vitest'
-import type { Registration } from '#ngsi-ld/registration.ts'
-import type { SourceSubscription } from '#ngsi-ld/source-subscription.ts'
-import { defaultTriggers } from '#ngsi-ld/subscription.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
+import type { SourceSubscription } from '#ngsi-ld/federation/source-subscription.ts'
+import { defaultTriggers } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 
 const open = brokerOfFile({ synchronous: 'NORMAL' })

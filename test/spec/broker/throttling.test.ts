@@ -3,13 +3,13 @@
  * end, and the entities of one batch together.
  */
 import { expect, it } from 'vitest'
-import { nothingObserved } from '#broker/owing.ts'
+import { nothingObserved } from '#broker/subscriptions/owed-deliveries.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { Fragment } from '#ngsi-ld/entity.ts'
-import type { OwedEntity } from '#ngsi-ld/notification-data.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
-import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription.ts'
-import type { Delivery } from '#store/deliveries.ts'
+import type { Fragment } from '#ngsi-ld/entity/entity.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 

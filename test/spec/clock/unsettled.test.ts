@@ -3,11 +3,11 @@
  * some per commit, in history, in documents and in what is found by them; only they, and over restarts and failures.
  */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { systemClock } from '#base/time/clock.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { createBoard, floor } from '#test/kit/board.ts'
 import { historyOf, immortalWriter, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'

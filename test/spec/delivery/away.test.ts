@@ -3,7 +3,7 @@
  * changes behind an endpoint that is down (deleted, redirected) takes effect at once.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Receiver } from '#test/kit/receiver.ts'

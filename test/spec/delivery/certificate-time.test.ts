@@ -5,11 +5,11 @@
 import { createServer, type Server } from 'node:https'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
+import { systemClock } from '#base/time/clock.ts'
 import { createHttpEndpoint } from '#delivery/http-endpoint.ts'
 import { createPeer } from '#federation/peer.ts'
-import { createDocumentFetcher } from '#http/document.ts'
-import { createPublisher } from '#mqtt/publisher.ts'
+import { createDocumentFetcher } from '#http/listener/document-fetch.ts'
+import { createPublisher } from '#mqtt/notify/publisher.ts'
 import { futureCertificate, futureKey } from '#test/kit/certificate.ts'
 
 const words =

@@ -3,7 +3,7 @@
  * the delivery itself is buried after a few tries, and neither holds up what has nothing to do with it.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Received, type Receiver } from '#test/kit/receiver.ts'

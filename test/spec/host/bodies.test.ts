@@ -1,13 +1,13 @@
 /** The body of a request of a component is there whenever it is asked for, however long something else is waited for before. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
-import { createLog } from '#base/log.ts'
-import { createMetrics } from '#base/metrics.ts'
-import { createOutflow } from '#base/outflow.ts'
-import { createBodies } from '#http/body.ts'
-import { createComponentRoutes } from '#http/components.ts'
-import { createHttpServer, type HttpServer } from '#http/server.ts'
+import { createOutflow } from '#base/process/outflow.ts'
+import { createLog } from '#base/register/log.ts'
+import { createMetrics } from '#base/register/metrics.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { createHttpServer, type HttpServer } from '#http/listener/http-server.ts'
+import { createComponentRoutes } from '#http/operator/components.ts'
+import { createBodies } from '#http/request/body.ts'
 
 let server: HttpServer | undefined
 afterEach(() => server?.close())

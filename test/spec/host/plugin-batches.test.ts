@@ -3,9 +3,9 @@
  * entity that it is of was read.
  */
 import { describe, expect, it, vi } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type ChangeBatch, definePlugin, type Host } from '#contract'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { observe } from '#test/kit/broker.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'

@@ -6,7 +6,7 @@ import { closeSync, existsSync, mkdirSync, openSync, statSync, writeSync } from 
 import { join } from 'node:path'
 import { beforeEach, expect, it, vi } from 'vitest'
 import { definePlugin, type Host } from '#contract'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 

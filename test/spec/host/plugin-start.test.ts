@@ -2,10 +2,10 @@
  * Plugins start while the gateway serves already. Who asks one before it has started waits for it, and not for ever.
  */
 import { describe, expect, it, vi } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type Capability, definePlugin, type Plugin } from '#contract'
-import { guard } from '#http/access.ts'
-import type { HttpEnv } from '#http/environment.ts'
+import { guard } from '#http/listener/listener-access.ts'
+import type { HttpEnv } from '#http/request/http-environment.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 

@@ -6,7 +6,7 @@
 import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError } from '#base/register/errors.ts'
 import {
   type ChangeBatch,
   type ChangesPort,
@@ -15,7 +15,7 @@ import {
   type PluginDatabase,
   type Running,
 } from '#contract'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { observe } from '#test/kit/broker.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'

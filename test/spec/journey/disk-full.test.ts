@@ -3,7 +3,7 @@
  * by itself when there is room again. What it acknowledged before is still there.
  */
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
 import { describeAllowed } from '#test/kit/peers.ts'

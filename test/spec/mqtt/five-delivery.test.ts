@@ -1,7 +1,7 @@
 /** MQTT 5, what subscribers get and how much at a time; wills with a delay; and the reasons that end a connection. */
 import { generate, type IPublishPacket, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

@@ -2,7 +2,7 @@
 import type { IConnackPacket, IPublishPacket, Packet } from 'mqtt-packet'
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

@@ -1,10 +1,10 @@
 /** What the broker does when somebody is too slow: a subscriber, the disk, the door. Nobody else may notice. */
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import type { Door } from '#broker/door.ts'
-import type { Stage } from '#broker/stage.ts'
-import type { Work } from '#broker/work-queue.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Work } from '#broker/commit/work-queue.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

@@ -1,7 +1,7 @@
 /** MQTT 3.1.1, sections 3.3 to 3.7, 4.3 and 4.6: PUBLISH, its acknowledgements and their order, by raw bytes. */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
+import { GatewayError } from '#base/register/errors.ts'
 import { temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

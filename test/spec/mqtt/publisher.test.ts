@@ -12,8 +12,8 @@ import { createServer } from 'node:tls'
 import { promisify } from 'node:util'
 import { connectAsync } from 'mqtt'
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
-import { createPublisher, type Publication } from '#mqtt/publisher.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { createPublisher, type Publication } from '#mqtt/notify/publisher.ts'
 import { certificate, key } from '#test/kit/certificate.ts'
 import { temporaryDatabase } from '#test/kit/door.ts'
 import { createMosquitto, type Mosquitto } from '#test/kit/mosquitto.ts'
@@ -149,8 +149,8 @@ const lengths = 400
 
 /** A process that publishes so many lengths and uses small buffers for others in between; prints how many bytes all that holds. */
 const ofManyLengths = `
-  import { systemClock } from '#base/clock.ts'
-  import { createPublisher } from '#mqtt/publisher.ts'
+  import { systemClock } from '#base/time/clock.ts'
+  import { createPublisher } from '#mqtt/notify/publisher.ts'
   const publisher = createPublisher(systemClock, { allowsLoopback: true })
   const send = (length) =>
     publisher.send({ uri: process.argv[1], body: 'x'.repeat(length), mqtt: { version: 4, qos: 1 } })

@@ -1,9 +1,9 @@
 /** MQTT 3.1.1, sections 3.1.2.4 and 4.4: sessions, what is owed to them, and wills, over connections and restarts. */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { systemClock } from '#base/clock.ts'
-import { createTimekeeper } from '#base/timekeeper.ts'
-import { madeAfterMs } from '#base/version.ts'
+import { madeAfterMs } from '#base/register/version.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { createTimekeeper } from '#base/time/timekeeper.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

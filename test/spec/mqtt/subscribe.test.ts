@@ -1,7 +1,7 @@
 /** MQTT 3.1.1, sections 3.8 to 3.11 and 4.7: SUBSCRIBE, UNSUBSCRIBE, filters; and retained messages, 3.3.1.3. */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { productToken } from '#base/version.ts'
+import { productToken } from '#base/register/version.ts'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,

@@ -1,6 +1,6 @@
 /** The endpoints of the metadata repository, used as the components of the platform use them. */
 import { afterAll, beforeAll, expect } from 'vitest'
-import { platformContextPath } from '#broker/contexts.ts'
+import { platformContextPath } from '#broker/contexts/context-resolver.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { prove } from './prove.ts'

@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { BrokerPort, BrokerRequest } from '#contract'
-import { createEngine } from '#plugins/search/engine.ts'
+import { createEngine } from '#plugins/search/transports/engine.ts'
 import { fieldEntities, idOf, platformOf, type SearchSite, startSearchSite } from '#test/kit/search-site.ts'
 
 let site: SearchSite

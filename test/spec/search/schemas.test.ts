@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { printType } from 'graphql'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { buildSchema } from '#plugins/search/schema.ts'
-import { readSchemaFolder } from '#plugins/search/schema-folder.ts'
+import { buildSchema } from '#plugins/search/reads/graphql-schema.ts'
+import { readSchemaFolder } from '#plugins/search/schema/schema-folder.ts'
 import {
   alternativeType,
   type Entity,

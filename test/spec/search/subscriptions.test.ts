@@ -187,7 +187,7 @@ it('keeps nothing of clients that went away', async () => {
 })
 
 it('ends the subscription of a client that takes nothing while too much changes, with an error', async () => {
-  const { createFeed } = await import('#plugins/search/feed.ts')
+  const { createFeed } = await import('#plugins/search/reads/feed.ts')
   let take: (ids: readonly string[]) => void = () => undefined
   const feed = createFeed({
     position: () => 0,

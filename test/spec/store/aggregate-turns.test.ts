@@ -4,9 +4,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import type { AggregateQuery } from '#broker/temporal-requests.ts'
-import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import type { AggregateQuery } from '#broker/history/temporal-requests.ts'
+import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import {
   foldMs,

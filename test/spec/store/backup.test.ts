@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listBackups } from '#store/manifest.ts'
+import { listBackups } from '#store/backup/manifest.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, runSelvedge, startGatewayProcess, startSelvedge } from '#test/kit/process.ts'
 

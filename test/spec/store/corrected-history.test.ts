@@ -6,9 +6,9 @@
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { expect, test } from 'vitest'
-import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import {
   everySecond,
   foldMs,

@@ -3,8 +3,8 @@
  */
 import BetterSqlite3 from 'better-sqlite3'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { createDeliveries, type Deliveries, deliveryWrites } from '#store/deliveries.ts'
-import { migrations } from '#store/schema.ts'
+import { migrations } from '#store/file/database-schema.ts'
+import { createDeliveries, type Deliveries, deliveryWrites } from '#store/tables/delivery-rows.ts'
 
 describe('the outbox', () => {
   let database: BetterSqlite3.Database

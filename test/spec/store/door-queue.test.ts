@@ -1,7 +1,7 @@
 /** The line before the door, on the real write path: how long works linger, how many there may be, and its end. */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
-import type { Work } from '#broker/work-queue.ts'
+import { limits } from '#base/limits/limits.ts'
+import type { Work } from '#broker/commit/work-queue.ts'
 import { type BareDoor, type BareDoorOptions, codeOf, openBareDoor, put } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'

@@ -3,10 +3,10 @@
  * cannot be written, upkeep, and answers after the flush.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import type { Stage } from '#broker/stage.ts'
-import type { Work } from '#broker/work-queue.ts'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Work } from '#broker/commit/work-queue.ts'
 import { type BareDoor, type BareDoorOptions, codeOf, openBareDoor, put } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
 

@@ -3,10 +3,10 @@
  * attribute was deleted, is told and summed up once, from chunks and from tails. A device with the same id goes on.
  */
 import { expect, test } from 'vitest'
-import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
-import type { AttributeInstance } from '#ngsi-ld/attribute.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import { parseDuration } from '#ngsi-ld/duration.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { parseDuration } from '#ngsi-ld/values/duration.ts'
 import { ages, historyOf, observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 

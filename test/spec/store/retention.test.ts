@@ -3,13 +3,13 @@
  * change nothing about it.
  */
 import { expect, test } from 'vitest'
-import { limits } from '#base/limits.ts'
-import { createLog } from '#base/log.ts'
-import { createMetrics } from '#base/metrics.ts'
-import { createRetention } from '#broker/retention.ts'
-import { createGroup } from '#broker/stage.ts'
-import { createHistory } from '#store/history.ts'
-import { createRecords } from '#store/records.ts'
+import { limits } from '#base/limits/limits.ts'
+import { createLog } from '#base/register/log.ts'
+import { createMetrics } from '#base/register/metrics.ts'
+import { createGroup } from '#broker/commit/stage.ts'
+import { createRetention } from '#broker/upkeep/retention-policy.ts'
+import { createHistory } from '#store/history/history-rows.ts'
+import { createRecords } from '#store/tables/records.ts'
 import {
   fill,
   foldMs,

@@ -3,8 +3,8 @@
  * that retention rolled up stay in them until they are too old themselves.
  */
 import { expect, test } from 'vitest'
-import type { AggregateMethod } from '#ngsi-ld/aggregate.ts'
-import { parseDuration } from '#ngsi-ld/duration.ts'
+import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
+import { parseDuration } from '#ngsi-ld/values/duration.ts'
 import {
   dayMs,
   everySecond,

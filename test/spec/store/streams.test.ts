@@ -3,10 +3,10 @@
  * a restart, a group that fails and upkeep at the wrong moment change nothing of it.
  */
 import { beforeEach, describe, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import { msToDateTime } from '#ngsi-ld/datetime.ts'
-import type { Entity, Fragment } from '#ngsi-ld/entity.ts'
-import { parseQuery } from '#ngsi-ld/query-parse.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { historyOf, observe } from '#test/kit/broker.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 import { setLimit } from '#test/kit/ceilings.ts'

@@ -2,8 +2,8 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import type { Entity } from '#ngsi-ld/entity.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { brokerOfFile } from '#test/kit/broker-of-file.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 

@@ -3,9 +3,9 @@
  * those that are not selected.
  */
 import { expect, test } from 'vitest'
-import { limits } from '#base/limits.ts'
-import { parseScopeQuery } from '#ngsi-ld/scope-query.ts'
-import type { Subscription } from '#ngsi-ld/subscription.ts'
+import { limits } from '#base/limits/limits.ts'
+import { parseScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import {
   dayMs,
   type HistorySite,
@@ -15,11 +15,11 @@ import {
   startMs,
   wallMs,
 } from '#test/kit/history-site.ts'
-import { type EvictedPorts, evictedGaps } from '#uplink/evicted.ts'
-import { createPlacing } from '#uplink/placing.ts'
-import type { Step } from '#uplink/plan.ts'
-import { selectionOf } from '#uplink/selection.ts'
-import { newState, readState, type Telling, type UplinkState } from '#uplink/state.ts'
+import { type EvictedPorts, evictedGaps } from '#uplink/progress/evicted-gaps.ts'
+import { newState, readState, type Telling, type UplinkState } from '#uplink/progress/uplink-state.ts'
+import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+import { selectionOf } from '#uplink/steps/uplink-selection.ts'
 
 const { temporaryFolder, openSite } = sitesOfFile()
 const gone = 'urn:Store:gone'

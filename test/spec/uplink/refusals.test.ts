@@ -1,18 +1,18 @@
 /** The queue of what other brokers refuse: bounded per uplink by number and bytes; the oldest goes, told and counted. */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { createLog } from '#base/log.ts'
-import { createUplinkStates } from '#store/uplink-states.ts'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { createLog } from '#base/register/log.ts'
+import { createUplinkStates } from '#store/tables/uplink-states.ts'
 import { type BareDoor, openBareDoor } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
-import { forgo, forgoneGaps } from '#uplink/forgone.ts'
-import type { Refusal } from '#uplink/outcome.ts'
-import { createPlacing } from '#uplink/placing.ts'
-import { createRefusals, type OnLetGo } from '#uplink/refusals.ts'
-import { newState, readState, type UplinkState } from '#uplink/state.ts'
+import type { Refusal } from '#uplink/centre/outcome.ts'
+import { createRefusals, type OnLetGo } from '#uplink/progress/refusals.ts'
+import { forgo, forgoneGaps } from '#uplink/progress/refused-gaps.ts'
+import { newState, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
+import { createPlacing } from '#uplink/steps/scope-prefix.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import {
   createTunnelEnd,
   type TunnelAnswer,
@@ -14,7 +14,7 @@ import {
   type TunnelRequest,
   type TunnelWire,
 } from '#federation/tunnel-end.ts'
-import { rightFor } from '#http/tunnelled.ts'
+import { rightFor } from '#http/operator/tunnel-requests.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
 
 const within = { timeout: 25_000, interval: 10 }

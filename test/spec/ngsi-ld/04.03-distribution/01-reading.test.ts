@@ -3,7 +3,7 @@
  * happens when a source is slow, gone, or leads back to where the request came from.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'

@@ -2,7 +2,7 @@
  * Entity maps: a query names what it found and where, and later pages go by it, whatever came or went since.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'

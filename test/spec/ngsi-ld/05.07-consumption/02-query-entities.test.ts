@@ -1,6 +1,6 @@
 /** Query Entities [NGSI-LD 5.7.2, 6.4.3.2], paging and counting [6.3.10, 6.3.13]. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()

@@ -1,6 +1,6 @@
 /** Retrieve Temporal Evolution of an Entity [NGSI-LD 5.7.3, 6.20.3.1]. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { migrations } from '#store/schema.ts'
+import { migrations } from '#store/file/database-schema.ts'
 import { property } from '#test/kit/gateway-of-file.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 

@@ -1,6 +1,6 @@
 /** Subscriptions [NGSI-LD 5.8, 6.10, 6.11]: what may be asked for, and how it is shown. Deliveries are told elsewhere. */
 import { describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { freshId, gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()

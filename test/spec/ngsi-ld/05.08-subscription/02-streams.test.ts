@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const path = '/ngsi-ld/v1/subscriptions/urn:x:s'

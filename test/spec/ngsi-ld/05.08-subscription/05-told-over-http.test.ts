@@ -3,7 +3,7 @@
  * 5.2.14, 5.8.1, 5.8.2, 5.8.6, 6.3.5], against a whole gateway and a real receiver.
  */
 import { describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { property } from '#test/kit/gateway-of-file.ts'
 import { wholeGatewayOfFile } from '#test/kit/whole-gateway-of-file.ts'
 

@@ -3,15 +3,15 @@
  * fetched, what is shared, what is kept, and what happens when the network is gone.
  */
 import { afterEach, describe, expect, it } from 'vitest'
-import { GatewayError } from '#base/errors.ts'
-import { limits } from '#base/limits.ts'
-import { createLog } from '#base/log.ts'
-import type { FetchDocument } from '#broker/context-library.ts'
-import { createContexts, platformContextPath } from '#broker/contexts.ts'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { createLog } from '#base/register/log.ts'
+import type { FetchDocument } from '#broker/contexts/context-library.ts'
+import { createContexts, platformContextPath } from '#broker/contexts/context-resolver.ts'
 import type { Json } from '#contract'
-import type { Context } from '#ngsi-ld/context.ts'
-import { profiles } from '#ngsi-ld/profile.ts'
-import { createRecords } from '#store/records.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { profiles } from '#ngsi-ld/values/profile.ts'
+import { createRecords } from '#store/tables/records.ts'
 import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
 
 const closing: (() => Promise<void> | void)[] = []

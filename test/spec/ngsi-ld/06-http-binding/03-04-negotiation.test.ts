@@ -2,7 +2,7 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { formatVersion } from '#store/schema.ts'
+import { formatVersion } from '#store/file/database-schema.ts'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 import { startHttpGateway } from '#test/kit/http-gateway.ts'
 

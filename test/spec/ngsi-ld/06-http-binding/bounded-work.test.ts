@@ -3,7 +3,7 @@
  * What the event loop does under the largest inputs is measured by `npm run stall`.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 

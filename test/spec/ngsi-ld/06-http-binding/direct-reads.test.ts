@@ -4,11 +4,11 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createMetrics } from '#base/metrics.ts'
-import { createAnswers } from '#http/answer.ts'
-import { createDirectReads } from '#http/direct-reads.ts'
-import { createEntityReads } from '#http/entity-reads.ts'
-import { createCoreContext } from '#ngsi-ld/context.ts'
+import { createMetrics } from '#base/register/metrics.ts'
+import { createDirectReads } from '#http/entities/direct-reads.ts'
+import { createEntityReads } from '#http/entities/entity-reads.ts'
+import { createAnswers } from '#http/request/response.ts'
+import { createCoreContext } from '#ngsi-ld/context/context.ts'
 import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 

@@ -5,8 +5,8 @@
  */
 import { connect } from 'node:net'
 import { expect, it } from 'vitest'
-import { limits } from '#base/limits.ts'
-import { operations } from '#http/operations.ts'
+import { limits } from '#base/limits/limits.ts'
+import { operations } from '#http/openapi/operations.ts'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()

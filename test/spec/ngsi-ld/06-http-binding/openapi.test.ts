@@ -1,7 +1,7 @@
 /** The description of the interface agrees with what is served: every route, every parameter, both ways. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { operations } from '#http/operations.ts'
-import { parameters } from '#http/query-parameters.ts'
+import { operations } from '#http/openapi/operations.ts'
+import { parameters } from '#http/request/query-parameters.ts'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
 interface Described {

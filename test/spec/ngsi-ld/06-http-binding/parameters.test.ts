@@ -4,7 +4,7 @@
  * Paths may end in a slash.
  */
 import { beforeAll, expect, it } from 'vitest'
-import { operations } from '#http/operations.ts'
+import { operations } from '#http/openapi/operations.ts'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()

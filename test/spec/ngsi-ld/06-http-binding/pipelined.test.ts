@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { limits } from '#base/limits.ts'
+import { limits } from '#base/limits/limits.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'

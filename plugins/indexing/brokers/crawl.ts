@@ -1,0 +1,104 @@
+/**
+ * One full reading of a registered broker into the index: what it tells is marked, what it did not tell is asked for by id, and
+ * what is then still missing is swept out. What its notifications told meanwhile is newer than a page that was asked for
+ * before, and wins.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { breathe } from '#plugins/indexing/entries/breathe.ts'
+import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
+import type { Brokers, LoadProgress } from '#plugins/indexing/entries/broker-rows.ts'
+import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
+import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
+import type { ToldEntity } from '#plugins/indexing/entries/entries.ts'
+import { type Page, readAll, readByIds } from './broker-reading.ts'
+import type { Asking, Trouble } from './broker-requests.ts'
+
+export interface CrawlPorts {
+  readonly b: number
+  readonly asking: Asking
+  readonly brokers: Brokers
+  readonly catalogue: Catalogue
+  readonly clock: Clock
+  /** Works of one broker, one after the other. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** Whether a notification told of an entity since, ms of the monotonic clock. */
+  readonly isToldSince: (id: string, at: number) => boolean
+}
+
+/** What a reading found that notifications had not told. */
+export interface Crawled {
+  readonly began: string
+  readonly ended: string
+  readonly read: number
+  readonly added: number
+  readonly changed: number
+  readonly removed: number
+  readonly unreadable: number
+}
+
+export async function crawl(
+  ports: CrawlPorts,
+): Promise<{ readonly crawled: Crawled } | { readonly trouble: Trouble }> {
+  const { b, asking, brokers, catalogue, clock, inTurn } = ports
+  const began = clock.now()
+  const sums = { read: 0, added: 0, changed: 0, removed: 0, unreadable: 0 }
+  let total: number | undefined
+  const progress = (): LoadProgress => ({ at: '', read: sums.read, total: total ?? null, since: began })
+
+  async function take({ items, askedAt }: Omit<Page, 'total'>): Promise<void> {
+    const entities: ToldEntity[] = []
+    for (let at = 0; at < items.length; at += limits.indexSlice.value) {
+      const some = itemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
+      entities.push(...some.entities)
+      sums.unreadable += some.unreadable.length
+      await breathe()
+    }
+    sums.read += items.length
+    await inTurn(async () => {
+      const changed = entities.filter(({ id }) => !ports.isToldSince(id, askedAt))
+      const difference = await catalogue.take(b, { changed })
+      sums.added += difference.added
+      sums.changed += difference.changed
+      sums.removed += difference.removed
+    })
+    brokers.set(b, { load: progress() })
+  }
+
+  /** Entities that pages did not show, though they may be there: they move while pages are read. */
+  async function lookForMissing(types: readonly string[]): Promise<Trouble | undefined> {
+    for (let behind = 0; ; ) {
+      const missing = catalogue.unmarked(b, behind, limits.indexIdsAskedFor.value)
+      if (missing.length === 0) return undefined
+      behind = missing.at(-1)!.n
+      const askedAt = clock.monotonic()
+      const found = await readByIds(
+        missing.map(({ id }) => id),
+        types,
+        asking,
+      )
+      if ('trouble' in found) return found.trouble
+      await take({ items: found.value, askedAt })
+    }
+  }
+
+  const types = [...indexedTypes]
+  await inTurn(async () => catalogue.beginLoad(b))
+  brokers.set(b, { state: 'loading', load: progress() })
+  const trouble =
+    (await readAll(types, { asking, monotonic: clock.monotonic }, async (page) => {
+      if (page.total !== undefined) total = (total ?? 0) + page.total
+      await take(page)
+    })) ?? (await lookForMissing(types))
+  if (trouble !== undefined) {
+    brokers.set(b, { load: null })
+    return { trouble }
+  }
+  sums.removed += await inTurn(() => catalogue.endLoad(b))
+  brokers.set(b, { load: null })
+  const crawled = { began: iso(began), ended: iso(clock.now()), ...sums }
+  return { crawled }
+}
+
+const iso = (ms: number): string => new Date(ms).toISOString()

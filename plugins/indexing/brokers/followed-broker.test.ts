@@ -1,0 +1,93 @@
+/**
+ * A registered broker is followed again after the index could not write its own file. What it tells is taken by its own clock, which
+ * may be set back.
+ */
+import { afterAll, afterEach, expect, it, vi } from 'vitest'
+import { limits } from '#base/limits/limits.ts'
+import { createLog } from '#base/register/log.ts'
+import { type Clock, systemClock } from '#base/time/clock.ts'
+import type { BrokerAnswer, BrokerPort } from '#contract'
+import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
+import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
+import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
+import { tables } from '#plugins/indexing/entries/tables.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createPluginDatabase } from '#test/kit/plugin-database.ts'
+import { createAsking } from './broker-requests.ts'
+import { createRemote } from './followed-broker.ts'
+
+const sensor = 'http://www.w3.org/ns/sosa/Sensor'
+const database = createPluginDatabase(tables)
+afterAll(() => database.close())
+afterEach(restoreLimits)
+
+/** A broker without entities that takes subscriptions. */
+function createEmptyBroker(): BrokerPort {
+  const subscriptions = new Map<string, string>()
+  return {
+    address: 'http://127.0.0.1:1',
+    async exchange({ method, path, body }): Promise<BrokerAnswer> {
+      const answer = (status: number, text: string): BrokerAnswer => ({ status, text, headers: {} })
+      if (!path.includes('/subscriptions')) return answer(200, '[]')
+      if (method === 'POST') {
+        subscriptions.set((JSON.parse(String(body)) as { id: string }).id, String(body))
+        return answer(201, '')
+      }
+      const known = subscriptions.get(decodeURIComponent(path.split('/').at(-1)!))
+      return known === undefined ? answer(404, '{}') : answer(200, known)
+    },
+  }
+}
+
+function begin(clock: Clock = systemClock) {
+  const brokers = createBrokers(database, Date.now)
+  for (const { b } of brokers.all()) brokers.remove(b)
+  const row = brokers.add('http://127.0.0.1:1', 'declared', { secret: 'x' })
+  const { signal } = new AbortController()
+  const { monotonic } = systemClock
+  const errors: unknown[] = []
+  const remote = createRemote({
+    ...{ row, brokers, signal, clock },
+    asking: createAsking({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
+    catalogue: createCatalogue(database, monotonic),
+    log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
+    tell: () => (error) => errors.push(error),
+    callback: (purpose) => `http://here/${purpose}`,
+    notifying: () => ({ base: 'http://here', isHidden: false }),
+  })
+  return { remote, brokers, row, errors }
+}
+
+it('is looked at again and again while nothing can be written', async () => {
+  setLimit('indexBrokerLookMs', 20)
+  const { remote, brokers, row, errors } = begin()
+  const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
+  const write = (isAllowed: boolean): unknown =>
+    database.prepare(`PRAGMA query_only = ${isAllowed ? 0 : 1}`).run()
+  const within = { timeout: 10_000, interval: 10 }
+  remote.start()
+  await vi.waitFor(follows, within)
+  write(false)
+  await vi.waitFor(() => expect(errors.length).toBeGreaterThan(1), within)
+  write(true)
+  brokers.set(row.b, { state: 'refused' })
+  await vi.waitFor(follows, within)
+  await remote.close()
+})
+
+it('tells news by a clock that was set back, which for a while count as old', async () => {
+  let monotonic = 0
+  const { remote } = begin({ ...systemClock, monotonic: () => monotonic })
+  const told = async (name: string, stamp: number): Promise<unknown> => {
+    const entity = { id: 'urn:s:1', type: sensor, name: { type: 'Property', value: name } }
+    await remote.take(itemsOf([entity], 0), stamp)
+    const row = database.prepare('SELECT doc FROM entry').pluck().get() as string
+    return (JSON.parse(row) as typeof entity).name.value
+  }
+  expect(await told('first', 1000)).toBe('first')
+  expect(await told('older', 999)).toBe('first')
+  monotonic += limits.indexReorderMs.value
+  expect(await told('newer', 500)).toBe('newer')
+  expect(await told('older', 499)).toBe('newer')
+  await remote.close()
+})

@@ -1,0 +1,202 @@
+/**
+ * Terms of q as SQL over the narrow tables: a condition on `node.n`, and where it selects by a value, a statement that finds
+ * nodes from that value on. What cannot be said (times, keys within values, texts beyond what is kept, negations of values) is
+ * left to the predicate; a condition says whether it says all.
+ */
+import { limits } from '#base/limits/limits.ts'
+import { canonicalOf } from '#ngsi-ld/context/core-context.ts'
+import {
+  type Interval,
+  intervalsOf,
+  type QueryComparison,
+  type QueryTerm,
+  type QueryTree,
+  textMembers,
+  timeMembers,
+} from '#ngsi-ld/query/query.ts'
+import { type Way, waysOf } from './paths.ts'
+
+export interface Sql {
+  readonly text: string
+  readonly parameters: readonly unknown[]
+}
+
+export interface Condition extends Sql {
+  /** False where the predicate has to look too. */
+  readonly isExact: boolean
+  /** Finds all nodes that may satisfy it; only where it selects by values. */
+  readonly drive?: Sql
+}
+
+/** Numbers of names and of ids; undefined for what nothing has. */
+export interface Numbers {
+  nameOf(name: string): number | undefined
+  nodeOf(id: string): number | undefined
+  /** Whether any attribute of this number has values: those that are relationships everywhere need not be looked at for them. */
+  isValued(name: number): boolean
+}
+
+const never: Sql = { text: '0', parameters: [] }
+
+/** The terms of a tree of which all have to hold. */
+export const conjunctsOf = (tree: QueryTree): readonly QueryTree[] =>
+  tree.kind === 'and' ? tree.parts : [tree]
+
+/** The tree as a condition; undefined where it cannot be said. */
+export function conditionOf(tree: QueryTree, numbers: Numbers): Condition | undefined {
+  if (tree.kind !== 'and' && tree.kind !== 'or') return termCondition(tree, numbers)
+  const parts: Condition[] = []
+  for (const part of tree.parts) {
+    const condition = conditionOf(part, numbers)
+    if (condition === undefined) return undefined
+    parts.push(condition)
+  }
+  const drives = parts.flatMap(({ drive }) => drive ?? [])
+  const canDrive = tree.kind === 'or' && drives.length === parts.length
+  return {
+    text: `(${parts.map(({ text }) => text).join(tree.kind === 'and' ? ' AND ' : ' OR ')})`,
+    parameters: parts.flatMap(({ parameters }) => parameters),
+    isExact: parts.every(({ isExact }) => isExact),
+    ...(canDrive && { drive: union(drives) }),
+  }
+}
+
+const union = (all: readonly Sql[]): Sql =>
+  all.length === 0
+    ? { text: 'SELECT NULL WHERE 0', parameters: [] }
+    : {
+        text: all.map(({ text }) => text).join(' UNION '),
+        parameters: all.flatMap(({ parameters }) => parameters),
+      }
+
+/** A test of what a path ends in: of a scalar `s`, and of the target of a link `l`. */
+interface Leaf {
+  readonly scalar: Sql | undefined
+  readonly link: Sql | undefined
+  readonly isExact: boolean
+}
+
+function termCondition(term: QueryTerm, numbers: Numbers): Condition | undefined {
+  const { path } = term
+  if (path.member !== undefined || path.linked !== undefined) return undefined
+  if (path.names.length > limits.indexPathNames.value || path.names.some(isBeside)) return undefined
+  const leaf = leafOf(term, numbers)
+  if (leaf === undefined) return undefined
+  const ways = waysOf(path).flatMap((way) => numbersOf(way, numbers))
+  const ends = ways.flatMap((way) => endsOf(way, leaf, numbers))
+  const any = ends.length === 0 ? never : joined(ends.map(existing), ' OR ')
+  if (term.kind === 'absent') return { ...any, text: `NOT ${any.text}`, isExact: true }
+  if (term.kind !== 'compare') return { ...any, isExact: true }
+  return { ...any, isExact: leaf.isExact, drive: union(ends.map(driving)) }
+}
+
+/** One end of a way: a table, and the test of what is found there. */
+interface End {
+  readonly way: readonly number[]
+  readonly last: 'scalar' | 'link'
+  readonly test: Sql
+}
+
+function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: Numbers): readonly End[] {
+  return [
+    ...(scalar === undefined || !isValued(way.at(-1)!)
+      ? []
+      : [{ way, last: 'scalar' as const, test: scalar }]),
+    ...(link === undefined ? [] : [{ way, last: 'link' as const, test: link }]),
+  ]
+}
+
+/** Members that stand beside values, which the tables do not have. */
+const isBeside = (name: string): boolean => timeMembers.has(name) || textMembers.has(name)
+
+/** The way by numbers; none where a name of it is nobody's. */
+function numbersOf(way: Way, { nameOf }: Numbers): (readonly number[])[] {
+  const found = way.map((names) => nameOf(names.join(' ')))
+  return found.includes(undefined) ? [] : [found as number[]]
+}
+
+const joined = (all: readonly Sql[], by: string): Sql => ({
+  text: `(${all.map(({ text }) => text).join(by)})`,
+  parameters: all.flatMap(({ parameters }) => parameters),
+})
+
+/** From the node to the value. */
+function existing({ way, last, test }: End): Sql {
+  const alias = last === 'scalar' ? 's' : 'l'
+  const hops = way.slice(0, -1)
+  const tables = [...hops.map((_, i) => `link h${i}`), `${last} ${alias}`]
+  const at = (i: number): string => (i === 0 ? 'node.n' : `h${i - 1}.target`)
+  const steps = [...hops.map((_, i) => `h${i}.n = ${at(i)} AND h${i}.k = ?`)]
+  const end = `${alias}.n = ${at(hops.length)} AND ${alias}.k = ?`
+  return {
+    text: `EXISTS (SELECT 1 FROM ${tables.join(' CROSS JOIN ')} WHERE ${[...steps, end, test.text].join(' AND ')})`,
+    parameters: [...way, ...test.parameters],
+  }
+}
+
+/** From the value to the nodes. */
+function driving({ way, last, test }: End): Sql {
+  const alias = last === 'scalar' ? 's' : 'l'
+  const hops = way.slice(0, -1)
+  const backwards = hops.map((_, i) => hops.length - 1 - i)
+  const tables = [`${last} ${alias}`, ...backwards.map((i) => `link h${i}`)]
+  const from = (i: number): string => (i === hops.length - 1 ? `${alias}.n` : `h${i + 1}.n`)
+  const steps = backwards.map((i) => `h${i}.target = ${from(i)} AND h${i}.k = ?`)
+  const found = hops.length === 0 ? `${alias}.n` : 'h0.n'
+  return {
+    text: `SELECT ${found} FROM ${tables.join(' CROSS JOIN ')} WHERE ${[`${alias}.k = ?`, test.text, ...steps].join(' AND ')}`,
+    parameters: [way.at(-1)!, ...test.parameters, ...backwards.map((i) => way[i]!)],
+  }
+}
+
+const anything: Sql = { text: '1', parameters: [] }
+
+function leafOf(term: QueryTerm, numbers: Numbers): Leaf | undefined {
+  if (term.kind === 'exists' || term.kind === 'absent')
+    return { scalar: anything, link: anything, isExact: true }
+  if (term.kind !== 'compare' || term.operator === '!=') return undefined
+  const texts = intervalsOf(term)
+  const names = term.operator === '==' ? texts.flatMap(namesOf) : []
+  const intervals = [...texts, ...names]
+  const tests = intervals.map(intervalTest)
+  if (tests.includes(undefined)) return undefined
+  return {
+    scalar: joined(tests as Sql[], ' OR '),
+    link: term.operator === '==' ? linkTest(term, numbers) : undefined,
+    // Values of a VocabProperty are kept as names and equal IRIs (4.9).
+    isExact: term.operator !== '==' || texts.every(({ type }) => type !== 'string'),
+  }
+}
+
+/** The name by which the IRI that a text is may be kept. */
+function namesOf(interval: Interval): readonly Interval[] {
+  const { type, low, high } = interval
+  if (type !== 'string' || typeof low !== 'string' || low !== high) return []
+  const name = canonicalOf(low)
+  return name === low ? [] : [{ type, low: name, high: name }]
+}
+
+/** Relationships know only single ids. */
+function linkTest(term: QueryComparison, { nodeOf }: Numbers): Sql | undefined {
+  const ids = intervalsOf(term).flatMap(({ type, low, high }) =>
+    type === 'string' && low === high ? (nodeOf(low as string) ?? []) : [],
+  )
+  if (ids.length === 0) return undefined
+  return { text: `l.target IN (${ids.map(() => '?').join()})`, parameters: ids }
+}
+
+/** Numbers sort before texts and these before bytes, so that each kind ends where the next one begins. */
+function intervalTest({ type, low, high, lowOpen, highOpen }: Interval): Sql | undefined {
+  if (type === 'boolean') return { text: 's.value = ?', parameters: [Buffer.from([low === true ? 1 : 0])] }
+  if (type !== 'number' && type !== 'string') return undefined
+  for (const bound of [low, high])
+    if (typeof bound === 'string' && bound.length >= limits.indexTextCharacters.value) return undefined
+  if (low !== undefined && low === high) return { text: 's.value = ?', parameters: [low] }
+  const parts: Sql[] = []
+  if (low !== undefined) parts.push({ text: `s.value ${lowOpen === true ? '>' : '>='} ?`, parameters: [low] })
+  else if (type === 'string') parts.push({ text: "s.value >= ''", parameters: [] })
+  if (high !== undefined)
+    parts.push({ text: `s.value ${highOpen === true ? '<' : '<='} ?`, parameters: [high] })
+  else parts.push({ text: type === 'number' ? "s.value < ''" : "s.value < x''", parameters: [] })
+  return joined(parts, ' AND ')
+}

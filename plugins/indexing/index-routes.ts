@@ -1,0 +1,154 @@
+/**
+ * The paths of the index: queries and single entities, which `answering.ts` answers, and what operators ask. Answers are written out
+ * here, unless somebody of this process asks for them as they are.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import type { Json, ListRequest, RouteEnvironment } from '#contract'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import {
+  type AnsweringPorts,
+  createAnswering,
+  entitiesPath,
+  type Reply,
+} from '#plugins/indexing/query/answering.ts'
+import { overview } from '#plugins/indexing/query/openapi-index.ts'
+
+export interface RoutePorts extends AnsweringPorts {
+  readonly status: () => object
+  /** Begins to build the index anew. */
+  readonly rebuild: () => Promise<void>
+}
+
+export function createRoutes(ports: RoutePorts) {
+  const { query, retrieve } = createAnswering(ports)
+
+  return Object.freeze({
+    /** A query by who asks in process; undefined for other paths. */
+    async list({ path, headers, signal }: ListRequest): Promise<Reply | undefined> {
+      if (!path.startsWith(`${entitiesPath}?`)) return undefined
+      return query({ headers, signal }, parametersOf(new URL(path, 'http://index')))
+    },
+
+    async fetch(request: Request, environment: RouteEnvironment): Promise<Response> {
+      const url = new URL(request.url)
+      const asker = { headers: request.headers, signal: environment.signal }
+      const path = url.pathname.replace(/\/+$/, '')
+      const only = (method: string): void => {
+        if (request.method !== method && !(method === 'GET' && request.method === 'HEAD'))
+          throw new GatewayError('http.method-not-allowed', `${request.method} is not for this path`, {
+            allow: method,
+          })
+      }
+      if (path === '') {
+        only('GET')
+        return Response.json(overview)
+      }
+      if (path === entitiesPath) {
+        only('GET')
+        return written(await query(asker, parametersOf(url)))
+      }
+      if (path === '/ngsi-ld/v1/entityOperations/query') {
+        only('POST')
+        const body = await bodyOf(environment)
+        return written(await query(asker, new Map([...parametersOf(url), ...body])))
+      }
+      const [, id] = /^\/ngsi-ld\/v1\/entities\/([^/]+)$/.exec(path) ?? []
+      if (id !== undefined) {
+        only('GET')
+        return written(await retrieve(asker, decodeURIComponent(id), parametersOf(url)))
+      }
+      if (path.startsWith('/ngsi-ld/v1/temporal'))
+        throw new GatewayError('indexing.no-history', 'histories are not indexed')
+      if (path === '/api/health') {
+        only('GET')
+        return Response.json({
+          status: 'UP',
+          position: ports.own.position() ?? null,
+          log: ports.changes.position(),
+        })
+      }
+      if (path === '/api/status') {
+        only('GET')
+        return Response.json(ports.status())
+      }
+      if (path === '/api/rebuild') {
+        only('POST')
+        await ports.rebuild()
+        return Response.json(ports.status(), { status: 202 })
+      }
+      throw new GatewayError('http.no-route', `there is nothing at ${url.pathname} of the index`)
+    },
+  })
+}
+
+function written(reply: Reply): Response {
+  return 'text' in reply
+    ? new Response(reply.text, reply)
+    : new Response(JSON.stringify(reply.items), { headers: reply.headers })
+}
+
+function parametersOf(url: URL): Map<string, string> {
+  const parameters = new Map<string, string>()
+  for (const [name, value] of url.searchParams) {
+    if (parameters.has(name)) throw invalidRequest(`query parameter ${name} is given twice`)
+    parameters.set(name, value)
+  }
+  return parameters
+}
+
+/** The members of a query body as parameters: one entity selector, and what has the same name in both. */
+async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string>> {
+  const bytes = await environment.body()
+  let body: unknown
+  try {
+    body = JSON.parse(bytes.toString())
+  } catch {
+    throw invalidRequest('the body is no JSON')
+  }
+  if (!isObject(body)) throw badRequestData('must be a JSON object', 'body')
+  const parameters = new Map<string, string>()
+  for (const [member, value] of Object.entries(body)) {
+    if (member === 'type' && value === 'Query') continue
+    const within = groups.get(member)
+    if (within !== undefined) {
+      for (const [name, part] of Object.entries(groupOf(value, member))) {
+        if (!within.includes(name)) throw unread(`${member}.${name}`)
+        const text = member === 'entities' ? listed(part, `entities.${name}`) : asParameter(part)
+        parameters.set(name, text)
+      }
+    } else if (bodyMembers.has(member)) parameters.set(member, listed(value, member))
+    else throw unread(member)
+  }
+  return parameters
+}
+
+const unread = (field: string): Error =>
+  badRequestData('is not a member of a query that the index reads', field)
+
+const bodyMembers: ReadonlySet<string> = new Set(['attrs', 'pick', 'omit', 'q', 'scopeQ', 'search'])
+const groups: ReadonlyMap<string, readonly string[]> = new Map([
+  ['entities', ['id', 'idPattern', 'type']],
+  ['geoQ', ['georel', 'geometry', 'coordinates', 'geoproperty']],
+  ['temporalQ', ['timerel', 'timeAt', 'endTimeAt', 'timeproperty']],
+])
+
+const asParameter = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+/** A text, or several with commas between. */
+function listed(value: Json, field: string): string {
+  const texts = textsOf(value)
+  if (texts.length === 0 || texts.length < listOf(value).length)
+    throw badRequestData('must be a text, or a list of texts', field)
+  return texts.join()
+}
+
+function groupOf(value: Json, member: string): JsonObject {
+  if (member !== 'entities') {
+    if (isObject(value)) return value
+    throw badRequestData('must be an object', member)
+  }
+  const [one, ...more] = listOf(value)
+  if (!isObject(one) || more.length > 0) throw badRequestData('must hold one selector', member)
+  return one
+}

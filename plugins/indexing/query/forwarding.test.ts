@@ -1,0 +1,227 @@
+/**
+ * What is handed on says names in full, in every parameter that has names: no context goes with it. What several brokers answer is
+ * merged with all that they warn of, and counted only where it can be.
+ */
+import { afterEach, describe, expect, it } from 'vitest'
+import type { BrokerPort } from '#contract'
+import { compilePlatformContext } from '#ngsi-ld/context/platform-context.ts'
+import { textWithDerived } from '#plugins/indexing/entries/deduced.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { askAll, askForOne, writtenOut } from './forwarding.ts'
+import { wishOf } from './index-query.ts'
+
+const context = compilePlatformContext('http://a.example/platform.jsonld')
+const known = { isName: () => true, hasBare: () => false }
+const qoi = 'https://w3id.org/iot/qoi#'
+
+it.each([
+  ['orderBy', 'qoi:completeness;desc,id', `${qoi}completeness;desc,id`],
+  ['csf', 'qoi:completeness==1', `${qoi}completeness==1`],
+  ['attrs', 'qoi:completeness, qoi:age', `${qoi}completeness,${qoi}age`],
+  ['geometryProperty', 'qoi:place', `${qoi}place`],
+  ['expandValues', 'qoi:a,qoi:b', `${qoi}a,${qoi}b`],
+  ['options', 'sysAttrs,count', 'sysAttrs'],
+  ['lang', 'de', 'de'],
+])('%s=%s', (name, value, expected) => {
+  const parameters = new Map([
+    ['type', 'iot-stream:IotStream'],
+    [name, value],
+  ])
+  const { question } = wishOf(parameters, context, known)
+  const written = writtenOut(parameters, question, context.expand)
+  expect(written.get(name)).toBe(expected)
+  expect(written.get('type')).toBe('http://purl.org/iot/ontology/iot-stream#IotStream')
+})
+
+afterEach(restoreLimits)
+
+/** A broker of so many entities, of one that warns. */
+const brokerOf = (address: string, entities: number, warning?: string): BrokerPort => ({
+  address,
+  async exchange({ path }) {
+    const { searchParams } = new URL(path, address)
+    const [offset, limit] = ['offset', 'limit'].map((name) => Number(searchParams.get(name)))
+    const all = Array.from({ length: entities }, (_, i) => ({ id: `${address}/${i}`, type: 'T' }))
+    return {
+      status: 200,
+      headers: warning === undefined ? {} : { 'ngsild-warning': warning },
+      text: JSON.stringify(all.slice(offset, offset! + limit!)),
+    }
+  },
+})
+const { signal } = new AbortController()
+const ask = (brokers: readonly BrokerPort[], count: boolean) =>
+  askAll(brokers, {
+    ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+    paging: { limit: 2, offset: 0, count },
+  })
+
+it('what each of several brokers warns of is told', async () => {
+  const brokers = [
+    brokerOf('http://a', 3, '111 a "one"'),
+    brokerOf('http://b', 1),
+    brokerOf('http://c', 1, '111 c "x"'),
+  ]
+  expect((await ask(brokers, true)).warnings).toEqual(['111 a "one"', '111 c "x"'])
+  const { warnings } = await askForOne(brokers, '/ngsi-ld/v1/entities/x?offset=0&limit=1', {
+    headers: {},
+    signal,
+  })
+  expect(warnings).toEqual(['111 a "one"'])
+})
+
+it('more than can be counted is not counted', async () => {
+  setLimit('indexForwardEntities', 3)
+  const brokers = [brokerOf('http://a', 3), brokerOf('http://b', 2)]
+  expect((await ask(brokers, true)).count).toBe('5')
+  const more = [...brokers, brokerOf('http://c', 4)]
+  await expect(ask(more, true)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+  expect(JSON.parse((await ask(more, false)).text)).toHaveLength(2)
+})
+
+describe('of brokers that end pages by their bytes', () => {
+  /** One entity a page, whatever is asked for. */
+  const cutting: BrokerPort = {
+    address: 'http://cutting',
+    async exchange({ path }) {
+      const offset = Number(new URL(path, 'http://cutting').searchParams.get('offset'))
+      const headers: Record<string, string> = offset < 2 ? { link: '</x?offset=1>;rel="next"' } : {}
+      return {
+        status: 200,
+        headers,
+        text: JSON.stringify(offset < 3 ? [{ id: `c${offset}`, type: 'T' }] : []),
+      }
+    },
+  }
+
+  /** Ends pages after two entities, and goes on by a key. */
+  const keyed = (total: number, more: (path: string) => object = () => ({})): BrokerPort => ({
+    address: 'http://keyed',
+    async exchange({ path }) {
+      const { searchParams } = new URL(path, 'http://keyed')
+      const [limit, offset] = ['limit', 'offset'].map((name) => Number(searchParams.get(name)))
+      const from = Number(searchParams.get('pageKey') ?? offset)
+      const to = Math.min(from + Math.min(limit!, 2), total)
+      const items = Array.from({ length: to - from }, (_, i) => ({ id: `k${from + i}`, type: 'T' }))
+      const link = `</ngsi-ld/v1/entities?type=T&limit=${limit}&offset=9&pageKey=${to}>;rel="next";type="x", </c>; rel="y"`
+      return {
+        status: 200,
+        headers: to < total ? { link } : {},
+        text: JSON.stringify(items),
+        ...more(path),
+      }
+    },
+  })
+  const page = async (broker: BrokerPort, limit: number, offset: number) => {
+    const { text } = await askAll([broker], {
+      ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+      paging: { limit, offset, count: false },
+    })
+    return (JSON.parse(text) as { id: string }[]).map(({ id }) => id)
+  }
+
+  it('fills a page of a single one, so that a client that pages by offset misses none', async () => {
+    expect(await page(keyed(9), 5, 0)).toEqual(['k0', 'k1', 'k2', 'k3', 'k4'])
+    expect(await page(keyed(9), 5, 5)).toEqual(['k5', 'k6', 'k7', 'k8'])
+    expect(await page(keyed(9), 2, 2)).toEqual(['k2', 'k3'])
+  })
+
+  it('fills a collection of features, and keeps its other members', async () => {
+    const { text } = await askAll(
+      [
+        keyed(3, (path) => {
+          const features = path.includes('pageKey') ? [{ id: 'k2' }] : [{ id: 'k0' }, { id: 'k1' }]
+          return { text: JSON.stringify({ type: 'FeatureCollection', features, '@context': 'c' }) }
+        }),
+      ],
+      {
+        ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+        paging: { limit: 3, offset: 0, count: false },
+      },
+    )
+    expect(JSON.parse(text)).toEqual({
+      type: 'FeatureCollection',
+      features: [{ id: 'k0' }, { id: 'k1' }, { id: 'k2' }],
+      '@context': 'c',
+    })
+  })
+
+  it('gives no part of a page of which the rest is refused or too long', async () => {
+    const failing = keyed(9, (path) => (path.includes('pageKey') ? { status: 500, text: '{}' } : {}))
+    await expect(page(failing, 5, 0)).rejects.toMatchObject({ code: 'peer.refused' })
+    setLimit('indexForwardCharacters', 30)
+    await expect(page(keyed(9), 5, 0)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+  })
+
+  it('reads the pages that they name', async () => {
+    expect((await ask([cutting, brokerOf('http://b', 2)], true)).count).toBe('5')
+  })
+
+  it('refuses to merge more than a bounded number of characters', async () => {
+    setLimit('indexForwardCharacters', 30)
+    await expect(ask([cutting, brokerOf('http://b', 2)], true)).rejects.toMatchObject({
+      code: 'ngsi-ld.too-many-results',
+    })
+  })
+})
+
+it('what is no JSON is passed on as it is', async () => {
+  const text = '<html>hello</html>'
+  expect(await textWithDerived(text, { deduce: () => new Map(), format: 'normalized' })).toBe(text)
+})
+
+describe('of brokers that do not answer, or not so,', () => {
+  const away = (failure: 'unreachable' | 'timeout' | 'oversized', address = 'http://away'): BrokerPort => ({
+    address,
+    exchange: async () => ({ failure, reason: 'so it is' }),
+  })
+  const answering = (status: number, text: string, address = 'http://odd'): BrokerPort => ({
+    address,
+    exchange: async () => ({ status, text, headers: {} }),
+  })
+  const one = brokerOf('http://a', 1)
+
+  it.each([
+    [away('unreachable'), 'cannot be reached: so it is'],
+    [away('timeout'), 'gave no answer within'],
+    [away('oversized'), 'so it is'],
+    [answering(400, '{}'), 'it answered 400'],
+    [answering(200, '<html>'), 'answered what is no JSON'],
+    [answering(200, '{"no":"list"}'), 'answered no entities'],
+  ])('%o is left out, and told', async (broker, reason) => {
+    const { text, by, warnings } = await ask([one, broker], false)
+    expect([JSON.parse(text), by]).toMatchObject([[{ id: 'http://a/0' }], ['http://a']])
+    expect(warnings).toEqual([expect.stringMatching(/^199 selvedge "http:..(away|odd) is left out: /)])
+    expect(warnings.join()).toContain(reason)
+  })
+
+  it('all, the first one tells why; none there is none', async () => {
+    const refused = await ask([answering(400, '{"title":"no"}'), away('timeout')], false)
+    expect([refused.status, refused.text]).toEqual([400, '{"title":"no"}'])
+    await expect(ask([away('timeout')], false)).rejects.toMatchObject({ code: 'peer.timeout' })
+    await expect(ask([away('oversized'), away('timeout')], false)).rejects.toMatchObject({
+      code: 'peer.refused',
+    })
+    await expect(ask([], false)).rejects.toMatchObject({ code: 'peer.unavailable' })
+  })
+
+  it('pages end where no more are merged', async () => {
+    setLimit('indexForwardEntities', 1)
+    await expect(ask([one, one], false)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+  })
+
+  it('a single entity is that of the first who has it', async () => {
+    const asking = { headers: {}, signal }
+    const none = answering(404, '{}')
+    const found = await askForOne([away('unreachable'), none, one], '/x?offset=0&limit=1', asking)
+    expect([found.status, found.by, found.warnings]).toEqual([
+      200,
+      ['http://a'],
+      [expect.stringContaining('http://away cannot be reached')],
+    ])
+    expect((await askForOne([none, away('timeout')], '/x', asking)).status).toBe(404)
+    const silent = askForOne([away('timeout'), away('timeout')], '/x', asking)
+    await expect(silent).rejects.toMatchObject({ code: 'peer.unavailable' })
+    await expect(askForOne([away('timeout')], '/x', asking)).rejects.toMatchObject({ code: 'peer.timeout' })
+  })
+})

@@ -1,0 +1,36 @@
+/**
+ * Conditions on linked entities, as brokers elsewhere take them: only beside `join`, deep enough (CIM 009, 5.7.2.4). Nobody asked for the
+ * linked entities themselves, so they are taken out of the answer again. Bare values put them in the place of their ids,
+ * where nothing could be taken out, so requests for these stay as they are.
+ */
+import type { Json } from '#contract'
+import { linkedDepthOf } from '#ngsi-ld/query/query.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+
+/** @returns parameters with `join`; undefined where that is not needed, or not possible. */
+export function joined(parameters: URLSearchParams): URLSearchParams | undefined {
+  const q = parameters.get('q')
+  const forms = `${parameters.get('options') ?? ''},${parameters.get('format') ?? ''}`
+  if (q === null || parameters.has('join') || /keyValues|simplified/.test(forms)) return undefined
+  const depth = linkedDepthOf(parseQuery(q, (name) => name))
+  if (depth === 0) return undefined
+  const all = new URLSearchParams(parameters)
+  all.set('join', 'inline')
+  all.set('joinLevel', String(depth))
+  return all
+}
+
+/** An entity or feature without those that were joined to it. */
+export const unjoined = (item: JsonObject): JsonObject => without(item) as JsonObject
+
+function without(json: Json): Json {
+  if (isList(json)) return json.map(without)
+  if (!isObject(json)) return json
+  const isLink = 'object' in json || 'objectList' in json
+  const members = Object.entries(json)
+    .filter(([name]) => !isLink || (name !== 'entity' && name !== 'entityList'))
+    // Values belong to whoever wrote them.
+    .map(([name, member]) => [name, name === 'value' ? member : without(member)] as const)
+  return Object.fromEntries(members)
+}

@@ -1,0 +1,378 @@
+/**
+ * Answers a question from the tables: candidates come in order of their numbers, from the most selective thing that is asked
+ * for, in slices; a slice is narrowed by SQL, then by what only predicates can say, which read documents. Other work
+ * has its turn between slices, so what is written meanwhile may or may not be seen.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { abandoned } from '#base/load/concurrency-limit.ts'
+import type { Json } from '#contract'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import {
+  boundingBoxOf,
+  compileBoxTest,
+  compileGeometryTest,
+  compileGeoQuery,
+  searchBoxesOf,
+} from '#ngsi-ld/query/geo-query.ts'
+import type { QueryTree } from '#ngsi-ld/query/query.ts'
+import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query/query-match.ts'
+import { matchesScope } from '#ngsi-ld/query/scope-query.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { breathe } from '#plugins/indexing/entries/breathe.ts'
+import { ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
+import {
+  type Condition,
+  conditionOf,
+  conjunctsOf,
+  type Numbers,
+} from '#plugins/indexing/entries/conditions.ts'
+import { deduce } from '#plugins/indexing/entries/deduced.ts'
+import { kindNames, kindOf, kinds, searchable } from '#plugins/indexing/entries/entity-kinds.ts'
+import { asCompared } from '#plugins/indexing/entries/facts.ts'
+import { inBraces } from '#plugins/indexing/entries/paths.ts'
+import type { Seen } from '#plugins/indexing/entries/seen.ts'
+import type { QueryStatements } from '#plugins/indexing/entries/statements.ts'
+import type { Question } from './index-query.ts'
+
+export interface Found {
+  /** The entities of the page. */
+  readonly entities: readonly Entity[]
+  /** Of all that match, where it was asked for. */
+  readonly count: number | undefined
+  /** About how many the entities are, written out. */
+  readonly bytes: number
+}
+
+export interface SelectingPorts extends Omit<Numbers, 'isValued'> {
+  readonly sql: QueryStatements
+  readonly seen: Seen
+  /** For intervals, ms. */
+  readonly monotonic: () => number
+}
+
+interface Page {
+  readonly limit: number
+  readonly offset: number
+  readonly count: boolean
+}
+
+export type Selecting = ReturnType<typeof createSelecting>
+
+export function createSelecting(ports: SelectingPorts) {
+  const { sql } = ports
+
+  const texts = (numbers: readonly number[]): Map<number, string> =>
+    new Map(sql.docs.all(JSON.stringify(numbers)) as [number, string][])
+  const docs = (numbers: readonly number[]): Map<number, Entity> =>
+    new Map([...texts(numbers)].map(([n, doc]) => [n, JSON.parse(doc) as Entity]))
+
+  return Object.freeze({
+    /**
+     * @param signal aborted when nobody waits for the answer.
+     * @throws ngsi-ld.too-complex after `limits.indexQueryMs`.
+     */
+    async select(question: Question, page: Page, signal: AbortSignal): Promise<Found> {
+      if (signal.aborted) throw abandoned()
+      const begun = ports.monotonic()
+      const said = saidOf(ports, question)
+      const { isPlaced, slices } = candidatesOf(ports, question, said.conditions)
+      const narrow = createNarrowing(ports, question, { ...said, docs, isPlaced })
+      const end = page.offset + page.limit
+      const found: number[] = []
+      let count = 0
+      let turn = ports.monotonic()
+      for (const slice of slices) {
+        for (const n of narrow(slice)) {
+          if (count >= page.offset && count < end) found.push(n)
+          count++
+        }
+        if (count >= end && !page.count) break
+        if (ports.monotonic() - turn < limits.indexTurnMs.value) continue
+        await breathe()
+        turn = ports.monotonic()
+        if (signal.aborted) throw abandoned()
+        if (turn - begun >= limits.indexQueryMs.value)
+          throw tooComplex(`the query takes the index more than ${limits.indexQueryMs.value} ms`)
+      }
+      const read = texts(found)
+      const docsFound = found.flatMap((n) => read.get(n) ?? [])
+      return {
+        entities: docsFound.map((doc) => JSON.parse(doc) as Entity),
+        count: page.count ? count : undefined,
+        bytes: docsFound.reduce((sum, { length }) => sum + length, 0),
+      }
+    },
+    /** What is known of entities beside what they say, of a slice of ids. */
+    deduce: (ids: readonly string[]) => deduce(ports, ids),
+  })
+}
+
+/** The question as SQL, and what is left of it. */
+interface SaidInSql {
+  readonly conditions: readonly Condition[]
+  readonly left: readonly QueryTree[]
+}
+
+function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
+  const conditions: Condition[] = []
+  const left: QueryTree[] = []
+  const isValued = (name: number): boolean => ports.sql.hasScalar.get(name) === 1
+  for (const part of question.q === undefined ? [] : conjunctsOf(question.q)) {
+    const condition = conditionOf(part, { ...ports, isValued })
+    if (condition !== undefined) conditions.push(condition)
+    if (condition?.isExact !== true) left.push(part)
+  }
+  const hasAttrs = attrsCondition(question.attrs, ports)
+  if (hasAttrs !== undefined) conditions.push(hasAttrs)
+  return { conditions, left }
+}
+
+// ---- Candidates
+
+interface Candidates {
+  /** Numbers in ascending order. All that match are among them; all have the words. */
+  readonly slices: Iterable<readonly number[]>
+  /** Whether all are where they are asked for and satisfy the conditions. */
+  readonly isPlaced: boolean
+}
+
+function candidatesOf(
+  ports: SelectingPorts,
+  question: Question,
+  conditions: readonly Condition[],
+): Candidates {
+  const { list, isPlaced } = listedBy(ports, question, conditions)
+  return { slices: slicesOf(ports, question, list), isPlaced }
+}
+
+function* slicesOf(
+  { sql }: SelectingPorts,
+  question: Question,
+  list: number[] | undefined,
+): Generator<readonly number[], void> {
+  const most = limits.indexQuerySlice.value
+  if (list !== undefined) {
+    list.sort((a, b) => a - b)
+    const all = question.words === undefined ? list : withWords(sql, question.words, list)
+    for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most)
+    return
+  }
+  if (question.words !== undefined) return yield* byWords(sql, question.words)
+  for (let behind = 0; ; ) {
+    const slice = sql.walk(question.kinds || searchable, behind, most)
+    if (slice.length > 0) yield slice
+    if (slice.length < most) return
+    behind = slice.at(-1)!
+  }
+}
+
+/** Those of a list in ascending order that have the words: beginnings of words are costly, so they are looked for once. */
+function withWords(sql: QueryStatements, words: string, list: readonly number[]): number[] {
+  const [first, last] = [list[0], list.at(-1)]
+  if (first === undefined) return []
+  const wanted = new Set(list)
+  return (sql.matchingWithin.all(words, first, last) as number[]).filter((n) => wanted.has(n))
+}
+
+/** All that have the words; each look for them finds more at once than the one before. */
+function* byWords(sql: QueryStatements, words: string): Generator<readonly number[], void> {
+  const most = limits.indexQuerySlice.value
+  for (let behind = 0, wanted = most; ; wanted = Math.min(wanted * 4, limits.indexWordsPage.value)) {
+    const found = sql.matching.all(words, behind, wanted) as number[]
+    for (let at = 0; at < found.length; at += most) yield found.slice(at, at + most)
+    if (found.length < wanted) return
+    behind = found.at(-1)!
+  }
+}
+
+/** The shortest list of numbers at hand; undefined where none is short. */
+function listedBy(
+  ports: SelectingPorts,
+  question: Question,
+  conditions: readonly Condition[],
+): { readonly list: number[] | undefined; readonly isPlaced: boolean } {
+  const { ids } = question
+  if (ids !== undefined)
+    return { list: [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))], isPlaced: false }
+  const near = placedNear(ports, question, conditions)
+  if (near !== undefined && near.length < limits.indexShortList.value) return { list: near, isPlaced: true }
+  let best = near
+  for (const { drive } of conditions) {
+    if (drive === undefined) continue
+    const most = Math.min(best?.length ?? limits.indexListMax.value, limits.indexListMax.value)
+    const found = ports.sql.driven(drive, most + 1)
+    if (found.length <= most) best = found
+  }
+  return { list: best, isPlaced: best !== undefined && best === near }
+}
+
+/** By the tree of places, where not too many are there: those of them that satisfy the conditions. */
+function placedNear(
+  { sql }: SelectingPorts,
+  { geo, kinds: bits }: Question,
+  conditions: readonly Condition[],
+): number[] | undefined {
+  if (geo === undefined || geo.property !== 'location') return undefined
+  const boxes = searchBoxesOf(geo)
+  if (boxes === undefined) return undefined
+  const found = new Set<number>()
+  const spots = sql.spots(conditions)
+  const test = compileBoxTest(geo)
+  const exact = compileGeometryTest(geo)
+  for (const name of kindNames) {
+    const kind = kinds[name]
+    if (((bits || searchable) & kind) === 0) continue
+    for (const [west, south, east, north] of boxes) {
+      const box = [west, east, south, north, kind, kind]
+      const there = sql.spotsWithin.get(...box, limits.indexListMax.value + 1) as number
+      if (there > limits.indexListMax.value) return undefined
+      for (const [n, p, x0, x1, y0, y1] of spots(box)) {
+        const all = test([x0, y0, x1, y1])
+        if (all ?? exact(JSON.parse(sql.geometry.get(p) as string) as Json)) found.add(n)
+      }
+    }
+  }
+  return [...found]
+}
+
+// ---- Narrowing
+
+/** This gateway's own broker speaks for it. */
+const byOwn = { text: 'node.prime = ?', parameters: [ownBroker] }
+
+/** Of a slice those that match. */
+function createNarrowing(
+  ports: SelectingPorts,
+  question: Question,
+  {
+    conditions,
+    left,
+    docs,
+    isPlaced,
+  }: SaidInSql & {
+    readonly docs: (numbers: readonly number[]) => Map<number, Entity>
+    readonly isPlaced: boolean
+  },
+): (slice: readonly number[]) => readonly number[] {
+  const { sql } = ports
+  const narrowed = sql.narrowed([...(isPlaced ? [] : conditions), ...(question.isLocal ? [byOwn] : [])])
+  const { selection } = question
+  const isMeant =
+    selection === undefined
+      ? (bits: number) => (bits & searchable) !== 0
+      : (bits: number) => means(selection, bits)
+  const tests = [isPlaced ? undefined : placeTest(ports, question), windowTest(ports, question)]
+  const whole = documentTest(ports, question, left)
+  return (slice) => {
+    const rows = narrowed(slice)
+    let numbers = rows.flatMap(([n, bits]) => (isMeant(bits) ? [n] : []))
+    numbers.sort((a, b) => a - b)
+    for (const test of tests) if (test !== undefined && numbers.length > 0) numbers = test(numbers)
+    if (whole === undefined || numbers.length === 0) return numbers
+    const read = docs(numbers)
+    return numbers.filter((n) => read.has(n) && whole(read.get(n)!))
+  }
+}
+
+/** Whether an entity of these kinds is meant; two names of one kind are one. */
+function means(selection: TypeSelection, bits: number): boolean {
+  if (selection.kind === 'type') return (bits & kindOf(selection.name)) !== 0
+  if (selection.kind === 'any') return true
+  return selection.kind === 'and'
+    ? selection.parts.every((part) => means(part, bits))
+    : selection.parts.some((part) => means(part, bits))
+}
+
+function attrsCondition(attrs: readonly string[] | undefined, ports: SelectingPorts): Condition | undefined {
+  if (attrs === undefined) return undefined
+  const known = attrs.flatMap((name) => ports.nameOf(name) ?? [])
+  const marks = known.map(() => '?').join()
+  return {
+    text: `(EXISTS (SELECT 1 FROM scalar WHERE scalar.n = node.n AND scalar.k IN (${marks})) OR EXISTS (SELECT 1 FROM link WHERE link.n = node.n AND link.k IN (${marks})))`,
+    parameters: [...known, ...known],
+    isExact: true,
+  }
+}
+
+type Test = ((numbers: readonly number[]) => number[]) | undefined
+
+function placeTest({ sql }: SelectingPorts, { geo }: Question): Test {
+  if (geo === undefined || geo.property !== 'location') return undefined
+  const fits = compileGeometryTest(geo)
+  const byBox = compileBoxTest(geo)
+  return (numbers) => {
+    const matching = new Set<number>()
+    for (const [n, text] of sql.geometries.all(JSON.stringify(numbers)) as [number, string][]) {
+      if (matching.has(n)) continue
+      const geometry = JSON.parse(text) as Json
+      const box = boundingBoxOf(geometry)
+      if ((box && byBox(box)) ?? fits(geometry)) matching.add(n)
+    }
+    return numbers.filter((n) => matching.has(n))
+  }
+}
+
+function windowTest({ sql, seen }: SelectingPorts, { window }: Question): Test {
+  if (window === undefined) return undefined
+  const { property, from, to } = window
+  return (numbers) => {
+    const list = JSON.stringify(numbers)
+    const last = new Map<number, number>()
+    const note = (n: number, at: number | undefined): void => {
+      if (at !== undefined && at > (last.get(n) ?? Number.NEGATIVE_INFINITY)) last.set(n, at)
+    }
+    for (const [n, observation, noted] of sql.observations(list)) note(n, seen.of(observation) ?? noted)
+    if (property === 'lastSeen')
+      return numbers.filter((n) => {
+        const at = last.get(n)
+        return at !== undefined && at >= from && at < to
+      })
+    const spans = new Map(
+      (sql.spans.all(list) as [number, number, number | null, number | null][]).map(
+        ([n, created, begins, ends]) => [n, { created, begins, ends }] as const,
+      ),
+    )
+    return numbers.filter((n) => {
+      const span = spans.get(n)
+      if (span === undefined) return false
+      const begins = span.begins ?? span.created
+      const ends = Math.max(begins, span.ends ?? last.get(n) ?? begins)
+      return begins < to && ends >= from
+    })
+  }
+}
+
+/** What only documents can tell. */
+function documentTest(
+  { sql }: SelectingPorts,
+  { geo, scope }: Question,
+  left: readonly QueryTree[],
+): ((entity: Entity) => boolean) | undefined {
+  const tests: ((entity: Entity) => boolean)[] = []
+  if (scope !== undefined) tests.push((entity) => matchesScope(scope, entity.scope))
+  if (geo !== undefined && geo.property !== 'location') tests.push(compileGeoQuery(geo))
+  if (left.length > 0) {
+    const followed = new Map<string, FollowedEntity | undefined>()
+    const follow: Follow = (id) => {
+      if (!followed.has(id)) {
+        if (followed.size >= limits.indexFollowedKept.value) followed.clear()
+        const doc = sql.docOf.get(id) as string | undefined
+        followed.set(id, doc === undefined ? undefined : followedOf(asCompared(JSON.parse(doc) as Entity)))
+      }
+      return followed.get(id)
+    }
+    const predicates = left.map((part) => compileQuery(inBraces(part), follow))
+    tests.push((entity) => {
+      const compared = asCompared(entity)
+      return predicates.every((predicate) => predicate(compared))
+    })
+  }
+  return tests.length === 0 ? undefined : (entity) => tests.every((test) => test(entity))
+}
+
+const followedOf = (entity: Entity): FollowedEntity => ({
+  entity: () => entity,
+  times: () => ({ created: 0, modified: 0, attributes: {} }),
+})

@@ -1,0 +1,209 @@
+/**
+ * What a request asks of the ranking: its weights in any of their three forms, how they are measured, and the page of the
+ * ranked list. Every other parameter stays as it was written, for the backend. Pure.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Json } from '#contract'
+import { isOnGlobe } from '#ngsi-ld/geo/distance.ts'
+import type { Position } from '#ngsi-ld/geo/figure.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { parsePath, type RankingPath } from './attribute-path.ts'
+import type { Yardsticks } from './ranking-criteria.ts'
+import type { Weight } from './score.ts'
+import { parseTerms } from './terms.ts'
+
+/** A weight of the request. */
+export interface Term extends Weight {
+  /** As written, without what says its direction. */
+  readonly name: string
+  readonly path: RankingPath
+}
+
+export interface Question {
+  readonly terms: readonly Term[]
+  readonly isNormalised: boolean
+  readonly isExplained: boolean
+  readonly yardsticks: Omit<Yardsticks, 'now'>
+  readonly limit: number
+  readonly offset: number
+  readonly isCounted: boolean
+  readonly format: 'normalized' | 'concise' | 'simplified'
+  /** Whether answers may lack attributes that entities have. */
+  readonly isPartial: boolean
+  /** Parameters for the backend as they were written, without pages. */
+  readonly others: readonly string[]
+  /** All parameters as they were written, without pages. */
+  readonly written: readonly string[]
+}
+
+/** Parameters of the ranking, and whether a request has weights. */
+export interface Split {
+  readonly weights: readonly { readonly name: string; readonly value: string }[]
+  readonly own: ReadonlyMap<string, string>
+  /** The parameters of the ranking as they were written. */
+  readonly mine: readonly string[]
+  /** Every parameter that is not of the ranking, as it was written. */
+  readonly others: readonly string[]
+}
+
+const ownParameters: ReadonlySet<string> = new Set([
+  'normalise',
+  'normalize',
+  'explain',
+  'rankPoint',
+  'rankDistance',
+  'rankAge',
+])
+const pages: ReadonlySet<string> = new Set(['limit', 'offset', 'count', 'pageKey'])
+
+/**
+ * Tells the parameters of the ranking from those of the backend.
+ * @param query without `?`.
+ * @throws ngsi-ld.invalid-request for one that is given twice or cannot be decoded.
+ */
+export function splitQuery(query: string): Split {
+  const weights: { name: string; value: string }[] = []
+  const own = new Map<string, string>()
+  const others: string[] = []
+  const mine: string[] = []
+  for (const pair of query.split('&')) {
+    if (pair === '') continue
+    const cut = pair.indexOf('=')
+    const name = decoded(cut === -1 ? pair : pair.slice(0, cut))
+    const isWeight = name === 'weights' || /^rankWeights(?:\[|$)/.test(name)
+    if (!isWeight && !ownParameters.has(name)) {
+      others.push(pair)
+      continue
+    }
+    mine.push(pair)
+    const value = cut === -1 ? '' : decoded(pair.slice(cut + 1))
+    if (isWeight) weights.push({ name, value })
+    else if (own.has(name)) throw invalidRequest(`query parameter ${name} is given twice`)
+    else own.set(name, value)
+  }
+  return { weights, own, mine, others }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw invalidRequest('the query has broken percent-encoding')
+  }
+}
+
+/**
+ * @throws ngsi-ld.bad-request-data naming the term or parameter at fault; ngsi-ld.too-many-results for a page above `limits.pageMax`.
+ */
+export function parseQuestion({ weights, own, mine, others }: Split): Question {
+  const terms = parseTerms(weights).map(({ name, weight, isFalling }): Term => {
+    const path = parsePath(name)
+    if ('mistake' in path) throw badRequestData(`${name}: ${path.mistake}`, 'weights')
+    return { name, weight, isFalling, path }
+  })
+  const backend = new Map(
+    others.map((pair) => {
+      const [name = '', ...rest] = pair.split('=')
+      return [decoded(name), decoded(rest.join('='))] as const
+    }),
+  )
+  const asked = others.filter((pair) => !pages.has(decoded(pair.split('=', 1)[0]!)))
+  const point = pointOf(own.get('rankPoint'), backend)
+  const isNear = terms.some(({ path }) => path.criterion === 'proximity')
+  if (isNear && point === undefined)
+    throw badRequestData('is needed for @proximity: longitude,latitude', 'rankPoint')
+  return {
+    terms,
+    isNormalised: normalisation(own),
+    isExplained: truth(own.get('explain'), 'explain'),
+    yardsticks: {
+      point,
+      distance: positive(own.get('rankDistance'), 'rankDistance') ?? 1000,
+      age: positive(own.get('rankAge'), 'rankAge') ?? 3600,
+      geoproperty: backend.get('geoproperty') ?? 'location',
+    },
+    ...pageOf(backend),
+    ...representationOf(backend),
+    others: asked,
+    written: [...mine, ...asked],
+  }
+}
+
+function pageOf(given: ReadonlyMap<string, string>): Pick<Question, 'limit' | 'offset' | 'isCounted'> {
+  const whole = (name: string): number | undefined => {
+    const text = given.get(name)
+    if (text === undefined) return undefined
+    if (!/^\d{1,15}$/.test(text)) throw badRequestData(`is no whole number: ${text}`, name)
+    return Number(text)
+  }
+  if (given.has('pageKey')) throw badRequestData('pages of a ranked list go by offset', 'pageKey')
+  const limit = whole('limit') ?? limits.pageDefault.value
+  const isCounted = truth(given.get('count'), 'count') || listed(given, 'options').includes('count')
+  if (limit > limits.pageMax.value)
+    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} is above ${limits.pageMax.value}`)
+  if (limit === 0 && !isCounted) throw badRequestData('0 goes only with count=true', 'limit')
+  return { limit, offset: whole('offset') ?? 0, isCounted }
+}
+
+const listed = (given: ReadonlyMap<string, string>, name: string): readonly string[] =>
+  (given.get(name) ?? '').split(',').map((item) => item.trim())
+
+const projecting = ['attrs', 'pick', 'omit', 'lang', 'datasetId']
+
+/** Whether parameters hide attributes, or instances of them. */
+export const isPartialBy = (pairs: readonly string[]): boolean =>
+  pairs.some((pair) => projecting.includes(decoded(pair.split('=', 1)[0]!)))
+
+function representationOf(given: ReadonlyMap<string, string>): Pick<Question, 'format' | 'isPartial'> {
+  const asked = [...listed(given, 'options'), ...listed(given, 'format')]
+  const isSimplified = asked.includes('keyValues') || asked.includes('simplified')
+  const format = isSimplified ? 'simplified' : asked.includes('concise') ? 'concise' : 'normalized'
+  return { format, isPartial: isSimplified || projecting.some((name) => given.has(name)) }
+}
+
+/** `lon,lat` or a JSON array; else the point that a geo-query asks about. */
+function pointOf(text: string | undefined, given: ReadonlyMap<string, string>): Position | undefined {
+  if (text === undefined) {
+    const isPoint = given.get('georel')?.startsWith('near') === true && given.get('geometry') === 'Point'
+    return isPoint ? positionIn(given.get('coordinates') ?? '') : undefined
+  }
+  const point = positionIn(/^\s*\[/.test(text) ? text : `[${text}]`)
+  if (point === undefined)
+    throw badRequestData('must be longitude,latitude, within ±180 and ±90', 'rankPoint')
+  return point
+}
+
+function positionIn(text: string): Position | undefined {
+  const json = jsonIn(text)
+  if (!Array.isArray(json) || json.length < 2 || json.length > 3) return undefined
+  if (!json.every((part) => typeof part === 'number' && Number.isFinite(part))) return undefined
+  return isOnGlobe(json as number[]) ? (json as number[]) : undefined
+}
+
+function normalisation(own: ReadonlyMap<string, string>): boolean {
+  const text = own.get('normalise') ?? own.get('normalize') ?? 'none'
+  if (text === 'none' || text === 'minmax') return text === 'minmax'
+  throw badRequestData(`is minmax or none, not ${text}`, 'normalise')
+}
+
+function truth(text: string | undefined, name: string): boolean {
+  if (text === undefined || text === 'true' || text === 'false') return text === 'true'
+  throw badRequestData(`is true or false, not ${text}`, name)
+}
+
+function positive(text: string | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined
+  const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
+  if (value > 0 && value <= 1e12) return value
+  throw badRequestData(`must be a number above 0, not ${text}`, name)
+}
+
+function jsonIn(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}

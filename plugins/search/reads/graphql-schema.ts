@@ -1,0 +1,47 @@
+/**
+ * The schema that runs: that of the platform with those of the folder, checked, with a resolver behind every field.
+ * What is wrong in a file is told with file and line; the file is left out and everything else is served.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { buildASTSchema, type GraphQLSchema, validateSchema } from 'graphql'
+import { coreQueries } from '#plugins/search/schema/core-queries.ts'
+import { coreTypes } from '#plugins/search/schema/core-types.ts'
+import { type Model, toModel } from '#plugins/search/schema/model.ts'
+import { mergeSchemas, type SchemaMistake, type SchemaText } from '#plugins/search/schema/schema-merge.ts'
+import { resolveBy } from './resolvers.ts'
+import { liveFields } from './subscribers.ts'
+
+export interface RunningSchema {
+  readonly schema: GraphQLSchema
+  readonly model: Model
+  readonly mistakes: readonly SchemaMistake[]
+}
+
+const own: SchemaText = { name: 'the schema of the platform', text: coreTypes + coreQueries }
+
+/** Built in several turns of the event loop: the first time, all of it takes 50 ms. */
+export async function buildSchema(others: readonly SchemaText[]): Promise<RunningSchema> {
+  await nextTurn()
+  const { document, mistakes, broad } = mergeSchemas(own, others)
+  await nextTurn()
+  const schema = buildASTSchema(document, { assumeValidSDL: true })
+  await nextTurn()
+  const [error] = validateSchema(schema)
+  if (error !== undefined && others.length > 0) {
+    const [at] = error.locations ?? []
+    const file = error.source?.name ?? ''
+    const mistake = {
+      file,
+      place: at === undefined ? file : `${file}:${at.line}:${at.column}`,
+      message: error.message,
+    }
+    const kept = others.filter(({ name }) => name !== file)
+    const rest = await buildSchema(kept.length === others.length ? [] : kept)
+    return { ...rest, mistakes: [...mistakes, mistake, ...rest.mistakes.filter((one) => one.file !== file)] }
+  }
+  if (error !== undefined) throw error
+  const model = toModel(document, broad)
+  resolveBy(schema, model)
+  liveFields(schema, model)
+  return { schema, model, mistakes }
+}

@@ -1,0 +1,111 @@
+/**
+ * Fields that are computed by rules of the schema: where `if` (Type.field=value) holds, the field has what `then`
+ * (Type.field*.field=value) finds; `*` marks the list whose members are taken. A rule that cannot be read finds nothing.
+ */
+
+import { type EntityJson, instancesOf, memberOf, targetsOf } from '#plugins/search/schema/entity-values.ts'
+import type { FieldModel, Model } from '#plugins/search/schema/model.ts'
+import type { Reads } from './reads.ts'
+
+interface Path {
+  readonly steps: readonly string[]
+  /** Number of steps up to the list whose members are taken. */
+  readonly taken: number
+  readonly value: string | undefined
+}
+
+interface Parts {
+  readonly model: Model
+  readonly reads: Reads
+}
+
+/** Entities that the rules of a field find for an entity. */
+export async function infer(
+  parts: Parts,
+  type: string,
+  entity: EntityJson,
+  field: FieldModel,
+): Promise<readonly EntityJson[]> {
+  const found = await Promise.all(field.rules.map((rule) => applied(parts, type, entity, rule)))
+  const named = new Map(found.flat().map((one) => [one.id, one]))
+  return [...named.values()]
+}
+
+async function applied(
+  parts: Parts,
+  type: string,
+  entity: EntityJson,
+  rule: FieldModel['rules'][number],
+): Promise<readonly EntityJson[]> {
+  const then = parsePath(rule.find)
+  if (then === undefined) return []
+  if (rule.when !== undefined && !(await holds(parts, type, entity, parsePath(rule.when)))) return []
+  let [at, members] = [type, [entity] as readonly EntityJson[]]
+  for (const step of then.steps.slice(0, then.taken)) {
+    const field = parts.model.types.get(at)?.fields.get(step)
+    if (field?.kind !== 'link') return []
+    members = (await Promise.all(members.map((one) => linked(parts, one, field)))).flat()
+    at = field.of
+  }
+  const rest = { steps: then.steps.slice(then.taken), taken: 0, value: then.value }
+  if (rest.steps.length === 0) return members
+  const isTaken = await Promise.all(members.map((one) => holds(parts, at, one, rest)))
+  return members.filter((_, index) => isTaken[index])
+}
+
+async function holds(
+  parts: Parts,
+  type: string,
+  entity: EntityJson,
+  path: Path | undefined,
+): Promise<boolean> {
+  if (path === undefined) return false
+  const values = await valuesAt(parts, type, entity, path.steps)
+  return path.value === undefined ? values.length > 0 : values.includes(path.value)
+}
+
+/** Values at the end of a path, as texts; of links their ids. */
+async function valuesAt(
+  parts: Parts,
+  type: string,
+  entity: EntityJson,
+  [step, ...rest]: readonly string[],
+): Promise<readonly string[]> {
+  const field = parts.model.types.get(type)?.fields.get(step ?? '')
+  if (step === 'id') return [entity.id]
+  if (field === undefined) return []
+  if (field.kind !== 'link') {
+    return instancesOf(entity, field.uris).flatMap((one) => [memberOf(one, field.member)].flat().map(String))
+  }
+  if (rest.length === 0 && field.uris.length > 0) return targetsOf(entity, field.uris)
+  const members = await linked(parts, entity, field)
+  if (rest.length === 0) return members.map(({ id }) => id)
+  return (await Promise.all(members.map((one) => valuesAt(parts, field.of, one, rest)))).flat()
+}
+
+/** Entities that a link leads to, by whichever end it is kept. */
+export async function linked(
+  { reads }: Pick<Parts, 'reads'>,
+  entity: EntityJson,
+  field: FieldModel,
+): Promise<readonly EntityJson[]> {
+  const targets = targetsOf(entity, field.uris).filter((id) => id !== noQualityYet)
+  if (targets.length > 0) {
+    const found = await Promise.all(targets.map((id) => reads.byId(field.of, id)))
+    return found.filter((one) => one !== undefined)
+  }
+  return field.inverse === undefined ? [] : reads.pointingTo(field, entity.id)
+}
+
+/** What qoi:hasQuality points to in data of the original platform until quality is computed; it is never an entity. */
+const noQualityYet = 'urn:ngsi-ld:Quality:noqualityyet'
+
+/** `Type.a*.b=value`: an IRI as value has dots of its own. */
+function parsePath(text: string | undefined): Path | undefined {
+  const [, path, value] = /^\s*[\w-]+\.([\w.*-]+?)\s*(?:=\s*(.+?)\s*)?$/.exec(text ?? '') ?? []
+  if (path === undefined) return undefined
+  const marked = path.split('.')
+  const taken = marked.findLastIndex((step) => step.endsWith('*')) + 1
+  const steps = marked.map((step) => step.replace(/\*$/, ''))
+  return { steps, taken: taken === 0 ? steps.length : taken, value }
+}

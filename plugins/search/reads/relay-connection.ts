@@ -1,0 +1,76 @@
+/**
+ * A page with cursors: edges, nodes, whether there is more, and how many match in all. What is not asked for is not read.
+ */
+import { GraphQLError } from 'graphql'
+import { limits } from '#base/limits/limits.ts'
+import type { EntityJson } from '#plugins/search/schema/entity-values.ts'
+import type { Criteria } from '#plugins/search/schema/query-criteria.ts'
+import type { Selection } from './criteria-selection.ts'
+import type { Ranking } from './reads.ts'
+
+export interface ConnectionArguments {
+  readonly first?: number | null
+  readonly after?: string | null
+}
+
+interface Read {
+  readonly nodes: readonly EntityJson[]
+  readonly hasMore: boolean
+}
+
+/** Fields of a connection, each read when it is asked for. */
+export function connection(
+  selection: Selection,
+  criteria: Criteria,
+  { first, after }: ConnectionArguments,
+  ranking: Ranking | undefined,
+): object {
+  const limit = first ?? limits.searchPageDefault.value
+  if (limit < 0) throw refuse('first is 0 or more')
+  const offset = after === null || after === undefined ? 0 : fromCursor(after)
+  if (offset + limit > limits.searchPageMax.value) {
+    throw refuse(`a connection reaches ${limits.searchPageMax.value} entities far; narrow the criteria`)
+  }
+  let reading: Promise<Read> | undefined
+  const read = (): Promise<Read> => {
+    reading ??= readPage(selection, criteria, { offset, limit }, ranking)
+    return reading
+  }
+  const cursorAt = (index: number): string => toCursor(offset + index + 1)
+  return {
+    nodes: async () => (await read()).nodes,
+    edges: async () => (await read()).nodes.map((node, index) => ({ node, cursor: cursorAt(index) })),
+    pageInfo: async () => {
+      const { nodes, hasMore } = await read()
+      return {
+        hasNextPage: hasMore,
+        hasPreviousPage: offset > 0,
+        startCursor: nodes.length === 0 ? null : cursorAt(0),
+        endCursor: nodes.length === 0 ? null : cursorAt(nodes.length - 1),
+      }
+    },
+    totalCount: () => selection.count(criteria),
+  }
+}
+
+/** One more than asked for tells whether there is more. */
+async function readPage(
+  selection: Selection,
+  criteria: Criteria,
+  { offset, limit }: { readonly offset: number; readonly limit: number },
+  ranking: Ranking | undefined,
+): Promise<Read> {
+  const found = await selection.select(criteria, { offset, limit: limit + 1 }, ranking)
+  return { nodes: found.slice(0, limit), hasMore: found.length > limit }
+}
+
+const toCursor = (position: number): string => Buffer.from(`at:${position}`).toString('base64url')
+
+function fromCursor(cursor: string): number {
+  const [, position] = /^at:(\d{1,9})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
+  if (position === undefined) throw refuse(`after: ${cursor} is no cursor`)
+  return Number(position)
+}
+
+const refuse = (message: string): GraphQLError =>
+  new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })

@@ -1,0 +1,170 @@
+/**
+ * Answers fields from entities as the model says where their values are; no type and no query has code of its own. Of
+ * what a query reads, everything goes through the reads of its operation, which gather and count.
+ */
+import {
+  GraphQLError,
+  type GraphQLField,
+  type GraphQLFieldResolver,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+  isObjectType,
+} from 'graphql'
+import { limits } from '#base/limits/limits.ts'
+import {
+  type EntityJson,
+  instanceOf,
+  instancesOf,
+  memberOf,
+  toPlace,
+  toScalar,
+  typeOf,
+} from '#plugins/search/schema/entity-values.ts'
+import type { FieldModel, Model, TypeModel } from '#plugins/search/schema/model.ts'
+import { type Criteria, type Given, toCriteria } from '#plugins/search/schema/query-criteria.ts'
+import type { Selection } from './criteria-selection.ts'
+import { infer, linked } from './infer.ts'
+import { rankingOf } from './ranking-arguments.ts'
+import type { Reads } from './reads.ts'
+import { connection } from './relay-connection.ts'
+
+/** What the resolvers of one operation share. For subscriptions it is made anew with each event. */
+export interface Operation {
+  reads: Reads
+  selection: Selection
+}
+
+type Resolve = GraphQLFieldResolver<unknown, Operation>
+
+/** Gives every field of the schema its resolver. */
+export function resolveBy(schema: GraphQLSchema, model: Model): void {
+  for (const type of model.types.values()) {
+    const built = schema.getType(type.name)
+    if (!isObjectType(built)) continue
+    for (const [name, field] of Object.entries(built.getFields())) {
+      const resolve = resolverOf(model, type, name)
+      if (resolve !== undefined) field.resolve = resolve as GraphQLField<unknown, unknown>['resolve'] & object
+    }
+  }
+  for (const field of Object.values(schema.getQueryType()?.getFields() ?? {})) {
+    field.resolve = rootOf(model, field) as GraphQLField<unknown, unknown>['resolve'] & object
+  }
+}
+
+function resolverOf(model: Model, type: TypeModel, name: string): Resolve | undefined {
+  const field = type.fields.get(name)
+  const isResource = type.classes.length > 0
+  if (field === undefined) return undefined
+  if (isResource && name === 'id') return (entity) => (entity as EntityJson).id
+  if (isResource && name === 'type') return (entity) => typeOf(entity as EntityJson)
+  if (field.kind === 'link')
+    return (entity, _given, operation) => link(model, type, entity as EntityJson, field, operation)
+  if (field.kind === 'place') {
+    return (entity, _given, operation) =>
+      placeOf({ model, operation, seen: new Set() }, type, entity as EntityJson, field)
+  }
+  if (field.kind === 'part') {
+    return (entity) => {
+      const instances = instancesOf(entity as EntityJson, field.uris)
+      return field.isList ? instances : (instances[0] ?? null)
+    }
+  }
+  return field.kind === 'value' ? (owner) => valueAt(owner as Record<string, unknown>, field) : undefined
+}
+
+function valueAt(owner: Readonly<Record<string, unknown>>, field: FieldModel): unknown {
+  // The object within an attribute whose own value is meant.
+  if (field.uris[0] === 'value') return toScalar(memberOf(owner, undefined), field.of)
+  if (!field.isList) {
+    const instance = instanceOf(owner, field.uris)
+    return instance === undefined ? null : toScalar(memberOf(instance, field.member), field.of)
+  }
+  const values = instancesOf(owner, field.uris).flatMap((one) => [memberOf(one, field.member)].flat())
+  return values.map((one) => toScalar(one, field.of)).filter((one) => one !== null)
+}
+
+interface Following {
+  readonly model: Model
+  readonly operation: Operation
+  /** Ids that were looked at: links may lead in a circle. */
+  readonly seen: Set<string>
+}
+
+/** Its own place, else that of what `from` leads to. */
+async function placeOf(
+  following: Following,
+  type: TypeModel,
+  entity: EntityJson,
+  field: FieldModel,
+): Promise<object | null> {
+  const { model, operation, seen } = following
+  const own = toPlace(instanceOf(entity, field.uris))
+  const by = type.fields.get(field.from ?? '')
+  const target = by?.kind === 'link' ? model.types.get(by.of) : undefined
+  const there = target?.fields.get(field.name)
+  if (own !== null || by === undefined || there?.kind !== 'place' || seen.has(entity.id)) return own
+  seen.add(entity.id)
+  for (const one of await linked(operation, entity, by)) {
+    const found = await placeOf(following, target!, one, there)
+    if (found !== null) return found
+  }
+  return null
+}
+
+async function link(
+  model: Model,
+  type: TypeModel,
+  entity: EntityJson,
+  field: FieldModel,
+  { reads }: Operation,
+): Promise<unknown> {
+  const members = [...(await linked({ reads }, entity, field))]
+  if (field.rules.length > 0 && members.length === 0) {
+    members.push(...(await infer({ model, reads }, type.name, entity, field)))
+  }
+  return field.isList ? members : (members[0] ?? null)
+}
+
+// ---- Queries
+
+function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
+  const isConnection = field.name.endsWith('Connection') && field.args.some(({ name }) => name === 'after')
+  return (_source, given: Given, operation, info) => {
+    const type = model.types.get(rootTypeName(info))
+    if (type === undefined || type.classes.length === 0) {
+      throw new GraphQLError(`${field.name} answers no type with a class, so nothing can be asked for`)
+    }
+    const criteria = criteriaOf(model, type, given, info)
+    const ranking = rankingOf(given, criteria.near)
+    if (isConnection) {
+      return connection(operation.selection, criteria, given, ranking)
+    }
+    return operation.selection.select(criteria, pageOf(given), ranking)
+  }
+}
+
+/** The type of the entities that a root field answers. */
+export function rootTypeName({ returnType }: Pick<GraphQLResolveInfo, 'returnType'>): string {
+  return String(returnType)
+    .replace(/[[\]!]/g, '')
+    .replace(/Connection$/, '')
+}
+
+/** Criteria of the arguments of a root field. */
+export function criteriaOf(model: Model, type: TypeModel, given: Given, info: GraphQLResolveInfo): Criteria {
+  const field = info.parentType.getFields()[info.fieldName]
+  return toCriteria(model, type, given, (name) => field?.args.find((one) => one.name === name)?.type)
+}
+
+/** Offset and limit, as the originals have them: 0 is not sent. */
+function pageOf(given: Given): { offset: number; limit: number } {
+  const [offset, limit] = [Number(given['offset'] ?? 0), Number(given['limit'] ?? 0)]
+  if (offset < 0) throw refuse('offset is 0 or more')
+  if (limit < 0) throw refuse('limit is 0 or more; 0 means the default')
+  const most = limits.searchPageMax.value
+  if (offset + limit > most) throw refuse(`offset and limit together are at most ${most}`)
+  return { offset, limit: limit === 0 ? limits.searchPageDefault.value : limit }
+}
+
+const refuse = (message: string): GraphQLError =>
+  new GraphQLError(message, { extensions: { code: 'BAD_REQUEST' } })

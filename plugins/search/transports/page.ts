@@ -1,0 +1,93 @@
+/**
+ * The page of the IDE and its two files, as they were built: packed, with names by which browsers keep them for ever.
+ * Nothing comes from elsewhere, and nothing stays in memory. Where they have not been built and can be, the first visit
+ * builds them in a process of its own.
+ */
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+
+export interface IdePage {
+  /** A file of the page by its path, `/` the page itself; undefined for any other path. */
+  answer(path: string, request: Request): Promise<Response> | undefined
+}
+
+export interface PagePlaces {
+  /** Where the built files are. */
+  readonly folder: string
+  /** The program that builds them; absent where the gateway was deployed. */
+  readonly builder: string
+}
+
+export function createPage(places: PagePlaces): IdePage {
+  let building: Promise<void> | undefined
+
+  async function page(request: Request): Promise<Response> {
+    const file = join(places.folder, 'page.html')
+    if (!existsSync(file)) {
+      building ??= build(places).finally(() => {
+        building = undefined
+      })
+      await building
+    }
+    const html = readFileSync(file)
+    const headers = { ...secured, 'Content-Type': 'text/html; charset=utf-8', 'Cache-Control': 'no-cache' }
+    return new Response(request.method === 'HEAD' ? null : html, { headers })
+  }
+
+  return Object.freeze({
+    answer(path: string, request: Request) {
+      if (path === '/' || path === '') return page(request)
+      const [, name, ending] = /^\/ide\/(page-[0-9a-f]{12}\.(js|css))$/.exec(path) ?? []
+      return name === undefined ? undefined : Promise.resolve(packed(places.folder, name, ending!, request))
+    },
+  } satisfies IdePage)
+}
+
+/** The script may only ask where it came from; styles are made by the editor as it runs. */
+const secured = {
+  'Content-Security-Policy':
+    "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'",
+  'X-Content-Type-Options': 'nosniff',
+}
+
+const types: Readonly<Record<string, string>> = {
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+}
+
+function packed(folder: string, name: string, ending: string, request: Request): Response {
+  const tag = `"${name}"`
+  const kept = {
+    ...secured,
+    ETag: tag,
+    'Cache-Control': 'public, max-age=31536000, immutable',
+    Vary: 'Accept-Encoding',
+  }
+  if (request.headers.get('if-none-match') === tag) return new Response(null, { status: 304, headers: kept })
+  const accepted = request.headers.get('accept-encoding') ?? ''
+  const [encoding, suffix] = /\bbr\b/.test(accepted) ? ['br', 'br'] : ['gzip', 'gz']
+  const file = join(folder, `${name}.${suffix}`)
+  if (!existsSync(file)) throw new GatewayError('http.no-route', 'The page was built anew; load it again')
+  const headers = { ...kept, 'Content-Type': types[ending]!, 'Content-Encoding': encoding }
+  return new Response(request.method === 'HEAD' ? null : readFileSync(file), { headers })
+}
+
+function build({ folder, builder }: PagePlaces): Promise<void> {
+  if (!existsSync(builder)) {
+    throw new GatewayError(
+      'plugin.unavailable',
+      'The page of the IDE was not deployed; /graphql is served all the same',
+    )
+  }
+  return new Promise((resolve, reject) => {
+    const timeout = limits.searchBuildMs.value
+    execFile(process.execPath, [builder, folder], { timeout }, (error, _out, complaint) => {
+      if (error === null) return resolve()
+      const [why = ''] = (complaint || error.message).split('\n')
+      reject(new GatewayError('plugin.unavailable', `The page of the IDE could not be built: ${why}`))
+    })
+  })
+}

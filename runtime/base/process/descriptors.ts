@@ -1,0 +1,37 @@
+/**
+ * How many client connections the file descriptors of the process allow. A part of them is reserved for databases, outgoing
+ * connections and files; what remains is shared between HTTP and MQTT, so that clients of one cannot keep out those of the other.
+ */
+import { readFileSync } from 'node:fs'
+import { limits } from '#base/limits/limits.ts'
+
+export interface ConnectionLimits {
+  /** All HTTP listeners together. */
+  readonly http: number
+  readonly mqtt: number
+}
+
+/** What clients may open, of so many descriptors. */
+export function connectionLimits(descriptors = descriptorLimit()): ConnectionLimits {
+  const [http, mqtt] = [limits.httpConnectionsMax.value, limits.mqttClientsMax.value]
+  const reserved = Math.min(limits.descriptorsReserved.value, Math.floor(descriptors / 2))
+  const share = Math.min(1, (descriptors - reserved) / (http + mqtt))
+  return { http: Math.max(1, Math.floor(http * share)), mqtt: Math.max(1, Math.floor(mqtt * share)) }
+}
+
+/** How many file descriptors the process may have open; Node has raised the soft limit to the hard one. */
+export function descriptorLimit(): number {
+  try {
+    const text = readFileSync('/proc/self/limits', 'utf8')
+    const soft = /^Max open files\s+(\d+|unlimited)/m.exec(text)?.[1]
+    return soft === undefined
+      ? usualDescriptors
+      : soft === 'unlimited'
+        ? Number.POSITIVE_INFINITY
+        : Number(soft)
+  } catch {
+    return usualDescriptors
+  }
+}
+
+const usualDescriptors = 1024

@@ -1,0 +1,194 @@
+/**
+ * Bounds the memory of everything that was written to client connections and that the clients have not read. All
+ * connections share one byte budget. Connections with less than their high-water mark unsent do not count: their number
+ * is bounded elsewhere. A client that reads nothing for `outflowStallMs` is disconnected; while the budget is exhausted,
+ * one that reads nothing for `outflowPressureMs`. It knows no protocol.
+ */
+import type { Socket } from 'node:net'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { connectionLimits } from './descriptors.ts'
+
+export interface Outflow {
+  /** Accounts for everything that is written to a connection from now on; closes it where there are too many. */
+  watch(socket: Socket): void
+  /** Whether so many bytes may be written now; disconnects stalled clients where that makes the room. */
+  hasRoom(bytes: number): boolean
+  /** False while the next page may not fit: a request for one should wait. */
+  isOpen(): boolean
+  /** Settles with true when it is the caller's turn to make a page, with false when none came in `outflowWaitMs`. */
+  whenOpen(): Promise<boolean>
+  close(): void
+}
+
+export interface OutflowPorts {
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+interface Connection {
+  /** Bytes that count against the budget. */
+  held: number
+  /** Bytes unsent, and handed over in total, when progress was last looked at. */
+  unsent: number
+  written: number
+  /** When the client last read something, or had nothing to read. */
+  progressAt: number
+}
+
+interface Waiting {
+  readonly until: number
+  readonly settle: (isOpen: boolean) => void
+}
+
+const lookMs = 500
+/** Between two log lines. */
+const quietMs = 5000
+
+export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
+  const connections = new Map<Socket, Connection>()
+  const waiting = new Set<Waiting>()
+  const stalled = metrics.counter('selvedge_clients_stalled_total')
+  const refused = metrics.counter('selvedge_connections_refused_total')
+  const connectionsMax = connectionLimits().http
+  let held = 0
+  let isAdmitting = false
+  /** Disconnected since the last log line. */
+  let disconnected = 0
+  let refusedBefore = 0
+  let quietUntil = Number.NEGATIVE_INFINITY
+  metrics.gauge('selvedge_unsent_bytes', () => held)
+
+  const fits = (bytes: number): boolean => held === 0 || held + bytes <= limits.outflowBytesMax.value
+  const isOpen = (): boolean => waiting.size === 0 && fits(limits.pageBytesMax.value)
+
+  function hold(connection: Connection, bytes: number): void {
+    held += bytes - connection.held
+    const isLess = bytes < connection.held
+    connection.held = bytes
+    if (isLess) admit()
+  }
+
+  /** Lets waiting requests in one by one: each writes its answer before the next is admitted. */
+  function admit(): void {
+    if (isAdmitting || waiting.size === 0 || !fits(limits.pageBytesMax.value)) return
+    isAdmitting = true
+    setImmediate(() => {
+      isAdmitting = false
+      const [next] = waiting
+      if (next === undefined || !fits(limits.pageBytesMax.value)) return
+      waiting.delete(next)
+      next.settle(true)
+      admit()
+    })
+  }
+
+  function disconnect(socket: Socket, connection: Connection): void {
+    stalled.value++
+    disconnected++
+    hold(connection, 0)
+    connections.delete(socket)
+    // RST: the system must not keep what the client does not read either.
+    socket.resetAndDestroy()
+  }
+
+  /** Disconnects the clients that have read nothing for longest, until there is room. */
+  function makeRoom(bytes: number): boolean {
+    if (fits(bytes)) return true
+    const before = clock.monotonic() - limits.outflowPressureMs.value
+    const idle = [...connections].filter(([, { held, progressAt }]) => held > 0 && progressAt <= before)
+    idle.sort(([, a], [, b]) => a.progressAt - b.progressAt)
+    for (const [socket, connection] of idle) {
+      disconnect(socket, connection)
+      if (fits(bytes)) return true
+    }
+    return false
+  }
+
+  /** A write left a connection with more than its high-water mark unsent. */
+  function note(socket: Socket, connection: Connection): void {
+    if (connection.held === 0) connection.progressAt = clock.monotonic()
+    hold(connection, socket.writableLength)
+    // A small answer with its headers may reach the mark: the number of clients bounds these.
+    const isLarge = connection.held > 2 * limits.outflowSmallBytes.value
+    if (isLarge && held > limits.outflowBytesMax.value && held > connection.held && !makeRoom(0))
+      disconnect(socket, connection)
+  }
+
+  function look(): void {
+    const now = clock.monotonic()
+    for (const [socket, connection] of connections) {
+      const unsent = unsentBytes(socket)
+      const isStill = unsent > 0 && unsent === connection.unsent && socket.bytesWritten === connection.written
+      connection.unsent = unsent
+      connection.written = socket.bytesWritten
+      if (!isStill) connection.progressAt = now
+      else if (now - connection.progressAt > limits.outflowStallMs.value) disconnect(socket, connection)
+    }
+    if (waiting.size > 0) makeRoom(limits.pageBytesMax.value)
+    for (const one of waiting) {
+      if (one.until > now) break
+      waiting.delete(one)
+      one.settle(false)
+    }
+    admit()
+    if (now >= quietUntil) tell(now)
+  }
+
+  /** Of a flood one line in a while. */
+  function tell(now: number): void {
+    const turnedAway = refused.value - refusedBefore
+    if (disconnected > 0) log.warn('connection.stalled', { clients: disconnected, unsentBytes: held })
+    if (turnedAway > 0) log.warn('connection.refused', { connections: turnedAway, most: connectionsMax })
+    if (disconnected > 0 || turnedAway > 0) quietUntil = now + quietMs
+    disconnected = 0
+    refusedBefore = refused.value
+  }
+
+  const timer = setInterval(look, lookMs).unref()
+  return Object.freeze({
+    watch(socket) {
+      if (connections.size >= connectionsMax) {
+        refused.value++
+        socket.destroy()
+        return
+      }
+      const connection = { held: 0, unsent: 0, written: 0, progressAt: clock.monotonic() }
+      connections.set(socket, connection)
+      const write = socket.write as (...args: unknown[]) => boolean
+      socket.write = (...args: unknown[]) => {
+        const isBelow = write.apply(socket, args)
+        if (!isBelow && connections.has(socket)) note(socket, connection)
+        return isBelow
+      }
+      socket.on('drain', () => hold(connection, 0))
+      socket.on('close', () => {
+        hold(connection, 0)
+        connections.delete(socket)
+      })
+    },
+    hasRoom: makeRoom,
+    isOpen,
+    whenOpen: () =>
+      new Promise((settle) => {
+        waiting.add({ until: clock.monotonic() + limits.outflowWaitMs.value, settle })
+      }),
+    close() {
+      clearInterval(timer)
+      for (const { settle } of waiting) settle(false)
+      waiting.clear()
+    },
+  } satisfies Outflow)
+}
+
+/**
+ * What of the writes of a connection the system has not taken. Node counts a write as a whole until its end; the queue of
+ * the handle shows the progress within it, and net.Socket judges its own time-outs by it.
+ */
+function unsentBytes(socket: Socket): number {
+  const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null }
+  return handle?.writeQueueSize ?? socket.writableLength
+}

@@ -1,0 +1,370 @@
+/**
+ * What a follower of the changes reads: the numbered log while it reaches back far enough, and what replaces it then,
+ * that is documents that became something else, deletions, and the observations of a span of commit times from chunks and
+ * tails. Reading pins nothing and changes nothing. Positions are log numbers with their commit times.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Breath } from '#base/load/yielding.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Names } from '#broker/commit/interned-names.ts'
+import { type CommittedPart, readCommittedPart } from '#broker/history/committed-part.ts'
+import { correctionsOf } from '#broker/history/corrections.ts'
+import { type Dropped, droppedBy, droppedWith } from '#broker/state/deletions.ts'
+import { createView } from '#broker/state/entity-view.ts'
+import type { LiveState } from '#broker/state/live-state.ts'
+import type { EntityView, Origin } from '#broker/state/stored-entity.ts'
+import type { Streams } from '#broker/state/streams.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { fromShape } from '#ngsi-ld/entity/merge.ts'
+import { heardFrom } from '#ngsi-ld/federation/via.ts'
+import { decodeChunk } from '#store/chunks/chunk-codec.ts'
+import { decodeObservations, type ObservationBatch } from '#store/chunks/observation-blob.ts'
+import type { Entities, TombstoneRow } from '#store/entities/entity-rows.ts'
+import { decodeEntityChanges } from '#store/history/entity-changes.ts'
+import type { HistoryEdits, HistoryErasedRow } from '#store/history/history-edits.ts'
+import type { History } from '#store/history/history-rows.ts'
+import type { HistorySpans } from '#store/history/history-spans.ts'
+import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
+
+/** A place in the log: number and commit time (ms) of a row. */
+export interface Position {
+  readonly n: number
+  readonly at: number
+}
+
+/** One observation of the log. A late one did not become the current value. */
+export interface FollowedObservation {
+  readonly kind: 'observation'
+  readonly s: number
+  readonly time: number
+  readonly value: Json
+  readonly isLate: boolean
+}
+
+/** One change record of the log. An instance that is null was deleted. */
+export interface FollowedChange {
+  readonly kind: 'created' | 'updated' | 'deleted' | 'temporal' | 'erased'
+  readonly id: string
+  readonly rid: number
+  readonly by: Origin
+  readonly at: number
+  readonly type?: Entity['type']
+  readonly scope?: Entity['scope'] | null
+  /** The change replaced the types, or added one. */
+  readonly retyped?: true
+  readonly instances: readonly (readonly [
+    name: string,
+    dataset: string,
+    instance: AttributeInstance | null,
+    type?: string,
+    at?: number,
+  ])[]
+  /** Of what was erased. */
+  readonly name?: string
+  readonly dataset?: string
+  /** Of what was deleted, through whom it had come, by `name` or `name datasetId`; '' is the entity. */
+  readonly heard?: Readonly<Record<string, string>>
+}
+
+/** A history that was erased: of an attribute ('' is all), and of an instance of it ('*' is all). */
+export type Erased = Pick<HistoryErasedRow, 'name' | 'dataset'>
+
+/** What one log row says. */
+export interface Followed<Observed = readonly FollowedObservation[]> extends Position {
+  /** The chain of other brokers that it came through; undefined where it began here. */
+  readonly heard: string | undefined
+  readonly what: Observed | FollowedChange
+}
+
+/** Which attribute instance of which entity a stream is. */
+export interface FollowedStream {
+  readonly s: number
+  readonly rid: number
+  readonly id: string
+  readonly type: Entity['type']
+  readonly name: string
+  readonly dataset: string
+  /** An attribute rendered from observedAt. */
+  readonly mirror: string | undefined
+  /** The instance without value and observedAt, as JSON text. */
+  readonly shape: string
+  /** Log number since which that is the shape, as far as is known; what was observed before may have had another. */
+  readonly shapedAt: number
+  readonly isGone: boolean
+}
+
+const everSince = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+
+/** A change record with its log number. */
+type Recorded = FollowedChange & { readonly n: number }
+
+/** Commit times from <= ms < to. */
+export interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** What was written of one entity otherwise than by observing, in order. */
+export interface FollowedPast extends Pick<FollowedChange, 'id' | 'rid'> {
+  readonly type: Entity['type']
+  /** Where nothing was observed `at` (ms) is when it was written. */
+  readonly instances: readonly (readonly [
+    name: string,
+    instance: AttributeInstance,
+    at: number,
+    /** The chain of other brokers that it came through. */
+    heard: string | undefined,
+  ])[]
+  /** What went of it, in order. */
+  readonly dropped: readonly Dropped[]
+}
+
+export interface FollowingPorts {
+  readonly records: Records
+  readonly edits: HistoryEdits
+  readonly entities: Entities
+  readonly history: History
+  readonly spans: HistorySpans
+  readonly names: Names
+  readonly live: LiveState
+  readonly door: Door
+  /** Whether times wait to be put right because the clock was not set. */
+  readonly isHeld: () => boolean
+  readonly streams: Pick<Streams, 'unfolded' | 'unfoldedEntities'>
+}
+
+export function createFollowing(ports: FollowingPorts) {
+  const { records, entities, history, spans, names, live } = ports
+
+  function streamOf(s: number): FollowedStream | undefined {
+    const row = history.stream(s)
+    if (row === undefined) return undefined
+    const current = entities.byRid(row.rid)
+    const owner = current ?? entities.graveOf(row.rid)
+    if (owner === undefined) return undefined
+    const { type } = JSON.parse(owner.doc) as Entity
+    const mirror = row.mirror === null ? undefined : names.text(row.mirror)
+    const { rid, dataset, shape } = row
+    const isGone = row.retired === 1 || current === undefined
+    const name = names.text(row.name)!
+    const shapedAt = live.stream(s)?.shapedAt ?? Number.POSITIVE_INFINITY
+    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isGone }
+  }
+
+  function read<T>(row: LogRow, decode: (body: Uint8Array) => T): Followed<T> {
+    const { n, at } = row
+    if (isOfObservations(row)) return { n, at, heard: row.heard ?? undefined, what: decode(row.body) }
+    const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
+    return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
+  }
+
+  function after<T>(
+    n: number,
+    limit: number,
+    decode: (body: Uint8Array) => T,
+    isEnough: () => boolean = () => false,
+  ): Followed<T>[] | undefined {
+    const last = ports.door.status().number
+    if (last <= n) return []
+    const rows = records.logAfter(n, limit)
+    if (rows[0] === undefined || rows[0].n > n + 1) return undefined
+    const found: Followed<T>[] = []
+    for (const row of rows) {
+      if (row.n > last) break
+      found.push(read(row, decode))
+      if (isEnough()) break
+    }
+    return found
+  }
+
+  /** The shape in which something was observed; undefined when history does not hold it any more. */
+  function shapeThen(s: number, time: number, value: Json): string | undefined {
+    const text = JSON.stringify(value)
+    const tail = live.stream(s)?.tail
+    for (let i = (tail?.committed ?? 0) - 1; i >= 0; i--) {
+      if (tail!.times[i] === time && JSON.stringify(tail!.values[i]) === text)
+        return tail!.shapes.findLast((one) => one.from <= i)!.shape
+    }
+    const chunk = history.chunkAt(s, time)
+    if (chunk === undefined || time > chunk.t1) return undefined
+    const { times, values, shapes, shapeOf } = decodeChunk(chunk)
+    const at = times.findIndex((one, i) => one === time && JSON.stringify(values[i]) === text)
+    return at < 0 ? undefined : shapes[shapeOf?.[at] ?? 0]
+  }
+
+  /** Change records of an entity that were committed within from <= ms < to. */
+  function recordsOf(rid: number, { from, to }: Span): readonly Recorded[] {
+    const parts = history.entityChanges(rid)
+    const folded = parts.at(-1)?.n1 ?? 0
+    const texts = parts.flatMap((part) => decodeEntityChanges(part))
+    for (const n of ports.streams.unfolded(rid)) {
+      const row = n > folded ? records.logAt(n) : undefined
+      if (row !== undefined) texts.push(Buffer.from(row.body).toString())
+    }
+    return texts.map((text) => JSON.parse(text) as Recorded).filter(({ at }) => at >= from && at < to)
+  }
+
+  /** What they say. */
+  function pastOf(rid: number, span: Span): FollowedPast | undefined {
+    const owner = entities.byRid(rid) ?? entities.graveOf(rid)
+    if (owner === undefined) return undefined
+    const { type } = JSON.parse(owner.doc) as Entity
+    const changes = recordsOf(rid, span)
+    const { isRecordErased } = correctionsOf(ports.edits, rid)
+    const instances = changes.flatMap((change) =>
+      change.instances.flatMap(([name, dataset, instance, , at]) =>
+        instance === null || isRecordErased(name, dataset, change.n)
+          ? []
+          : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
+      ),
+    )
+    return { id: owner.id, rid, type, instances, dropped: droppedBy(changes) }
+  }
+
+  function entityWithRid(id: string): { readonly rid: number; readonly view: EntityView } | undefined {
+    const row = entities.byId(id)
+    return row && { rid: row.rid, view: createView(row, live.entity(row.rid)) }
+  }
+
+  const foldedOf = (s: number): number => history.stream(s)?.folded ?? 0
+
+  return Object.freeze({
+    /** The last thing on disk. */
+    position(): Position {
+      const { number: n, at } = ports.door.status()
+      return { n, at }
+    },
+    /** A commit time (ms) before which nothing is dated that was committed behind a position. */
+    since({ n, at }: Position): number {
+      if (n < ports.door.status().datedUpTo) return Math.max(0, at - limits.batchOneTimeMs.value)
+      const [next] = records.logAfter(n, 1)
+      return next?.n === n + 1 ? next.at : at
+    },
+    /** Rows after a number, in order; undefined when the log does not reach back that far. */
+    after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
+    /**
+     * The same with observations as they are coded, which costs a tenth; who does not observe gets rows of observations
+     * without any. The first of them, when it is enough before the limit.
+     */
+    codedAfter: (
+      n: number,
+      limit: number,
+      { observes, isEnough }: { observes: boolean; isEnough: () => boolean },
+    ): readonly Followed<ObservationBatch | undefined>[] | undefined =>
+      after(n, limit, (body) => (observes ? decodeObservations(body) : undefined), isEnough),
+    streamOf,
+    isHeld: ports.isHeld,
+    /** An observation of a log row as it was made. */
+    instanceOf(
+      { s, shape, shapedAt, isGone }: FollowedStream,
+      { n, time, value }: { n: number; time: number; value: Json },
+    ): AttributeInstance {
+      const then = n > shapedAt && !isGone ? shape : (shapeThen(s, time, value) ?? shape)
+      return fromShape(then, value, time)
+    },
+    /** What an entity was when it was deleted. */
+    graveOf: (rid: number): TombstoneRow | undefined => entities.graveOf(rid),
+    entity: (id: string): EntityView | undefined => entityWithRid(id)?.view,
+    entityWithRid,
+    /** The entity of this number as it is, or as it was when it was deleted. */
+    standing(rid: number): Entity | undefined {
+      const row = entities.byRid(rid)
+      if (row !== undefined) return createView(row, live.entity(row.rid)).entity()
+      const grave = entities.graveOf(rid)
+      return grave && (JSON.parse(grave.doc) as Entity)
+    },
+    /** Which attribute instance a stream is, also where its entity left no trace. */
+    partOf(s: number): Pick<FollowedStream, 'name' | 'dataset'> | undefined {
+      const row = history.stream(s)
+      return row && { name: names.text(row.name)!, dataset: row.dataset }
+    },
+    /** The first entities behind a rid, as they are now. */
+    entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
+      entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
+    /** Attribute instances that were deleted at a commit time or later, and through whom they had come. */
+    dropped: (rid: number, since: number): readonly Dropped[] =>
+      droppedBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
+    /** What was erased of the history of an entity after a log number. */
+    erased: (rid: number, n: number): readonly Erased[] => ports.edits.erased(rid).filter((row) => row.n > n),
+    /** All that went of what ever was under an id, the last at the end; with entities that were deleted went all they had. */
+    droppedOf: (id: string): readonly Dropped[] => {
+      const rid = entities.byId(id)?.rid
+      return [
+        ...entities
+          .tombstones(id)
+          .flatMap((grave) => [...droppedBy(recordsOf(grave.rid, everSince)), ...droppedWith(grave)]),
+        ...(rid === undefined ? [] : droppedBy(recordsOf(rid, everSince))),
+      ]
+    },
+    /** Entities deleted within from <= ms < to, in order. */
+    gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
+    /** The first that were deleted after a log number, in order. */
+    gravesBehind: (n: number, limit: number) => entities.gravesBehind(n, limit),
+    /** What was deleted under an id with a log number. */
+    graveAt: (id: string, n: number): TombstoneRow | undefined =>
+      entities.tombstones(id).find((grave) => grave.n === n),
+    /** What was deleted under an id after a log number, in order. */
+    gravesAfter: (id: string, n: number): readonly TombstoneRow[] =>
+      entities.tombstones(id).filter((grave) => grave.n > n),
+    /** About when the first thing was committed that is in a chunk, at `from` or later. */
+    firstCommit: (from: number) => spans.firstCommit(from),
+    /** Entities with change records that may have been committed within from <= ms < to, each read when it is asked for. */
+    changes(span: Span): readonly (() => FollowedPast | undefined)[] {
+      // Spans of what is folded go by commits, which are later than what a batch bears.
+      const rids = new Set(spans.changed(span.from, span.to + limits.batchOneTimeMs.value))
+      for (const rid of ports.streams.unfoldedEntities().keys()) rids.add(rid)
+      return [...rids].map((rid) => () => pastOf(rid, span))
+    },
+    /** Streams that may have observations committed within from <= ms < to, by number, each read when it is asked for. */
+    observations(
+      span: Span,
+    ): readonly (readonly [s: number, read: (breathe: Breath) => Promise<CommittedPart>])[] {
+      const touched = spans.touched(span.from, span.to)
+      for (const { s, tail } of live.streams())
+        if (tail.committed > 0 && tail.modified[tail.committed - 1]! >= span.from && !touched.has(s))
+          touched.set(s, [])
+      return [...touched]
+        .sort(([a], [b]) => a - b)
+        .map(([s, keys]) => {
+          const known = { keys, folded: foldedOf(s) }
+          return [
+            s,
+            (breathe) =>
+              readCommittedPart(
+                { s, span: unerased(ports, s, span), known },
+                { spans, live, foldedOf },
+                breathe,
+              ),
+          ] as const
+        })
+    },
+  })
+}
+
+/** What of a span was not erased of a stream. */
+function unerased({ history, edits, names }: FollowingPorts, s: number, span: Span): Span {
+  const row = history.stream(s)
+  if (row === undefined) return span
+  const { erasedUntil } = correctionsOf(edits, row.rid).ofStream(s, names.text(row.name)!, row.dataset)
+  return { from: Math.max(span.from, erasedUntil + 1), to: span.to }
+}
+
+export type Following = ReturnType<typeof createFollowing>
+
+function observationsOf(body: Uint8Array): readonly FollowedObservation[] {
+  const { triples, others } = decodeObservations(body)
+  const otherValues = new Map<number, Json>(others)
+  return Array.from({ length: triples.length / 3 }, (_, i) => {
+    const coded = triples[i * 3]!
+    return {
+      kind: 'observation',
+      s: Math.floor(coded / 2),
+      time: triples[i * 3 + 1]!,
+      value: otherValues.has(i) ? otherValues.get(i)! : triples[i * 3 + 2]!,
+      isLate: coded % 2 === 1,
+    }
+  })
+}

@@ -1,0 +1,122 @@
+/**
+ * The @contexts that a tenant hosts (GS CIM 009, 5.13): those that users added, and those the gateway made because an
+ * inline context has to be named in a Link header. They are on disk, never change, and belong to their tenant alone. Of
+ * those the gateway made, the longest unused that no subscription names makes room for the next.
+ */
+import { hash } from 'node:crypto'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Records } from '#store/tables/records.ts'
+import { hostedIdOf } from './context-resolver.ts'
+
+export type HostedKind = 'Hosted' | 'ImplicitlyCreated'
+
+export interface HostedContext {
+  readonly id: string
+  readonly kind: HostedKind
+  readonly createdAt: number
+  readonly bytes: number
+}
+
+export interface HostedContexts {
+  /** In the order they were added. */
+  list(): readonly HostedContext[]
+  get(id: string): HostedContext | undefined
+  /** The document, with its `@context` member. */
+  document(id: string): Json | undefined
+  /** @throws ngsi-ld.too-many-results, http.body-too-large */
+  add(id: string, document: Json): Promise<void>
+  /** Keeps an inline context and returns its id, the same each time for the same context. @throws as add does. */
+  keep(context: Json): Promise<string>
+  remove(id: string): Promise<void>
+}
+
+export function createHostedContexts(ports: {
+  readonly records: Pick<Records, 'context' | 'contexts'>
+  readonly door: Pick<Door, 'commit'>
+  readonly clock: Clock
+  /** Addresses of the contexts that subscriptions are written in. */
+  readonly inUse: () => readonly string[]
+}): HostedContexts {
+  const { records, door, clock, inUse } = ports
+  /** In order of use, as far as the gateway made them. */
+  const known = new Map<string, HostedContext>()
+  for (const { url: id, kind, fetched, bytes } of records.contexts()) {
+    if (kind === 'Hosted' || kind === 'ImplicitlyCreated')
+      known.set(id, { id, kind, createdAt: fetched, bytes })
+  }
+
+  /** Those of our making that have to go before one of so many bytes comes. */
+  function inTheWay(bytes: number): readonly string[] {
+    const made = [...known.values()].filter(({ kind }) => kind === 'ImplicitlyCreated')
+    let [count, sum] = [made.length, made.reduce((all, one) => all + one.bytes, bytes)]
+    const isFull = () =>
+      count >= limits.contextsImplicitMax.value || sum > limits.contextsImplicitBytesMax.value
+    const going: string[] = []
+    const kept = new Set(isFull() ? inUse().map(hostedIdOf) : [])
+    for (const one of made) {
+      if (!isFull()) break
+      if (kept.has(one.id)) continue
+      going.push(one.id)
+      count--
+      sum -= one.bytes
+    }
+    return going
+  }
+
+  const put = async (id: string, kind: HostedKind, document: Json): Promise<void> => {
+    const text = JSON.stringify(document)
+    if (text.length > limits.contextBytesMax.value) {
+      throw new GatewayError(
+        'http.body-too-large',
+        `a @context has at most ${limits.contextBytesMax.value} bytes`,
+      )
+    }
+    const bytes = Buffer.byteLength(text)
+    const going = kind === 'Hosted' ? [] : inTheWay(bytes)
+    if (known.size - going.length >= limits.contextsHostedMax.value) {
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `there are ${limits.contextsHostedMax.value} contexts already`,
+      )
+    }
+    const createdAt = clock.now()
+    await door.commit((stage) => {
+      for (const one of going) stage.write('context.delete', one)
+      stage.write('context.put', id, kind, createdAt, null, text)
+      stage.published(() => {
+        for (const one of going) known.delete(one)
+        known.set(id, { id, kind, createdAt, bytes })
+      })
+    })
+  }
+
+  return Object.freeze({
+    list: () => [...known.values()].toSorted((a, b) => a.createdAt - b.createdAt),
+    get: (id) => known.get(id),
+    document(id) {
+      const row = known.has(id) ? records.context(id) : undefined
+      return row === undefined ? undefined : (JSON.parse(row.body) as Json)
+    },
+    add: (id, document) => put(id, 'Hosted', document),
+    async keep(context) {
+      const id = hash('sha256', JSON.stringify(context)).slice(0, 32)
+      const found = known.get(id)
+      if (found === undefined) await put(id, 'ImplicitlyCreated', { '@context': context })
+      else if (found.kind === 'ImplicitlyCreated') {
+        known.delete(id)
+        known.set(id, found)
+      }
+      return id
+    },
+    async remove(id) {
+      await door.commit((stage) => {
+        stage.write('context.delete', id)
+        stage.published(() => known.delete(id))
+      })
+    },
+  } satisfies HostedContexts)
+}

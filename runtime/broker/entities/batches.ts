@@ -1,0 +1,97 @@
+/**
+ * Batches on their way through the door: one work per item, in slices, so that others get their turn in between and
+ * no more than two slices of a tenant wait at a time. A refusal is of its item alone.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { createTurns } from '#base/load/semaphore.ts'
+import { footprintOf } from '#base/process/footprint.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { BatchItemError, BatchResult, Items } from './entity-requests.ts'
+
+/** What became of one item; an error may come with a part that was written. */
+export type Outcome = 'created' | 'done' | GatewayError
+
+const isShortage = (outcome: Outcome): boolean =>
+  outcome instanceof GatewayError && outcome.entry.fault === 'resource'
+
+/** Big batches go through the door in slices, so that others get their turn in between. */
+export const sliceSize = 256
+/** What a waiting work holds beside what it was given. */
+const workBytes = 256
+
+export function createBatches(door: Door) {
+  const takeTurn = createTurns(limits.batchSlicesMax.value)
+
+  /** One urgent work; `given` is what it holds in memory while it waits. */
+  const commit = <T>(given: unknown, decide: (stage: Stage) => T, isSparing = false): Promise<T> =>
+    door.commit(decide, { bytes: workBytes + footprintOf(given), isSparing })
+
+  /**
+   * Decides one work per item; one that throws is an error of its own. A batch of which the first slice cannot be
+   * taken at all, for want of room in the queue or on the disk, is refused whole.
+   */
+  async function batch<Item>(
+    items: Items<Item>,
+    idOf: (item: Item) => string,
+    decide: (stage: Stage, item: Item) => Outcome,
+  ): Promise<BatchResult> {
+    if (items.length > limits.batchEntitiesMax.value) {
+      throw new GatewayError(
+        'http.body-too-large',
+        `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
+      )
+    }
+    // All items bear the commit time of the first, in whichever group they are, unless that is too long ago.
+    let at = Number.NEGATIVE_INFINITY
+    const dated = (stage: Stage, item: Item): Outcome => {
+      if (stage.at - at > limits.batchOneTimeMs.value) at = stage.at
+      return decide(stage.ofBatch(at), item)
+    }
+    const success: string[] = []
+    const created: string[] = []
+    const errors: BatchItemError[] = []
+    let part: readonly Item[] = []
+    for (let from = 0; from < items.length; from += part.length) {
+      const commitPart = (items: readonly Item[]): Promise<Outcome[]> => {
+        part = items
+        return slice(items, dated)
+      }
+      // Items in memory are submitted at once, so that writes of one caller stay in its order.
+      const outcomes = await takeTurn(() => {
+        const next = items.slice(from, from + sliceSize)
+        return next instanceof Promise ? next.then(commitPart) : commitPart(next)
+      })
+      const [first] = outcomes
+      if (from === 0 && first instanceof GatewayError && outcomes.every(isShortage)) throw first
+      outcomes.forEach((outcome, i) => {
+        const id = idOf(part[i]!)
+        if (outcome instanceof GatewayError) errors.push({ entityId: id, error: outcome })
+        else {
+          success.push(id)
+          if (outcome === 'created') created.push(id)
+        }
+      })
+    }
+    return { success, created, errors }
+  }
+
+  /** One work per item, submitted together: they share a commit, and a refusal is its own. */
+  async function slice<Item>(
+    items: readonly Item[],
+    decide: (stage: Stage, item: Item) => Outcome,
+  ): Promise<Outcome[]> {
+    const settled = await Promise.allSettled(
+      items.map((item) => commit(item, (stage) => decide(stage, item))),
+    )
+    return settled.map((outcome) => {
+      if (outcome.status === 'fulfilled') return outcome.value
+      if (outcome.reason instanceof GatewayError) return outcome.reason
+      throw outcome.reason
+    })
+  }
+
+  return Object.freeze({ commit, batch })
+}

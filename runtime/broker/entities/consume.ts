@@ -1,0 +1,213 @@
+/**
+ * Use-cases that read entities (GS CIM 009, 5.7). SQL answers from documents and indexes; where a query touches
+ * attributes that have newer values in memory, it is told which entities those are and judges them as they are now,
+ * so that a query always sees the current value. Results are in order of creation,
+ * unless another order is asked for.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { createBreath } from '#base/load/yielding.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Names } from '#broker/commit/interned-names.ts'
+import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
+import { createView } from '#broker/state/entity-view.ts'
+import type { LiveState } from '#broker/state/live-state.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { LiveStream } from '#broker/state/unwritten.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { isExpired, mentionsExpiry, withoutExpired } from '#ngsi-ld/entity/expiry.ts'
+import { isOrderKey } from '#ngsi-ld/query/order-key.ts'
+import type { EntitySearch } from '#ngsi-ld/query/search.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { Entities } from '#store/entities/entity-rows.ts'
+import type { EntityRow } from '#store/entities/page-rows.ts'
+import type { Database } from '#store/file/database.ts'
+import type { OrderedPlace } from '#store/query/entity-order.ts'
+import { createEntityQuery, type EntityPageRequest } from '#store/query/entity-query.ts'
+import type { Unwritten, ValueTest } from '#store/query/newer-values.ts'
+import type { Steps } from '#store/query/query-plan.ts'
+
+export interface ConsumePorts {
+  readonly database: Database
+  readonly entities: Entities
+  readonly live: LiveState
+  readonly names: Names
+  readonly clock: Clock
+}
+
+export function createConsume({ database, entities, live, names, clock }: ConsumePorts) {
+  /** What is over is not shown, although it is still to be removed. */
+  const shown = (row: EntityRow, now: number): EntityView | undefined => {
+    const whole = view(row)
+    return entities.firstExpiry() > now || !mentionsExpiry(row.doc) ? whole : unexpired(whole, now)
+  }
+  const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
+  const search = createEntityQuery({
+    database,
+    entities,
+    view,
+    nameOf: names.find,
+    unwritten: (attribute, test) => unwrittenOf(live, attribute, test),
+  })
+  const shownOf = (rows: readonly EntityRow[]): readonly EntityView[] => {
+    const now = clock.now()
+    const views: EntityView[] = []
+    for (const row of rows) {
+      const one = shown(row, now)
+      if (one !== undefined) views.push(one)
+    }
+    return views
+  }
+  /** A page of which everything is in memory. */
+  const known = (query: EntityQuery): QueryPage | undefined => {
+    if (query.count || query.order !== undefined || query.limit === 0) return undefined
+    const page = search.knownPage(query, inOrderOfCreation(query))
+    return page && { entities: shownOf(page.rows), more: page.more, next: page.rows.at(-1)?.rid.toString() }
+  }
+  function* answer(query: EntityQuery): Steps<QueryPage> {
+    const { limit, offset, after, count, order, ...what } = query
+    const { rows, more, next } =
+      limit === 0 ? nothing : yield* pageOf(search, what, { limit, offset, after, order })
+    // To plan a page may take a whole turn, and so may to plan the count.
+    if (count) yield
+    return {
+      entities: shownOf(rows),
+      more,
+      ...(next === undefined ? {} : { next }),
+      ...(count ? { count: yield* search.count(what) } : {}),
+    }
+  }
+  // One read transaction, so that what is found within one turn is of one instant; taking a snapshot costs as much as a row.
+  const stepUntil = database.transaction((steps: Steps<QueryPage>, until: number) => {
+    for (;;) {
+      const step = steps.next()
+      if (step.done === true) return step.value
+      if (clock.monotonic() >= until) return undefined
+    }
+  })
+  const turnMs = limits.queryTurnMs.value
+  const yieldIfDue = createBreath(clock.monotonic, turnMs)
+  const inTurns = async (steps: Steps<QueryPage>): Promise<QueryPage> => {
+    for (;;) {
+      await yieldIfDue()
+      if (!database.open) throw new GatewayError('store.closed', 'the tenant was closed during the query')
+      const page = stepUntil(steps, clock.monotonic() + turnMs)
+      if (page !== undefined) return page
+    }
+  }
+
+  return Object.freeze({
+    retrieve(id: string): EntityView | undefined {
+      const row = entities.byId(id)
+      return row === undefined ? undefined : shown(row, clock.now())
+    },
+    /** The last document of a deleted entity. */
+    last(id: string): EntityView | undefined {
+      const grave = entities.tombstones(id).at(-1)
+      if (grave === undefined) return undefined
+      const times = { created: grave.at, modified: grave.at, attributes: {} }
+      const entity = (): Entity => JSON.parse(grave.doc) as Entity
+      return { id, text: () => grave.doc, entity, times: () => times, version: () => grave.n }
+    },
+    /** A page at once when it is found within one turn; a longer query lets others pass. */
+    query(query: EntityQuery): QueryPage | Promise<QueryPage> {
+      const found = known(query)
+      if (found !== undefined) return found
+      const steps = answer(query)
+      return stepUntil(steps, clock.monotonic() + turnMs) ?? inTurns(steps)
+    },
+    shortQuery: (query: EntityQuery): QueryPage | undefined =>
+      known(query) ?? stepUntil(answer(query), clock.monotonic() + turnMs),
+    /** The same without a pause, for those who decide a write. */
+    queryAtOnce: (query: EntityQuery): QueryPage =>
+      known(query) ?? stepUntil(answer(query), Number.POSITIVE_INFINITY)!,
+  })
+}
+
+/** The entity as it is without what has expired; undefined when it has as a whole. */
+function unexpired(view: EntityView, now: number): EntityView | undefined {
+  const whole = view.entity()
+  if (isExpired(whole, now)) return undefined
+  const { entity, changes } = withoutExpired(whole, now)
+  if (changes.length === 0) return view
+  const text = JSON.stringify(entity)
+  return { ...view, text: () => text, entity: () => JSON.parse(text) as Entity }
+}
+
+interface PositionedPage {
+  readonly rows: readonly EntityRow[]
+  readonly more: boolean
+  readonly next?: string | undefined
+}
+
+const nothing: PositionedPage = { rows: [], more: false }
+
+/** A page and the position behind it. Positions are rids; in another order, keys of the last entity with its rid. */
+function* pageOf(
+  search: ReturnType<typeof createEntityQuery>,
+  what: EntitySearch,
+  { limit, offset, after, order }: Pick<EntityQuery, 'limit' | 'offset' | 'after' | 'order'>,
+): Steps<PositionedPage> {
+  if (order === undefined) {
+    const { rows, more } = yield* search.page(what, inOrderOfCreation({ limit, offset, after }))
+    return { rows, more, next: rows.at(-1)?.rid.toString() }
+  }
+  const start = after === undefined ? offset : 0
+  const behind = after === undefined ? undefined : placeOf(after, order.terms.length)
+  const { rows, more, last } = yield* search.ordered(what, order, { limit, offset: start, after: behind })
+  return {
+    rows,
+    more,
+    next: last && Buffer.from(JSON.stringify([...last.keys, last.rid])).toString('base64url'),
+  }
+}
+
+const inOrderOfCreation = ({
+  limit,
+  offset,
+  after,
+}: Pick<EntityQuery, 'limit' | 'offset' | 'after'>): EntityPageRequest =>
+  after === undefined ? { limit, offset } : { limit, offset: 0, after: ridOf(after) }
+
+function ridOf(position: string): number {
+  if (!/^\d{1,15}$/.test(position)) throw unknownPosition()
+  return Number(position)
+}
+
+function placeOf(position: string, terms: number): OrderedPlace {
+  let place: unknown
+  try {
+    place = JSON.parse(Buffer.from(position, 'base64url').toString())
+  } catch {
+    throw unknownPosition()
+  }
+  const rid: unknown = Array.isArray(place) ? place.at(-1) : undefined
+  if (!Array.isArray(place) || place.length !== terms + 1 || !Number.isSafeInteger(rid))
+    throw unknownPosition()
+  const keys = place.slice(0, -1) as readonly unknown[]
+  if (!keys.every(isOrderKey)) throw unknownPosition()
+  return { keys, rid: rid as number }
+}
+
+const unknownPosition = (): Error => badRequestData('is no position in this list', 'pageKey')
+
+/** Entities whose newest value of an attribute is not in the index; undefined when the index has them all. */
+function unwrittenOf(
+  { unwritten, unwrittenMirrors, entity }: LiveState,
+  attribute: string,
+  test: ValueTest,
+): Unwritten | undefined {
+  const mirrored = unwrittenMirrors(attribute)
+  if (unwritten.isEmpty(attribute) && mirrored.length === 0) return undefined
+  const rids = unwritten.fitting(attribute, test)
+  for (const stream of mirrored) if (test.fits(msToDateTime(stream.time))) rids.push(stream.entity.rid)
+  const isUnwritten = ({ dirtyAt, name, mirror }: LiveStream): boolean =>
+    dirtyAt >= 0 && (name === attribute || mirror === attribute)
+  const has = (rid: number): boolean => {
+    const live = entity(rid)
+    return live?.dirtySince !== undefined && live.streams.some(isUnwritten)
+  }
+  return { rids, has }
+}

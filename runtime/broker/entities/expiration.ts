@@ -1,0 +1,62 @@
+/**
+ * Carries out what `expiresAt` says: entities and attributes vanish as if somebody had deleted them, with their record
+ * in the log and their notifications; not while the clock may be wrong. It rides along with groups, a few entities each, and is looked for once a second.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Group, Stage } from '#broker/commit/stage.ts'
+import type { Documents } from '#broker/state/document-drafts.ts'
+import { isExpired, withoutExpired } from '#ngsi-ld/entity/expiry.ts'
+import type { Entities } from '#store/entities/entity-rows.ts'
+
+export interface ExpiryPorts {
+  readonly entities: Entities
+  readonly clock: Clock
+  readonly documents: () => Documents
+}
+
+/** How often what is due is looked for, ms. */
+const lookEveryMs = 1000
+/** How long it rests after a fault, ms: longer than all upkeep does, so that the rest of it goes on. */
+const restMs = 60_000
+
+export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
+  let lookAt = 0
+
+  function expire(stage: Stage, rid: number): void {
+    const id = entities.byRid(rid)?.id
+    const draft = id === undefined ? undefined : documents().find(stage, id)
+    // An earlier work of the group may have deleted it, and made another with its id.
+    if (draft === undefined || draft.rid !== rid) return
+    if (isExpired(draft.entity, stage.at)) {
+      documents().remove(stage, draft, 'expiry')
+      return
+    }
+    const { entity, changes } = withoutExpired(draft.entity, stage.at)
+    if (changes.length > 0) documents().update(stage, draft, entity, changes, 'expiry')
+  }
+
+  const mayRemove = (): boolean => clock.trust?.mayRemove() ?? true
+
+  return Object.freeze({
+    attach({ stage }: Pick<Group, 'stage'>): void {
+      if (clock.monotonic() < lookAt || !mayRemove()) return
+      lookAt = clock.monotonic() + restMs
+      const most = limits.expiriesPerGroup.value
+      const rids = entities.expired(Math.min(stage.at, clock.now()), most)
+      for (const rid of rids) expire(stage, rid)
+      lookAt = clock.monotonic() + lookEveryMs
+      if (rids.length === most) {
+        stage.published(() => {
+          lookAt = 0
+        })
+      }
+    },
+    /** True when a group should be made for it alone. */
+    isDue: (): boolean =>
+      clock.monotonic() >= lookAt && mayRemove() && entities.expired(clock.now(), 1).length > 0,
+  })
+}
+
+export type Expiry = ReturnType<typeof createExpiry>

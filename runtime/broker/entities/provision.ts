@@ -1,0 +1,304 @@
+/**
+ * Use-cases that write entities (GS CIM 009, 5.6). Each is one work at the door: load what is there, let the pure
+ * merge rules say what it becomes, stage that. A write whose whole effect is new values of observed attributes
+ * becomes observations and never touches the document.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { isSameTypes, writtenAt } from '#broker/state/document-changes.ts'
+import { type Documents, type Draft, documentText, timesOf } from '#broker/state/document-drafts.ts'
+import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
+import type { EntityView, Origin } from '#broker/state/stored-entity.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { toIri } from '#ngsi-ld/context/core-context.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
+import type { AttributeChange, Merged } from '#ngsi-ld/entity/entity-draft.ts'
+import { holdsNull } from '#ngsi-ld/entity/instance-merge.ts'
+import {
+  appendAttributes,
+  deleteAttribute,
+  mergeEntity,
+  observationOf,
+  reduceEntity,
+  replaceAttribute,
+  replaceEntity,
+  updateAttributes,
+  updatePartially,
+} from '#ngsi-ld/entity/merge.ts'
+import { mirroredIn, mirrorName } from '#ngsi-ld/entity/mirror.ts'
+import { heardFrom } from '#ngsi-ld/federation/via.ts'
+import { matchesType } from '#ngsi-ld/query/entity-selector.ts'
+import { compileSearch } from '#ngsi-ld/query/search.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
+import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { createBatches, type Outcome, sliceSize } from './batches.ts'
+import type {
+  BatchItemError,
+  BatchResult,
+  Precondition,
+  Provision,
+  PurgeOptions,
+  UpdateResult,
+  UpsertOptions,
+  WriteOptions,
+} from './entity-requests.ts'
+import type { Observer } from './observer.ts'
+
+export interface ProvisionPorts {
+  readonly door: Door
+  readonly documents: Documents
+  readonly observer: Observer
+  readonly retrieve: (id: string) => EntityView | undefined
+  readonly query: (query: EntityQuery) => QueryPage | Promise<QueryPage>
+}
+
+export function createProvision({ door, documents, observer, retrieve, query }: ProvisionPorts): Provision {
+  const { commit, batch } = createBatches(door)
+
+  function found(stage: Stage, id: string, when: Precondition = {}): Draft {
+    const draft = documents.find(stage, id)
+    if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
+    checkPrecondition(draft, when)
+    return draft
+  }
+
+  /** Stages what a merge made: nothing, observations, or a new document. */
+  function apply(given: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
+    const stage = heardBy(inOrder(given, draft), by)
+    const changes = merged.changes.filter(isEffective)
+    const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
+    const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
+    // Writing what is there already is no change: it costs no flash and tells nobody.
+    if (otherwiseSame && changes.length === 0) return answer
+    // Whoever says a time shown beside a value anew, as it was, does not want it to follow the value.
+    const keepsTime = merged.changes.some((one) => one.name === mirrorName && !isEffective(one))
+    const observations = otherwiseSame && !keepsTime ? observationsOf(changes) : undefined
+    if (observations !== undefined) {
+      // A number takes no more room than the one before; a text or an object may.
+      if (observations.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
+      for (const { change, value, time } of observations) {
+        observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
+      }
+    } else if (!otherwiseSame || !observesMirrored(stage, draft, { entity: merged.entity, changes })) {
+      documents.update(stage, draft, merged.entity, changes, by)
+    }
+    return answer
+  }
+
+  /**
+   * What came through another gateway as a value and its time in an attribute of its own is the observation that it was
+   * there. Returns false, and stages nothing, where it is something else.
+   */
+  function observesMirrored(
+    stage: Stage,
+    draft: Draft,
+    { entity, changes }: Pick<Merged, 'entity' | 'changes'>,
+  ): boolean {
+    const found = stage.heard === undefined ? undefined : mirroredIn(changes)
+    const [observation] = found === undefined ? [] : (observationsOf([found.observed]) ?? [])
+    if (found === undefined || observation === undefined) return false
+    const { change, value, time } = observation
+    if (typeof value !== 'number') documentText(entity)
+    const dataset = change.datasetId ?? ''
+    return observer.observeMirrored(stage, draft, {
+      ...{ name: change.name, dataset, mirror: found.mirror, time, value },
+    })
+  }
+
+  function change(
+    id: string,
+    given: unknown,
+    { by, when }: WriteOptions,
+    merge: (entity: Entity) => Merged,
+  ): Promise<UpdateResult> {
+    return commit(given, (stage) => {
+      const draft = found(stage, id, when)
+      return apply(stage, draft, merge(draft.entity), by)
+    })
+  }
+
+  const upsertOne = (stage: Stage, entity: Entity, { update, by, stated }: UpsertOptions): Outcome => {
+    const draft = documents.find(stage, entity.id)
+    const written = stated?.written(entity)
+    if (draft === undefined) {
+      if (update && holdsNull(entity as Json)) throw badRequestData(`there is no ${entity.id} to delete from`)
+      documents.create(stage, entity, by, written)
+      return 'created'
+    }
+    const merged = update
+      ? appendAttributes(draft.entity, fragmentOf(entity), { noOverwrite: false })
+      : replaceEntity(draft.entity, entity)
+    const { type } = stated?.types === true ? entity : merged.entity
+    const after = isSameTypes(merged.entity.type, type) ? merged.entity : { ...merged.entity, type }
+    apply(stage, draft, { ...merged, entity: after, changes: writtenAt(merged.changes, written) }, by)
+    return 'done'
+  }
+
+  /** Page by page; whether an entity is still meant is decided anew where it is written. */
+  async function purge(wanted: EntityQuery, { keep, drop, by }: PurgeOptions): Promise<BatchResult> {
+    const isMeant = compileSearch(wanted, retrieve)
+    const result = { success: [] as string[], created: [], errors: [] as BatchItemError[] }
+    let after: string | undefined
+    do {
+      const page = await query({
+        ...wanted,
+        order: undefined,
+        limit: sliceSize,
+        offset: 0,
+        count: false,
+        after,
+      })
+      const ids = page.entities.map(({ id }) => id)
+      const { success, errors } = await batch(ids, String, (stage, id) => {
+        const draft = documents.find(stage, id)
+        if (draft === undefined || !isMeant(draft.entity, timesOf(draft))) return 'done'
+        if (keep === undefined && drop === undefined) documents.remove(stage, draft, by)
+        else apply(stage, draft, reduceEntity(draft.entity, { keep, drop }), by)
+        return 'done'
+      })
+      result.success.push(...success)
+      result.errors.push(...errors)
+      after = page.more ? page.next : undefined
+    } while (after !== undefined)
+    return result
+  }
+
+  return Object.freeze({
+    purge,
+    create: (entity, by) =>
+      commit(entity, (stage) => {
+        documents.create(stage, entity, by)
+      }),
+    append: (id, fragment, { noOverwrite, ...options }) =>
+      change(id, fragment, options, (entity) => appendAttributes(entity, fragment, { noOverwrite })),
+    update: (id, fragment, { appendMissing, ...options }) =>
+      change(id, fragment, options, (entity) => updateAttributes(entity, fragment, { appendMissing })),
+    merge: async (id, fragment, { merge, ...options }) => {
+      await change(id, fragment, options, (entity) => mergeEntity(entity, fragment, merge))
+    },
+    replace: async (replacement, options) => {
+      await change(replacement.id, replacement, options, (entity) => replaceEntity(entity, replacement))
+    },
+    partial: async (id, name, instance, options) => {
+      await change(id, instance, options, (entity) =>
+        updatePartially(entity, name, instance as Record<string, Json>),
+      )
+    },
+    replaceAttribute: async (id, name, attribute, options) => {
+      await change(id, attribute, options, (entity) =>
+        replaceAttribute(entity, name, listOf<AttributeInstance>(attribute)),
+      )
+    },
+    deleteAttribute: async (id, name, { datasetId, deleteAll, ...options }) => {
+      await change(id, name, options, (entity) => deleteAttribute(entity, name, { datasetId, deleteAll }))
+    },
+    remove: (id, by, when) =>
+      commit(id, (stage) => documents.remove(stage, found(stage, id, when), by), true),
+    batchCreate: (entities, by) =>
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => {
+          documents.create(stage, entity, by)
+          return 'created'
+        },
+      ),
+    batchUpsert: (entities, options) =>
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => upsertOne(stage, entity, options),
+      ),
+    batchUpdate: (entities, { noOverwrite, by }) =>
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => {
+          const draft = found(stage, entity.id)
+          const merged = appendAttributes(draft.entity, fragmentOf(entity), { noOverwrite })
+          apply(stage, draft, merged, by)
+          if (merged.notUpdated.length > 0) {
+            const names = merged.notUpdated.map(({ attributeName }) => toIri(attributeName))
+            return new GatewayError('ngsi-ld.bad-request-data', `not updated: ${names.join(', ')}`, { names })
+          }
+          return 'done'
+        },
+      ),
+    batchMerge: (entities, by) =>
+      batch(
+        entities,
+        ({ id }) => id,
+        (stage, entity) => {
+          const draft = found(stage, entity.id)
+          apply(stage, draft, mergeEntity(draft.entity, fragmentOf(entity)), by)
+          return 'done'
+        },
+      ),
+    batchDelete: (ids, by) =>
+      batch(
+        ids,
+        (id) => id,
+        (stage, id) => {
+          const draft = found(stage, id)
+          documents.remove(inOrder(stage, draft), draft, by)
+          return 'done'
+        },
+      ),
+  } satisfies Provision)
+}
+
+/** The stage for a write by some hand. */
+export const heardBy = (stage: Stage, by: Origin): Stage => {
+  const heard = heardFrom(by)
+  return heard === undefined ? stage : stage.from(heard)
+}
+
+/** A batch bears the time of its first item, unless an entity was changed since then. */
+const inOrder = (stage: Stage, { modified }: Draft): Stage =>
+  stage.at < modified ? stage.dated(modified) : stage
+
+/** @throws ngsi-ld.not-found for an entity of other types, http.precondition-failed for another version. */
+function checkPrecondition({ entity, version }: Draft, { selection, versions }: Precondition): void {
+  if (selection !== undefined && !matchesType(selection, entity.type)) {
+    throw notFound(`the entity ${entity.id} has other types`)
+  }
+  if (versions !== undefined && !versions.has(version)) {
+    throw new GatewayError('http.precondition-failed', `the entity ${entity.id} was changed since`)
+  }
+}
+
+/** Whether types, scopes and expiry are the same. */
+export const isSameBesideAttributes = (a: Entity, b: Entity): boolean =>
+  isSame(a.type, b.type) && isSame(a.scope, b.scope) && a.expiresAt === b.expiresAt
+
+const isSame = (a: string | readonly string[] | undefined, b: typeof a): boolean =>
+  a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))
+
+/** The attributes of an entity as a fragment; types and scopes go along. */
+function fragmentOf(entity: Entity): Fragment {
+  const { id: _id, ...fragment } = entity
+  return fragment
+}
+
+export interface Observed {
+  readonly change: AttributeChange
+  readonly value: Json
+  readonly time: number
+}
+
+/** All changes as observations, or undefined when one of them is something else. */
+export function observationsOf(changes: readonly AttributeChange[]): Observed[] | undefined {
+  const observed: Observed[] = []
+  for (const change of changes) {
+    const observation = observationOf(change)
+    if (observation === undefined) return undefined
+    observed.push({ change, value: observation.value, time: observation.observedAtMs })
+  }
+  return observed
+}
+
+function isEffective({ before, after }: AttributeChange): boolean {
+  return before === undefined || after === undefined || JSON.stringify(before) !== JSON.stringify(after)
+}

@@ -1,0 +1,132 @@
+/**
+ * What of one stream was committed in a span of time, from chunks and the tail, in order of observedAt. It is kept in columns
+ * and becomes attribute instances one by one, so a part of many thousands holds little; reading it breathes. What was
+ * folded or packed anew while it was read is read again.
+ */
+import type { Breath } from '#base/load/yielding.ts'
+import type { LiveState } from '#broker/state/live-state.ts'
+import type { Tail } from '#broker/state/unwritten.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { decodeChunk } from '#store/chunks/chunk-codec.ts'
+import type { ChunkRow } from '#store/history/history-rows.ts'
+import type { HistorySpans } from '#store/history/history-spans.ts'
+
+/** Observations of one stream, in order of time. */
+export interface CommittedPart {
+  readonly s: number
+  readonly length: number
+  /** When one was observed, ms. */
+  timeAt(i: number): number
+  valueAt(i: number): Json
+  instanceAt(i: number): AttributeInstance
+}
+
+export interface CommittedPartPorts {
+  readonly spans: HistorySpans
+  readonly live: LiveState
+  /** Log number up to which a stream is folded. */
+  readonly foldedOf: (s: number) => number
+}
+
+/** Commit times from <= ms < to. */
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+/** Chunks that may hold something of it, as they were when the stream was folded so far. */
+interface Known {
+  readonly keys: readonly bigint[]
+  readonly folded: number
+}
+
+/** So often it is read breathing; then without a pause, in which nothing can happen. */
+const triesMax = 3
+
+export async function readCommittedPart(
+  { s, span, known }: { readonly s: number; readonly span: Span; readonly known: Known },
+  ports: CommittedPartPorts,
+  breathe: Breath,
+): Promise<CommittedPart> {
+  const { spans, live, foldedOf } = ports
+  const now = (): Known => ({ keys: spans.touched(span.from, span.to).get(s) ?? [], folded: foldedOf(s) })
+  let { keys, folded } = known.folded === foldedOf(s) ? known : now()
+  for (let tries = 0; ; tries++) {
+    const columns = createColumns(span)
+    columns.addTail(live.stream(s)?.tail)
+    let isWhole = true
+    for (const key of keys) {
+      if (tries < triesMax) await breathe()
+      const chunk = spans.chunk(key)
+      if (chunk === undefined) isWhole = false
+      else columns.addChunk(chunk)
+    }
+    if ((isWhole && foldedOf(s) === folded) || tries === triesMax) return columns.part(s)
+    ;({ keys, folded } = now())
+  }
+}
+
+function createColumns({ from, to }: Span) {
+  const times: number[] = []
+  const values: Json[] = []
+  const shapeOf: number[] = []
+  const shapes: string[] = []
+  const numbers = new Map<string, number>()
+  let isOrdered = true
+  const numberOf = (shape: string): number => {
+    const known = numbers.get(shape) ?? shapes.push(shape) - 1
+    numbers.set(shape, known)
+    return known
+  }
+  const add = (time: number, value: Json, shape: number): void => {
+    if (times.length > 0 && time < times[times.length - 1]!) isOrdered = false
+    times.push(time)
+    values.push(value)
+    shapeOf.push(shape)
+  }
+  const isWithin = (modified: number): boolean => modified >= from && modified < to
+  /** What was in the tail when it was looked at; it mostly comes after what is in chunks. */
+  const unfolded: Parameters<typeof add>[] = []
+  return {
+    addChunk(row: ChunkRow): void {
+      const chunk = decodeChunk(row)
+      const known = chunk.shapes.map(numberOf)
+      for (let i = 0; i < chunk.times.length; i++)
+        if (isWithin(chunk.modified[i]!))
+          add(chunk.times[i]!, chunk.values[i]!, known[chunk.shapeOf?.[i] ?? 0]!)
+    },
+    addTail(tail: Tail | undefined): void {
+      for (let i = 0; tail !== undefined && i < tail.committed; i++) {
+        const shape = (): string => tail.shapes.findLast((one) => one.from <= i)!.shape
+        if (isWithin(tail.modified[i]!)) unfolded.push([tail.times[i]!, tail.values[i]!, numberOf(shape())])
+      }
+    },
+    part(s: number): CommittedPart {
+      for (const one of unfolded) add(...one)
+      const order = isOrdered ? undefined : times.map((_, i) => i).sort((a, b) => times[a]! - times[b]!)
+      const at = (i: number): number => order?.[i] ?? i
+      const make = createInstances(shapes)
+      return {
+        s,
+        length: times.length,
+        timeAt: (i) => times[at(i)]!,
+        valueAt: (i) => values[at(i)]!,
+        instanceAt: (i) => make(shapeOf[at(i)]!, values[at(i)]!, times[at(i)]!),
+      }
+    },
+  }
+}
+
+/** Makes instances of shapes, each of which is read once. */
+function createInstances(
+  shapes: readonly string[],
+): (shape: number, value: Json, time: number) => AttributeInstance {
+  const known: AttributeInstance[] = []
+  return (shape, value, time) => {
+    known[shape] ??= JSON.parse(shapes[shape]!) as AttributeInstance
+    const { type, ...members } = known[shape]
+    return { type, value, observedAt: msToDateTime(time), ...members }
+  }
+}

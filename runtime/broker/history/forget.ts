@@ -1,0 +1,24 @@
+/**
+ * Forgetting the history of an entity that is gone: what is folded is removed with this commit, and what is folded later,
+ * of records already logged, stays hidden. Its last document stays until retention takes it, because what is owed to
+ * subscribers is rendered from it.
+ */
+
+import type { Stage } from '#broker/commit/stage.ts'
+import type { History } from '#store/history/history-rows.ts'
+
+export function forgetHistory(history: History, stage: Stage, rid: number): void {
+  removeFolded(history, stage, rid)
+  stage.write('history-born.clear', rid)
+  stage.write('history-erased.put', rid, '', '*', Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)
+}
+
+/** Removes chunks, roll-ups, folded change records and corrections of an entity. */
+export function removeFolded(history: History, stage: Stage, rid: number): void {
+  for (const { s } of history.streamsOf(rid)) {
+    stage.write('chunk.erase', s, s)
+    stage.write('rollup.erase', s)
+  }
+  stage.write('entity-history.erase', rid)
+  stage.write('history-edit.clear', rid)
+}

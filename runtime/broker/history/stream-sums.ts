@@ -1,0 +1,229 @@
+/**
+ * Sums over one stream (GS CIM 009, 4.5.19). Where a whole chunk lies in one period and nobody has to see its values, its
+ * statistics stand for them and the chunk is not read; so an hour of a day costs two chunks, whatever lies between. Of what
+ * was rolled up a whole hour belongs to the period in which it begins. Corrections cost the chunks that hold a corrected
+ * instant: those are read, and what was corrected is left out; what stands in its place is nobody's business here.
+ */
+
+import { identityOf } from '#broker/state/streams.ts'
+import type { Aggregation } from '#ngsi-ld/history/aggregate.ts'
+import { decodeChunk, type Numbers } from '#store/chunks/chunk-codec.ts'
+import type { ChunkSummary, History } from '#store/history/history-rows.ts'
+import type { RollUpRow } from '#store/history/roll-ups.ts'
+import type { StreamCorrections } from './corrections.ts'
+import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
+import { type TailInstance, type ToldObservations, type Window, windowOf } from './evolution-sources.ts'
+import type { AggregateQuery } from './temporal-requests.ts'
+
+export interface StreamSumPorts {
+  readonly history: History
+  readonly decoded: DecodedChunks
+}
+
+/** What is to be summed up of one stream. */
+export interface StreamPart {
+  readonly s: number
+  readonly name: string
+  readonly dataset: string
+  readonly type: string
+  readonly own: StreamCorrections
+  /** What is left of older values, by the hour that they were of. */
+  readonly rolled: readonly RollUpRow[]
+  readonly chunks: readonly ChunkSummary[]
+  readonly tail: readonly TailInstance[]
+  readonly told: ToldObservations
+}
+
+/**
+ * Reading history in steps, so that others pass in between. Each step tells whether what was read so far holds: a chunk that
+ * was packed anew, or went, meanwhile, is not what it was when the chunks were listed, and who reads begins again.
+ */
+export type Steps<T> = Generator<boolean, T, undefined>
+
+type Value = TailInstance['value']
+
+/** Times in a chunk at which something may not count, ascending: it was corrected, or a change record told it. */
+const touchedTimes = ({ own, told }: StreamPart, { t0, t1 }: ChunkSummary): readonly number[] => {
+  const [corrected, known] = [own.timesWithin(t0, t1), told.timesWithin(t0, t1)]
+  return known.length === 0 ? corrected : [...corrected, ...known].sort((a, b) => a - b)
+}
+
+const isGone = ({ own, told }: StreamPart, time: number, value: Value): boolean =>
+  own.editOf(time, value) !== undefined || told.has(time, value)
+
+/** Whether an observation of a stream counts: it was neither erased nor corrected, and no change record told it. */
+export const isLeft = (part: StreamPart, one: Omit<TailInstance, 'shape'>): boolean =>
+  one.modified > part.own.erasedUntil && !isGone(part, one.time, one.value)
+
+/** The time of the first value of a stream in the window; infinite where there is none. */
+export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): Steps<number> {
+  let first = part.rolled[0]?.hour ?? Number.POSITIVE_INFINITY
+  const isObserved = query.timeproperty === 'observedAt'
+  const window = windowOf(query)
+  const add = (time: number): void => {
+    first = Math.min(first, time)
+  }
+  const adding = { window, isObserved, add }
+  yield* addTail(part, part.tail, adding)
+  for (const chunk of part.chunks) {
+    // Chunks follow each other in the time that they are asked for.
+    if (isObserved && chunk.t0 >= first) break
+    const isWhole = chunk.m0 > part.own.erasedUntil && touchedTimes(part, chunk).length === 0
+    if (isObserved && isWhole && chunk.t0 >= window.from && chunk.t0 < window.to) add(chunk.t0)
+    else yield addChunk(ports, part, chunk, adding)
+  }
+  return first
+}
+
+/** Adds what a stream holds to a sum, which is asked for when there is anything. */
+export function* addStream(
+  ports: StreamSumPorts,
+  part: StreamPart,
+  query: AggregateQuery,
+  sum: () => Aggregation,
+): Steps<void> {
+  const window = windowOf(query)
+  let known: Aggregation | undefined
+  const own = (): Aggregation => {
+    known ??= sum()
+    return known
+  }
+  const isObserved = query.timeproperty === 'observedAt'
+  const adding = { window, isObserved, add: (time: number, value: Value) => own().add(time, value) }
+  const isSummable = isObserved && !query.methods.has('distinctCount')
+  const seen = new Set<string>()
+  const tailFrom = part.tail[0]?.time ?? Number.POSITIVE_INFINITY
+  for (const { hour, ...statistics } of part.rolled) own().addMany(hour, hour, statistics)
+  for (const chunk of part.chunks) {
+    const { t0, t1, count, min, max, sum: total, sumsq } = chunk
+    const isShared = tailFrom <= t1 && part.tail.some(({ time }) => time >= t0 && time <= t1)
+    const touched = touchedTimes(part, chunk)
+    const isWithin = t0 >= window.from && t1 < window.to
+    if (!isSummable || isShared || min === null || chunk.m0 <= part.own.erasedUntil) {
+      yield addChunk(ports, part, chunk, isShared ? { ...adding, seen } : adding)
+    } else if (touched.length === 0 && isWithin && own().endOfPeriod(t0) > t1) {
+      own().addMany(t0, t1, { count, min, max: max!, sum: total!, sumsq: sumsq! })
+    } else yield addNumbers(ports, part, chunk, { window, touched, sum: own() })
+  }
+  yield* addTail(
+    part,
+    part.tail.filter((one) => !seen.has(identityOf(one.time, one.value))),
+    adding,
+  )
+}
+
+/** Observations between two steps; a chunk has about as many. */
+const tailPerStep = 1024
+
+function* addTail(part: StreamPart, tail: StreamPart['tail'], adding: Adding): Steps<void> {
+  for (const [i, one] of tail.entries()) {
+    addOne(part, one, adding)
+    if (i % tailPerStep === tailPerStep - 1) yield true
+  }
+}
+
+/** Adds the numbers of a chunk that lie in the window and count, all of a period at once. False: it is not there any more. */
+function addNumbers(
+  ports: StreamSumPorts,
+  part: StreamPart,
+  chunk: ChunkSummary,
+  { window, touched, sum }: { window: Window; touched: readonly number[]; sum: Aggregation },
+): boolean {
+  let next = 0
+  // Values come in order of time.
+  const isLeft = (time: number, value: number): boolean => {
+    while (touched[next]! < time) next++
+    return touched[next] !== time || !isGone(part, time, value)
+  }
+  const find = (): readonly Run[] | undefined => {
+    const found = ports.decoded.numbersOf(part.s, chunk)
+    return found && [...runsOf(found, { window, sum, isLeft })]
+  }
+  const borders = touched.length > 0 ? undefined : bordersOf(chunk, window, sum)
+  const runs = borders === undefined ? find() : ports.decoded.runsOf(part.s, chunk, borders, find)
+  for (const { first, last, statistics } of runs ?? []) sum.addMany(first, last, statistics)
+  return runs !== undefined
+}
+
+/** Where what is to be summed up of a chunk begins, is cut, and ends; undefined where it is cut many times. */
+function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): number[] | undefined {
+  const borders = [Math.max(t0, window.from)]
+  for (let end = sum.endOfPeriod(borders[0]!); end <= t1 && end < window.to; end = sum.endOfPeriod(end)) {
+    borders.push(end)
+    if (borders.length > bordersMax) return undefined
+  }
+  borders.push(Math.min(t1 + 1, window.to))
+  return borders
+}
+
+/** A chunk that is cut more often than this is looked at anew each time. */
+const bordersMax = 16
+
+interface Runs {
+  readonly window: Window
+  readonly sum: Aggregation
+  readonly isLeft: (time: number, value: number) => boolean
+}
+
+/** Values of a chunk within the window, those of each period as one. */
+function* runsOf({ times, values }: Numbers, { window, sum, isLeft }: Runs): Generator<Run> {
+  let i = 0
+  while (i < times.length && times[i]! < window.from) i++
+  while (i < times.length && times[i]! < window.to) {
+    // Periods begin with the first value that is left.
+    if (!isLeft(times[i]!, values[i]!)) {
+      i++
+      continue
+    }
+    const end = Math.min(sum.endOfPeriod(times[i]!), window.to)
+    let [count, min, max, total, sumsq] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0]
+    const first = times[i]!
+    let last = first
+    for (; i < times.length && times[i]! < end; i++) {
+      const value = values[i]!
+      if (!isLeft(times[i]!, value)) continue
+      count++
+      last = times[i]!
+      if (value < min) min = value
+      if (value > max) max = value
+      total += value
+      sumsq += value * value
+    }
+    yield { first, last, statistics: { count, min, max, sum: total, sumsq } }
+  }
+}
+
+interface Adding {
+  readonly window: Window
+  readonly isObserved: boolean
+  readonly add: (time: number, value: Value) => void
+  /** Notes which there are, where a tail may hold the same. */
+  readonly seen?: Set<string>
+}
+
+/** Adds what a chunk holds, value by value. False: it is not there any more. */
+function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, adding: Adding): boolean {
+  const { window, isObserved, seen } = adding
+  const isElsewhen = !isObserved && (chunk.m1 < window.from || chunk.m0 >= window.to)
+  // What was sent again counts where it was sent first, so a chunk that shares observations with the tail is read anyway.
+  if ((isElsewhen && seen === undefined) || chunk.m1 <= part.own.erasedUntil) return true
+  const row = ports.history.chunkAt(part.s, chunk.t0)
+  if (row === undefined || !isSameChunk(row, chunk)) return false
+  const { times, modified, values } = decodeChunk(row)
+  for (let i = 0; i < times.length; i++) {
+    const one = { time: times[i]!, modified: modified[i]!, value: values[i]! }
+    seen?.add(identityOf(one.time, one.value))
+    addOne(part, one, adding)
+  }
+  return true
+}
+
+function addOne(
+  part: StreamPart,
+  one: Omit<TailInstance, 'shape'>,
+  { window, isObserved, add }: Adding,
+): void {
+  const { time, modified, value } = one
+  const at = isObserved ? time : modified
+  if (at >= window.from && at < window.to && isLeft(part, one)) add(at, value)
+}

@@ -1,0 +1,352 @@
+/**
+ * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). Creating and appending only add: an observation is its
+ * entity, attribute, datasetId, observedAt and value, so several values of one time stand side by side. Only a request
+ * that names an instance id modifies or removes an instance; such corrections are rows beside what was stored. The newest
+ * instance becomes the current value unless that is newer. Values of observed Properties go into their streams, all
+ * other instances into a change record.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { footprintOf } from '#base/process/footprint.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Observer } from '#broker/entities/observer.ts'
+import { heardBy, isSameBesideAttributes, observationsOf } from '#broker/entities/provision.ts'
+import { type Documents, type Draft, documentText } from '#broker/state/document-drafts.ts'
+import { timesKey } from '#broker/state/entity-view.ts'
+import type { Origin } from '#broker/state/stored-entity.ts'
+import { instanceOf } from '#broker/state/streams.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
+import { type Fragment, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import type { AttributeChange } from '#ngsi-ld/entity/entity-draft.ts'
+import { appendAttributes, deleteAttribute, hasShapeOf } from '#ngsi-ld/entity/merge.ts'
+import {
+  newestOf,
+  type PastInstance,
+  type TemporalEntity,
+  type TemporalFragment,
+} from '#ngsi-ld/history/temporal-entity.ts'
+import { matchesType, type TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/values/datetime.ts'
+import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { HistoryEditRow } from '#store/history/history-edits.ts'
+import { correctionsOf } from './corrections.ts'
+import { evolutionOf, type Lives, livesOf } from './evolution.ts'
+import type { EvolutionPorts } from './evolution-sources.ts'
+import { forgetHistory, removeFolded } from './forget.ts'
+import { isOldScope, isSame, unknownOf, unknownPast, unknownScopes } from './known-past.ts'
+import { byDataset, newerThan, without } from './newer-instances.ts'
+import { sameObservations } from './same-observations.ts'
+import type { TemporalBroker } from './temporal-requests.ts'
+
+export interface TemporalProvisionPorts extends EvolutionPorts {
+  readonly door: Door
+  readonly documents: Documents
+  readonly observer: Observer
+}
+
+type Provision = Pick<
+  TemporalBroker,
+  'put' | 'append' | 'remove' | 'removeAttribute' | 'replaceInstance' | 'removeInstance'
+>
+
+/** What a waiting work holds beside what it was given. */
+const workBytes = 256
+
+export function createTemporalProvision(ports: TemporalProvisionPorts): Provision {
+  const { door, documents, observer, streams } = ports
+  const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
+    door.commit(decide, { bytes: workBytes + footprintOf(given) })
+
+  function create(stage: Stage, entity: TemporalEntity, by: Origin): void {
+    const newest = newestOf(entity)
+    const draft = documents.create(stage, newest, by)
+    stage.write('history-born.put', draft.rid)
+    addPast(
+      stage,
+      draft,
+      without(entity, (name) => instancesOf(newest, name)),
+      by,
+    )
+    addScopes(stage, draft, entity, by)
+  }
+
+  /** Scopes are on record at the times that they were observed at. */
+  function addScopes(stage: Stage, { rid, id }: Draft, given: TemporalFragment, by: Origin): void {
+    const instances = unknownScopes(ports, id, given).map((instance) => ['scope', '', instance])
+    if (instances.length > 0) log(stage, rid, { kind: 'temporal', id, by, instances })
+  }
+
+  /** Makes the newest instances current unless the entity has newer ones, and adds all others to the past. */
+  function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
+    const unknown = unknownOf(ports, draft.id, given)
+    const { scope: scopes, ...others } = newerThan(draft, given, unknown)
+    const isOlder = scopes !== undefined && isOldScope(ports, draft.id, given)
+    const newer: Fragment = scopes === undefined || isOlder ? others : { ...others, scope: scopes }
+    addScopes(stage, draft, given, by)
+    const merged = appendAttributes(draft.entity, newer, { noOverwrite: false })
+    const changes = merged.changes.filter(({ before, after }) => !isSame(before, after))
+    const changed = Map.groupBy(changes, ({ name }) => name)
+    const past = without(unknown, (name) => changed.get(name)?.flatMap(({ after }) => after ?? []) ?? [])
+    const isOther = isErased(draft.rid) || !isSameBesideAttributes(merged.entity, draft.entity)
+    const observed = isOther ? undefined : observationsOf(changes)
+    if (observed === undefined) {
+      const next = documents.update(stage, draft, merged.entity, changes, by)
+      addPast(stage, next, past, by)
+      return
+    }
+    if (observed.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
+    // The past first, so that times ascend where they do in the request.
+    addPast(stage, draft, past, by)
+    for (const { change, value, time } of observed)
+      observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
+  }
+
+  const isErased = (rid: number): boolean => ports.edits.erased(rid).length > 0
+
+  /**
+   * Adds instances that do not become current: to streams where these can hold them, else to a change record. Where
+   * something was erased all of them go on record, because a stream does not take what it had before.
+   */
+  function addPast(stage: Stage, draft: Draft, { attributes }: TemporalFragment, by: Origin): void {
+    const isAnew = isErased(draft.rid)
+    const others: (readonly [name: string, dataset: string, instance: AttributeInstance])[] = []
+    for (const [name, instances] of attributes) {
+      for (const [dataset, ofDataset] of byDataset(instances)) {
+        const current = instanceOf(draft.entity, name, dataset)
+        const observed: AttributeInstance[] = []
+        const correctionOf = correctionsIn(draft.rid, name, dataset)
+        for (const instance of ofDataset) {
+          const correction = correctionOf(instance)
+          // An observation that was removed is there again under the id it had; one that was modified stays as it is.
+          if (correction?.body === null) correct(stage, draft.rid, correction.instance, instance)
+          const isCurrent = isSame(instance, current)
+          // A current value without observedAt has no time that would tell a repetition from it.
+          if (correction?.body === null || (isCurrent && instance.observedAt === undefined)) continue
+          const isStreamed =
+            !isAnew &&
+            !isCurrent &&
+            correction === undefined &&
+            current !== undefined &&
+            isObservable(instance) &&
+            hasShapeOf(instance, current)
+          if (isStreamed) observed.push(instance)
+          else others.push([name, dataset, instance])
+        }
+        if (observed.length === 0) continue
+        const stream = streams.open(stage, draft, name, dataset)
+        streams.addPast(
+          stage,
+          stream,
+          observed.map((instance) => [dateTimeToMs(instance.observedAt!)!, instance.value!] as const),
+        )
+      }
+    }
+    if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
+  }
+
+  /** Finds the correction of the observation in a stream that is the same as an instance. */
+  function correctionsIn(
+    rid: number,
+    name: string,
+    dataset: string,
+  ): (instance: AttributeInstance) => HistoryEditRow | undefined {
+    const number = ports.names.find(name)
+    const row = number === undefined ? undefined : ports.history.streamOf(rid, number, dataset)
+    const own = row && correctionsOf(ports.edits, rid).ofStream(row.s, name, dataset)
+    return ({ observedAt, value }) => {
+      const time = dateTimeToMs(observedAt ?? '')
+      return time === undefined || value === undefined ? undefined : own?.editOf(time, value)
+    }
+  }
+
+  /** Deletes what is current and was deleted since it was observed; other deletions are added to the past. */
+  function applyDeletions(stage: Stage, id: string, given: TemporalFragment, by: Origin): void {
+    const { deletions = [], isRetold = false, isPast = false } = given
+    if (deletions.length === 0) return
+    const draft = documents.find(stage, id)!
+    const past: PastInstance[] = []
+    const changes: AttributeChange[] = []
+    let { entity } = draft
+    for (const { at, ...one } of deletions) {
+      if (!isRetold && !isPast && endsCurrent({ ...draft, entity }, one, at ?? Number.POSITIVE_INFINITY)) {
+        const datasetId = one.dataset === '' ? undefined : one.dataset
+        const merged = deleteAttribute(entity, one.name, { datasetId, deleteAll: false })
+        entity = merged.entity
+        changes.push(...merged.changes)
+      } else past.push({ ...one, at: at ?? stage.at, instance: null })
+    }
+    if (entity !== draft.entity) documents.update(stage, draft, entity, changes, by)
+    bringBack(
+      stage,
+      id,
+      past.toSorted((a, b) => a.at - b.at),
+      by,
+    )
+  }
+
+  /** Whether an attribute, or the scope, is there and was not observed, or written, after some time (ms). */
+  function endsCurrent(
+    { id, entity, times, created }: Draft,
+    { name, dataset }: Pick<PastInstance, 'name' | 'dataset'>,
+    at: number,
+  ): boolean {
+    if (name === 'scope') {
+      const query = { timeproperty: 'modifiedAt', attrs: new Set([name]), lastN: 1, limit: 1 } as const
+      const [last] = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
+      return entity.scope !== undefined && (last?.observedAt ?? created) <= at
+    }
+    const current = instanceOf(entity, name, dataset)
+    if (current === undefined) return false
+    const [, modified = created] = times[timesKey(name, dataset)] ?? []
+    return (dateTimeToMs(current.observedAt ?? '') ?? modified) <= at
+  }
+
+  /** What was without having been observed, at the times that it names; what is known of them is told only once. */
+  function bringBack(stage: Stage, id: string, past: readonly PastInstance[] | undefined, by: Origin): void {
+    const rows = unknownPast(ports, id, past).map((one) => [
+      one.name,
+      one.dataset,
+      one.instance,
+      one.type,
+      one.at,
+    ])
+    if (rows.length === 0) return
+    log(stage, documents.find(stage, id)!.rid, { kind: 'temporal', id, by, instances: rows })
+  }
+
+  function log(stage: Stage, rid: number, body: object): number {
+    const record = stage.record(rid, { at: stage.at, instances: [], ...body })
+    streams.recorded(stage, rid, record)
+    return record.number
+  }
+
+  function existing(id: string): Lives {
+    const lives = livesOf(ports, id)
+    if (lives === undefined) throw notFound(`no entity ${id} and none that had this id`)
+    return lives
+  }
+
+  function removeAll(stage: Stage, id: string, by: Origin, selection?: TypeSelection): void {
+    const lives = existing(id)
+    const draft = documents.find(stage, id)
+    if (selection !== undefined && !matchesType(selection, (draft ?? lives).entity.type))
+      throw notFound(`the entity ${id} has other types`)
+    const rids = [
+      ...ports.entities.tombstones(id).map(({ rid }) => rid),
+      ...(draft === undefined ? [] : [draft.rid]),
+    ]
+    const isBorn = draft !== undefined && ports.edits.isBorn(draft.rid)
+    if (isBorn) documents.remove(stage, draft, by)
+    for (const rid of rids) {
+      if (rid !== draft?.rid || isBorn) {
+        forgetHistory(ports.history, stage, rid)
+        continue
+      }
+      removeFolded(ports.history, stage, rid)
+      const n = log(stage, rid, { kind: 'erased', id, by, name: '', dataset: '*' })
+      stage.write('history-erased.put', rid, '', '*', n, stage.at)
+      stage.closeTime()
+    }
+  }
+
+  /** Modifies or removes an instance wherever it is stored; the others of the same observation are removed. */
+  function correctAll(
+    stage: Stage,
+    id: string,
+    { name, instanceId, body }: { name: string; instanceId: string; body: AttributeInstance | undefined },
+  ): void {
+    const stored = sameObservations(ports, existing(id).rids, name, instanceId)
+    if (stored.length === 0) throw notFound(`${id} has no instance ${instanceId} of ${name}`)
+    for (const one of stored)
+      correct(stage, one.rid, one.instanceId, one.instanceId === instanceId ? body : undefined)
+  }
+
+  function correct(stage: Stage, rid: number, instanceId: string, body: AttributeInstance | undefined): void {
+    const key = `edits ${rid}`
+    const count = (stage.scratch.get(key) as number | undefined) ?? ports.edits.count(rid)
+    stage.scratch.set(key, count + 1)
+    if (count >= limits.historyEditsMax.value) {
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `no more than ${limits.historyEditsMax.value} instances of an entity can be corrected`,
+      )
+    }
+    stage.write(
+      'history-edit.put',
+      rid,
+      instanceId,
+      stage.at,
+      body === undefined ? null : JSON.stringify(body),
+    )
+  }
+
+  return {
+    put: (given, by) =>
+      commit(given, (unmarked) => {
+        const stage = heardBy(unmarked, by)
+        const { id } = given
+        const draft = documents.find(stage, id)
+        // An entity whose history was erased has it anew.
+        const isKnown = livesOf(ports, id) !== undefined
+        if (draft === undefined) {
+          const entity = given.isRetold === true && isKnown ? unknownOf(ports, id, given) : given
+          const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
+          // What is gone does not come again for being told once more.
+          if (isTold && unknownPast(ports, id, given.past).length === 0) return 'extended'
+          create(stage, entity, by)
+        }
+        // The gateway that sends it decides what is current, and sends that by itself.
+        else if (given.isPast === true) addPast(stage, draft, unknownOf(ports, id, given), by)
+        else extend(stage, draft, given, by)
+        bringBack(stage, id, given.past, by)
+        applyDeletions(stage, id, given, by)
+        return isKnown ? 'extended' : 'created'
+      }),
+    append: (id, fragment, by) =>
+      commit(fragment, (given) => {
+        const stage = heardBy(given, by)
+        const draft = documents.find(stage, id)
+        if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
+        extend(stage, draft, fragment, by)
+        applyDeletions(stage, id, fragment, by)
+      }),
+    remove: (id, by, selection) => commit(id, (stage) => removeAll(stage, id, by, selection)),
+    removeAttribute: (id, name, { datasetId, deleteAll, by }) =>
+      commit(id, (stage) => {
+        const rids = existing(id).rids.map(([rid]) => rid)
+        const datasets = deleteAll ? undefined : new Set([datasetId ?? '@none'])
+        const wanted = { attrs: new Set([name]), datasets, limit: 1 }
+        const hasAny =
+          evolutionOf(ports, id, { ...wanted, timeproperty: 'observedAt' })?.attributes.has(name) === true ||
+          evolutionOf(ports, id, { ...wanted, timeproperty: 'createdAt', unobserved: true })?.attributes.has(
+            name,
+          ) === true
+        if (!hasAny) throw notFound(`${id} has no history of ${name}`)
+        for (const rid of rids) {
+          for (const row of ports.history.streamsOf(rid)) {
+            const isMeant =
+              ports.names.text(row.name) === name && (deleteAll || row.dataset === (datasetId ?? ''))
+            if (!isMeant) continue
+            stage.write('chunk.erase', row.s, row.s)
+            stage.write('rollup.erase', row.s)
+          }
+          const dataset = deleteAll ? '*' : (datasetId ?? '')
+          const n = log(stage, rid, { kind: 'erased', id, by, name, dataset })
+          stage.write('history-erased.put', rid, name, dataset, n, stage.at)
+          stage.closeTime()
+        }
+      }),
+    replaceInstance: (id, name, instanceId, body) =>
+      commit(body, (stage) => correctAll(stage, id, { name, instanceId, body })),
+    removeInstance: (id, name, instanceId) =>
+      commit(id, (stage) => correctAll(stage, id, { name, instanceId, body: undefined })),
+  }
+}
+
+const isObservable = (instance: AttributeInstance): boolean =>
+  kindOf(instance).member === 'value' &&
+  instance.observedAt !== undefined &&
+  isMillisecondExact(instance.observedAt)

@@ -1,0 +1,287 @@
+/**
+ * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
+ * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
+ * cooled down, and at every scope that was valid in it; an attribute without times is looked at as it is. Living entities come first, in order of creation,
+ * then deleted ones in order of deletion, unless the order of ids is asked for.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
+import { createBreath } from '#base/load/yielding.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { scopesWithin } from '#ngsi-ld/history/scope-validity.ts'
+import { compileOrder } from '#ngsi-ld/query/order.ts'
+import type { QueryTimes } from '#ngsi-ld/query/query-match.ts'
+import { matchesScope, type ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import { compileSearch } from '#ngsi-ld/query/search.ts'
+import { sizeOfJson } from '#ngsi-ld/values/json-size.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { TombstoneRow } from '#store/entities/entity-rows.ts'
+import type { Database } from '#store/file/database.ts'
+import type { RollUps } from '#store/history/roll-ups.ts'
+import { aggregatesOf } from './aggregation.ts'
+import { createDecodedChunks } from './decoded-chunks.ts'
+import { evolutionOf } from './evolution.ts'
+import { type EvolutionPorts, windowOf } from './evolution-sources.ts'
+import type { Steps } from './stream-sums.ts'
+import type {
+  AggregateQuery,
+  EntityAggregates,
+  TemporalBroker,
+  TemporalPage,
+  TemporalQuery,
+} from './temporal-requests.ts'
+
+export interface TemporalSearchPorts extends EvolutionPorts {
+  readonly database: Database
+  readonly rollUps: RollUps
+  readonly clock: Clock
+  readonly find: (query: EntityQuery) => QueryPage | Promise<QueryPage>
+}
+
+const candidatesPerRead = 200
+
+export function createTemporalSearch(
+  ports: TemporalSearchPorts,
+): Pick<TemporalBroker, 'aggregate' | 'search' | 'searchAggregates'> {
+  const { database, clock } = ports
+  const aggregation = { ...ports, decoded: createDecodedChunks(ports.history) }
+  const turnMs = limits.aggregateTurnMs.value
+  const breathe = createBreath(clock.monotonic, turnMs)
+  // Of one instant, because the writer thread may cut a chunk in two between two reads.
+  const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
+
+  async function pass({ goOn }: TemporalQuery): Promise<void> {
+    await breathe()
+    checkOpen(database)
+    goOn?.()
+  }
+
+  async function aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined> {
+    for (let tries = 0; ; tries++) {
+      await pass(query)
+      const steps = aggregatesOf(aggregation, id, query)
+      if (tries === triesMax) return atOnce(() => resultOf(steps))
+      let step = atOnce(() => steps.next())
+      let begunAt = clock.monotonic()
+      while (step.done !== true && step.value) {
+        // Most steps are shorter than it takes to ask.
+        if (clock.monotonic() - begunAt >= turnMs / 5) {
+          await pass(query)
+          begunAt = clock.monotonic()
+        }
+        step = steps.next()
+      }
+      if (step.done === true) return step.value
+    }
+  }
+
+  /** A page of what `read` gives of the entities that were meant. Others pass between two entities. */
+  function paged<Found extends Sized>(
+    search: EntityQuery,
+    query: TemporalQuery,
+    read: (id: string) => Found | undefined | Promise<Found | undefined>,
+  ): Promise<TemporalPage<Found>> {
+    const fits = filterOf(ports, search, query)
+    // An entity that is deleted meanwhile comes again, among the deleted ones.
+    const met = new Set<string>()
+    return page(ports, search, async (id) => {
+      if (met.has(id)) return undefined
+      met.add(id)
+      await pass(query)
+      return fits === undefined || atOnce(() => fits(id)) ? shown(await read(id)) : undefined
+    })
+  }
+
+  return {
+    aggregate,
+    search: (search, query) => paged(search, query, (id) => atOnce(() => evolutionOf(ports, id, query))),
+    searchAggregates: (search, query) => paged(search, query, (id) => aggregate(id, query)),
+  }
+}
+
+/** So often a history is summed up in turns; then without a pause, in which nothing can happen. */
+const triesMax = 3
+
+function resultOf<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
+function checkOpen({ open }: Database): void {
+  if (!open) throw new GatewayError('store.closed', 'the history was closed while it was summed up')
+}
+
+/** What there is of an entity, if there is any. */
+const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
+  found: Found | undefined,
+): Found | undefined => (found?.attributes.size === 0 ? undefined : found)
+
+/**
+ * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. `find` gives
+ * what there is of one, where its values are what the filters ask for.
+ */
+async function page<Found extends Sized>(
+  ports: TemporalSearchPorts,
+  { q: _q, geo: _geo, scope: _scope, limit, offset, count, ...search }: EntityQuery,
+  find: (id: string) => Promise<Found | undefined>,
+): Promise<TemporalPage<Found>> {
+  const found: Found[] = []
+  let [seen, size, isFull] = [0, 0, limit === 0]
+  for await (const id of candidates(ports, search)) {
+    const one = await find(id)
+    if (one === undefined) continue
+    if (seen >= offset && !isFull) {
+      size += sizeOf(one)
+      if (size > limits.pageBytesMax.value && found.length > 0) isFull = true
+      else found.push(one)
+      if (found.length === limit) isFull = true
+    }
+    seen++
+    if (!count && isFull && seen > offset + found.length) break
+  }
+  return { found, more: seen > offset + found.length, count: count ? seen : undefined }
+}
+
+/** About how many characters the instances or sums of an entity take. */
+function sizeOf({ attributes }: Sized): number {
+  let size = 0
+  for (const list of attributes.values()) for (const one of list) size += sizeOfJson(one.instance ?? one)
+  return size
+}
+
+interface Sized {
+  readonly attributes: ReadonlyMap<string, readonly { readonly instance?: unknown }[]>
+}
+
+/**
+ * Whether the values that an entity had in the window, all at once, and some of its scopes that were valid then, are what
+ * the filters ask for, where there are any.
+ */
+function filterOf(
+  ports: TemporalSearchPorts,
+  { q, geo, scope }: Pick<EntityQuery, 'q' | 'geo' | 'scope'>,
+  query: TemporalQuery,
+): ((id: string) => boolean) | undefined {
+  const isEither = q !== undefined || geo !== undefined
+  if (!isEither && scope === undefined) return undefined
+  const fits = compileSearch({ q, geo })
+  return (id) => {
+    if (scope !== undefined && !hadScope(ports, id, scope, query)) return false
+    const past = isEither ? pastOf(ports, id, query) : undefined
+    return !isEither || (past !== undefined && fits(past.entity, past.times))
+  }
+}
+
+/** Whether scopes that an entity had at some time of the window are what is asked for. */
+function hadScope(ports: TemporalSearchPorts, id: string, scope: ScopeQuery, query: TemporalQuery): boolean {
+  const limit = limits.temporalFilterInstancesMax.value
+  const history = evolutionOf(ports, id, { timeproperty: 'modifiedAt', attrs: new Set(['scope']), limit })
+  if (history === undefined) return false
+  const instances = history.attributes.get('scope')
+  // What set them may be too old to be kept.
+  if (instances === undefined) return matchesScope(scope, history.entity.scope)
+  return scopesWithin(instances, query.timeproperty, windowOf(query)).some((one) => matchesScope(scope, one))
+}
+
+/** Every value that an entity had in the window, as one entity, and what has no time as it is. */
+interface Past {
+  readonly entity: Entity
+  readonly times: QueryTimes
+}
+
+function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): Past | undefined {
+  const limit = limits.temporalFilterInstancesMax.value
+  const { attrs: _attrs, datasets: _datasets, lastN: _lastN, ...window } = query
+  const history = evolutionOf(ports, id, { ...window, limit })
+  if (history === undefined) return undefined
+  if (history.cut.size > 0)
+    throw tooComplex(`${id} has more than ${limit} values to look at; ask for less time`)
+  const members: Record<string, readonly AttributeInstance[]> = {}
+  const times: Record<string, readonly [created: number, modified: number]> = {}
+  for (const [name, list] of history.attributes) {
+    if (name === 'scope') continue
+    members[name] = list.map(({ instance }) => instance)
+    for (const { instance, createdAt, modifiedAt } of list) {
+      const key = instance.datasetId === undefined ? name : `${name} ${instance.datasetId}`
+      const [created, modified] = times[key] ?? [createdAt, modifiedAt]
+      times[key] = [Math.min(created, createdAt), Math.max(modified, modifiedAt)]
+    }
+  }
+  for (const name of Object.keys(history.entity)) {
+    if (name === 'id' || name === 'type' || name === 'scope') continue
+    const untimed = instancesOf(history.entity, name).filter((one) => one.observedAt === undefined)
+    if (untimed.length > 0) members[name] = [...(members[name] ?? []), ...untimed]
+  }
+  const { id: ownId, type, scope } = history.entity
+  const entity = { id: ownId, type, ...(scope === undefined ? {} : { scope }), ...members }
+  const { modified = 0, created = modified } = history
+  return { entity, times: { created, modified, attributes: times } }
+}
+
+type Search = Omit<EntityQuery, 'q' | 'geo' | 'scope' | 'limit' | 'offset' | 'count'>
+
+/** Ids of entities that were meant, each once: in order of id where that is asked for, else deleted ones come last. */
+async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGenerator<string> {
+  const { attrs: _attrs, after: _after, order, ...what } = search
+  const living = livingOnes(ports, { ...what, order })
+  const dead = deadOnes(ports, compileSearch(what))
+  if (order === undefined) {
+    yield* living
+    for await (const { id } of dead) yield id
+    return
+  }
+  const { keysOf, compare } = compileOrder(order)
+  const keyed = (id: string) => ({
+    id,
+    keys: keysOf({ id, type: '' }, { created: 0, modified: 0, attributes: {} }),
+  })
+  const others: ReturnType<typeof keyed>[] = []
+  for await (const { id } of dead) others.push(keyed(id))
+  others.sort((a, b) => compare(a.keys, b.keys))
+  let next = 0
+  for await (const id of living) {
+    const { keys } = keyed(id)
+    for (; next < others.length && compare(others[next]!.keys, keys) < 0; next++) yield others[next]!.id
+    yield id
+  }
+  for (const { id } of others.slice(next)) yield id
+}
+
+async function* livingOnes(
+  ports: TemporalSearchPorts,
+  what: Omit<Search, 'attrs' | 'after'>,
+): AsyncGenerator<string> {
+  let after: string | undefined
+  for (let offset = 0; ; offset += candidatesPerRead) {
+    const page = await ports.find({ ...what, after, limit: candidatesPerRead, offset, count: false })
+    for (const { id } of page.entities) yield id
+    if (!page.more) return
+    after = page.next
+  }
+}
+
+/** The last documents of entities that are deleted and were meant, in order of deletion. */
+async function* deadOnes(
+  ports: TemporalSearchPorts,
+  fits: (entity: Entity) => boolean,
+): AsyncGenerator<TombstoneRow> {
+  const seen = new Set<string>()
+  for (let after = 0; ; ) {
+    const graves = ports.edits.gravesAfter(after, candidatesPerRead)
+    for (const grave of graves) {
+      after = grave.n
+      if (seen.has(grave.id) || ports.entities.byId(grave.id) !== undefined) continue
+      if (!fits(JSON.parse(grave.doc) as Entity)) continue
+      seen.add(grave.id)
+      yield grave
+    }
+    if (graves.length < candidatesPerRead) return
+    await nextTurn()
+  }
+}

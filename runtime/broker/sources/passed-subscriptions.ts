@@ -1,0 +1,90 @@
+/**
+ * Subscriptions that were passed on to context sources, by the id that they have there: in memory, since every
+ * notification of a source asks for one, and on disk, since what was made there has to be deleted there. Who is asked
+ * when is decided by others.
+ */
+
+import type { Door } from '#broker/commit/door.ts'
+import { createStaged } from '#broker/commit/staged-values.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
+import type { PassedSubscriptions } from '#store/tables/passed-subscription-rows.ts'
+
+/** coming: to be made there; there: made; refused: the source will not; leaving: to be deleted there. */
+export type PassedState = 'coming' | 'there' | 'refused' | 'leaving'
+
+export interface PassedOn {
+  /** Its id at the source. */
+  readonly id: string
+  /** The id of the subscription here. */
+  readonly subscription: string
+  /** The source, as it was registered then. */
+  readonly registration: Registration
+  /** Who brings notifications to the path of this name is the source. */
+  readonly token: string
+  /** Tells whether what is wanted now is what was asked for. */
+  readonly print: string
+  /** The Via of the request that made the subscription here. */
+  readonly via?: string | undefined
+  readonly state: PassedState
+  /** Since when it is to be deleted there, ms. */
+  readonly leavingAt?: number | undefined
+}
+
+/** A subscription here and a source, by their ids. */
+export interface Pair {
+  readonly subscription: string
+  readonly registration: string
+}
+
+export interface PassedOnBroker {
+  all(): Iterable<PassedOn>
+  count(): number
+  get(id: string): PassedOn | undefined
+  byToken(token: string): PassedOn | undefined
+  ofPair(pair: Pair): readonly PassedOn[]
+  put(one: PassedOn): Promise<void>
+  delete(id: string): Promise<void>
+}
+
+export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door: Door }): PassedOnBroker {
+  const all = createStaged<PassedOn>('passed on')
+  const byToken = new Map<string, string>()
+  const byPair = new Map<string, Set<string>>()
+  const keyOf = ({ subscription, registration }: Pair): string => `${subscription} ${registration}`
+  const pairOf = ({ subscription, registration }: PassedOn): string =>
+    keyOf({ subscription, registration: registration.id })
+  function index(one: PassedOn): void {
+    byToken.set(one.token, one.id)
+    byPair.set(pairOf(one), (byPair.get(pairOf(one)) ?? new Set()).add(one.id))
+  }
+  function forget(one: PassedOn | undefined): void {
+    if (one === undefined) return
+    byToken.delete(one.token)
+    const ids = byPair.get(pairOf(one))
+    ids?.delete(one.id)
+    if (ids?.size === 0) byPair.delete(pairOf(one))
+  }
+  for (const { id, doc } of rows.all()) {
+    const one = JSON.parse(doc) as PassedOn
+    all.load(id, one)
+    index(one)
+  }
+  return Object.freeze({
+    all: () => all.stored.values(),
+    count: () => all.stored.size,
+    get: (id) => all.stored.get(id),
+    byToken: (token) => all.stored.get(byToken.get(token) ?? ''),
+    ofPair: (pair) => [...(byPair.get(keyOf(pair)) ?? [])].flatMap((id) => all.stored.get(id) ?? []),
+    put: (one) =>
+      door.commit((stage) => {
+        stage.write('passed_subscription.put', one.id, JSON.stringify(one))
+        all.put(stage, one.id, one, () => index(one))
+      }),
+    delete: (id) =>
+      door.commit((stage) => {
+        const one = all.find(stage, id)
+        stage.write('passed_subscription.delete', id)
+        all.put(stage, id, undefined, () => forget(one))
+      }),
+  } satisfies PassedOnBroker)
+}

@@ -1,0 +1,222 @@
+/**
+ * Use-cases on subscriptions to registrations of context sources (GS CIM 009, 5.11). A registration that changes is
+ * matched while the change is decided, and what is owed goes through the same outbox as other notifications, in
+ * order per subscription. Those with a time interval are told of everything that matches whenever it has passed.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { createStaged } from '#broker/commit/staged-values.ts'
+import type { Matcher } from '#broker/subscriptions/matcher.ts'
+import {
+  parseStatistics,
+  type SubscriptionStatistics,
+  unusedStatistics,
+} from '#broker/subscriptions/subscription-statistics.ts'
+import type { RegistrationView } from '#ngsi-ld/federation/registration.ts'
+import { discover } from '#ngsi-ld/federation/registration-match.ts'
+import {
+  discoveryOf,
+  type SourceSubscription,
+  type TriggerReason,
+} from '#ngsi-ld/federation/source-subscription.ts'
+import { isActive } from '#ngsi-ld/subscription/subscription.ts'
+import { alreadyExists, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { ContextSources } from '#store/tables/source-rows.ts'
+import type { SourceSubscriptionBroker } from './source-requests.ts'
+
+export interface SourceSubscribePorts {
+  readonly door: Door
+  readonly rows: ContextSources
+  readonly clock: Clock
+  readonly log: Log
+  readonly owe: Matcher['owe']
+  /** Registrations that hold now, as a deciding work sees them. */
+  readonly registrations: (stage: Stage) => readonly RegistrationView[]
+  readonly onEndpointChange: (endpoint: string) => void
+}
+
+/** A subscription with the number that its deliveries carry, which is negative. */
+export interface SourceSubscribed {
+  readonly i: number
+  readonly one: SourceSubscription
+  readonly endpoint: string
+  readonly statistics: SubscriptionStatistics
+}
+
+/** What a delivery holds until it is rendered. */
+export interface OwedSources {
+  readonly reason: TriggerReason
+  readonly views: readonly RegistrationView[]
+}
+
+export function createSourceSubscribe(ports: SourceSubscribePorts) {
+  const { door, clock } = ports
+  const all = createStaged<SourceSubscribed>('csource subscriptions')
+  const byNumber = new Map<number, SourceSubscribed>()
+  /** Monotonic ms of the last periodic notification. */
+  const toldAt = new Map<number, number>()
+  /** Monotonic ms of the last change that was told, for throttling. */
+  const changedAt = new Map<number, number>()
+  let last = 0
+  function number(subscribed: SourceSubscribed): void {
+    byNumber.set(subscribed.i, subscribed)
+    if (!toldAt.has(subscribed.i)) toldAt.set(subscribed.i, clock.monotonic())
+  }
+  function forget(i: number): void {
+    byNumber.delete(i)
+    toldAt.delete(i)
+    changedAt.delete(i)
+  }
+  for (const row of ports.rows.subscriptions()) {
+    last = Math.min(last, row.i)
+    try {
+      const one = JSON.parse(row.doc) as SourceSubscription
+      const subscribed = subscribedOf(row.i, one, parseStatistics(row.stats))
+      all.load(row.id, subscribed)
+      number(subscribed)
+    } catch (error) {
+      ports.log.error('gateway.fault', { subscription: row.id, during: 'start', error })
+    }
+  }
+
+  function found(stage: Stage, id: string): SourceSubscribed {
+    const subscribed = all.find(stage, id)
+    if (subscribed === undefined) throw notFound(`the subscription ${id} does not exist`)
+    return subscribed
+  }
+  function put(stage: Stage, id: string, subscribed: SourceSubscribed): void {
+    const { i, one, statistics } = subscribed
+    stage.write('csource_subscription.put', i, id, JSON.stringify(one), JSON.stringify(statistics))
+    all.put(stage, id, subscribed, () => number(subscribed))
+  }
+
+  const isLive = ({ one }: SourceSubscribed): boolean => isActive(one.subscription, clock.now())
+  function owe(stage: Stage, subscribed: SourceSubscribed, owed: OwedSources): void {
+    if (owed.views.length === 0) return
+    const entity = subscribed.one.subscription.id
+    ports.owe(stage, subscribed, { entity, stream: null, t: null, value: null, body: JSON.stringify(owed) })
+  }
+  /** Whether it was told of a change too short a time ago; else it is from now on. */
+  function isThrottled(stage: Stage, { i, one, statistics }: SourceSubscribed): boolean {
+    const { throttling } = one.subscription
+    if (throttling === undefined) return false
+    const now = clock.monotonic()
+    const before = changedAt.get(i)
+    if (before !== undefined && now - before < throttling * 1000) {
+      statistics.timesThrottled++
+      stage.undone(() => void statistics.timesThrottled--)
+      return true
+    }
+    changedAt.set(i, now)
+    stage.undone(() => {
+      if (before === undefined) changedAt.delete(i)
+      else changedAt.set(i, before)
+    })
+    return false
+  }
+  const oweAll = (stage: Stage, subscribed: SourceSubscribed, reason: TriggerReason): void => {
+    if (!isLive(subscribed)) return
+    const views = discover(discoveryOf(subscribed.one), ports.registrations(stage))
+    owe(stage, subscribed, { reason, views })
+  }
+
+  const broker: SourceSubscriptionBroker = Object.freeze({
+    create: (one) =>
+      door.commit((stage) => {
+        const { id } = one.subscription
+        if (all.find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} exists already`)
+        if (all.stored.size >= limits.sourceSubscriptionsMax.value)
+          throw new GatewayError(
+            'ngsi-ld.too-many-results',
+            `there are ${all.stored.size} subscriptions already`,
+          )
+        const subscribed = subscribedOf(--last, one, unusedStatistics(clock.now()))
+        put(stage, id, subscribed)
+        oweAll(stage, subscribed, 'newlyMatching')
+      }),
+    get: (id) => all.stored.get(id),
+    list: ({ limit, offset }) => ({
+      views: [...all.stored.values()].slice(offset, offset + limit),
+      count: all.stored.size,
+    }),
+    patch: (id, change) =>
+      door.commit((stage) => {
+        const before = found(stage, id)
+        const statistics = before.statistics
+        const { modifiedAt } = statistics
+        const after = subscribedOf(before.i, change(before.one), statistics)
+        stage.undone(() => {
+          statistics.modifiedAt = modifiedAt
+        })
+        statistics.modifiedAt = clock.now()
+        put(stage, id, after)
+        oweAll(stage, after, 'newlyMatching')
+        if (after.endpoint === before.endpoint) return
+        stage.write('delivery.redirect', after.endpoint, before.endpoint, before.i)
+        stage.published(() => {
+          ports.onEndpointChange(before.endpoint)
+          ports.onEndpointChange(after.endpoint)
+        })
+      }),
+    delete: (id) =>
+      door.commit((stage) => {
+        const before = found(stage, id)
+        stage.write('csource_subscription.delete', before.i)
+        stage.write('delivery.forget', before.endpoint, before.i)
+        all.put(stage, id, undefined, () => {
+          forget(before.i)
+          ports.onEndpointChange(before.endpoint)
+        })
+      }),
+  } satisfies SourceSubscriptionBroker)
+
+  return Object.freeze({
+    broker,
+    get: (i: number): SourceSubscribed | undefined => byNumber.get(i),
+    /** Stages what is owed for a registration that came, changed or went. */
+    changed(stage: Stage, before: RegistrationView | undefined, after: RegistrationView | undefined): void {
+      for (const subscribed of all.all(stage).values()) {
+        if (subscribed.one.timeInterval !== undefined || !isLive(subscribed)) continue
+        const discovery = discoveryOf(subscribed.one)
+        const [was] = before === undefined ? [] : discover(discovery, [before])
+        const [is] = after === undefined ? [] : discover(discovery, [after])
+        const reason = is === undefined ? 'noLongerMatching' : was === undefined ? 'newlyMatching' : 'updated'
+        const view = is ?? was
+        if (view !== undefined && !isThrottled(stage, subscribed))
+          owe(stage, subscribed, { reason, views: [view] })
+      }
+    },
+    /** Tells those whose interval has passed. */
+    sweep(): void {
+      const now = clock.monotonic()
+      for (const [i, { one }] of byNumber) {
+        if (one.timeInterval === undefined || now - toldAt.get(i)! < one.timeInterval * 1000) continue
+        toldAt.set(i, now)
+        door.submit({
+          urgent: true,
+          bytes: 256,
+          decide(stage) {
+            const subscribed = byNumber.get(i)
+            if (subscribed !== undefined) oweAll(stage, subscribed, 'updated')
+          },
+          answer: () => undefined,
+        })
+      }
+    },
+  })
+}
+
+export type SourceSubscribe = ReturnType<typeof createSourceSubscribe>
+
+function subscribedOf(
+  i: number,
+  one: SourceSubscription,
+  statistics: SubscriptionStatistics,
+): SourceSubscribed {
+  return { i, one, endpoint: one.subscription.notification.endpoint.uri, statistics }
+}

@@ -1,0 +1,67 @@
+/** Two origins that write the same are noted as a pair, in bounds; one that came by two ways is none. */
+import { afterEach, expect, it } from 'vitest'
+import { limits } from '#base/limits/limits.ts'
+import { createLog } from '#base/register/log.ts'
+import { createMetrics } from '#base/register/metrics.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createCollisions } from './collisions.ts'
+
+afterEach(restoreLimits)
+
+function open() {
+  const lines: { event: string; origins: string }[] = []
+  const noted = createMetrics().counter('selvedge_two_origins_total')
+  let now = 0
+  const clock = { now: () => now, monotonic: () => now }
+  const log = createLog({ level: 'warn', clock, write: (line) => lines.push(JSON.parse(line)) })
+  const collisions = createCollisions({ idOf: (rid) => `urn:x:${rid}`, clock, noted, log })
+  return { lines, noted, collisions, pass: (ms: number) => (now += ms) }
+}
+
+it('notes what came from one origin in the place of what came from another, and tells it once', () => {
+  const { lines, noted, collisions } = open()
+  collisions.note(1, 'one', 'two,between')
+  collisions.note(2, 'two', 'one')
+  expect(collisions.of('one')).toEqual([{ origins: ['one', 'two'], entities: 2, entity: 'urn:x:2' }])
+  expect(collisions.of('two')).toEqual(collisions.of('one'))
+  expect(collisions.of('between')).toEqual([])
+  expect([noted.value, lines]).toMatchObject([2, [{ event: 'entity.two-origins', origins: 'one two' }]])
+})
+
+it('forgets a pair of which nothing comes any more, and notes it anew', () => {
+  setLimit('collisionPairsMax', 1)
+  const { lines, collisions, pass } = open()
+  collisions.note(1, 'one', 'two')
+  pass(limits.collisionKeptMs.value)
+  collisions.note(2, 'one', 'two')
+  pass(limits.collisionKeptMs.value)
+  expect(collisions.of('one')).toMatchObject([{ entities: 2 }])
+  pass(1)
+  expect(collisions.of('one')).toEqual([])
+  collisions.note(1, 'three', 'four')
+  expect(collisions.of('four')).toMatchObject([{ entities: 1 }])
+  expect(lines).toHaveLength(2)
+  // The same pair again, whoever asked meanwhile.
+  pass(limits.collisionKeptMs.value + 1)
+  collisions.note(2, 'three', 'four')
+  expect(collisions.of('four')).toMatchObject([{ entities: 1, entity: 'urn:x:2' }])
+  expect(lines).toHaveLength(3)
+})
+
+it('notes nothing of one origin by two ways, and nothing of what began here', () => {
+  const { noted, collisions } = open()
+  collisions.note(1, 'one', 'one,between')
+  collisions.note(1, undefined, 'one')
+  collisions.note(1, 'one', undefined)
+  expect([noted.value, collisions.of('one')]).toEqual([0, []])
+})
+
+it('keeps as many pairs and entities of each as it may, and counts the others', () => {
+  setLimit('collisionPairsMax', 1)
+  setLimit('collisionEntitiesMax', 2)
+  const { noted, collisions } = open()
+  for (const rid of [1, 2, 3]) collisions.note(rid, 'one', 'two')
+  collisions.note(1, 'one', 'three')
+  expect(collisions.of('one')).toEqual([{ origins: ['one', 'two'], entities: 2, entity: 'urn:x:3' }])
+  expect(noted.value).toBe(4)
+})

@@ -1,0 +1,47 @@
+/**
+ * Which change records of the log are not in the histories of their entities yet: log numbers per entity, in the
+ * order of first records, and about how many bytes they are. What they say stays in the log.
+ */
+import type { Recorded, Stage } from '#broker/commit/stage.ts'
+
+/** Records of one entity, oldest first. */
+export interface Unfolded {
+  readonly numbers: readonly number[]
+  readonly bytes: number
+}
+
+export function createUnfolded() {
+  const byEntity = new Map<number, { numbers: number[]; bytes: number }>()
+  let count = 0
+
+  function remember(rid: number, { number, bytes }: Recorded): void {
+    const known = byEntity.get(rid)
+    if (known === undefined) byEntity.set(rid, { numbers: [number], bytes })
+    else {
+      known.numbers.push(number)
+      known.bytes += bytes
+    }
+    count++
+  }
+
+  return Object.freeze({
+    /** A change record is logged: remembered, once on disk, until it is folded. */
+    recorded(stage: Stage, rid: number, record: Recorded): void {
+      stage.published(() => remember(rid, record))
+    },
+    remember,
+    unfolded: (rid: number): readonly number[] => byEntity.get(rid)?.numbers ?? [],
+    unfoldedEntities: () => byEntity as ReadonlyMap<number, Unfolded>,
+    unfoldedCount: () => count,
+    /** The first records of an entity are folded. It goes to the end, because what is left of it is young. */
+    forget(rid: number, folded: number): void {
+      const known = byEntity.get(rid)
+      if (known === undefined) return
+      const { numbers, bytes } = known
+      const share = folded / numbers.length
+      count -= numbers.splice(0, folded).length
+      byEntity.delete(rid)
+      if (numbers.length > 0) byEntity.set(rid, { numbers, bytes: bytes * (1 - share) })
+    },
+  })
+}

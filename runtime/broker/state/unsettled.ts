@@ -1,0 +1,259 @@
+/**
+ * Times by a clock that was not set: while they wait, nothing is folded, written back or told to other brokers; when the
+ * clock is set, some rows per commit are put right, in the log, in documents and in memory. The rows in the log say by which
+ * boot and monotonic time they are, so that a restart changes nothing. Times that come from devices stay.
+ * Of a boot that ended before its clock was set nothing is known: its times stand, as the earliest that they can be.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { BootTime, Clock } from '#base/time/clock.ts'
+import type { Group, Stage } from '#broker/commit/stage.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { decodeChunk } from '#store/chunks/chunk-codec.ts'
+import { slotOf } from '#store/chunks/chunk-key.ts'
+import { decodeObservations, encodeObservations } from '#store/chunks/observation-blob.ts'
+import type { History } from '#store/history/history-rows.ts'
+import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
+import type { Documents } from './document-drafts.ts'
+import type { LiveState } from './live-state.ts'
+import type { Streams } from './streams.ts'
+import type { LiveStream } from './unwritten.ts'
+
+export interface UnsettledPorts {
+  readonly tenant: string
+  readonly records: Records
+  readonly history: History
+  readonly live: LiveState
+  readonly streams: Streams
+  readonly documents: () => Documents
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What becomes of times, of an entity or a stream. */
+type Moves = Map<number, number>
+/** The same as a function; what was committed at another time (ms) than these were may have a time that one of them had. */
+type Move = (time: number, committedAt?: number) => number
+/** The same as they stand in JSON. */
+type Texts = ReadonlyMap<string, string>
+
+/** A change record with the times in it that are by a clock that was not set. */
+interface UnsetChange {
+  readonly unset?: BootTime & { readonly times: readonly number[] }
+}
+
+const encoder = new TextEncoder()
+const dateTimes = /"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z)"/g
+
+export function createUnsettled(ports: UnsettledPorts) {
+  const { records, history, live, streams, clock } = ports
+  let count = records.unsettledCount()
+  let settled = { observations: 0, corrected: 0 }
+
+  /**
+   * Puts right what can be, in a group that is about to be sent. Returns whether the rest of upkeep has to wait. What is
+   * too much to wait stands, the oldest first.
+   */
+  function attach(group: Group): boolean {
+    const added = group.unsettledCount()
+    if (added > 0)
+      group.onWritten(() => {
+        count += added
+      })
+    if (count === 0 && added === 0) return false
+    const isBelieved = clock.trust?.stretch() === undefined
+    if (!isBelieved && !isTooMuch()) return true
+    const rows = settle(group.stage, isBelieved ? correction : () => 0)
+    return isBelieved || rows < count
+  }
+
+  const correction = (then: BootTime): number => clock.trust?.correction(then) ?? 0
+
+  const isTooMuch = (): boolean =>
+    count > limits.unsettledRowsMax.value ||
+    live.tailBytes() > limits.tailBytesMax.value ||
+    live.streamCount() > limits.streamsLiveMax.value ||
+    streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value
+
+  function settle(stage: Stage, correctionOf: (then: BootTime) => number): number {
+    const byStream = new Map<number, Moves>()
+    const byEntity = new Map<number, Moves>()
+    const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
+    const moveBy = movesWithin(rows)
+    let [observations, corrected] = [0, 0]
+    const newest = createNewest(ports)
+    for (const row of rows) {
+      if (isOfObservations(row)) {
+        const { triples, others, unset } = decodeObservations(row.body)
+        const shift = unset === undefined ? 0 : correctionOf(unset)
+        for (let i = 0; i < triples.length; i += 3) {
+          const [s, from, to] = [Math.floor(triples[i]! / 2), triples[i + 1]!, triples[i + 1]! + shift]
+          movesOf(byStream, s).set(from, to)
+          triples[i + 1] = to
+          // What came after something newer, by the right time, did not become current.
+          if (newest.isLate(s, from, to)) triples[i] = 2 * s + 1
+        }
+        observations += triples.length / 3
+        if (shift !== 0) corrected += triples.length / 3
+        stage.write('log.rewrite', 1, encodeObservations({ triples, others }), row.n)
+      } else {
+        const { unset } = changeOf(row)
+        const shift = unset === undefined ? 0 : correctionOf(unset)
+        const moves = movesOf(byEntity, row.rid!)
+        for (const time of unset?.times ?? []) moves.set(time, time + shift)
+      }
+    }
+    for (const [s, moves] of byStream) {
+      refold(stage, s, moves, moveBy(moves))
+      const rid = live.stream(s)?.entity.rid ?? history.stream(s)?.rid
+      for (const [from, to] of rid === undefined ? [] : moves) movesOf(byEntity, rid!).set(from, to)
+    }
+    const texts = new Map([...byEntity].map(([rid, moves]) => [rid, textsOf(moves)] as const))
+    for (const row of rows) if (!isOfObservations(row)) rewrite(stage, row, texts.get(row.rid!)!)
+    for (const [rid, moves] of byEntity) settleEntity(stage, rid, moveBy(moves), texts.get(rid)!)
+    stage.published(() => {
+      count -= rows.length
+      settled.observations += observations
+      settled.corrected += corrected
+      if (count > 0) return
+      ports.log.info('clock.settled', { tenant: ports.tenant, ...settled })
+      settled = { observations: 0, corrected: 0 }
+    })
+    return rows.length
+  }
+
+  /** What was folded nevertheless, because its stream ended or became another, is packed anew. */
+  function refold(stage: Stage, s: number, moves: Moves, move: Move): void {
+    const folded = history.stream(s)?.folded ?? 0
+    if (folded === 0) return
+    let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    for (const time of moves.keys()) [from, to] = [Math.min(from, time), Math.max(to, time)]
+    for (const chunk of history.chunks(s, from, to)) {
+      const { times, values, ...series } = decodeChunk(chunk)
+      const movedTimes = times.map((time, i) => move(time, series.modified[i]))
+      if (movedTimes.every((time, i) => time === times[i])) continue
+      stage.write('chunk.delete', s, slotOf(chunk.t0))
+      stage.foldStream({
+        ...{ ...series, s, folded },
+        times: movedTimes,
+        values: Float64Array.from(values, (value) => (typeof value === 'number' ? value : Number.NaN)),
+        others: [...values.entries()].filter(([, value]) => typeof value !== 'number'),
+      })
+    }
+  }
+
+  function settleEntity(stage: Stage, rid: number, move: Move, texts: Texts): void {
+    for (const stream of live.entity(rid)?.streams ?? []) restamp(stage, stream, move)
+    for (const n of streams.unfolded(rid)) {
+      const row = records.logAt(n)
+      // A change of something else may tell a time that was observed before.
+      if (row?.kind === 2) rewrite(stage, row, texts)
+    }
+    ports.documents().writeBack(stage, rid, (text) => moved(text, texts))
+  }
+
+  function restamp(stage: Stage, stream: LiveStream, move: Move): void {
+    streams.touch(stage, stream)
+    const wasTime = stream.nextTime
+    stream.nextTime = move(wasTime)
+    if (stream.nextTime < wasTime) becomeNewest(stage, stream, move)
+    stream.newestTime = move(stream.newestTime)
+    if (stream.nextTime > stream.newestTime) {
+      stream.newestTime = stream.nextTime
+      stream.newestValue = stream.nextValue
+    }
+    stage.published(() => {
+      stream.time = stream.nextTime
+      const { tail } = stream
+      tail.times = tail.times.map((time, i) => move(time, tail.modified[i]))
+    })
+  }
+
+  /** A clock that was believed and ran ahead left something newer than what is current with its right time. */
+  function becomeNewest(stage: Stage, stream: LiveStream, move: Move): void {
+    const { tail, shape } = stream
+    const take = (time: number, value: Json): void => {
+      if (time > stream.nextTime) [stream.nextTime, stream.nextValue] = [time, value]
+    }
+    for (const [i, time] of tail.times.entries())
+      if (tail.shapes.findLast(({ from }) => from <= i)!.shape === shape)
+        take(move(time, tail.modified[i]), tail.values[i]!)
+    const chunk = history.lastChunk(stream.s)
+    if (chunk !== undefined && chunk.t1 > stream.nextTime) {
+      const { times, modified, values, shapes, shapeOf } = decodeChunk(chunk)
+      for (const [i, time] of times.entries())
+        if (shapes[shapeOf?.[i] ?? 0] === shape) take(move(time, modified[i]), values[i]!)
+    }
+    stage.published(() => {
+      stream.value = stream.nextValue
+    })
+  }
+
+  function rewrite(stage: Stage, row: LogRow, texts: Texts): void {
+    const { unset, ...change } = changeOf(row)
+    const before = JSON.stringify(change)
+    const text = moved(before, texts)
+    if (unset !== undefined || text !== before) stage.write('log.rewrite', 2, encoder.encode(text), row.n)
+  }
+
+  return Object.freeze({
+    attach,
+    /** Whether times wait to be put right, or come in that will. */
+    isHeld: (): boolean => count > 0 || clock.trust?.stretch() !== undefined,
+    /** Whether a group should be made for it alone. */
+    isDue: (): boolean => count > 0 && (clock.trust?.stretch() === undefined || isTooMuch()),
+    count: () => count,
+  })
+}
+
+/** The newest right time of each stream, as rows are put right in order. */
+function createNewest({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
+  const newest = new Map<number, number>()
+  /** Before the first of them, which was given this time. */
+  function before(s: number, first: number): number {
+    const times = live.stream(s)?.tail.times ?? []
+    const end = times.indexOf(first)
+    const folded = history.lastTime(s) ?? Number.NEGATIVE_INFINITY
+    return times.slice(0, Math.max(0, end)).reduce((most, time) => Math.max(most, time), folded)
+  }
+  return {
+    isLate(s: number, from: number, to: number): boolean {
+      const known = newest.get(s) ?? before(s, from)
+      newest.set(s, Math.max(known, to))
+      // Where times go forward, what was late stays late, and nothing else becomes it.
+      return to < from && to < known
+    },
+  }
+}
+
+export type Unsettled = ReturnType<typeof createUnsettled>
+
+function movesOf(all: Map<number, Moves>, key: number): Moves {
+  const known = all.get(key) ?? new Map<number, number>()
+  all.set(key, known)
+  return known
+}
+
+/** Moves what was committed with these rows. */
+function movesWithin(rows: readonly LogRow[]): (moves: Moves) => Move {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const { at } of rows) [from, to] = [Math.min(from, at), Math.max(to, at)]
+  return (moves) =>
+    (time, committedAt = from) =>
+      committedAt >= from && committedAt <= to ? (moves.get(time) ?? time) : time
+}
+
+const changeOf = ({ body }: LogRow): UnsetChange => JSON.parse(Buffer.from(body).toString()) as UnsetChange
+
+const textsOf = (moves: Moves): Texts =>
+  new Map([...moves].map(([from, to]) => [msToDateTime(from), msToDateTime(to)]))
+
+/** A JSON text with these times put right wherever they stand. */
+function moved(text: string, texts: Texts): string {
+  return text.replace(dateTimes, (whole, time: string) => {
+    const to = texts.get(time)
+    return to === undefined ? whole : `"${to}"`
+  })
+}

@@ -1,0 +1,334 @@
+/**
+ * The matcher: which subscriptions does this change concern? It runs while a work is decided, on exact values before
+ * and after, and stages one delivery per match in the same commit, so that a match and what it owes are one fact.
+ *
+ * Candidates come from the index of subscriptions; each stream remembers its own until the set of subscriptions
+ * changes. Where nobody subscribes, an observation costs one comparison.
+ */
+
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { type Draft, type EntityChange, timesOf } from '#broker/state/document-drafts.ts'
+import type { SystemTimes } from '#broker/state/stored-entity.ts'
+import { typesOf } from '#broker/state/streams.ts'
+import type { LiveStream } from '#broker/state/unwritten.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { matchesEntity } from '#ngsi-ld/query/entity-selector.ts'
+import type { Follow, QueryPredicate } from '#ngsi-ld/query/query-match.ts'
+import { compileSearch } from '#ngsi-ld/query/search.ts'
+import { type OwedEntity, owedChanges } from '#ngsi-ld/subscription/notification-data.ts'
+import {
+  isActive,
+  isFollower,
+  isUplink,
+  type NotificationTrigger,
+  type Subscription,
+  streamUri,
+} from '#ngsi-ld/subscription/subscription.ts'
+import { type ChangeBudget, createChangeBudget } from '#ngsi-ld/values/pattern.ts'
+import { createOwing, nothingObserved, type OwingPorts } from './owed-deliveries.ts'
+import { createSubscriptionIndex, type Found } from './subscription-index.ts'
+import type { ToldEntity } from './subscription-requests.ts'
+import type { SubscriptionStatistics } from './subscription-statistics.ts'
+import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
+
+/** A subscription as the matcher holds it. */
+export interface Registered extends Throttled {
+  /** Number of the subscription, in deliveries. */
+  readonly i: number
+  readonly subscription: Subscription
+  readonly endpoint: string
+  /** q, geoQ and scopeQ as a test; absent when there is none, and then nobody needs to read the entity. */
+  readonly test: QueryPredicate | undefined
+  /** Counters kept by the dispatcher and shown by GET. */
+  readonly statistics: SubscriptionStatistics
+}
+
+/** What is owed for a period; the delivery names no entity. */
+export interface OwedPeriod {
+  readonly ids: readonly string[]
+}
+
+/** A new value of a stream. */
+export interface Observed {
+  readonly time: number
+  readonly value: Json
+  readonly previous: Json
+}
+
+export interface MatcherPorts extends OwingPorts {
+  readonly clock: Clock
+  readonly metrics: Metrics
+  /** The entity of a stream as staged, for subscriptions with q or geoQ. */
+  readonly find: (stage: Stage, id: string) => Draft | undefined
+  /** An entity matched within the throttling window: `release` is due at its end. */
+  readonly onHeld: (registered: Registered) => void
+}
+
+export function createMatcher(ports: MatcherPorts) {
+  const all = new Map<number, Registered>()
+  /** How many of all are those of components. */
+  let followers = 0
+  const owe = createOwing(ports)
+  const budget = createChangeBudget()
+  const index = createSubscriptionIndex<Registered>(budget)
+  const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
+  /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
+  let deciding: Stage | undefined
+  const follow: Follow = (id) => {
+    const draft = deciding === undefined ? undefined : ports.find(deciding, id)
+    return draft && { entity: () => draft.entity, times: () => timesOf(draft) }
+  }
+
+  /** `test` stands in for q, geoQ and scopeQ. @throws ngsi-ld.not-supported and the like when those cannot be compiled. */
+  function register(
+    i: number,
+    subscription: Subscription,
+    statistics: SubscriptionStatistics,
+    test: QueryPredicate | undefined = testOf(subscription, follow, budget),
+  ): Registered {
+    const registered: Registered = {
+      i,
+      subscription,
+      endpoint: endpointOf(subscription, i),
+      test,
+      statistics,
+      ...unthrottled(),
+    }
+    restore(registered)
+    return registered
+  }
+
+  /** Puts back what was unregistered or replaced. */
+  function restore(registered: Registered): void {
+    unregister(registered.i)
+    all.set(registered.i, registered)
+    if (isFollower(registered.subscription)) followers++
+    // Time alone makes periodic ones speak; uplinks and components follow the log.
+    const { subscription } = registered
+    const { timeInterval } = subscription
+    if (timeInterval === undefined && !isUplink(subscription) && !isFollower(subscription))
+      index.add(registered)
+  }
+
+  /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */
+  function replace(before: Registered, subscription: Subscription): Registered {
+    const after = register(before.i, subscription, before.statistics)
+    const { lastMatchAt, lastBatchAt, held } = before
+    return Object.assign(after, { lastMatchAt, lastBatchAt, held })
+  }
+
+  function unregister(i: number): void {
+    const registered = all.get(i)
+    if (registered === undefined) return
+    all.delete(i)
+    if (isFollower(registered.subscription)) followers--
+    index.remove(registered)
+  }
+
+  /** Those whose idPattern could not be compared are not found. What others ask for is compared with as much again. */
+  function found(id: string, types: readonly string[], names: readonly string[]): Found<Registered> {
+    budget.renew()
+    const refused = budget.refused()
+    const all = index.find(id, types, names)
+    uncompared.value += budget.refused() - refused
+    budget.renew()
+    return all
+  }
+
+  /** `previous` is the value that this one took the place of. */
+  function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
+    if (all.size === 0) return
+    budget.renew()
+    const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
+    if (stream.candidatesVersion !== index.version()) {
+      const { plain, valued } = found(stream.entity.id, stream.entity.types, names)
+      stream.candidates = { plain: plain.filter(isTriggeredByValues), valued }
+      stream.candidatesVersion = index.version()
+    }
+    const few = stream.candidates as Found<Registered>
+    let draft = few.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
+    const more = draft === undefined ? [] : index.valued(few, draft.entity, names).filter(isTriggeredByValues)
+    for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
+      if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
+      if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
+      if (windows.holds(stage, candidate, { id: stream.entity.id, owed: undefined })) continue
+      owe(stage, candidate, {
+        entity: stream.entity.id,
+        stream: stream.s,
+        t: time,
+        value: JSON.stringify(value),
+        body: candidate.subscription.notification.showChanges === true ? JSON.stringify(previous) : null,
+      })
+    }
+  }
+
+  function change(stage: Stage, happened: EntityChange, times: SystemTimes): void {
+    if (all.size === 0) return
+    budget.renew()
+    const entity = happened.after ?? happened.before!
+    const names = happened.changes.map(({ name }) => name)
+    const triggers = triggersOf(happened)
+    const bodies = new Map<boolean, string>()
+    const few = found(happened.id, typesOf(entity), names)
+    const more = few.valued.length === 0 ? [] : index.valued(few, entity, names)
+    for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
+      if (
+        !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
+      )
+        continue
+      if (!matches(stage, candidate, entity, times)) continue
+      const held = { id: happened.id, owed: owedOf(happened, times, stage.at, false) }
+      if (windows.holds(stage, candidate, held)) continue
+      const showsChanges = candidate.subscription.notification.showChanges === true
+      const body = bodies.get(showsChanges) ?? JSON.stringify(owedOf(happened, times, stage.at, showsChanges))
+      bodies.set(showsChanges, body)
+      owe(stage, candidate, { ...nothingObserved, entity: happened.id, body })
+    }
+  }
+
+  /** A period of a subscription has come: one notification for each page of entity ids. */
+  function period(stage: Stage, registered: Registered, pages: readonly (readonly string[])[]): void {
+    const { statistics } = registered
+    const before = statistics.lastPeriodAt
+    statistics.lastPeriodAt = stage.at
+    stage.undone(() => {
+      statistics.lastPeriodAt = before
+    })
+    for (const ids of pages) {
+      const body = JSON.stringify({ ids } satisfies OwedPeriod)
+      owe(stage, registered, { ...nothingObserved, entity: '', body })
+    }
+    stage.write('subscription.stats', JSON.stringify(statistics), registered.i)
+  }
+
+  /** A context source told of an entity: owed where the subscription wants it. */
+  function told(stage: Stage, registered: Registered, { owed, judged }: ToldEntity): void {
+    budget.renew()
+    const { entity } = owed
+    const { entities = [] } = registered.subscription
+    const types = typesOf(entity)
+    if (entities.length > 0 && !entities.some((each) => matchesEntity(each, entity.id, types))) return
+    // Whether one that is deleted fulfilled the conditions, only the source could tell.
+    const candidate = judged === undefined ? { ...registered, test: undefined } : registered
+    if (!matches(stage, candidate, judged?.entity, judged?.times)) return
+    if (windows.holds(stage, registered, { id: entity.id, owed })) return
+    const body = JSON.stringify(owed)
+    owe(stage, registered, { ...nothingObserved, entity: entity.id, body })
+  }
+
+  /** Whether the subscription is active and its filters accept the entity. */
+  function matches(
+    stage: Stage,
+    { subscription, test }: Registered,
+    entity: Entity | undefined,
+    times: SystemTimes | undefined,
+  ): boolean {
+    if (!isActive(subscription, ports.clock.now())) return false
+    deciding = stage
+    return test === undefined || (entity !== undefined && holds(test, entity, times))
+  }
+
+  /** What could not be compared does not hold, also where it is negated. */
+  function holds(test: QueryPredicate, entity: Entity, times: SystemTimes | undefined): boolean {
+    const refused = budget.refused()
+    const isMet = test(entity, times)
+    if (budget.refused() === refused) return isMet
+    uncompared.value++
+    return false
+  }
+
+  const windows = createThrottleWindows<Registered>({
+    ...ports,
+    matches: (stage, registered, entity, times) => {
+      budget.renew()
+      return matches(stage, registered, entity, times)
+    },
+    notify: (stage, registered, owed) =>
+      owe(stage, registered, { ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed) }),
+  })
+
+  return Object.freeze({
+    register,
+    replace,
+    restore,
+    unregister,
+    get: (i: number) => all.get(i),
+    all: () => all.values(),
+    /** How many there are of its kind: components follow beside those that are notified. */
+    count: (like: Subscription) => (isFollower(like) ? followers : all.size - followers),
+    /** Subscriptions looked at one by one so far; what the index leaves out is not among them. */
+    looked: index.looked,
+    observation,
+    change,
+    owe,
+    period,
+    /** The throttling window of a subscription has ended: notifies the entities that matched within it. */
+    release: windows.release,
+    told,
+  })
+}
+
+export type Matcher = ReturnType<typeof createMatcher>
+
+/** Where it is owed to: consumers who come for it read a list of its own. */
+function endpointOf({ notification }: Subscription, i: number): string {
+  const { uri } = notification.endpoint
+  return uri === streamUri ? `${streamUri}:${i}` : uri
+}
+
+function testOf(
+  { q, geoQ, scopeQ }: Subscription,
+  follow: Follow,
+  budget: ChangeBudget,
+): QueryPredicate | undefined {
+  if (q === undefined && geoQ === undefined && scopeQ === undefined) return undefined
+  return compileSearch({ q, geo: geoQ, scope: scopeQ }, follow, budget)
+}
+
+function triggeredBy(subscription: Subscription, ...triggers: readonly NotificationTrigger[]): boolean {
+  return triggers.some((trigger) => subscription.notificationTrigger.includes(trigger))
+}
+
+const isTriggeredByValues = ({ subscription }: Registered): boolean =>
+  triggeredBy(subscription, 'attributeUpdated', 'entityUpdated')
+
+/** What a change is, in the words of notificationTrigger (GS CIM 009, 5.2.12). */
+function triggersOf(happened: EntityChange): NotificationTrigger[] {
+  if (happened.kind === 'created') return ['entityCreated']
+  if (happened.kind === 'deleted') return ['entityDeleted']
+  return ['entityUpdated']
+}
+
+function triggersWatched(
+  subscription: Subscription,
+  happened: EntityChange,
+  triggers: readonly NotificationTrigger[],
+): NotificationTrigger[] {
+  const watched = happened.changes.filter(
+    ({ name }) =>
+      subscription.watchedAttributes === undefined || subscription.watchedAttributes.includes(name),
+  )
+  const of = watched.map(({ before, after }): NotificationTrigger => {
+    if (before === undefined) return 'attributeCreated'
+    return after === undefined ? 'attributeDeleted' : 'attributeUpdated'
+  })
+  return [...triggers, ...of]
+}
+
+/** Enough to tell a change when it is sent; with what was before where a subscription wants that. */
+function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsChanges: boolean): OwedEntity {
+  const { kind, before, after, changes } = happened
+  const isDeleted = kind === 'deleted'
+  const told = owedChanges(changes, showsChanges)
+  const entity = after ?? { id: happened.id, type: before!.type }
+  return {
+    entity,
+    times,
+    at,
+    ...(told.length > 0 ? { changes: told } : {}),
+    ...(isDeleted ? { isDeleted } : {}),
+  }
+}

@@ -1,0 +1,263 @@
+/**
+ * Renders deliveries of one subscription into one notification (GS CIM 009, 5.8.6 and 6.3.8), at the moment it is sent.
+ * An observation is reported with the value that matched, whatever was written since; the rest of its entity is
+ * reported as it is now.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import { layValue } from '#broker/state/entity-view.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { StreamName } from '#broker/state/streams.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { type Context, contextMember } from '#ngsi-ld/context/context.ts'
+import { instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { fromShape } from '#ngsi-ld/entity/merge.ts'
+import {
+  notificationData,
+  notificationItems,
+  type OwedEntity,
+} from '#ngsi-ld/subscription/notification-data.ts'
+import {
+  type NotificationEndpoint,
+  notificationOf,
+  type Subscription,
+} from '#ngsi-ld/subscription/subscription.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
+import { againOf } from './dead-letters.ts'
+import type { Matcher, OwedPeriod } from './matcher.ts'
+
+/** A notification ready to be sent. */
+export interface RenderedNotification {
+  readonly uri: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly timeoutMs?: number | undefined
+  readonly cooldownMs?: number | undefined
+  /** How many of the deliveries it holds, from the first on. */
+  readonly count: number
+  /** How MQTT is to be spoken, where the URI is one of MQTT; the headers are in the body then. */
+  readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 }
+}
+
+/** What a notification reads of its tenant. */
+export interface NotifyingTenant {
+  readonly name: string
+  readonly matcher: Pick<Matcher, 'get'>
+  /** The document of an entity with newest values, or the last one of a deleted entity. */
+  readonly entityOf: (id: string) => EntityView | undefined
+  /** The same, of entities that are there. */
+  readonly current: (id: string) => EntityView | undefined
+  /** Which attribute instance a stream is. */
+  readonly streamName: (s: number) => StreamName | undefined
+}
+
+export interface NotifyPorts {
+  readonly tenant: NotifyingTenant
+  readonly contexts: Contexts
+  readonly clock: Clock
+  /** Identifies what is sent: the same at every try of these deliveries, never repeated for others. */
+  readonly newId: (deliveries: readonly Delivery[]) => string
+  /** Whether subscriptions in keyValues are notified as normalized (profile `platform`). */
+  readonly servesPlatform?: boolean | undefined
+}
+
+/**
+ * One notification for deliveries of one subscription, of the first `count` of them that its size allows. Undefined
+ * when the subscription was deleted, or no delivery has anything to report now.
+ */
+export function renderNotification(
+  ports: NotifyPorts,
+  deliveries: readonly Delivery[],
+): RenderedNotification | undefined {
+  const [first] = deliveries as [Delivery]
+  const registered = ports.tenant.matcher.get(first.sub)
+  if (registered === undefined) return undefined
+  const { statistics } = registered
+  const subscription =
+    ports.servesPlatform === true ? inFull(registered.subscription) : registered.subscription
+  const { endpoint } = subscription.notification
+  // Whoever asks for simplified entities in the profile of the platform reads normalized ones with full names.
+  const context =
+    subscription === registered.subscription
+      ? contextOf(subscription, ports.contexts, ports.tenant.name)
+      : ports.contexts.core
+  const again = againOf(first)
+  if (again !== undefined)
+    return requestAgain(endpoint, headersOf(subscription, ports.tenant.name, context), again)
+  const inBody = isInBody(endpoint) ? contextMember(context) : undefined
+  const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
+  const options = { context, atContext, follow: ports.tenant.current }
+  const { items, count } = withinSize(deliveries, (delivery) =>
+    owedEntities(ports.tenant, delivery, statistics.lastPeriodAt).flatMap((one) =>
+      notificationItems(subscription, one, options),
+    ),
+  )
+  if (items.length === 0) return undefined
+  const notification = notificationOf(subscription, {
+    id: `urn:ngsi-ld:Notification:${ports.newId(deliveries.slice(0, count))}`,
+    notifiedAtMs: ports.clock.now(),
+    data: notificationData(subscription, items, inBody),
+  })
+  const headers = headersOf(subscription, ports.tenant.name, context)
+  return { ...requestTo(endpoint, headers, JSON.stringify(notification)), count }
+}
+
+/** The subscription as the original broker of the platform served it, which had no other format than normalized. */
+function inFull(subscription: Subscription): Subscription {
+  const { notification } = subscription
+  if (notification.format !== 'keyValues' && notification.format !== 'simplified') return subscription
+  return { ...subscription, notification: { ...notification, format: 'normalized' } }
+}
+
+/** The items of as many deliveries as fit into one notification; the first delivery always does. */
+function withinSize(
+  deliveries: readonly Delivery[],
+  itemsOf: (delivery: Delivery) => readonly JsonObject[],
+): { items: JsonObject[]; count: number } {
+  const items: JsonObject[] = []
+  let bytes = 0
+  let count = 0
+  for (const delivery of deliveries) {
+    const more = itemsOf(delivery)
+    if (deliveries.length > 1) bytes += JSON.stringify(more).length
+    if (count > 0 && bytes > limits.notificationBytes.value) break
+    items.push(...more)
+    count++
+  }
+  return { items, count }
+}
+
+function owedEntities(
+  tenant: NotifyingTenant,
+  delivery: Delivery,
+  lastPeriodAt: number | undefined,
+): OwedEntity[] {
+  if (delivery.entity === '') return periodOf(tenant, delivery, lastPeriodAt)
+  const change = changeOf(tenant, delivery)
+  return change === undefined ? [] : [change]
+}
+
+/** A notification as its endpoint takes it: over MQTT the headers are part of the message (GS CIM 009, 7.2). */
+export function requestTo(
+  endpoint: NotificationEndpoint,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): RenderedNotification {
+  const common = { uri: endpoint.uri, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown, count: 1 }
+  if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers, body }
+  const message = `{"metadata":${JSON.stringify(headers)},"body":${body}}`
+  return { ...common, headers: {}, body: message, mqtt: mqttWishes(endpoint) }
+}
+
+/** A notification that was rendered before; over MQTT its headers are in its body. */
+export function requestAgain(
+  endpoint: NotificationEndpoint,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+): RenderedNotification {
+  const { uri, timeout: timeoutMs, cooldown: cooldownMs } = endpoint
+  const common = { uri, body, timeoutMs, cooldownMs, count: 1 }
+  if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers }
+  return { ...common, headers: {}, mqtt: mqttWishes(endpoint) }
+}
+
+function mqttWishes({ notifierInfo = [] }: NotificationEndpoint): RenderedNotification['mqtt'] & {} {
+  const told = new Map(notifierInfo.map(({ key, value }) => [key, value]))
+  const version = told.get('MQTT-Version')
+  return {
+    version: version === undefined ? undefined : version === 'mqtt3.1.1' ? 4 : 5,
+    qos: Number(told.get('MQTT-QoS') ?? 0) as 0 | 1 | 2,
+  }
+}
+
+function changeOf(tenant: NotifyingTenant, delivery: Delivery): OwedEntity | undefined {
+  const { stream, body } = delivery
+  return stream === null ? (JSON.parse(body!) as OwedEntity) : observedEntity(tenant, delivery, stream)
+}
+
+/** What matched when the period came, as it is now; nothing when a later period tells it too. */
+function periodOf(tenant: NotifyingTenant, { at, body }: Delivery, lastAt: number | undefined): OwedEntity[] {
+  if (lastAt !== undefined && at < lastAt) return []
+  const views = (JSON.parse(body!) as OwedPeriod).ids.map(tenant.current)
+  return views
+    .filter((view) => view !== undefined)
+    .map((view) => ({ entity: view.entity(), times: view.times(), at }))
+}
+
+function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number): OwedEntity | undefined {
+  const stream = tenant.streamName(s)
+  const view = tenant.entityOf(delivery.entity)
+  if (stream === undefined || view === undefined) return undefined
+  const { at } = delivery
+  const changes =
+    delivery.body === null
+      ? undefined
+      : [
+          {
+            name: stream.name,
+            before: fromShape(stream.shape, JSON.parse(delivery.body) as Json, at),
+            isDeleted: false,
+          },
+        ]
+  const [time, value] = [delivery.t!, JSON.parse(delivery.value!) as Json]
+  const entity = view.entity()
+  const instances = instancesOf(entity, stream.name)
+  if (instances.some(({ datasetId = '' }) => datasetId === stream.dataset)) {
+    layValue(entity, stream, time, value)
+    return { entity, times: view.times(), changes, at }
+  }
+  // It matched, so it is told, although the attribute has been deleted since.
+  const all = [...instances, fromShape(stream.shape, value, time)]
+  return {
+    entity: { ...entity, [stream.name]: all.length === 1 ? all[0] : all },
+    times: view.times(),
+    changes,
+    at,
+  }
+}
+
+/**
+ * The context a subscription was made with. Without its documents, and where JSON has to name it in a Link header but
+ * it has no address, full IRIs are told under the core context.
+ */
+export function contextOf(subscription: Subscription, contexts: Contexts, tenant: string): Context {
+  const isLd = isInBody(subscription.notification.endpoint)
+  try {
+    const resolved = contexts.resolve(subscription.jsonldContext ?? subscription.context, tenant)
+    if (!(resolved instanceof Promise)) {
+      return isLd || resolved.address !== undefined ? resolved : contexts.core
+    }
+    resolved.catch(() => {})
+  } catch {
+    // No copy and no way to fetch one: the core context says the same in full.
+  }
+  return contexts.core
+}
+
+/** Whether the @context is part of the body and not of a header; of GeoJSON it is, unless Prefer says otherwise. */
+function isInBody({ accept, receiverInfo = [] }: NotificationEndpoint): boolean {
+  if (accept !== 'application/geo+json') return accept === 'application/ld+json'
+  return !receiverInfo.some(({ key, value }) => key.toLowerCase() === 'prefer' && /\bbody=json\b/.test(value))
+}
+
+export function headersOf(
+  subscription: Subscription,
+  tenant: string,
+  context: Context,
+): Record<string, string> {
+  const { endpoint } = subscription.notification
+  const headers: Record<string, string> = { 'Content-Type': endpoint.accept ?? 'application/json' }
+  const link = context.address
+  if (!isInBody(endpoint) && link !== undefined) {
+    headers['Link'] = `<${link}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
+  }
+  if (tenant !== '') headers['NGSILD-Tenant'] = tenant
+  for (const { key, value } of endpoint.receiverInfo ?? []) {
+    const known = Object.keys(headers).find((name) => name.toLowerCase() === key.toLowerCase())
+    headers[known ?? key] = value
+  }
+  return headers
+}

@@ -1,0 +1,47 @@
+/**
+ * Stages deliveries in the outbox, in the commit of the change that they report. Deliveries are numbered in the order in
+ * which they are staged, and their commit times never decrease. Deliveries of one batch operation, or of the end of one
+ * throttling window, have the same mark: the dispatcher may send them in one notification. Which of them leave together is
+ * decided when they are sent, so after a crash an entity can be repeated in another notification, under another id.
+ */
+
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Delivery } from '#store/tables/delivery-rows.ts'
+
+/** Content of a delivery, before it gets its number and its place in the outbox. */
+export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
+
+export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
+
+/** A delivery that reports no observation. */
+export const nothingObserved = { stream: null, t: null, value: null } as const
+
+export interface OwingPorts {
+  /** Highest delivery number used so far. */
+  readonly lastDelivery: number
+  /** Called after the flush. */
+  readonly onDeliveries: CommittedDeliveries
+}
+
+/** Returns the function that stages a delivery to a subscriber. */
+export function createOwing(ports: OwingPorts) {
+  let last = ports.lastDelivery
+  let lastAt = 0
+  return (stage: Stage, to: { readonly i: number; readonly endpoint: string }, what: Owed): void => {
+    let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
+    if (owed === undefined) {
+      const list: Delivery[] = []
+      owed = list
+      stage.scratch.set('deliveries', list)
+      stage.published(() => ports.onDeliveries(list))
+    }
+    const d = ++last
+    // Later parts of a batch bear the time of its first part. A consumer of a stream confirms by time and number.
+    lastAt = Math.max(lastAt, stage.at)
+    const place = { d, sub: to.i, endpoint: to.endpoint, at: lastAt, batch: stage.batchAt ?? null }
+    const delivery: Delivery = { ...place, ...what }
+    const { sub, endpoint, entity, at, batch, stream, t, value, body } = delivery
+    stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
+    owed.push(delivery)
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * Subscriptions that tell at intervals (timeInterval, GS CIM 009, 5.8.6): at each period all entities that match then,
+ * and nothing when none does. Periods are counted on the monotonic clock; the last one is kept with the subscription,
+ * so that a restart neither repeats nor forgets one. What is owed names the entities, which are read when it is sent;
+ * a period that is still owed when the next one comes is void, since it would tell the same.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { toGatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import { isActive } from '#ngsi-ld/subscription/subscription.ts'
+import type { Matcher, Registered } from './matcher.ts'
+
+export interface PeriodicPorts {
+  readonly door: Door
+  readonly matcher: Matcher
+  readonly find: (query: EntityQuery) => QueryPage | Promise<QueryPage>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface Schedule {
+  registered: Registered
+  /** Monotonic ms of the next period. */
+  dueAt: number
+  timer: NodeJS.Timeout | undefined
+}
+
+/** What Node's timers can count to. */
+const timerMsMax = 2 ** 31 - 1
+
+export function createPeriodic(ports: PeriodicPorts) {
+  const { clock, matcher } = ports
+  const schedules = new Map<number, Schedule>()
+
+  function wait(schedule: Schedule): void {
+    const ms = Math.max(0, schedule.dueAt - clock.monotonic())
+    schedule.timer = setTimeout(() => void come(schedule), Math.min(ms, timerMsMax))
+  }
+
+  async function come(schedule: Schedule): Promise<void> {
+    const { registered } = schedule
+    if (clock.monotonic() >= schedule.dueAt) {
+      await tell(registered).catch((error: unknown) => {
+        const { code } = toGatewayError(error)
+        // Closing, or a disk that is full: what matters is told elsewhere, and the next period comes.
+        ports.log.warn('delivery.period-failed', { subscription: registered.subscription.id, code })
+      })
+      schedule.dueAt = nextAfter(schedule.dueAt, intervalOf(registered), clock.monotonic())
+    }
+    if (schedules.get(registered.i) === schedule) wait(schedule)
+  }
+
+  async function tell(registered: Registered): Promise<void> {
+    const { subscription } = registered
+    if (!isActive(subscription, clock.now())) return
+    const pages = pagesOf(await matching(ports, registered))
+    if (pages.length === 0) return
+    await ports.door.commit((stage) => {
+      if (matcher.get(registered.i) === registered) matcher.period(stage, registered, pages)
+    })
+  }
+
+  return Object.freeze({
+    /** A subscription is there, or has become another one. */
+    watch(registered: Registered): void {
+      const known = schedules.get(registered.i)
+      clearTimeout(known?.timer)
+      schedules.delete(registered.i)
+      if (registered.subscription.timeInterval === undefined) return
+      const isSame = known !== undefined && intervalOf(known.registered) === intervalOf(registered)
+      const dueAt = isSame ? known.dueAt : clock.monotonic() + remaining(registered, clock.now())
+      const schedule: Schedule = { registered, dueAt, timer: undefined }
+      schedules.set(registered.i, schedule)
+      wait(schedule)
+    },
+    forget(i: number): void {
+      clearTimeout(schedules.get(i)?.timer)
+      schedules.delete(i)
+    },
+    stop(): void {
+      for (const { timer } of schedules.values()) clearTimeout(timer)
+      schedules.clear()
+    },
+  })
+}
+
+export type Periodic = ReturnType<typeof createPeriodic>
+
+const intervalOf = ({ subscription }: Registered): number => subscription.timeInterval! * 1000
+
+/** Time until the next period, by the wall clock of the last one; a clock that was set never makes it longer. */
+function remaining(registered: Registered, now: number): number {
+  const interval = intervalOf(registered)
+  const last = registered.statistics.lastPeriodAt
+  return last === undefined ? interval : Math.min(interval, Math.max(0, last + interval - now))
+}
+
+/** Periods that were missed are left out. */
+function nextAfter(dueAt: number, interval: number, now: number): number {
+  return dueAt + interval * Math.max(1, Math.ceil((now - dueAt) / interval))
+}
+
+/** Every entity that matches now. */
+async function matching({ find }: PeriodicPorts, { subscription }: Registered): Promise<EntityView[]> {
+  const { entities, q, geoQ, scopeQ } = subscription
+  const found: EntityView[] = []
+  let page: QueryPage | undefined
+  do {
+    page = await find({
+      selectors: entities,
+      q,
+      geo: geoQ,
+      scope: scopeQ,
+      limit: limits.pageMax.value,
+      offset: 0,
+      after: page?.next,
+      count: false,
+    })
+    found.push(...page.entities)
+  } while (page.more && found.length < limits.periodEntitiesMax.value)
+  return found
+}
+
+/** Ids by notification, so that none grows beyond what may be sent. */
+function pagesOf(views: readonly EntityView[]): string[][] {
+  const pages: string[][] = []
+  let bytes = Number.POSITIVE_INFINITY
+  for (const view of views) {
+    const size = view.text().length
+    if (bytes + size > limits.notificationBytes.value) {
+      pages.push([])
+      bytes = 0
+    }
+    bytes += size
+    pages.at(-1)!.push(view.id)
+  }
+  return pages
+}

@@ -1,0 +1,298 @@
+/**
+ * Subscriptions by what they select: which ones may care about an entity of these types and these attributes of it?
+ * Each stands on shelves named by its ids, by the literal beginning or end of its idPattern, or by its types, each
+ * with the attributes it watches; what no name can find is looked at every time. Where q asks for a value, the shelf is
+ * ordered by it. Answers are remembered until the set of subscriptions changes, in bounded memory.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { canonicalOf } from '#ngsi-ld/context/core-context.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { compileSelector, type EntitySelector, type TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { isSystemTime, type QueryTree, type QueryValue } from '#ngsi-ld/query/query.ts'
+import { valuesAt } from '#ngsi-ld/query/query-match.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
+import type { PatternBudget } from '#ngsi-ld/values/pattern.ts'
+import { literalsOf } from '#ngsi-ld/values/pattern-source.ts'
+
+/** Whatever is kept for a subscription. */
+interface Holder {
+  readonly subscription: Pick<Subscription, 'entities' | 'watchedAttributes' | 'q'>
+}
+
+/** One that stands in the index, with its selectors as tests. */
+interface Entry<T> {
+  readonly holder: T
+  readonly shelves: readonly string[] | undefined
+  readonly equality: Equality | undefined
+  takes(id: string, types: readonly string[]): boolean
+  watches(names: readonly string[]): boolean
+}
+
+/** Those whose q asks for one of some values of an attribute stand by attribute and value, the others beside them. */
+interface Shelf<T> {
+  readonly plain: Set<Entry<T>>
+  readonly valued: Map<string, Map<string, Set<Entry<T>>>>
+}
+
+/** Who may care about a change: some for certain names, some only where the entity has the value they ask for. */
+export interface Found<T> {
+  readonly plain: readonly T[]
+  readonly valued: readonly Shelf<T>['valued'][]
+}
+
+/** Names of shelves by parts of an id: only lengths that some shelf has need to be tried. */
+interface Lengths {
+  readonly cut: (id: string, length: number) => string
+  readonly counts: Map<number, number>
+}
+
+/** @param budget bounds the work of all idPatterns that one change meets. */
+export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget) {
+  const entries = new Map<T, Entry<T>>()
+  const shelves = new Map<string, Shelf<T>>()
+  /** Subscriptions that no name can find. */
+  const broad = newShelf<T>()
+  const parts: Readonly<Record<string, Lengths>> = {
+    [beginning]: { cut: (id, length) => id.slice(0, length), counts: new Map() },
+    [end]: { cut: (id, length) => id.slice(-length), counts: new Map() },
+  }
+  const remembered = new Map<string, Found<T>>()
+  /** Subscriptions in all that is remembered. */
+  let size = 0
+  let looked = 0
+  let version = 0
+
+  function changed(): void {
+    version++
+    remembered.clear()
+    size = 0
+  }
+
+  function count(shelf: string, by: 1 | -1): void {
+    const counts = parts[shelf[0]!]?.counts
+    if (counts === undefined) return
+    const length = shelf.length - 2
+    const now = (counts.get(length) ?? 0) + by
+    if (now === 0) counts.delete(length)
+    else counts.set(length, now)
+  }
+
+  function find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
+    const found = new Set<Entry<T>>(broad.plain)
+    const valued = broad.valued.size > 0 ? [broad.valued] : []
+    const take = (key: string): void => {
+      const shelf = shelves.get(key)
+      if (shelf === undefined) return
+      for (const entry of shelf.plain) found.add(entry)
+      if (shelf.valued.size > 0) valued.push(shelf.valued)
+    }
+    take(idShelf(id))
+    for (const [kind, { cut, counts }] of Object.entries(parts))
+      for (const length of counts.keys()) if (length <= id.length) take(`${kind} ${cut(id, length)}`)
+    for (const type of types) take(typeShelf(type))
+    for (const name of names) {
+      take(nameShelf(name))
+      for (const type of types) take(typeShelf(type, name))
+    }
+    return { plain: chosen(found, id, types, names), valued }
+  }
+
+  function chosen(
+    found: ReadonlySet<Entry<T>>,
+    ...[id, types, names]: readonly [id: string, types: readonly string[], names: readonly string[]]
+  ): T[] {
+    looked += found.size
+    return [...found]
+      .filter((entry) => entry.takes(id, types) && entry.watches(names))
+      .map(({ holder }) => holder)
+  }
+
+  return Object.freeze({
+    add(holder: T): void {
+      const entry = entryOf(holder, budget)
+      entries.set(holder, entry)
+      if (entry.shelves === undefined) put(broad, entry)
+      for (const key of entry.shelves ?? []) {
+        const shelf = shelves.get(key) ?? newShelf<T>()
+        shelves.set(key, shelf)
+        put(shelf, entry)
+        count(key, 1)
+      }
+      changed()
+    },
+    remove(holder: T): void {
+      const entry = entries.get(holder)
+      if (entry === undefined) return
+      entries.delete(holder)
+      if (entry.shelves === undefined) take(broad, entry)
+      for (const key of entry.shelves ?? []) {
+        const shelf = shelves.get(key)!
+        take(shelf, entry)
+        if (shelf.plain.size + shelf.valued.size === 0) shelves.delete(key)
+        count(key, -1)
+      }
+      changed()
+    },
+    /** Those whose selectors take this entity and that watch one of these attributes. */
+    find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
+      const key = `${id} ${types.join(' ')}|${names.join(' ')}`
+      const known = remembered.get(key)
+      if (known !== undefined) return known
+      const found = find(id, types, names)
+      const weight = found.plain.length + found.valued.length + 1
+      if (size + weight > limits.candidatesRememberedMax.value) {
+        remembered.clear()
+        size = 0
+      }
+      size += weight
+      remembered.set(key, found)
+      return found
+    },
+    /** Of those that ask for a value of the entity, the ones whose value it has. */
+    valued({ valued }: Found<T>, entity: Entity, names: readonly string[]): readonly T[] {
+      const found = new Set<Entry<T>>()
+      for (const byAttribute of valued) {
+        for (const [attribute, byValue] of byAttribute) {
+          for (const value of valuesAt({ names: [attribute] }, entity))
+            for (const entry of byValue.get(valueKey(value)) ?? []) found.add(entry)
+        }
+      }
+      return chosen(found, entity.id, listOf(entity.type), names)
+    },
+    /** Changes whenever a subscription comes or goes. */
+    version: () => version,
+    /** Subscriptions looked at one by one so far; what the shelves leave out is not among them. */
+    looked: () => looked,
+  })
+}
+
+const newShelf = <T>(): Shelf<T> => ({ plain: new Set(), valued: new Map() })
+
+function put<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
+  if (entry.equality === undefined) return void plain.add(entry)
+  const { attribute, values } = entry.equality
+  const byValue = valued.get(attribute) ?? new Map<string, Set<Entry<T>>>()
+  valued.set(attribute, byValue)
+  for (const value of values) byValue.set(value, (byValue.get(value) ?? new Set()).add(entry))
+}
+
+function take<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
+  if (entry.equality === undefined) return void plain.delete(entry)
+  const { attribute, values } = entry.equality
+  const byValue = valued.get(attribute)
+  for (const value of values) {
+    const entries = byValue?.get(value)
+    entries?.delete(entry)
+    if (entries?.size === 0) byValue?.delete(value)
+  }
+  if (byValue?.size === 0) valued.delete(attribute)
+}
+
+/** A q that holds only where an attribute has one of these values. */
+interface Equality {
+  readonly attribute: string
+  readonly values: readonly string[]
+}
+
+/** The first term of q that must hold and names values of an attribute itself. */
+function equalityOf(q: QueryTree | undefined): Equality | undefined {
+  if (q?.kind === 'and') return q.parts.map(equalityOf).find((found) => found !== undefined)
+  if (q?.kind !== 'compare' || q.operator !== '==' || isSystemTime(q.path)) return undefined
+  const { names, member, linked } = q.path
+  const [attribute] = names
+  if (attribute === undefined || names.length > 1 || member !== undefined || linked !== undefined)
+    return undefined
+  const scalars = q.value.kind === 'list' ? q.value.items : [q.value]
+  const values = scalars.map(literalKey)
+  return values.includes(undefined) ? undefined : { attribute, values: values as string[] }
+}
+
+/** Times and names of a vocabulary are equal in other ways than by their text. */
+function literalKey(scalar: QueryValue): string | undefined {
+  switch (scalar.kind) {
+    case 'number':
+    case 'boolean':
+      return valueKey(scalar.value)
+    case 'string':
+    case 'name':
+      return canonicalOf(scalar.value) === scalar.value ? valueKey(scalar.value) : undefined
+    default:
+      return undefined
+  }
+}
+
+/** What is no scalar equals no literal. */
+function valueKey(value: Json): string {
+  if (typeof value === 'string') return `string ${value.toWellFormed()}`
+  return typeof value === 'number' || typeof value === 'boolean' ? `${typeof value} ${value}` : 'none'
+}
+
+function entryOf<T extends Holder>(holder: T, budget: PatternBudget | undefined): Entry<T> {
+  const { entities = [], watchedAttributes: watched, q } = holder.subscription
+  const tests = entities.map((one) => compileSelector(one, budget))
+  const names = watched === undefined ? undefined : new Set(watched)
+  return {
+    holder,
+    shelves: shelvesOf(entities, watched),
+    equality: equalityOf(q),
+    takes: (id, types) => tests.length === 0 || tests.some((test) => test(id, types)),
+    watches: (changed) => names === undefined || changed.some((name) => names.has(name)),
+  }
+}
+
+/**
+ * The shelves on which a subscription stands: for each selector its ids, else a literal part of its pattern, else its
+ * types, each with the attributes that are watched. Undefined when a selector has none and nothing is watched.
+ */
+function shelvesOf(
+  entities: readonly EntitySelector[],
+  watched: readonly string[] | undefined,
+): readonly string[] | undefined {
+  if (entities.length === 0) return watched?.map(nameShelf)
+  const shelves = entities.map(({ ids, idPattern, types }) => {
+    if (ids !== undefined) return ids.map(idShelf)
+    const part = idPattern === undefined ? undefined : patternShelf(idPattern)
+    if (part !== undefined) return [part]
+    const names = namesCovering(types)
+    return names === undefined
+      ? watched?.map(nameShelf)
+      : names.flatMap((type) => watched?.map((name) => typeShelf(type, name)) ?? [typeShelf(type)])
+  })
+  return shelves.includes(undefined) ? undefined : [...new Set(shelves.flatMap((list) => list!))]
+}
+
+/** By the longer of the literal ends of a pattern. */
+function patternShelf(source: string): string | undefined {
+  const { prefix, suffix } = literalsOf(source)
+  if (prefix === '' && suffix === '') return undefined
+  return prefix.length >= suffix.length ? `${beginning} ${prefix}` : `${end} ${suffix}`
+}
+
+/**
+ * Where a selection of types can be found: under each of these names. Undefined when no list of names covers it. Of
+ * types that must come together, the shortest list will do.
+ */
+function namesCovering(selection: TypeSelection | undefined): readonly string[] | undefined {
+  switch (selection?.kind) {
+    case 'type':
+      return [selection.name]
+    case 'and': {
+      const lists = selection.parts.map(namesCovering).filter((list) => list !== undefined)
+      return lists.toSorted((a, b) => a.length - b.length)[0]
+    }
+    case 'or': {
+      const lists = selection.parts.map(namesCovering)
+      return lists.includes(undefined) ? undefined : lists.flatMap((list) => list!)
+    }
+    default:
+      return undefined
+  }
+}
+
+const [beginning, end] = ['b', 'e'] as const
+const idShelf = (id: string): string => `i ${id}`
+const nameShelf = (name: string): string => `n ${name}`
+const typeShelf = (type: string, name?: string): string =>
+  name === undefined ? `t ${type}` : `t ${type} ${name}`

@@ -1,0 +1,65 @@
+/**
+ * Timers of throttled subscriptions: a window in which an entity is held ends by a work of its own. A work that the disk
+ * refuses is tried again.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { toGatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Matcher, Registered } from './matcher.ts'
+
+export interface ThrottlingPorts {
+  readonly door: Pick<Door, 'commit'>
+  readonly matcher: Pick<Matcher, 'get' | 'release'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createThrottling({ door, matcher, clock, log }: ThrottlingPorts) {
+  const timers = new Map<number, NodeJS.Timeout>()
+
+  const remainingMs = ({ subscription: { throttling = 0 }, lastMatchAt }: Registered): number =>
+    lastMatchAt + throttling * 1000 - clock.monotonic()
+  const wait = (i: number, ms: number): void =>
+    void timers.set(
+      i,
+      setTimeout(() => void end(i), Math.min(Math.max(ms, 1), timerMsMax)),
+    )
+
+  async function end(i: number): Promise<void> {
+    timers.delete(i)
+    const registered = matcher.get(i)
+    if (registered === undefined || registered.held.size === 0) return
+    const ms = remainingMs(registered)
+    if (ms > 0) {
+      wait(i, ms)
+      return
+    }
+    try {
+      await door.commit((stage) => {
+        const current = matcher.get(i)
+        if (current !== undefined) matcher.release(stage, current)
+      })
+    } catch (error) {
+      const { code } = toGatewayError(error)
+      log.warn('delivery.period-failed', { subscription: registered.subscription.id, code })
+      if (code !== 'store.closed') wait(i, limits.throttledRetryMs.value)
+    }
+  }
+
+  return Object.freeze({
+    /** An entity of this subscription is held. */
+    watch(registered: Registered): void {
+      if (!timers.has(registered.i)) wait(registered.i, remainingMs(registered))
+    },
+    stop(): void {
+      for (const timer of timers.values()) clearTimeout(timer)
+      timers.clear()
+    },
+  })
+}
+
+/** The longest delay of a Node timer, ms. */
+const timerMsMax = 2 ** 31 - 1

@@ -1,0 +1,125 @@
+/**
+ * Throttling of a subscription (GS CIM 009, 5.2.12 and 5.8.6): at most one notification in so many seconds. The first
+ * match is sent at once. Entities that match within the window are noted here and notified together at its end, as they
+ * are then, so that the last value of a window always reaches the subscriber. A restart forgets them.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { type Draft, timesOf } from '#broker/state/document-drafts.ts'
+import type { SystemTimes } from '#broker/state/stored-entity.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import type { OwedChange, OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import type { SubscriptionStatistics } from './subscription-statistics.ts'
+
+/** A subscription as far as its throttling goes. */
+export interface Throttled {
+  readonly subscription: Subscription
+  readonly statistics: SubscriptionStatistics
+  /** Monotonic ms of the last match that was notified: the window begins then. */
+  lastMatchAt: number
+  /** Commit time of the batch that this match belongs to; the other matches of that batch are notified too. */
+  lastBatchAt: number | undefined
+  /** Entities that matched within the window, by id, with a change that the entity does not show later. */
+  held: Map<string, OwedEntity | undefined>
+}
+
+/** The state of a subscription that was never notified. */
+export const unthrottled = (): Pick<Throttled, 'lastMatchAt' | 'lastBatchAt' | 'held'> => ({
+  lastMatchAt: Number.NEGATIVE_INFINITY,
+  lastBatchAt: undefined,
+  held: new Map(),
+})
+
+/** A match: of this entity, by a change that may not be readable later, such as a deletion. */
+interface Match {
+  readonly id: string
+  readonly owed: OwedEntity | undefined
+}
+
+export interface ThrottleWindowsPorts<Registered extends Throttled> {
+  readonly clock: Pick<Clock, 'monotonic'>
+  readonly find: (stage: Stage, id: string) => Draft | undefined
+  readonly matches: (
+    stage: Stage,
+    registered: Registered,
+    entity: Entity | undefined,
+    times: SystemTimes | undefined,
+  ) => boolean
+  /** Stages a delivery of these entities to the subscriber. */
+  readonly notify: (stage: Stage, registered: Registered, owed: OwedEntity) => void
+  /** Something is held: `release` is due at the end of the window. */
+  readonly onHeld: (registered: Registered) => void
+}
+
+export function createThrottleWindows<Registered extends Throttled>(ports: ThrottleWindowsPorts<Registered>) {
+  const { clock, find, matches, notify } = ports
+
+  function begin(stage: Stage, registered: Registered): void {
+    const { lastMatchAt, lastBatchAt } = registered
+    registered.lastMatchAt = clock.monotonic()
+    registered.lastBatchAt = stage.batchAt
+    stage.undone(() => Object.assign(registered, { lastMatchAt, lastBatchAt }))
+  }
+
+  /** True when the match falls into the window: it is noted, not notified. A match outside of it begins the next one. */
+  function holds(stage: Stage, registered: Registered, match: Match): boolean {
+    const { subscription, statistics, lastMatchAt, lastBatchAt, held } = registered
+    const { throttling } = subscription
+    const isOfBatch = stage.batchAt !== undefined && stage.batchAt === lastBatchAt
+    if (throttling === undefined || isOfBatch) return false
+    if (clock.monotonic() - lastMatchAt >= throttling * 1000) {
+      begin(stage, registered)
+      return false
+    }
+    statistics.timesThrottled++
+    stage.undone(() => void statistics.timesThrottled--)
+    if (note(held, match)) ports.onHeld(registered)
+    return true
+  }
+
+  /** Notifies the held entities that still match, as they are now, in one batch. */
+  function release(stage: Stage, registered: Registered): void {
+    const { held } = registered
+    registered.held = new Map()
+    stage.undone(() => {
+      registered.held = new Map([...held, ...registered.held])
+    })
+    const batch = stage.ofBatch(stage.at)
+    let isAny = false
+    for (const [id, owed] of held) {
+      const draft = find(stage, id)
+      const now = draft && { entity: draft.entity, times: timesOf(draft), at: stage.at }
+      if (now !== undefined && !matches(stage, registered, now.entity, now.times)) continue
+      const released = now === undefined ? owed : withDeletions(now, owed)
+      if (released === undefined) continue
+      isAny = true
+      notify(batch, registered, released)
+    }
+    if (isAny) begin(batch, registered)
+  }
+
+  return Object.freeze({ holds, release })
+}
+
+/** False when there is no room for one more entity. */
+function note(held: Throttled['held'], { id, owed }: Match): boolean {
+  if (!held.has(id) && held.size >= limits.throttledEntitiesMax.value) return false
+  const before = held.get(id)
+  const changes = [...(before?.changes ?? []), ...(owed?.changes ?? [])].slice(-changesMax)
+  held.set(id, owed === undefined ? before : { ...owed, changes })
+  return true
+}
+
+/** Most deleted attributes reported for one entity at the end of a window. */
+const changesMax = 100
+
+/** The entity as it is now, with the attributes that were deleted within the window and not created again. */
+function withDeletions(now: OwedEntity, held: OwedEntity | undefined): OwedEntity {
+  const isStillDeleted = ({ name, isDeleted, before: { datasetId } }: OwedChange): boolean =>
+    isDeleted && !instancesOf(now.entity, name).some((instance) => instance.datasetId === datasetId)
+  const changes = held?.isDeleted === true ? [] : (held?.changes ?? []).filter(isStillDeleted)
+  return changes.length === 0 ? now : { ...now, changes }
+}

@@ -1,0 +1,211 @@
+/**
+ * Digests of what a tenant holds, for brokers that compare. They are reckoned anew each time they are asked for, a page of
+ * entities or of a history at a time, with turns for others in between; one reckoning runs at a time.
+ */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
+import { createTurns } from '#base/load/semaphore.ts'
+import { createBreath } from '#base/load/yielding.ts'
+import { collectDoneWith, noteDoneWith } from '#base/process/garbage-collection.ts'
+import type { Following, Span } from '#broker/changes/change-feed.ts'
+import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import type { Collision, Collisions } from '#broker/state/collisions.ts'
+import { timesKey } from '#broker/state/entity-view.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import {
+  bucketCount,
+  bucketOf,
+  type Digest,
+  dayOf,
+  observationHash,
+  plus,
+  stateHash,
+} from '#ngsi-ld/federation/digest.ts'
+import { chainOf } from '#ngsi-ld/federation/via.ts'
+import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
+import type { Restored } from '#store/backup/restore.ts'
+import type { Records } from '#store/tables/records.ts'
+
+/** By attribute instance (`name` or `name datasetId`), by UTC day. */
+export type HistoryDigests = Readonly<Record<string, Readonly<Record<string, Digest>>>>
+
+export type Chosen = (view: EntityView) => boolean
+
+/** What an entity counts as, where it stands otherwise elsewhere. */
+export type Seen = (entity: Entity) => Entity
+
+export interface Digests {
+  /** Number of the last change: smaller than before when an older copy was brought back. */
+  position(): number
+  /** When (ms) an older copy was brought back last; undefined when that never happened. */
+  readonly restoredAt: number | undefined
+  buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
+  /** Hashes of the entities in a bucket, by id. */
+  bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
+  /** Others that write the same as one origin does, lately. */
+  collisions(origin: string): readonly Collision[]
+  /**
+   * Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one; of an
+   * entity without any `''`, where it is of others.
+   */
+  others(id: string, through: string): readonly string[]
+  /** Whether the history of an entity holds an observation of one attribute instance (`name` or `name datasetId`). */
+  holds(id: string, key: string, instance: AttributeInstance): boolean
+  /** What was observed of an entity within from <= ms < to. */
+  history(id: string, span: Span): Promise<HistoryDigests>
+  /** What was observed of one attribute instance, and committed up to a time (ms), in parts. */
+  observed(
+    id: string,
+    key: string,
+    span: Span & { readonly upTo: number },
+  ): AsyncIterable<readonly Observed[]>
+}
+
+/** An instance of a history, and when it was committed (ms). */
+export interface Observed {
+  readonly instance: AttributeInstance
+  readonly writtenAt: number
+}
+
+export interface DigestsPorts {
+  readonly following: Following
+  readonly history: (id: string, query: TemporalQuery) => EntityHistory | undefined
+  readonly records: Pick<Records, 'meta'>
+  readonly collisions: Pick<Collisions, 'of'>
+}
+
+/** Tells observations that came before: one that was made in two lives of an entity counts once. Times ascend. */
+function createRepeats(): (key: string, at: number, one: number) => boolean {
+  const last = new Map<string, { at: number; readonly seen: Set<number> }>()
+  return (key, at, one) => {
+    const known = last.get(key) ?? { at, seen: new Set() }
+    last.set(key, known)
+    if (known.at !== at) known.seen.clear()
+    known.at = at
+    const isRepeat = known.seen.has(one)
+    known.seen.add(one)
+    return isRepeat
+  }
+}
+
+export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
+  const alone = createTurns()
+  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
+
+  async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
+    const limit = limits.digestEntitiesPerTurn.value
+    for (let rid = 0; ; ) {
+      const page = following.entities(rid, limit)
+      for (const [, view] of page) {
+        await yieldIfDue()
+        collectDoneWith()
+        noteDoneWith(view.text().length)
+        if (isChosen(view)) yield view
+      }
+      if (page.length < limit) return
+      rid = page.at(-1)![0]
+    }
+  }
+
+  /** Lists of instances of each attribute, in order; an instance comes twice where many are of one time. */
+  async function* parts(id: string, span: Span, attrs?: ReadonlySet<string>): AsyncGenerator<EntityHistory> {
+    const limit = limits.digestInstancesPerTurn.value
+    const window = { timeproperty: 'observedAt', timerel: 'between', limit } as const
+    const found = history(id, { ...window, timeAtMs: span.from, endTimeAtMs: span.to, attrs })
+    if (found === undefined) return
+    yield found
+    await nextTurn()
+    for (const name of found.cut) {
+      const last = found.attributes.get(name)?.at(-1)?.observedAt
+      if (last === undefined) continue
+      // Those of the last time may be cut in two.
+      const from = Math.max(last, span.from + 1)
+      yield* parts(id, { from, to: span.to }, new Set([name]))
+    }
+  }
+
+  async function historyOf(id: string, span: Span): Promise<HistoryDigests> {
+    const days = new Map<string, Record<string, Digest>>()
+    const isKnown = createRepeats()
+    for await (const { attributes, cut } of parts(id, span)) {
+      for (const [name, list] of attributes) {
+        // Where an entity stood is told to nobody.
+        if (name === 'scope') continue
+        const end = cut.has(name) ? list.at(-1)?.observedAt : undefined
+        for (const { instance, observedAt, deletedAt } of list) {
+          if (observedAt === undefined || deletedAt !== undefined || observedAt === end) continue
+          const key = timesKey(name, instance.datasetId ?? '')
+          const one = observationHash(observedAt, instance)
+          if (isKnown(key, observedAt, one)) continue
+          const ofKey = days.get(key) ?? {}
+          days.set(key, ofKey)
+          const day = dayOf(observedAt)
+          ofKey[day] = plus(ofKey[day] ?? [0, 0], one)
+        }
+      }
+    }
+    return Object.fromEntries(days)
+  }
+
+  const restored = records.meta('restored')
+  return Object.freeze({
+    restoredAt: typeof restored === 'string' ? (JSON.parse(restored) as Restored).at : undefined,
+    position: () => following.position().n,
+    buckets: (isChosen, seen = (one) => one) =>
+      alone(async () => {
+        const sums: Digest[] = Array.from({ length: bucketCount }, () => [0, 0])
+        for await (const view of chosen(isChosen)) {
+          const bucket = bucketOf(view.id)
+          sums[bucket] = plus(sums[bucket]!, stateHash(seen(view.entity())))
+        }
+        return sums
+      }),
+    bucket: (bucket, isChosen, seen = (one) => one) =>
+      alone(async () => {
+        const hashes = new Map<string, number>()
+        for await (const view of chosen((one) => bucketOf(one.id) === bucket && isChosen(one)))
+          hashes.set(view.id, stateHash(seen(view.entity())))
+        return hashes
+      }),
+    collisions: collisions.of,
+    others(id, through) {
+      const view = following.entity(id)
+      if (view === undefined) return []
+      const { attributes } = view.times()
+      const entity = view.entity()
+      const keys = attributeNames(entity).flatMap((name) =>
+        instancesOf(entity, name).map(({ datasetId = '' }) => timesKey(name, datasetId)),
+      )
+      return (keys.length === 0 ? [''] : keys).filter(
+        (key) => !chainOf(attributes[key]?.[2]).includes(through),
+      )
+    },
+    holds(id, key, instance) {
+      const at = dateTimeToMs(instance.observedAt ?? '')
+      if (at === undefined) return false
+      const [name = '', dataset = '@none'] = key.split(' ')
+      const of = { attrs: new Set([name]), datasets: new Set([dataset]) }
+      const window = {
+        timeproperty: 'observedAt',
+        timerel: 'between',
+        timeAtMs: at,
+        endTimeAtMs: at + 1,
+      } as const
+      const found = history(id, { ...of, ...window, limit: limits.digestInstancesPerTurn.value })
+      const hash = observationHash(at, instance)
+      return (found?.attributes.get(name) ?? []).some((one) => observationHash(at, one.instance) === hash)
+    },
+    history: (id, span) => alone(() => historyOf(id, span)),
+    async *observed(id, key, span) {
+      const [name = '', dataset = ''] = key.split(' ')
+      for await (const { attributes } of parts(id, span, new Set([name])))
+        yield (attributes.get(name) ?? []).flatMap(({ instance, createdAt, deletedAt }) =>
+          deletedAt === undefined && createdAt <= span.upTo && (instance.datasetId ?? '') === dataset
+            ? [{ instance, writtenAt: createdAt }]
+            : [],
+        )
+    },
+  } satisfies Digests)
+}

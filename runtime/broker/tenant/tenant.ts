@@ -1,0 +1,381 @@
+/**
+ * One tenant: a database file, its live state, its door and its use-cases, wired in order. Tenants share the writer
+ * thread, a budget of memory, and nothing else.
+ */
+
+import { statSync } from 'node:fs'
+import { limits } from '#base/limits/limits.ts'
+import type { GatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { createFollowing, type Following } from '#broker/changes/change-feed.ts'
+import { createOwed } from '#broker/changes/follower-backlog.ts'
+import type { DiskRoom, Extent } from '#broker/commit/disk-room.ts'
+import { createDoor, type Door } from '#broker/commit/door.ts'
+import { createNames, type Names } from '#broker/commit/interned-names.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { createHostedContexts } from '#broker/contexts/hosted-contexts.ts'
+import { createConsume } from '#broker/entities/consume.ts'
+import { createExpiry } from '#broker/entities/expiration.ts'
+import { createInventory } from '#broker/entities/inventory.ts'
+import { createObserver } from '#broker/entities/observer.ts'
+import { createProvision } from '#broker/entities/provision.ts'
+import { evolutionOf } from '#broker/history/evolution.ts'
+import { forgetHistory } from '#broker/history/forget.ts'
+import { createTemporalProvision, type TemporalProvisionPorts } from '#broker/history/temporal-provision.ts'
+import type { TemporalBroker, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import { createTemporalSearch, type TemporalSearchPorts } from '#broker/history/temporal-search.ts'
+import { createPassedOn } from '#broker/sources/passed-subscriptions.ts'
+import type { SourceSubscribe } from '#broker/sources/source-subscribe.ts'
+import { type ContextSourceParts, openContextSources } from '#broker/sources/tenant-sources.ts'
+import { createCollisions } from '#broker/state/collisions.ts'
+import { originsNoted } from '#broker/state/document-changes.ts'
+import { createDocuments, type Documents } from '#broker/state/document-drafts.ts'
+import { createLiveState, type LiveState } from '#broker/state/live-state.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { StreamName } from '#broker/state/streams.ts'
+import { createStreams, type Streams } from '#broker/state/streams.ts'
+import { createUnsettled } from '#broker/state/unsettled.ts'
+import { createDeadLetters } from '#broker/subscriptions/dead-letters.ts'
+import { createMatcher, type Matcher } from '#broker/subscriptions/matcher.ts'
+import type { CommittedDeliveries } from '#broker/subscriptions/owed-deliveries.ts'
+import { createPeriodic, type PeriodicPorts } from '#broker/subscriptions/periodic.ts'
+import { createSubscribe, type NotificationStreams } from '#broker/subscriptions/subscribe.ts'
+import { createThrottling } from '#broker/subscriptions/throttle-timers.ts'
+import { createUpkeep } from '#broker/upkeep/folding.ts'
+import { replay } from '#broker/upkeep/replay.ts'
+import { createRetention, type RetentionSettings } from '#broker/upkeep/retention-policy.ts'
+import { type Backlog, createBacklog } from '#broker/upkeep/unfolded-backlog.ts'
+import { createEntities, type Entities } from '#store/entities/entity-rows.ts'
+import { createShapes } from '#store/entities/entity-shape.ts'
+import type { RowBudget } from '#store/entities/recent-rows.ts'
+import { createSnapshot, migrate, openReader, type Synchronous } from '#store/file/database.ts'
+import { createHistoryEdits } from '#store/history/history-edits.ts'
+import { createHistory, type History } from '#store/history/history-rows.ts'
+import { createHistorySpans } from '#store/history/history-spans.ts'
+import { createRetained } from '#store/history/oldest-parts.ts'
+import { createRollUps } from '#store/history/roll-ups.ts'
+import { createDeliveries, type Deliveries } from '#store/tables/delivery-rows.ts'
+import { createPassedSubscriptions } from '#store/tables/passed-subscription-rows.ts'
+import { createRecords } from '#store/tables/records.ts'
+import { createContextSources } from '#store/tables/source-rows.ts'
+import { createUplinkStates, type UplinkStates } from '#store/tables/uplink-states.ts'
+import type { Writer } from '#store/writer/writer.ts'
+import { createDigests, type Digests } from './digests.ts'
+import type { TenantBroker } from './tenant-broker.ts'
+
+export interface TenantPorts {
+  readonly name: string
+  readonly file: string
+  readonly writer: Writer
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  /** Of what all tenants keep of documents in memory. */
+  readonly rowBudget: RowBudget
+  /** How much room there is on the disk; left out, always enough. */
+  readonly room?: DiskRoom | undefined
+  /** The database turned out to be damaged. */
+  readonly onDamage: (name: string, file: string, error: GatewayError) => void
+  /** Gives the tenant its way to the outside; called when everything else of it stands. */
+  readonly attach: (tenant: Inside) => Outside
+}
+
+/** What the sender of deliveries gets of a tenant. */
+export interface Inside {
+  readonly name: string
+  readonly door: Door
+  readonly deliveries: Deliveries
+  readonly matcher: Matcher
+  /** Subscriptions to context sources by their (negative) number. */
+  readonly sources: Pick<SourceSubscribe, 'get'>
+  /** The document of an entity with newest values, or the last one of a deleted entity. */
+  readonly entityOf: (id: string) => EntityView | undefined
+  /** The same, of entities that are there. */
+  readonly current: (id: string) => EntityView | undefined
+  /** Which attribute instance a stream is. */
+  readonly streamName: (s: number) => StreamName | undefined
+  readonly history: TenantBroker['history']
+  /** What followers of the changes read. */
+  readonly following: Following
+  readonly backlog: Backlog
+  readonly digests: Digests
+  readonly uplinkStates: UplinkStates
+}
+
+/** What a tenant needs of it. */
+export interface Outside extends NotificationStreams {
+  /** Takes up what was owed before. */
+  start(): void
+  /** Called after the flush with what is now owed. */
+  readonly committed: CommittedDeliveries
+  /** What is owed to an endpoint changed otherwise: a subscription was deleted or redirected. */
+  reread(endpoint: string): void
+  close(): Promise<void>
+}
+
+export interface TenantSettings {
+  readonly lingerMs: number
+  readonly synchronous: Synchronous
+  readonly writebackMs: number
+  readonly history: RetentionSettings
+}
+
+/** How often upkeep looks whether a group of its own is due, ms. */
+const upkeepEveryMs = 1000
+
+/** Who wrote what here before somebody else did. */
+function originsOf(
+  { metrics, log, clock }: Pick<TenantPorts, 'metrics' | 'log' | 'clock'>,
+  entities: Entities,
+) {
+  const noted = metrics.counter('selvedge_two_origins_total')
+  const collisions = createCollisions({ idOf: (rid) => entities.byRid(rid)?.id, clock, noted, log })
+  return { collisions, noteOrigins: originsNoted(collisions) }
+}
+
+export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
+  const { name, file, writer, clock, log, metrics } = ports
+  const stored = await openFile(ports, settings)
+  const { database, records, entities, history, edits, deliveries } = stored
+
+  const names = createNames(records)
+  const live = createLiveState(clock)
+  const { collisions, noteOrigins } = originsOf(ports, entities)
+  const streams = createStreams({ history, names, live, collisions })
+  let outside: Outside | undefined
+  const matcher = createMatcher({
+    ...{ clock, metrics },
+    lastDelivery: deliveries.last(),
+    find: (stage, id) => documents.find(stage, id),
+    ...{ onDeliveries: (owed) => outside?.committed(owed), onHeld: (one) => told.throttling.watch(one) },
+  })
+  const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history), noteOrigins }
+  const documents: Documents = createDocuments({ entities, names, streams, ...listening })
+  const observer = createObserver({ streams, matcher, metrics })
+  const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
+  const consume = createConsume({ database, entities, live, names, clock })
+  const queries = { find: consume.query, query: consume.queryAtOnce }
+  const told = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside!)
+  const evolution = { entities, history, edits, records, names, live, streams }
+  const following = createFollowing({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
+  // Of one instant, because the writer thread may cut a chunk in two between two reads.
+  const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
+  const broker: TenantBroker = Object.freeze({
+    ...createProvision({ door, documents, observer, ...consume }),
+    ...consume,
+    history: (id, query) => evolve(id, query),
+    temporal: temporalOf({ ...stored, ...evolution, ...queries, door, documents, observer, clock }),
+    ...{ subscriptions: told.subscriptions, registrations: told.sources.registrations.broker },
+    passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
+    hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),
+    inventory: createInventory({ shapes: createShapes(database), names }),
+    sourceSubscriptions: told.sources.subscribe.broker,
+    digests: createDigests({ following, records, collisions, history: (id, query) => evolve(id, query) }),
+    deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),
+  } satisfies TenantBroker)
+
+  outside = ports.attach({
+    ...{ name, door, deliveries, matcher },
+    sources: told.sources.subscribe,
+    entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
+    current: consume.retrieve,
+    streamName: (s) => streamName({ history, names }, s),
+    history: broker.history,
+    ...{ following, digests: broker.digests, uplinkStates: stored.uplinkStates },
+    backlog: createBacklog({ ...stored, ...kept, live }, settings.history),
+  })
+
+  return Object.freeze({
+    name,
+    file,
+    broker,
+    door,
+    database,
+    records,
+    documents,
+    streams,
+    ...{ observer, following, outside },
+    /** For gauges. */
+    status: () => ({
+      entities: documents.count(),
+      liveStreams: live.streamCount(),
+      tail: live.tailCount(),
+      ...kept.status(),
+      ...door.status(),
+    }),
+    /** What the disk has to know of its files. */
+    extent: () => extentOf(file, kept.pageBytes()),
+    /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
+    async close(): Promise<void> {
+      kept.stop()
+      told.stop()
+      await outside.close()
+      await door.close()
+      entities.forgetAll()
+      database.close()
+      await writer.close(name)
+    },
+  })
+}
+
+function extentOf(file: string, { whole, free }: { readonly whole: number; readonly free: number }): Extent {
+  const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return {
+    freeBytes: free,
+    owedBytes: Math.max(0, whole - sizeOf(file)),
+    walBytes: sizeOf(`${file}-wal`),
+  }
+}
+
+/** Subscriptions to entities and to context sources, with what makes them speak at intervals. */
+function openSubscriptions(
+  ports: PeriodicPorts & Pick<ContextSourceParts, 'query'> & Pick<Parts, 'records' | 'contextSources'>,
+  outside: () => Outside,
+) {
+  const onEndpointChange = (endpoint: string): void => outside().reread(endpoint)
+  const periodic = createPeriodic(ports)
+  const throttling = createThrottling(ports)
+  const subscriptions = createSubscribe({ ...ports, periodic, onEndpointChange, streams: outside })
+  const sources = openContextSources({ ...ports, rows: ports.contextSources }, onEndpointChange)
+  const whole = { limit: Number.POSITIVE_INFINITY, offset: 0 }
+  return {
+    subscriptions,
+    sources,
+    throttling,
+    /** Addresses of the contexts that they are written in. */
+    contexts: () =>
+      [
+        ...subscriptions.list(whole).views,
+        ...sources.subscribe.broker.list(whole).views.map(({ one }) => one),
+      ].flatMap(({ subscription: { jsonldContext } }) => jsonldContext ?? []),
+    stop(): void {
+      sources.stop()
+      periodic.stop()
+      throttling.stop()
+    },
+  }
+}
+
+/** What else is to happen when an entity is deleted. */
+function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, history: History) {
+  return what === 'remove'
+    ? (stage: Stage, rid: number): void => forgetHistory(history, stage, rid)
+    : undefined
+}
+
+const deadLettersOf = (ports: Pick<Inside, 'door' | 'matcher' | 'sources'>, rows: Deliveries) =>
+  createDeadLetters({ ...ports, rows, subscribed: (i) => subscribedBy(i, ports) })
+
+/** The subscription of a number; those to context sources have negative ones. */
+function subscribedBy(i: number, { matcher, sources }: Pick<Inside, 'matcher' | 'sources'>) {
+  if (i < 0) {
+    const source = sources.get(i)
+    return source && { i, endpoint: source.endpoint, id: source.one.subscription.id }
+  }
+  const registered = matcher.get(i)
+  return registered && { i, endpoint: registered.endpoint, id: registered.subscription.id }
+}
+
+const temporalOf = (ports: TemporalSearchPorts & TemporalProvisionPorts): TemporalBroker =>
+  Object.freeze({ ...createTemporalSearch(ports), ...createTemporalProvision(ports) })
+
+/** What the door writes and upkeep works on. */
+interface Parts extends Awaited<ReturnType<typeof openFile>> {
+  readonly names: Names
+  readonly live: LiveState
+  readonly streams: Streams
+  readonly documents: Documents
+}
+
+/** Reads back what memory has to hold, then opens the door, with upkeep riding along. */
+function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
+  const { name: tenant, writer, clock, log, metrics } = ports
+  const { records, entities, live, streams, documents } = parts
+  const { room } = ports
+  const owed = createOwed()
+  const retention = createRetention({ tenant, ...parts, clock, log, metrics, room, owed }, settings.history)
+  const expiry = createExpiry({ entities, clock, documents: () => documents })
+  const unsettled = createUnsettled({ tenant, ...parts, clock, log, documents: () => documents })
+  const upkeep = createUpkeep(
+    {
+      live,
+      streams,
+      records,
+      clock,
+      metrics,
+      retention,
+      expiry,
+      unsettled,
+      room,
+      documents: () => documents,
+    },
+    settings,
+  )
+  const read = replay(parts)
+  clock.trust?.notBefore(read.at)
+  log.info('store.replayed', { tenant, rows: read.rows, observations: read.observations })
+  const number = records.logLast()
+  const door = createDoor(
+    {
+      ...{ tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
+      ...{ room, snapshot: createSnapshot(parts.database) },
+      onDamage: (error) => ports.onDamage(tenant, ports.file, error),
+    },
+    settings,
+  )
+  let timer = setTimeout(look, upkeepEveryMs).unref()
+  function look(): void {
+    try {
+      if (upkeep.isDue()) door.nudge()
+    } catch (error) {
+      // A disk that cannot be read now.
+      log.error('gateway.fault', { error, during: 'upkeep' })
+    }
+    const ms = room?.isShort() === true ? limits.shrinkEveryMs.value : upkeepEveryMs
+    timer = setTimeout(look, ms).unref()
+  }
+  return {
+    door,
+    ...{ isHeld: unsettled.isHeld, owed, logBytes: upkeep.logBytes },
+    status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
+    pageBytes: parts.retained.pageBytes,
+    stop: () => clearTimeout(timer),
+  }
+}
+
+function streamName(
+  { history, names }: { history: History; names: Names },
+  s: number,
+): StreamName | undefined {
+  const row = history.stream(s)
+  if (row === undefined) return undefined
+  const mirror = row.mirror === null ? undefined : names.text(row.mirror)
+  return { name: names.text(row.name)!, dataset: row.dataset, mirror, shape: row.shape }
+}
+
+/** Brings the file to the current format, hands it to the writer, and opens it for reading. */
+async function openFile({ name, file, writer, log, rowBudget }: TenantPorts, settings: TenantSettings) {
+  const format = migrate(file)
+  if (format.from !== format.to) log.info('store.migrated', { tenant: name, ...format })
+  await writer.open(name, file, settings.synchronous)
+  const database = openReader(file)
+  log.debug('store.opened', { tenant: name, file })
+  return {
+    database,
+    records: createRecords(database),
+    entities: createEntities(database, rowBudget),
+    history: createHistory(database),
+    edits: createHistoryEdits(database),
+    retained: createRetained(database),
+    rollUps: createRollUps(database),
+    deliveries: createDeliveries(database),
+    contextSources: createContextSources(database),
+    passedSubscriptions: createPassedSubscriptions(database),
+    spans: createHistorySpans(database),
+    uplinkStates: createUplinkStates(database),
+  }
+}
+
+export type Tenant = Awaited<ReturnType<typeof openTenant>>

@@ -1,0 +1,224 @@
+/**
+ * The tenants of this gateway: one database file each, found at start, made by the first create. The default tenant
+ * has the empty name and is always there (GS CIM 009, 4.14). They share nothing but the writer thread and
+ * the budget of what is kept of documents in memory.
+ */
+import { existsSync, mkdirSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { limits } from '#base/limits/limits.ts'
+import type { Holding } from '#base/process/garbage-collection.ts'
+import { GatewayError, toGatewayError } from '#base/register/errors.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Mending } from '#broker/upkeep/repair.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { Restored } from '#store/backup/restore.ts'
+import { createRowBudget } from '#store/entities/recent-rows.ts'
+import { giveBackMemory } from '#store/file/free-memory.ts'
+import { openSnapshots } from './snapshot-files.ts'
+import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
+import type { Broker } from './tenant-broker.ts'
+
+export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage' | 'rowBudget'> {
+  readonly dataFolder: string
+  readonly mending: Mending
+  /** A damaged database will be restored by the next start. */
+  readonly onMendable: (error: GatewayError) => void
+}
+
+const defaultFile = 'selvedge.db'
+const folderName = 'tenants'
+/** What may stand in NGSILD-Tenant and in a file name alike. */
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
+
+export async function openTenants(ports: TenantsPorts, settings: TenantSettings) {
+  const tenants = new Map<string, Tenant>()
+  const opening = new Map<string, Promise<Tenant>>()
+  const folder = join(ports.dataFolder, folderName)
+  /** Tenants that stay closed, and why. */
+  const refused = new Map<string, GatewayError>()
+  const damaged = new Map<string, GatewayError>()
+  const rowBudget = createRowBudget()
+  let isStarted = false
+
+  async function open(name: string): Promise<Tenant> {
+    if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const file = name === '' ? join(ports.dataFolder, defaultFile) : join(folder, `${name}.db`)
+    ports.mending.mend(name, file)
+    const tenant = await openTenant({ ...ports, rowBudget, name, file, onDamage }, settings)
+    tenants.set(name, tenant)
+    if (isStarted) tenant.outside.start()
+    return tenant
+  }
+
+  /** One that cannot be opened is closed for everybody, and the others are not. */
+  async function openOrRefuse(name: string): Promise<void> {
+    try {
+      await open(name)
+    } catch (error) {
+      const why = toGatewayError(error)
+      refused.set(name, why)
+      ports.log.error('store.refused', { tenant: name, code: why.code, error: why.message })
+    }
+  }
+
+  function onDamage(name: string, file: string, error: GatewayError): void {
+    if (damaged.has(name)) return
+    damaged.set(name, error)
+    ports.log.error('store.damaged', { tenant: name, file, error: error.message })
+    if (ports.mending.suspect(name, file)) ports.onMendable(error)
+  }
+
+  async function openOnce(name: string): Promise<Tenant> {
+    const known = opening.get(name)
+    if (known !== undefined) return known
+    if (tenants.size + opening.size >= limits.tenantsMax.value) {
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `there are ${limits.tenantsMax.value} tenants already`,
+      )
+    }
+    const promise = open(name).finally(() => opening.delete(name))
+    opening.set(name, promise)
+    return promise
+  }
+
+  const main = await open('')
+  const names = new Set([
+    ...namesIn(folder),
+    ...ports.mending.expected().filter((name) => namePattern.test(name)),
+  ])
+  for (const name of [...names].toSorted()) await openOrRefuse(name)
+
+  // Nothing that happens to a snapshot is told to anybody.
+  const attach = () => ({
+    start() {},
+    committed() {},
+    reread() {},
+    listen: () => ({ ready() {}, end() {} }),
+    confirm: async () => undefined,
+    close: async () => undefined,
+  })
+  const snapshots = await openSnapshots({
+    ...ports,
+    open: (name, file) =>
+      openTenant(
+        { ...ports, rowBudget, room: undefined, name, file, attach, onDamage: () => undefined },
+        settings,
+      ),
+  })
+
+  /** @throws store.corrupt, store.failed, store.newer for a tenant that stays closed. */
+  function find(name: string): Tenant | undefined {
+    const why = refused.get(name)
+    if (why !== undefined) throw new GatewayError(why.code, why.message, why.details)
+    return tenants.get(name)
+  }
+
+  ports.metrics.gauge('selvedge_tenants_closed', () => refused.size)
+  ports.room?.watch({
+    extents: () => [...tenants.values()].map((tenant) => tenant.extent()),
+    shedSnapshot: snapshots.shed,
+  })
+  gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
+  const broker: Broker = Object.freeze({
+    tenant: (name) => find(name)?.broker,
+    tenantForCreate(name) {
+      const known = find(name)
+      if (known !== undefined) return known.broker
+      if (!namePattern.test(name)) {
+        throw badRequestData('NGSILD-Tenant takes 1 to 64 letters, digits, - and _', 'NGSILD-Tenant')
+      }
+      return openOnce(name).then((tenant) => tenant.broker)
+    },
+  } satisfies Broker)
+
+  return Object.freeze({
+    main,
+    broker,
+    snapshots,
+    all: () => [...tenants.values()],
+    /** What an operator should know, in words. */
+    complaints: (): readonly string[] => [
+      ...[...refused].map(([name, { message }]) => `tenant ${name} is closed: ${message}`),
+      ...[...damaged].map(([name, { message }]) => `${called(name)} is damaged: ${message}`),
+      ...[...tenants.values()].flatMap((tenant) => lossOf(tenant, ports.clock.now())),
+    ],
+    /** Begins to send what is owed; tenants opened later begin at once. */
+    start(): void {
+      isStarted = true
+      for (const tenant of tenants.values()) tenant.outside.start()
+    },
+    /** Gives memory back that nobody uses, of tenants and of the process. */
+    giveBackMemory(what: Holding): void {
+      const databases = [...tenants.values()].map(({ database }) => database)
+      giveBackMemory(databases, what)
+    },
+    async close(): Promise<void> {
+      ports.room?.watch(undefined)
+      await Promise.allSettled(opening.values())
+      await snapshots.close()
+      for (const tenant of tenants.values()) await tenant.close()
+    },
+  })
+}
+
+/** Names of those that have a file, or had one. */
+function namesIn(folder: string): readonly string[] {
+  if (!existsSync(folder)) return []
+  return readdirSync(folder).flatMap((file) => {
+    const [, name = ''] = /^(.+)\.db(\.mended|\.damaged-[^-]+)?$/.exec(file) ?? []
+    return namePattern.test(name) ? [name] : []
+  })
+}
+
+const called = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)
+
+/** What a tenant lacks since it was restored, as long as that is news. */
+function lossOf({ name, records }: Tenant, now: number): string[] {
+  const text = records.meta('restored')
+  if (text === undefined) return []
+  const { at, from, to } = JSON.parse(String(text)) as Restored
+  if (now - at > limits.restoredToldMs.value) return []
+  return [
+    `${called(name)} lacks what came from ${msToDateTime(from)} to ${msToDateTime(to)}: it was restored`,
+  ]
+}
+
+type Status = ReturnType<Tenant['status']>
+
+function gauges(metrics: Metrics, statuses: () => readonly Status[]): void {
+  const sum = (pick: (status: Status) => number): (() => number) => {
+    return () => statuses().reduce((total, status) => total + pick(status), 0)
+  }
+  metrics.gauge(
+    'selvedge_entities',
+    sum((status) => status.entities),
+  )
+  metrics.gauge(
+    'selvedge_queue_works',
+    sum((status) => status.waiting),
+  )
+  metrics.gauge(
+    'selvedge_log_number',
+    sum((status) => status.number),
+  )
+  metrics.gauge(
+    'selvedge_log_bytes',
+    sum((status) => status.logBytes),
+  )
+  metrics.gauge(
+    'selvedge_clock_unsettled_rows',
+    sum((status) => status.unsettled),
+  )
+  metrics.gauge(
+    'selvedge_tail_observations',
+    sum((status) => status.tail),
+  )
+  metrics.gauge(
+    'selvedge_streams_live',
+    sum((status) => status.liveStreams),
+  )
+}
+
+export type Tenants = Awaited<ReturnType<typeof openTenants>>

@@ -1,0 +1,129 @@
+/**
+ * Backups of this gateway: made when the schedule says so or somebody asks, one at a time. The age of the last good one is
+ * told everywhere, because a backup that is not made is missed only when it is too late.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError, toGatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { openSchedule, type Schedule } from '#base/time/schedule.ts'
+import { gatewayId } from '#config/load/gateway-id.ts'
+import type { BackupOptions, BackupProgress } from '#store/backup/backup.ts'
+import type { BackupMaker } from '#store/backup/backup-starter.ts'
+import { type Backup, backupsOf, listBackups, newestVerified, pruneBackups } from '#store/backup/manifest.ts'
+
+export interface BackupsPorts {
+  readonly maker: BackupMaker
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface BackupsSettings extends Omit<BackupOptions, 'isGentle'> {
+  /** A cron expression, or `off`. */
+  readonly schedule: string
+}
+
+export interface BackupsStatus {
+  readonly folder: string
+  readonly schedule: string
+  readonly backups: readonly Backup[]
+  /** How far the one is that is being made. */
+  readonly progress: BackupProgress | undefined
+  readonly failure: { readonly at: number; readonly code: string; readonly message: string } | undefined
+}
+
+export interface Backups {
+  /** @throws store.busy while one is being made; store.full, store.corrupt, store.failed */
+  make(): Promise<Backup>
+  status(): BackupsStatus
+  /** What an operator should know of them, in words. */
+  complaints(): readonly string[]
+  /** Lets go of all but the newest verified one. Returns how many went. */
+  shed(): number
+  close(): Promise<void>
+}
+
+export function createBackups(
+  { maker, clock, log, metrics }: BackupsPorts,
+  { schedule: expression, ...options }: BackupsSettings,
+): Backups {
+  const { folder } = options
+  const made = metrics.counter('selvedge_backups_total')
+  const failed = metrics.counter('selvedge_backups_failed_total')
+  const own = backupsOf(folder, gatewayId(options.dataFolder))
+  // Where none is read through, one that is not is as good as they get.
+  let newest = options.verify ? newestVerified(own) : own[0]
+  let progress: BackupProgress | undefined
+  let failure: BackupsStatus['failure']
+  let schedule: Schedule | undefined
+  let lookedAt = minuteOf(clock.now())
+  const startedAt = clock.monotonic()
+  let isOwed = expression !== 'off' && ageMs() > limits.backupLateMs.value
+
+  /** Endless where there is none. A clock that was set back makes no negative age. */
+  function ageMs(): number {
+    return newest === undefined
+      ? Number.POSITIVE_INFINITY
+      : Math.max(0, clock.now() - newest.manifest.startedAt)
+  }
+  metrics.gauge('selvedge_backup_age_seconds', () => Math.min(ageMs(), 100 * 365 * 86_400_000) / 1000)
+
+  async function make(): Promise<Backup> {
+    if (progress !== undefined)
+      throw new GatewayError('store.busy', 'a backup is being made', { retryAfterSeconds: 5 })
+    progress = { doneBytes: 0, ofBytes: 0 }
+    try {
+      const backup = await maker.make({ ...options, isGentle: true }, (told) => {
+        progress = told
+      })
+      newest = backup
+      failure = undefined
+      made.value++
+      const { startedAt: from, finishedAt, verified, tenants } = backup.manifest
+      const bytes = tenants.reduce((sum, tenant) => sum + tenant.bytes, 0)
+      log.info('backup.made', { path: backup.path, bytes, verified, ms: finishedAt - from })
+      return backup
+    } catch (error) {
+      const { code, message } = toGatewayError(error)
+      if (code !== 'store.closed') {
+        failure = { at: clock.now(), code, message }
+        failed.value++
+        log.error('backup.failed', { folder, code, error: message })
+      }
+      throw error
+    } finally {
+      progress = undefined
+    }
+  }
+
+  async function look(): Promise<void> {
+    schedule ??= await openSchedule(expression)
+    const minute = minuteOf(clock.now())
+    const isNew = minute !== lookedAt
+    lookedAt = minute
+    const isLate = isOwed && clock.monotonic() - startedAt > limits.backupSettleMs.value
+    if (!isLate && !(isNew && schedule.isTime(clock.now()))) return
+    isOwed = false
+    // Told already; the next time comes.
+    await make().catch(() => undefined)
+  }
+
+  const timer =
+    expression === 'off' ? undefined : setInterval(() => void look(), limits.backupLookMs.value).unref()
+
+  return Object.freeze({
+    make,
+    status: () => ({ folder, schedule: expression, backups: listBackups(folder), progress, failure }),
+    complaints: () => (failure === undefined ? [] : [`the last backup failed: ${failure.message}`]),
+    shed: () => (progress === undefined ? pruneBackups(folder, gatewayId(options.dataFolder), 1) : 0),
+    async close() {
+      clearInterval(timer)
+      await maker.end()
+    },
+  } satisfies Backups)
+}
+
+const minuteOf = (ms: number): number => Math.floor(ms / 60_000)

@@ -1,0 +1,47 @@
+/**
+ * Takes a data folder for this process and sees to it that what is in it can be made up for: backups, and what is done
+ * about damage. It is the first that is opened and the last that is closed.
+ */
+import { existsSync, statSync } from 'node:fs'
+import type { GatewayError } from '#base/register/errors.ts'
+import { version } from '#base/register/version.ts'
+import { createDiskRoom } from '#broker/commit/disk-room.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+import { createBackupMaker } from '#store/backup/backup-starter.ts'
+import { assertRestored } from '#store/backup/restore.ts'
+import { lockFolder } from '#store/file/folder-lock.ts'
+import { createReserve } from '#store/file/reserve.ts'
+import { type BackupsPorts, createBackups } from './backup-schedule.ts'
+import { createMending } from './repair.ts'
+
+export interface KeepingPorts extends Omit<BackupsPorts, 'maker'> {
+  /** The process has to end, and its next start will mend. */
+  readonly onFault: (error: GatewayError) => void
+}
+
+const isOneDisk = (folder: string, other: string): boolean =>
+  existsSync(other) && statSync(other).dev === statSync(folder).dev
+
+/** @throws store.locked, store.failed */
+export function keepFolder(
+  opened: AsyncDisposableStack,
+  { data, backup, disk }: Pick<Settings, 'data' | 'backup' | 'disk'>,
+  { onFault, ...ports }: KeepingPorts,
+) {
+  opened.defer(lockFolder(data))
+  assertRestored(data)
+  const { restore: isAutomatic, ...wishes } = backup
+  const mending = createMending(ports, { dataFolder: data, backupFolder: backup.folder, isAutomatic })
+  const backups = createBackups(
+    { ...ports, maker: createBackupMaker() },
+    { ...wishes, dataFolder: data, sparedBytes: disk.reserveBytes, version },
+  )
+  opened.defer(() => backups.close())
+  const reserve = createReserve(data, disk.reserveBytes)
+  const room = createDiskRoom(
+    { ...ports, reserve, shedBackups: () => (isOneDisk(data, backup.folder) ? backups.shed() : 0) },
+    { dataFolder: data, quotaBytes: disk.quotaBytes },
+  )
+  opened.defer(room.close)
+  return { backups, room, folder: { dataFolder: data, mending, room, onMendable: onFault } }
+}

@@ -1,0 +1,245 @@
+/**
+ * Upkeep that rides along with groups: folding tails into chunks and entity records into histories, writing live
+ * values back into documents, trimming the log, removing old history and what has expired. All of it follows from what
+ * is on disk already, so nothing here is ever waited for; a group that fails simply leaves it due.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { failpoint } from '#base/register/failpoints.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { DiskRoom } from '#broker/commit/disk-room.ts'
+import type { Group } from '#broker/commit/stage.ts'
+import type { Expiry } from '#broker/entities/expiration.ts'
+import type { Documents } from '#broker/state/document-drafts.ts'
+import type { LiveState } from '#broker/state/live-state.ts'
+import type { Streams } from '#broker/state/streams.ts'
+import type { Unsettled } from '#broker/state/unsettled.ts'
+import type { LiveEntity, LiveStream } from '#broker/state/unwritten.ts'
+import type { Records } from '#store/tables/records.ts'
+import type { Retention } from './retention-policy.ts'
+
+export interface UpkeepPorts {
+  readonly live: LiveState
+  readonly streams: Streams
+  readonly records: Records
+  readonly clock: Clock
+  readonly metrics: Metrics
+  readonly retention: Retention
+  readonly expiry: Expiry
+  /** How much room there is on the disk; left out, always enough. */
+  readonly room?: Pick<DiskRoom, 'isShort'> | undefined
+  readonly unsettled: Unsettled
+  /** Set once documents exist (they need streams, as upkeep does). */
+  readonly documents: () => Documents
+}
+
+export interface UpkeepSettings {
+  readonly writebackMs: number
+}
+
+/** A log number, when it was the last, and how many bytes of log there were up to it. */
+interface Mark {
+  readonly at: number
+  readonly number: number
+  readonly bytes: number
+}
+
+/** How often tails are looked through, ms. */
+const scanEveryMs = 1000
+/** What folding a stream costs at least, in observations: its last chunk may have to be packed anew. */
+const leastFolded = 64
+/** How often the log's bounds are looked at, ms. */
+const trimEveryMs = 30_000
+
+export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
+  const { live, streams, records, metrics } = ports
+  const now = ports.clock.monotonic
+  const folds = metrics.counter('selvedge_folds_total')
+  const writebacks = metrics.counter('selvedge_writebacks_total')
+  /** Streams whose tail is due to be folded. */
+  const due = new Set<LiveStream>()
+  let scanAt = 0
+  let trimAt = now() + trimEveryMs
+  let shrinkAt = 0
+  /** Bytes of log there had been when it was shrunk last. */
+  let shrunkBytes = 0
+  let replayFrom = 0
+  let logBytes = records.logBytes()
+  let trimmedBytes = 0
+  /** Oldest first, one per look. What was there at start is one piece, to be trimmed at once when there is too much. */
+  const marks: Mark[] = [{ at: now(), number: records.logLast(), bytes: 0 }]
+  /** What is not newer folds whatever its size: it is old, or keeps the log too long. */
+  let agedNumber = 0
+
+  const isShort = (): boolean => ports.room?.isShort() ?? false
+  const mayShrink = (): boolean =>
+    isShort() && (now() >= shrinkAt || logBytes - shrunkBytes >= limits.shortGroupBytes.value / 4)
+  const writebackMs = (): number => (isShort() ? limits.shortTailMs.value : settings.writebackMs)
+  /** Where the disk fills, what is in log and memory becomes history at once, which can be given up. */
+  const tailAgeMs = (): number => (isShort() ? limits.shortTailMs.value : limits.tailAgeMs.value)
+
+  /** Adds what is due to a group that is about to be sent. */
+  function attach(group: Group): void {
+    group.onWritten((outcome) => {
+      logBytes += outcome.logBytes
+    })
+    // What waits to be put right stays in the log, and in memory.
+    if (!ports.unsettled.attach(group)) {
+      findDue()
+      foldStreams(group)
+      if (!isShort() || mayShrink()) foldEntities(group)
+      writeBack(group)
+      if (mayShrink()) shrink(group)
+      else if (now() >= trimAt) trim(group)
+      ports.expiry.attach(group)
+    }
+    ports.retention.attach(group, keptLogBytes())
+  }
+
+  function foldStreams(group: Group): void {
+    let room: number = limits.foldedPerGroup.value
+    for (const stream of due) {
+      if (room <= 0) break
+      room -= Math.max(stream.tail.committed, leastFolded)
+      due.delete(stream)
+      if (!stream.gone) foldStream(group, stream)
+    }
+  }
+
+  function foldStream(group: Group, stream: LiveStream): void {
+    const isFolded = streams.foldTail(group.stage, stream, stream.tail.committed, lastNumber(group))
+    if (isFolded) group.stage.published(() => void folds.value++)
+  }
+
+  const keptLogBytes = (): number => logBytes - trimmedBytes
+
+  /** Everything committed before this group has at most this number. */
+  const lastNumber = (group: Group): number => group.firstNumber() - 1
+
+  function findDue(): void {
+    if (now() < scanAt) return
+    scanAt = now() + scanEveryMs
+    const oldest = now() - tailAgeMs()
+    // Where all tails together are too large, those fold that are larger than most.
+    const isCrowded = live.tailBytes() > limits.tailBytesMax.value
+    const large = isCrowded ? live.tailBytes() / live.streamCount() : limits.chunkBytesMax.value
+    for (const stream of live.streams()) {
+      const { committed, bytes, since, firstNumber } = stream.tail
+      if (committed === 0) continue
+      const isFull = committed >= limits.chunkObservations.value || bytes >= large
+      if (isFull || since < oldest || firstNumber <= agedNumber) due.add(stream)
+    }
+    live.evictIdle()
+  }
+
+  function foldEntities(group: Group): void {
+    const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
+    let room: number = limits.writebacksPerGroup.value
+    // What is folded is on the disk twice until the log is trimmed.
+    let bytes = isShort() ? limits.shortGroupBytes.value * 2 : limits.groupBytesMax.value
+    for (const [rid, { numbers, bytes: size }] of streams.unfoldedEntities()) {
+      // The map keeps the order of first records, so the first young one ends the search.
+      if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
+      // Of more than a group may hold, about as many as it may.
+      const share = Math.min(1, bytes / size)
+      const folded = numbers.slice(0, Math.ceil(numbers.length * share))
+      bytes -= size * share
+      group.foldEntity({ rid, numbers: folded })
+      group.stage.published(() => streams.forget(rid, folded.length))
+    }
+  }
+
+  function writeBack(group: Group): void {
+    const oldest = now() - writebackMs()
+    const late: LiveEntity[] = []
+    for (const entity of live.dirtyEntities()) {
+      // The set keeps the order in which entities became dirty.
+      if (entity.dirtySince! > oldest || late.length >= limits.writebacksPerGroup.value) break
+      late.push(entity)
+    }
+    const written = late.filter(({ rid }) => ports.documents().writeBack(group.stage, rid)).length
+    writebacks.value += written
+    if (written > 0) group.stage.published(() => failpoint('writeback:after-write'))
+  }
+
+  /** Deletes log rows that nothing needs: folded, written back, and beyond the log's bounds. */
+  function trim(group: Group): void {
+    trimAt = now() + trimEveryMs
+    const bytesAfter = (mark: Mark): number => logBytes - mark.bytes
+    marks.push({ at: now(), number: lastNumber(group), bytes: logBytes })
+    const aged = marks.findLast(
+      (mark) => mark.at < now() - tailAgeMs() || bytesAfter(mark) > limits.logBytesMax.value / 2,
+    )
+    agedNumber = Math.max(agedNumber, aged?.number ?? 0)
+
+    const settled = settle(group)
+    const beyond = marks.findLast(
+      (mark) =>
+        mark.number <= settled &&
+        (mark.at < now() - limits.logAgeMsMax.value || bytesAfter(mark) > limits.logBytesMax.value),
+    )
+    if (beyond === undefined) return
+    group.stage.write('log.trim', beyond.number)
+    group.stage.published(() => {
+      trimmedBytes = beyond.bytes
+      marks.splice(0, marks.indexOf(beyond) + 1)
+    })
+  }
+
+  /** Where the disk fills, all of the log becomes history that can be given up, and leaves the log at once. */
+  function shrink(group: Group): void {
+    shrinkAt = now() + limits.shrinkEveryMs.value
+    shrunkBytes = logBytes
+    agedNumber = lastNumber(group)
+    const settled = settle(group)
+    group.stage.write('log.trim', settled)
+    group.stage.published(() => {
+      trimmedBytes = logBytes - records.logBytes()
+      while (marks.length > 0 && marks[0]!.number <= settled) marks.shift()
+    })
+  }
+
+  /** Notes how much of the log a start need not read. Returns the last number that nothing needs. */
+  function settle(group: Group): number {
+    const settled = settledNumber(group)
+    if (settled > replayFrom) {
+      group.stage.write('meta.put', 'replay', settled)
+      group.stage.published(() => {
+        replayFrom = settled
+      })
+    }
+    return settled
+  }
+
+  /** All log rows up to here are in chunks, histories and documents. */
+  function settledNumber(group: Group): number {
+    let number = lastNumber(group)
+    for (const stream of live.streams()) {
+      if (stream.tail.firstNumber > 0) number = Math.min(number, stream.tail.firstNumber - 1)
+    }
+    for (const entity of live.dirtyEntities()) {
+      for (const stream of entity.streams) {
+        if (stream.dirtyAt >= 0) number = Math.min(number, stream.number - 1)
+      }
+    }
+    for (const { numbers } of streams.unfoldedEntities().values()) number = Math.min(number, numbers[0]! - 1)
+    return number
+  }
+
+  return Object.freeze({
+    attach,
+    /** Bytes of the log kept, as far as known. */
+    logBytes: keptLogBytes,
+    /** True when a group should be made for upkeep alone. */
+    isDue(): boolean {
+      if (ports.unsettled.count() > 0) return ports.unsettled.isDue()
+      if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true
+      if (ports.expiry.isDue() || mayShrink()) return true
+      if (live.tailCount() > 0) findDue()
+      if (due.size > 0 || ports.retention.isDue(keptLogBytes())) return true
+      const first = live.dirtyEntities().values().next()
+      return !first.done && first.value.dirtySince! <= now() - writebackMs()
+    },
+  })
+}

@@ -1,0 +1,319 @@
+/**
+ * Retention: removes the oldest history, of all streams and entities alike, when the tenant's file holds more than it
+ * may, or when history is older than it may be. A run first finds the series whose first parts are oldest, then removes
+ * parts in order of their last time, a few per group. What a group removes and the gap records of it are one commit.
+ * Whole parts only: a chunk that reaches beyond the bound stays. Where roll-ups are kept, numbers that go for their age
+ * leave one row per hour, which has a bound of its own. Nothing here outlives a restart but what is on disk.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { assert } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Owed } from '#broker/changes/follower-backlog.ts'
+import type { DiskRoom } from '#broker/commit/disk-room.ts'
+import type { Group, Stage } from '#broker/commit/stage.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { type GapReason, type Part, type Retained, removalOf } from '#store/history/oldest-parts.ts'
+import type { RollUps } from '#store/history/roll-ups.ts'
+import type { Records } from '#store/tables/records.ts'
+import { createSurvey, type Survey } from './retention-survey.ts'
+import { type RollUpPorts, rollUpOf } from './roll-up.ts'
+
+export interface RetentionPorts extends RollUpPorts {
+  readonly rollUps: RollUps
+  readonly tenant: string
+  readonly retained: Retained
+  readonly records: Records
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+  /** How much room there is on the disk; left out, always enough. */
+  readonly room?: Pick<DiskRoom, 'isShort' | 'shortBytes'> | undefined
+  /** Who has not been told what; left out, nobody is told. */
+  readonly owed?: Pick<Owed, 'since'> | undefined
+}
+
+export interface RetentionSettings {
+  /** Most bytes in use in the tenant's file, apart from the log, which has bounds of its own. */
+  readonly maxBytes: number
+  readonly maxAgeDays?: number | undefined
+  /** How long hourly roll-ups of what is older than `maxAgeDays` are kept; left out, there are none. */
+  readonly rollUpDays?: number | undefined
+  /** Whether the history of an entity outlives it; left out, it does. */
+  readonly afterDeletion?: 'keep' | 'remove' | undefined
+}
+
+/** One eviction, from the search to the last part. */
+interface Run {
+  readonly isBySize: boolean
+  /** What the size is brought down to. */
+  readonly goalBytes: number
+  /** What ends before this time goes whatever the size, ms. */
+  readonly agedBefore: number
+  survey: Survey
+  /** Parts that were removed when the search began. */
+  partsBefore: number
+  parts: number
+  readonly evicted: Record<GapReason, number>
+  /** Latest time of what was removed, ms. */
+  until: number
+}
+
+/** What a group removes of one stream (s = 0: of the other changes of an entity). */
+interface Loss {
+  readonly rid: number
+  readonly s: number
+  readonly name: number
+  readonly t0: number
+  t1: number
+  m1: number
+  count: number
+}
+
+const dayMs = 86_400_000
+/** A run by size goes down to this share of the bound, so that it is worth its search. */
+const keptShare = 0.95
+/** How often size and age are looked at, ms. */
+const sizeEveryMs = 1000
+const ageEveryMs = 3_600_000
+/** How long to leave it when the file is too large and no history is left, ms. */
+const hopelessMs = 600_000
+
+export function createRetention(ports: RetentionPorts, settings: RetentionSettings) {
+  const { retained, history, records, log } = ports
+  const { maxBytes, maxAgeDays, rollUpDays } = settings
+  const now = ports.clock.monotonic
+  const evictedTotal = ports.metrics.counter('selvedge_history_evicted_total')
+  let run: Run | undefined
+  /** When the size was found to be right, or nothing could be done about it. */
+  let restedAt = Number.NEGATIVE_INFINITY
+  let restsLong = false
+  let ageAt = maxAgeDays === undefined ? Number.POSITIVE_INFINITY : 0
+  let isHopeless = false
+  let gapCount = retained.gapCount()
+  let lastGap = retained.lastGap()
+
+  /** What should go because the disk fills; nothing where all that there is would not help. */
+  function shortBytes(logBytes: number): number {
+    if (ports.room?.isShort() !== true) return 0
+    const used = retained.usedBytes(logBytes)
+    const short = ports.room.shortBytes(used)
+    return short < used ? short : 0
+  }
+
+  /** Adds the next step of an eviction, if one is due, to a group that is about to be sent. */
+  function attach({ stage }: Group, logBytes: number): void {
+    if (gapCount > limits.gapsMax.value) {
+      sumUpGaps(stage)
+      return
+    }
+    if (run === undefined && isDue(logBytes)) run = begin(ageTime(stage), logBytes)
+    if (run?.survey.look()) step(stage, run, logBytes)
+  }
+
+  /** What ages are counted from; commit times may be ahead of the clock, and a clock that may be wrong makes nothing old. */
+  const ageTime = (stage: Stage): number =>
+    (ports.clock.trust?.mayRemove() ?? true)
+      ? Math.min(stage.at, ports.clock.now())
+      : Number.NEGATIVE_INFINITY
+
+  function isDue(logBytes: number): boolean {
+    if (run !== undefined || now() >= ageAt) return true
+    if (now() < restedAt + restMs()) return false
+    if (retained.usedBytes(logBytes) > maxBytes || shortBytes(logBytes) > 0) return true
+    restedAt = now()
+    restsLong = false
+    return false
+  }
+
+  /** Where the disk fills, what is in the log is soon history that can go. */
+  const restMs = (): number =>
+    ports.room?.isShort() === true ? limits.shrinkEveryMs.value : restsLong ? hopelessMs : sizeEveryMs
+
+  function begin(at: number, logBytes: number): Run {
+    const used = retained.usedBytes(logBytes)
+    const short = shortBytes(logBytes)
+    const isBySize = used > maxBytes || short > 0
+    const agedBefore = maxAgeDays === undefined ? Number.NEGATIVE_INFINITY : at - maxAgeDays * dayMs
+    return {
+      isBySize,
+      goalBytes: Math.min(maxBytes * keptShare, short > 0 ? used - short : Number.POSITIVE_INFINITY),
+      agedBefore,
+      survey: createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
+      partsBefore: 0,
+      parts: 0,
+      evicted: { size: 0, age: 0 },
+      until: Number.NEGATIVE_INFINITY,
+    }
+  }
+
+  /** Removes what is oldest, all of it for the same reason; ends the run when nothing has to go. */
+  function step(stage: Stage, current: Run, logBytes: number): void {
+    const { survey, isBySize, agedBefore } = current
+    const settled = Number(records.meta('replay') ?? 0)
+    let excess = isBySize ? retained.usedBytes(logBytes) - current.goalBytes : 0
+    const reasonFor = (part: Part | undefined): GapReason | undefined => {
+      if (part === undefined) return undefined
+      if (part.t1 < agedBefore) return 'age'
+      return excess > 0 ? 'size' : undefined
+    }
+    const reason = reasonFor(survey.oldest())
+    if (reason === undefined) {
+      trimRollUps(stage, excess > 0)
+      end(current, logBytes)
+      return
+    }
+    const removed: Part[] = []
+    for (let room: number = limits.evictionPartsPerGroup.value; room > 0; room--) {
+      const part = survey.oldest()
+      if (part === undefined || reasonFor(part) !== reason) break
+      const isRemoved = isRemovable(part, settled)
+      survey.pass(isRemoved)
+      if (!isRemoved) continue
+      removed.push(part)
+      excess -= part.bytes
+    }
+    if (removed.length > 0) remove(stage, current, removed, reason)
+  }
+
+  /**
+   * A chunk is never read back from the log, since its stream knows how far it is folded. Anything else must be older
+   * than what a replay would read, and the last document of an entity goes when nothing else of it is left.
+   */
+  function isRemovable(part: Part, settled: number): boolean {
+    if (part.kind === 'chunk') return true
+    if (part.number > settled) return false
+    return part.kind === 'changes' || !hasHistory(part.rid)
+  }
+
+  function hasHistory(rid: number): boolean {
+    const { changes, chunk } = retained.shelves
+    if (changes.seriesAfter(rid - 1)?.series === rid) return true
+    return history.streamsOf(rid).some(({ s }) => chunk.seriesAfter(s - 1)?.series === s)
+  }
+
+  function remove(stage: Stage, current: Run, parts: readonly Part[], reason: GapReason): void {
+    restoreWhenUndone(stage)
+    const owedSince = ports.owed?.since() ?? Number.POSITIVE_INFINITY
+    for (const loss of lossesOf(parts, owedSince)) recordGap(stage, loss, reason, owedSince)
+    for (const part of parts) {
+      if (part.kind === 'chunk' && reason === 'age' && rollUpDays !== undefined) rollUp(stage, part)
+      for (const row of removalOf(part)) stage.write(...row)
+    }
+    stage.published(() => {
+      const count = parts.reduce((sum, part) => sum + part.count, 0)
+      evictedTotal.value += count
+      current.evicted[reason] += count
+      current.parts += parts.length
+      current.until = Math.max(current.until, parts.at(-1)!.t1)
+    })
+  }
+
+  function rollUp(stage: Stage, { series: s, t0 }: Part): void {
+    for (const { hour, count, min, max, sum, sumsq } of rollUpOf(ports, s, t0)) {
+      stage.write('rollup.add', s, hour, count, min, max, sum, sumsq)
+    }
+  }
+
+  /** Lets go of roll-ups that are too old, and of the oldest week where nothing else is left to make room with. */
+  function trimRollUps(stage: Stage, isForRoom: boolean): void {
+    const first = ports.rollUps.first()
+    if (first === undefined) return
+    const aged = ageTime(stage) - (rollUpDays ?? 0) * dayMs
+    const bound = isForRoom ? Math.max(aged, first + 7 * dayMs) : aged
+    if (first < bound) stage.write('rollup.trim', bound)
+  }
+
+  /** A group that fails leaves everything as it was; the next one begins anew. */
+  function restoreWhenUndone(stage: Stage): void {
+    const before = { gapCount, lastGap }
+    stage.undone(() => {
+      run = undefined
+      restedAt = Number.NEGATIVE_INFINITY
+      gapCount = before.gapCount
+      lastGap = before.lastGap
+    })
+  }
+
+  function lossesOf(parts: readonly Part[], owedSince: number): Iterable<Loss> {
+    const losses = new Map<string, Loss>()
+    for (const { kind, series, rid, t0, t1, m1, count } of parts) {
+      if (kind === 'tombstone') continue
+      const key = `${kind} ${series} ${m1 >= owedSince}`
+      const known = losses.get(key)
+      if (known === undefined) {
+        const owner = kind === 'chunk' ? streamOf(series) : { rid, s: 0, name: 0 }
+        losses.set(key, { ...owner, t0, t1, m1, count })
+      } else {
+        known.t1 = t1
+        known.m1 = Math.max(known.m1, m1)
+        known.count += count
+      }
+    }
+    return losses.values()
+  }
+
+  function streamOf(s: number): { rid: number; s: number; name: number } {
+    const row = history.stream(s)
+    assert(row !== undefined, 'chunks belong to streams')
+    return { rid: row.rid, s, name: row.name }
+  }
+
+  /** What goes for the same reason as before adjoins it: one record tells both, unless only one of them was told others. */
+  function recordGap(stage: Stage, loss: Loss, reason: GapReason, owedSince: number): void {
+    const { rid, s, name, t0, t1, m1, count } = loss
+    const last = retained.lastGapOf(rid, s)
+    const isOwed = m1 >= owedSince
+    const owed = isOwed ? 1 : 0
+    lastGap++
+    if (last?.reason === reason && last.m1 >= owedSince === isOwed)
+      stage.write('gap.extend', lastGap, t0, t1, count, stage.at, m1, owed, last.g)
+    else {
+      gapCount++
+      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason, stage.at, m1, owed)
+    }
+  }
+
+  function sumUpGaps(stage: Stage): void {
+    restoreWhenUndone(stage)
+    const excess = Math.min(gapCount - limits.gapsMax.value, limits.evictionPartsPerGroup.value)
+    for (const g of retained.oldestGaps(excess)) {
+      stage.write('gap.sum', g)
+      stage.write('gap.delete', g)
+      gapCount--
+    }
+  }
+
+  function end(current: Run, logBytes: number): void {
+    const isExhausted = current.survey.oldest() === undefined
+    if (isExhausted && current.survey.isCut() && current.parts > current.partsBefore) {
+      const { isBySize, agedBefore } = current
+      current.survey = createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore)
+      current.partsBefore = current.parts
+      return
+    }
+    run = undefined
+    if (maxAgeDays !== undefined) ageAt = now() + ageEveryMs
+    const { tenant } = ports
+    const { parts, evicted, until } = current
+    if (parts > 0) log.info('history.evicted', { tenant, parts, ...evicted, until: msToDateTime(until) })
+    const usedBytes = retained.usedBytes(logBytes)
+    const wasHopeless = isHopeless
+    isHopeless = isExhausted && (usedBytes > maxBytes || shortBytes(logBytes) > 0)
+    // What is in the log now may be history soon.
+    restedAt = isHopeless || shortBytes(logBytes) > 0 ? now() : Number.NEGATIVE_INFINITY
+    restsLong = isHopeless
+    if (!isHopeless) return
+    if (!wasHopeless) log.warn('history.no-room', { tenant, usedBytes, maxBytes })
+  }
+
+  return Object.freeze({
+    attach,
+    /** True when a group should be made for it alone. */
+    isDue,
+  })
+}
+
+export type Retention = ReturnType<typeof createRetention>

@@ -1,0 +1,141 @@
+/**
+ * Entities as rows of a table and back: one row for each attribute instance, one for an entity without any. A value is
+ * written as JSON, but for texts that cannot be taken for JSON; what has no column of its own stands as JSON in `more`.
+ * Nothing is lost on the way.
+ */
+import type { Json } from '#contract'
+import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
+
+/** `expiresAt` is that of the entity; that of an attribute instance stands in `more`. */
+export const entityColumns = [
+  'id',
+  'type',
+  'scope',
+  'expiresAt',
+  'attribute',
+  'kind',
+  'value',
+  'observedAt',
+  'unitCode',
+  'datasetId',
+  'more',
+] as const
+
+type Column = (typeof entityColumns)[number]
+
+/** Where each kind keeps its value; a Property and a GeoProperty in `value`. */
+const valueMembers: Readonly<Record<string, string>> = {
+  Relationship: 'object',
+  LanguageProperty: 'languageMap',
+  VocabProperty: 'vocab',
+  JsonProperty: 'json',
+  ListProperty: 'valueList',
+  ListRelationship: 'objectList',
+}
+const valueMemberOf = (kind: string): string => valueMembers[kind] ?? 'value'
+
+/** The rows of an entity in normalized form. */
+export function toRows(entity: JsonObject): readonly (readonly string[])[] {
+  const { id, type, scope, expiresAt, '@context': _, ...others } = entity
+  // In a history scopes are instances like those of attributes.
+  const isReified = scope !== undefined && listOf(scope).some(isObject)
+  const attributes = isReified ? { ...others, scope } : others
+  const start = [id as string, namesText(type), isReified ? '' : namesText(scope), namesText(expiresAt)]
+  const rows = Object.entries(attributes).flatMap(([name, attribute]) =>
+    listOf(attribute).map((instance) => [...start, name, ...cellsOf(instance as JsonObject)]),
+  )
+  return rows.length > 0 ? rows : [[...start, ...Array<string>(entityColumns.length - start.length).fill('')]]
+}
+
+function cellsOf(instance: JsonObject): readonly string[] {
+  const kind = instance['type'] as string
+  const member = valueMemberOf(kind)
+  const { type: _, [member]: value, observedAt, unitCode, datasetId, ...more } = instance
+  return [
+    kind,
+    valueText(value),
+    ...[observedAt, unitCode, datasetId].map((text) => (typeof text === 'string' ? text : '')),
+    Object.keys(more).length === 0 ? '' : JSON.stringify(more),
+  ]
+}
+
+const namesText = (names: Json | undefined): string =>
+  names === undefined ? '' : listOf(names as string | readonly string[]).join(' ')
+
+function valueText(value: Json | undefined): string {
+  if (value === undefined) return ''
+  if (typeof value !== 'string' || value === '') return JSON.stringify(value)
+  return parsed(value) === undefined ? value : JSON.stringify(value)
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+export interface RowReader {
+  /** Entities that a further row completes: rows of an entity stand together. */
+  read(row: readonly string[]): readonly JsonObject[]
+  end(): readonly JsonObject[]
+}
+
+/**
+ * Reads rows in the order of a header, in which columns may be missing.
+ * @param header undefined columns are refused by the caller, see `unknownColumns`.
+ */
+export function createRowReader(header: readonly string[]): RowReader {
+  const at = new Map(header.map((name, index) => [name.trim(), index]))
+  const cell = (row: readonly string[], name: Column): string => row[at.get(name) ?? -1] ?? ''
+  let current: Record<string, Json> | undefined
+  const take = (): readonly JsonObject[] => {
+    const done = current === undefined ? [] : [current]
+    current = undefined
+    return done
+  }
+  return Object.freeze({
+    read(row) {
+      const id = cell(row, 'id')
+      const done = current !== undefined && current['id'] !== id ? take() : []
+      current ??= {
+        id,
+        type: named(cell(row, 'type')),
+        ...(cell(row, 'scope') === '' ? {} : { scope: named(cell(row, 'scope')) }),
+        ...(cell(row, 'expiresAt') === '' ? {} : { expiresAt: cell(row, 'expiresAt') }),
+      }
+      const name = cell(row, 'attribute')
+      if (name === '') return done
+      const before = current[name]
+      const instance = instanceOf((column) => cell(row, column))
+      current[name] = before === undefined ? instance : [...(listOf(before) as readonly Json[]), instance]
+      return done
+    },
+    end: take,
+  } satisfies RowReader)
+}
+
+/** Names of a header that no column has. */
+export const unknownColumns = (header: readonly string[]): readonly string[] =>
+  header.map((name) => name.trim()).filter((name) => !(entityColumns as readonly string[]).includes(name))
+
+function named(text: string): Json {
+  const names = text.split(' ').filter((name) => name !== '')
+  return names.length === 1 ? names[0]! : names
+}
+
+function instanceOf(cell: (column: Column) => string): JsonObject {
+  const kind = cell('kind') || 'Property'
+  const value = cell('value')
+  const more = parsed(cell('more'))
+  const texts = (['observedAt', 'unitCode', 'datasetId'] as const).flatMap((name) =>
+    cell(name) === '' ? [] : [[name, cell(name)] as const],
+  )
+  return {
+    type: kind,
+    ...(value === '' ? {} : { [valueMemberOf(kind)]: parsed(value) ?? value }),
+    ...Object.fromEntries(texts),
+    ...(isObject(more) ? more : {}),
+  }
+}

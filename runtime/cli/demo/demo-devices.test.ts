@@ -1,0 +1,80 @@
+/** The simulated site says what it promises: a dozen devices, cycles, noise, silence, a stuck sensor; decodable. */
+import { describe, expect, it } from 'vitest'
+import { json } from '#bridges/json/decoder.ts'
+import { checkJsonSettings } from '#bridges/json/settings.ts'
+import { senml } from '#bridges/senml/decoder.ts'
+import { loadSettings } from '#config/load/load.ts'
+import { demoDevices, demoSettings, messagesOf } from './demo-devices.ts'
+
+const minute = 60_000
+const day = 24 * 60 * minute
+const midnight = Date.UTC(2026, 5, 1)
+const device = (id: string) => demoDevices.find((one) => one.id === id)!
+const through = (count: number, step: number) => Array.from({ length: count }, (_, i) => midnight + i * step)
+
+describe('the simulated site', () => {
+  it('has a dozen devices at different places, of both tongues', () => {
+    expect(demoDevices).toHaveLength(12)
+    expect(new Set(demoDevices.map(({ place }) => place.join())).size).toBe(12)
+    expect(new Set(demoDevices.map(({ speaks }) => speaks))).toEqual(new Set(['senml', 'json']))
+  })
+
+  it('warms up by day, never twice the same, and always the same at the same instant', () => {
+    const [temperature] = device('greenhouse-1').fields
+    const values = through(144, 10 * minute).map((time) => temperature!.at(time))
+    const warmest = values.indexOf(Math.max(...values)) / 6
+    expect(warmest).toBeGreaterThan(12)
+    expect(warmest).toBeLessThan(16)
+    expect(Math.max(...values) - Math.min(...values)).toBeGreaterThan(9)
+    expect(new Set(values).size).toBe(144)
+    expect(through(144, 10 * minute).map((time) => temperature!.at(time))).toEqual(values)
+    expect(Math.abs(temperature!.at(midnight) - temperature!.at(midnight + day))).toBeLessThan(0.7)
+  })
+
+  it('has a device that is silent at night', () => {
+    const silent = (time: number) => device('soil-south').isSilent(midnight + time)
+    expect([1, 2, 4.9, 5].map((hour) => silent(hour * 60 * minute))).toEqual([false, true, true, false])
+    expect(device('soil-north').isSilent(midnight + 3 * 60 * minute)).toBe(false)
+  })
+
+  it('has a stuck sensor beside a living one', () => {
+    const [temperature, humidity] = device('cold-store').fields
+    expect(new Set(through(100, minute).map((time) => humidity!.at(time)))).toEqual(new Set([87.3]))
+    expect(new Set(through(100, minute).map((time) => temperature!.at(time))).size).toBe(100)
+  })
+
+  it('speaks what the bridges read, all of it', async () => {
+    const loaded = await loadSettings({ env: {}, folder: '/nowhere', flags: settingFlags() })
+    expect(loaded.mistakes).toBeUndefined()
+    const sources = checkJsonSettings((demoSettings() as { bridges: { json: unknown } }).bridges.json)
+      .settings!
+    for (const one of demoDevices) {
+      const times = [midnight, midnight + 10 * minute]
+      const readings = messagesOf(one, times).flatMap(({ topic, payload }) => {
+        const frame = {
+          topic,
+          payload: Buffer.from(payload),
+          receivedAt: midnight + day,
+          retained: false,
+          transport: 'mqtt' as const,
+        }
+        const decoded = one.speaks === 'senml' ? senml.decode(frame, undefined) : json.decode(frame, sources)
+        expect(decoded.problems).toEqual([])
+        return decoded.readings
+      })
+      expect(readings.map(({ field, observedAt }) => [field, observedAt])).toEqual(
+        times.flatMap((time) => one.fields.map(({ name }) => [name, time])),
+      )
+      expect(new Set(readings.map((reading) => reading.device))).toEqual(new Set([one.id]))
+      if (one.speaks === 'senml') expect(readings[0]!.unitCode).toBe(one.fields[0]!.unitCode)
+    }
+  })
+})
+
+function settingFlags() {
+  const { bridges, provisioning } = demoSettings() as Record<string, Record<string, unknown>>
+  return [
+    { path: 'bridges.json', text: JSON.stringify(bridges!['json']), source: 'demo' },
+    { path: 'provisioning.devices', text: JSON.stringify(provisioning!['devices']), source: 'demo' },
+  ]
+}

@@ -1,0 +1,97 @@
+/**
+ * `selvedge queue ls|retry|drop` (ls unless named): what a running gateway gave up, with reasons; sending it again, or letting it go.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import type { Given } from '#cli/terminal/arguments.ts'
+import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
+import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
+
+interface Item {
+  readonly id: string
+  readonly subscription?: string
+  readonly entity?: string
+  readonly givenUpAt: string
+  readonly reason: string
+}
+
+const path = '/selvedge/v1/queue'
+const pageSize = 1000
+
+export async function queue(given: Given, terminal: Terminal): Promise<number> {
+  const [action = 'ls', ...ids] = given.words
+  if (action !== 'ls' && action !== 'retry' && action !== 'drop')
+    throw new GatewayError('cli.usage', `${action} is no action; actions are ls, retry, drop`)
+  if (action === 'ls' && ids.length > 0) throw new GatewayError('cli.usage', 'ls takes no IDs')
+  if (action !== 'ls' && ids.length === 0 && !given.has('all'))
+    throw new GatewayError('cli.usage', `${action} needs IDs of the list, or --all`)
+  const limit = Number(given.text('limit') ?? 100)
+  if (!Number.isInteger(limit) || limit < 1)
+    throw new GatewayError('cli.usage', '--limit is a number above 0')
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const gateway = await findGateway(given, loaded.settings)
+  const wanted = (item: Item): boolean =>
+    given.text('subscription') === undefined || item.subscription === given.text('subscription')
+  if (action === 'ls') return list(gateway, { limit, wanted, isJson: given.has('json') }, terminal)
+  const chosen =
+    ids.length > 0 ? ids : (await read(gateway, Number.POSITIVE_INFINITY, wanted)).items.map(({ id }) => id)
+  return each(gateway, { action, ids: chosen, isJson: given.has('json') }, terminal)
+}
+
+async function read(
+  gateway: RunningGateway,
+  limit: number,
+  wanted: (item: Item) => boolean,
+): Promise<{ count: number; items: Item[] }> {
+  const items: Item[] = []
+  let count = 0
+  for (let offset = 0; items.length < limit; offset += pageSize) {
+    const answer = await gateway.ask(`${path}?limit=${pageSize}&offset=${offset}`)
+    if (answer.status !== 200) throw refusalOf(answer, 'the list')
+    const page = JSON.parse(answer.text) as { count: number; items: Item[] }
+    count = page.count
+    items.push(...page.items.filter(wanted))
+    if (page.items.length < pageSize) break
+  }
+  return { count, items: items.slice(0, limit) }
+}
+
+async function list(
+  gateway: RunningGateway,
+  { limit, wanted, isJson }: { limit: number; wanted: (item: Item) => boolean; isJson: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const found = await read(gateway, limit, wanted)
+  if (isJson) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
+  else if (found.items.length === 0) terminal.out('Nothing was given up.\n')
+  else {
+    for (const { id, givenUpAt, subscription = 'gone', entity = '', reason } of found.items)
+      terminal.out(`${id}  ${givenUpAt}  ${subscription}  ${entity}\n  ${reason}\n`)
+    if (found.count > found.items.length) terminal.out(`${found.items.length} of ${found.count}\n`)
+  }
+  return exitCodes.ok
+}
+
+async function each(
+  gateway: RunningGateway,
+  { action, ids, isJson }: { action: 'retry' | 'drop'; ids: readonly string[]; isJson: boolean },
+  terminal: Terminal,
+): Promise<number> {
+  const failed: { id: string; reason: string }[] = []
+  for (const id of ids) {
+    const at = `${path}/${encodeURIComponent(id)}`
+    const answer = await (action === 'drop'
+      ? gateway.ask(at, { method: 'DELETE' })
+      : gateway.ask(`${at}/retry`, { method: 'POST' }))
+    if (answer.status !== 204) failed.push({ id, reason: refusalOf(answer, id).message })
+  }
+  const done = ids.length - failed.length
+  const word = action === 'drop' ? 'dropped' : 'sent again'
+  if (isJson) terminal.out(`${JSON.stringify({ done, failed }, undefined, 2)}\n`)
+  else {
+    for (const { reason } of failed) terminal.err(`${reason}\n`)
+    terminal.out(`${done} of ${ids.length} ${word}\n`)
+  }
+  return failed.length > 0 ? exitCodes.failure : exitCodes.ok
+}

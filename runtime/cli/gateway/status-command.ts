@@ -1,0 +1,223 @@
+/**
+ * `selvedge status`: how the gateway is doing. A running one is asked by its public paths, twice a second apart, so
+ * that there are rates; where none answers, the data folder is read without changing it. Exit code 0 when it is
+ * ready, 1 when it runs and is not ready, or does not run.
+ */
+import { setTimeout as pause } from 'node:timers/promises'
+import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from '#cli/settings/standing.ts'
+import { type Given, table } from '#cli/terminal/arguments.ts'
+import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
+import { markedVersion } from '#config/load/version-mark.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+import { type FolderFacts, inspectFolder, isFolderInUse } from '#store/file/inspection.ts'
+import { ask, metricValues } from './gateway-client.ts'
+import { reachGateway } from './running-gateway.ts'
+
+interface RunningStatus {
+  readonly running: true
+  readonly url: string
+  readonly ready: boolean
+  readonly reasons: readonly string[]
+  /** What to look at although everything is served. */
+  readonly degraded: readonly string[]
+  /** By name. */
+  readonly plugins: Readonly<Record<string, { readonly state: string }>>
+  readonly version: string
+  readonly clock: ClockFacts
+  /** By the name of the metric, without `selvedge_`. */
+  readonly metrics: Readonly<Record<string, number>>
+  readonly observationsPerSecond: number
+  /** With other brokers. */
+  readonly downward: Standings
+  readonly upward: Standings
+}
+
+interface ClockFacts {
+  readonly state: string
+  readonly reason?: string
+}
+
+interface StoppedStatus {
+  readonly running: false
+  readonly data: string
+  /** Which last ran there, such as `selvedge/1.2.3`. */
+  readonly lastVersion: string | undefined
+  /** Undefined where there is no data folder yet. */
+  readonly folder: FolderFacts | undefined
+}
+
+const rateOverMs = 1000
+
+export async function status(given: Given, terminal: Terminal): Promise<number> {
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const { settings } = loaded
+  // Where no gateway runs in the folder of --data, the one at the port of the settings is another.
+  const isStopped = given.has('data') && !given.has('url') && isFolderInUse(settings.data) === false
+  const found = (isStopped ? undefined : await askGateway(given, settings)) ?? readFolder(settings)
+  if (given.has('json')) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
+  else terminal.out(found.running ? runningText(found) : stoppedText(found))
+  return found.running && found.ready ? exitCodes.ok : exitCodes.failure
+}
+
+/** Undefined when the gateway of the settings does not answer. @throws cli.no-answer for that of --url, and as reachGateway */
+async function askGateway(given: Given, settings: Settings): Promise<RunningStatus | undefined> {
+  const reached = await reachGateway(given, settings).catch((error: unknown) => {
+    // Nobody knows the data folder of a gateway elsewhere.
+    if (given.has('url') || !isGatewayError(error, 'cli.no-answer')) throw error
+    return undefined
+  })
+  if (reached === undefined) return undefined
+  const { url, token, health: ready } = reached
+  const before = metricValues((await ask(`${url}/metrics`, { token })).text)
+  await pause(rateOverMs)
+  const metrics = metricValues((await ask(`${url}/metrics`, { token })).text)
+  const gained = (metrics.get(observations) ?? 0) - (before.get(observations) ?? 0)
+  return {
+    running: true,
+    url,
+    ready: ready.status === 200,
+    reasons: member(ready.text, 'reasons', []),
+    degraded: member(ready.text, 'degraded', []),
+    plugins: pluginsIn((await ask(`${url}/selvedge/v1/plugins`, { token })).text),
+    clock: member<ClockFacts>(ready.text, 'clock', { state: 'unknown' }),
+    version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
+    metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
+    observationsPerSecond: gained / (rateOverMs / 1000),
+    upward: uplinkStandingsOf((await ask(`${url}/selvedge/v1/uplinks`, { token })).text),
+    downward: standingsOf((await ask(`${url}/selvedge/v1/downward`, { token })).text),
+  }
+}
+
+const observations = 'selvedge_observations_total'
+
+/** None where the gateway is older and does not tell. */
+function pluginsIn(text: string): RunningStatus['plugins'] {
+  try {
+    const told = JSON.parse(text) as Record<string, { readonly state?: unknown }>
+    const known = Object.entries(told).filter(([, one]) => typeof one?.state === 'string')
+    return Object.fromEntries(known) as RunningStatus['plugins']
+  } catch {
+    return {}
+  }
+}
+
+function member<T>(text: string, name: string, otherwise: T): T {
+  try {
+    return (JSON.parse(text) as Record<string, T>)[name] ?? otherwise
+  } catch {
+    return otherwise
+  }
+}
+
+function readFolder({ data }: Settings): StoppedStatus {
+  try {
+    return { running: false, data, lastVersion: markedVersion(data), folder: inspectFolder(data) }
+  } catch (error) {
+    if (isGatewayError(error)) throw error
+    throw new GatewayError('store.failed', `${data} cannot be read: ${(error as Error).message}`, {}, error)
+  }
+}
+
+function runningText({
+  url,
+  ready,
+  reasons,
+  degraded,
+  plugins,
+  version,
+  clock,
+  metrics,
+  observationsPerSecond,
+  downward,
+  upward,
+}: RunningStatus): string {
+  const of = (name: string): string => (metrics[name] ?? 0).toLocaleString('en-US')
+  return [
+    `Selvedge ${version} at ${url}: ${ready ? 'ready' : `not ready: ${reasons.join('; ')}`}\n`,
+    table([
+      ...degraded.map((what) => ['Look at', what]),
+      ['Up', duration(metrics['uptime_seconds'] ?? 0)],
+      ['Clock', clockText(clock, metrics['clock_unsettled_rows'] ?? 0)],
+      ['Entities', of('entities')],
+      ['Streams', `${of('streams_live')} live`],
+      [
+        'Observations',
+        `${of('observations_total')} since start, ${observationsPerSecond.toFixed(1)} per second now`,
+      ],
+      ['Evicted', `${of('history_evicted_total')} instances of history since start`],
+      [
+        'Quarantined',
+        `${of('quarantine_frames')} frames wait, ${of('frames_quarantined_total')} came since start; selvedge devices ls`,
+      ],
+      ['Unclaimed', `${of('unclaimed_topics')} topics that no bridge reads; selvedge devices ls`],
+      ['Queue', `${of('queue_works')} works`],
+      [
+        'Deliveries',
+        `${of('deliveries_waiting')} waiting; since start ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
+      ],
+      ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
+      ...standingRows(upward),
+      ...standingRows(downward),
+      ...Object.entries(plugins).map(([name, { state }]) => ['Plugin', `${name}, ${state}`]),
+      ['MQTT clients', of('mqtt_clients')],
+      ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],
+      ['Written', `${bytes(metrics['write_bytes_total'] ?? 0)} since start`],
+    ]),
+  ].join('')
+}
+
+function clockText({ state, reason }: ClockFacts, waiting: number): string {
+  const why = reason === undefined ? state : `${state}: ${reason}`
+  return waiting === 0 ? why : `${why}; ${waiting} log rows wait to be put right`
+}
+
+function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {
+  if (folder === undefined) return `Selvedge does not run, and ${data} does not exist yet.\n`
+  if (folder.tenants.length + folder.unreadable.length === 0)
+    return `Selvedge does not run, and ${data} holds no data of a gateway.\n`
+  const head = folder.inUse
+    ? 'Selvedge uses the data folder, but does not answer over HTTP'
+    : 'Selvedge does not run'
+  return [
+    `${head}. In ${data} (${bytes(folder.bytes)}):\n`,
+    ...(lastVersion === undefined ? [] : [table([['Last version', lastVersion]])]),
+    ...folder.tenants.map(({ name, format, counts }) => {
+      const rows = Object.entries(counts).map(([what, count]) => [
+        words[what as keyof typeof counts],
+        String(count),
+      ])
+      return `${name === '' ? '' : `Tenant ${name}:\n`}${table([...rows, ['Data format', String(format)]])}`
+    }),
+    ...folder.unreadable.map(({ file, reason }) => `${file}: ${reason}\n`),
+  ].join('')
+}
+
+const words = {
+  entities: 'Entities',
+  streams: 'Streams',
+  subscriptions: 'Subscriptions',
+  deliveries: 'Deliveries waiting',
+  deadLetters: 'Deliveries given up',
+  quarantined: 'Quarantined frames',
+  gaps: 'Gaps in history',
+} as const
+
+/** The age of a backup that nobody made is that of the gauge. */
+function lastBackup(ageSeconds: number): string {
+  return ageSeconds < 50 * 365 * 86_400 ? `${duration(ageSeconds)} ago` : 'none'
+}
+
+function bytes(count: number): string {
+  const units = ['bytes', 'kB', 'MB', 'GB', 'TB']
+  const power = count < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(count) / 3))
+  return `${power === 0 ? count : (count / 1000 ** power).toFixed(1)} ${units[power]}`
+}
+
+function duration(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} days`
+}

@@ -1,0 +1,31 @@
+/**
+ * `selvedge tunnels ls|release` (ls unless named): which gateways have a name at this centre, and giving one back. It works on the file of the data
+ * folder, so only who has rights there can do it; a running gateway notices at the next connection.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import type { Given } from '#cli/terminal/arguments.ts'
+import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
+import { readTunnelNames, releaseTunnelName, tunnelNamesFile } from '#federation/tunnel-names.ts'
+
+export async function tunnels(given: Given, terminal: Terminal): Promise<number> {
+  const [action = 'ls', name] = given.words
+  if (action !== 'ls' && action !== 'release')
+    throw new GatewayError('cli.usage', `${action} is no action; actions are ls, release`)
+  if (action === 'ls' && name !== undefined) throw new GatewayError('cli.usage', 'ls takes no NAME')
+  if (action === 'release' && name === undefined)
+    throw new GatewayError('cli.usage', 'release needs the NAME of a gateway, as ls tells it')
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const file = tunnelNamesFile(loaded.settings.data)
+  if (name !== undefined) {
+    const isReleased = releaseTunnelName(file, name)
+    if (given.has('json')) terminal.out(`${JSON.stringify({ name, isReleased })}\n`)
+    terminal.err(isReleased ? `${name} belongs to the next who comes with it\n` : `nobody has ${name}\n`)
+    return isReleased ? exitCodes.ok : exitCodes.failure
+  }
+  const names = readTunnelNames(file).map(({ alias, since, from }) => ({ name: alias, since, from }))
+  const lines = names.map((one) => `${one.name}  since ${one.since}  from ${one.from}\n`)
+  terminal.out(given.has('json') ? `${JSON.stringify(names)}\n` : lines.join(''))
+  return exitCodes.ok
+}

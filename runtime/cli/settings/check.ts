@@ -1,0 +1,175 @@
+/**
+ * `selvedge check`: everything that would keep a start from succeeding, all of it at once, without starting. Exit
+ * code 78 for wrong settings, 1 when the settings are right and something else is in the way.
+ */
+import { toGatewayError } from '#base/register/errors.ts'
+import { type Given, table } from '#cli/terminal/arguments.ts'
+import { whyTaken } from '#cli/terminal/ports.ts'
+import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
+import {
+  isLoopbackListener,
+  isThere,
+  readAuthorities,
+  readSecretFile,
+  requireSecretFile,
+} from '#config/load/http-token.ts'
+import { pluginNames } from '#config/schema/plugin-schema.ts'
+import type { ListenPort, Settings } from '#config/schema/settings-schema.ts'
+import { listUsers } from '#mqtt/clients/password-file.ts'
+import { inspectFolder } from '#store/file/inspection.ts'
+import { folderProblem } from './data-folder.ts'
+import { mistakesText, settingsOf } from './settings-options.ts'
+
+/** One thing looked at. */
+interface Finding {
+  readonly what: string
+  readonly ok: boolean
+  readonly text: string
+}
+
+export async function check(given: Given, terminal: Terminal): Promise<number> {
+  const asJson = given.has('json')
+  const loaded = await settingsOf(given, terminal)
+  if (loaded.mistakes !== undefined) {
+    if (asJson) terminal.out(`${JSON.stringify({ ok: false, mistakes: loaded.mistakes }, undefined, 2)}\n`)
+    else terminal.err(mistakesText(loaded.mistakes))
+    return exitCodes.settings
+  }
+  const { settings, file, warnings, absent } = loaded
+  const findings = await look(settings)
+  const ok = findings.every((finding) => finding.ok)
+  if (asJson) terminal.out(`${JSON.stringify({ ok, file, warnings, absent, findings }, undefined, 2)}\n`)
+  else {
+    const rows = [
+      ['settings', `ok, from ${file ?? 'defaults and environment'}`],
+      ...warnings.map((warning) => ['warning', warning]),
+      ...absent.map(({ setting, part }) => ['not built', `${setting} is for the ${part}`]),
+      ...findings.map((finding) => [finding.what, `${finding.ok ? 'ok' : 'NOT OK'}, ${finding.text}`]),
+    ]
+    terminal.out(table(rows))
+  }
+  return ok ? exitCodes.ok : exitCodes.failure
+}
+
+async function look(settings: Settings): Promise<Finding[]> {
+  const folder = inspectData(settings.data)
+  return [
+    ...folder.findings,
+    ...credentials(settings),
+    ...namedFiles(settings),
+    await portFinding('HTTP port', settings.host, settings.http.port, folder.inUse),
+    await portFinding('MQTT port', settings.host, settings.mqtt.port, folder.inUse),
+    ...(await pluginPortFindings(settings, folder.inUse)),
+  ]
+}
+
+/** A plugin whose port is taken is reached under the HTTP port, so none keeps a start from succeeding. */
+async function pluginPortFindings(settings: Settings, inUse: boolean): Promise<Finding[]> {
+  const findings: Finding[] = []
+  for (const name of pluginNames) {
+    const { enabled, port } = settings[name]
+    if (!enabled || port === 'off') continue
+    const { text, ok } = await portFinding(`port of ${name}`, settings.host, port, inUse)
+    const only = ok ? '' : `; it is reached under /${name}/ of the HTTP port only`
+    findings.push({ what: `port of ${name}`, ok: true, text: text + only })
+  }
+  return findings
+}
+
+function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {
+  const what = 'data folder'
+  const problem = folderProblem(folder)
+  if (problem !== undefined)
+    return { findings: [{ what, ok: false, text: `${folder} ${problem}` }], inUse: false }
+  const facts = inspectFolder(folder)
+  if (facts === undefined)
+    return { findings: [{ what, ok: true, text: `${folder} will be made` }], inUse: false }
+  const use = facts.inUse ? ', in use by a running gateway' : ''
+  const tenants = facts.tenants.map(({ name, format }): Finding => {
+    const newer = format > facts.knownFormat
+    const state = newer ? `, newer than ${facts.knownFormat}, which this version writes` : ''
+    return {
+      what: name === '' ? 'data format' : `data format of ${name}`,
+      ok: !newer,
+      text: `${format}${state}`,
+    }
+  })
+  const unreadable = facts.unreadable.map(({ file, reason }) => ({ what: file, ok: false, text: reason }))
+  return { findings: [{ what, ok: true, text: folder + use }, ...tenants, ...unreadable], inUse: facts.inUse }
+}
+
+function credentials({ host, http, mqtt }: Settings): Finding[] {
+  const absent = isLoopbackListener(host) ? 'not needed on loopback' : 'will be made at the first start'
+  const { tokenFile } = http
+  const { passwordFile } = mqtt
+  const token = (): string => (readSecretFile(tokenFile) === undefined ? absent : tokenFile)
+  const users = (): string =>
+    isThere(passwordFile) ? `${listUsers(passwordFile).length} users in ${passwordFile}` : absent
+  return [
+    ...(http.port === 'off' ? [] : [finding('HTTP token', token)]),
+    ...(mqtt.port === 'off' ? [] : [finding('MQTT passwords', users)]),
+  ]
+}
+
+/** Files that have to be there, named where the settings name brokers, sources and backends. */
+function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settings): Finding[] {
+  const { bridgeIn, uplinks, register, copies, tunnels } = settings
+  const of = (name: string, all: readonly Files[]): Finding[] =>
+    all.flatMap((one, i) => filesOf(`${name}[${i}]`, one))
+  return [
+    ...filesOf('outbound', outbound),
+    ...of('bridgeIn', bridgeIn),
+    ...of('uplinks', uplinks),
+    ...of('register', register),
+    ...of('copies', copies),
+    ...of('tunnels', tunnels),
+    ...(indexing.enabled ? of('indexing.brokers', indexing.brokers) : []),
+    ...(ranking.enabled ? filesOf('ranking', ranking) : []),
+    ...(search.enabled ? filesOf('search', search) : []),
+  ]
+}
+
+interface Files {
+  readonly tokenFile?: string | undefined
+  readonly sourceTokenFile?: string | undefined
+  readonly passwordFile?: string | undefined
+  readonly headerFiles?: Readonly<Record<string, string>> | undefined
+  readonly identity?: { readonly passwordFile: string } | undefined
+  readonly caFile?: string | undefined
+}
+
+function filesOf(of: string, { caFile, headerFiles = {}, identity, ...files }: Files): Finding[] {
+  const secrets: readonly (readonly [what: string, file: string | undefined])[] = [
+    ['token', files.tokenFile],
+    ['token for this gateway', files.sourceTokenFile],
+    ['password', files.passwordFile ?? identity?.passwordFile],
+    ...Object.entries(headerFiles),
+  ]
+  return [
+    ...secrets.flatMap(([what, file]) =>
+      file === undefined ? [] : [finding(`${what} of ${of}`, () => requireSecretFile(file) && file)],
+    ),
+    ...(caFile === undefined
+      ? []
+      : [finding(`authorities of ${of}`, () => readAuthorities(caFile) && caFile)]),
+  ]
+}
+
+/** What `look` returns is fine; what it throws is not. */
+function finding(what: string, look: () => string): Finding {
+  try {
+    return { what, ok: true, text: look() }
+  } catch (error) {
+    return { what, ok: false, text: toGatewayError(error).message }
+  }
+}
+
+async function portFinding(what: string, host: string, port: ListenPort, inUse: boolean): Promise<Finding> {
+  if (port === 'off') return { what, ok: true, text: 'off' }
+  const taken = await whyTaken(host, port)
+  if (taken === undefined)
+    return { what, ok: true, text: port === 0 ? 'any free one' : `${host}:${port} is free` }
+  if (inUse && taken === 'EADDRINUSE')
+    return { what, ok: true, text: `${host}:${port} is held, probably by the running gateway` }
+  return { what, ok: false, text: `${host}:${port} cannot be listened at: ${taken}` }
+}

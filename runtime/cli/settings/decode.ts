@@ -1,0 +1,139 @@
+/**
+ * `selvedge decode`: runs the firmware bridges on one payload as the intake would, and shows readings, problems, and
+ * the entities that a device seen for the first time would become. Nothing is written; no gateway is needed.
+ */
+import { readFileSync } from 'node:fs'
+import { buffer } from 'node:stream/consumers'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { bridges } from '#bridges/registry.ts'
+import { type Given, table } from '#cli/terminal/arguments.ts'
+import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+import type { DecodeProblem, Frame, Reading } from '#contract'
+import { type Claimant, createClaims } from '#intake/claims.ts'
+import { type FirstReading, siteEntities } from '#intake/site-model.ts'
+import { judgeReading } from '#intake/time-rules.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { settingsOrTell } from './settings-options.ts'
+
+interface Outcome {
+  /** Undefined when no bridge claims the frame. */
+  readonly bridge: string | undefined
+  readonly readings: readonly Reading[]
+  readonly problems: readonly DecodeProblem[]
+  readonly entities: readonly Entity[]
+}
+
+/** 0 when all was decoded, 1 when nothing or only a part was. */
+export async function decode(given: Given, terminal: Terminal): Promise<number> {
+  const topic = given.text('topic') ?? ''
+  if (topic === '' && given.text('content-type') === undefined) {
+    throw new GatewayError('cli.usage', '--topic is needed, or --content-type')
+  }
+  const loaded = await settingsOrTell(given, terminal)
+  if (loaded === undefined) return exitCodes.settings
+  const frame: Frame = {
+    topic,
+    payload: await payloadOf(given, terminal),
+    contentType: given.text('content-type'),
+    receivedAt: systemClock.now(),
+    retained: given.has('retained'),
+    transport: topic === '' ? 'http' : 'mqtt',
+  }
+  const outcome = outcomeOf(frame, loaded.settings)
+  terminal.out(given.has('json') ? `${JSON.stringify(outcome, undefined, 2)}\n` : outcomeText(outcome))
+  const isWhole = outcome.bridge !== undefined && outcome.readings.length > 0 && outcome.problems.length === 0
+  return isWhole ? exitCodes.ok : exitCodes.failure
+}
+
+async function payloadOf(given: Given, { input }: Terminal): Promise<Uint8Array> {
+  const text = given.text('payload')
+  const file = given.text('file')
+  if (text !== undefined && file !== undefined)
+    throw new GatewayError('cli.usage', 'either --payload or --file')
+  if (text !== undefined) return Buffer.from(text)
+  if (file === undefined) return buffer(input)
+  try {
+    return readFileSync(file)
+  } catch (error) {
+    throw new GatewayError('cli.usage', `--file: ${(error as Error).message}`, {}, error)
+  }
+}
+
+function outcomeOf(frame: Frame, settings: Settings): Outcome {
+  const claimant = createClaims(bridges, settings.bridges).find(frame)
+  if (claimant === undefined) {
+    const problems = [{ reason: `no bridge claims the topic ${JSON.stringify(frame.topic)}` }]
+    return { bridge: undefined, readings: [], problems, entities: [] }
+  }
+  if (frame.payload.length > limits.frameBytesMax.value) {
+    const problems = [{ reason: `the frame has more than ${limits.frameBytesMax.value} bytes` }]
+    return { bridge: claimant.name, readings: [], problems, entities: [] }
+  }
+  const { readings, problems } = claimant.decode(frame)
+  const firsts: FirstReading[] = []
+  const refused: DecodeProblem[] = []
+  for (const reading of readings) {
+    const verdict = judgeReading(reading, frame)
+    if (verdict.refused === undefined) firsts.push({ reading, ...verdict })
+    else refused.push({ reason: verdict.reason, field: reading.field })
+  }
+  const entities = entitiesOf(firsts, frame, claimant, settings)
+  return { bridge: claimant.name, readings, problems: [...problems, ...refused], entities }
+}
+
+/** Per device the first reading of each field, as provisioning sees them. */
+function entitiesOf(
+  firsts: readonly FirstReading[],
+  frame: Frame,
+  { format }: Claimant,
+  settings: Settings,
+): Entity[] {
+  const { devices, shareObservableProperty } = settings.provisioning
+  const address = {
+    endpoint:
+      frame.transport === 'http'
+        ? `http://${settings.host}:${settings.http.port}`
+        : `mqtt://${settings.host}:${settings.mqtt.port}`,
+    interfaceType: frame.transport === 'http' ? 'HTTP' : 'MQTT',
+    topic: frame.topic,
+    format,
+  }
+  const byDevice = Map.groupBy(firsts, ({ reading }) => reading.device)
+  return [...byDevice].flatMap(([device, all]) => {
+    const fields = [
+      ...new Map(all.toReversed().map((first) => [first.reading.field, first])).values(),
+    ].toReversed()
+    return siteEntities({ device, fields, address, declared: devices[device] }, { shareObservableProperty })
+  })
+}
+
+function outcomeText({ bridge, readings, problems, entities }: Outcome): string {
+  const readingRows = readings.map(({ device, field, value, unitCode, unitText, observedAt }) => [
+    `${device} ${field}`,
+    [
+      JSON.stringify(value),
+      unitCode ?? unitText ?? '',
+      observedAt === undefined ? '(no time: that of reception)' : timeText(observedAt),
+    ].join(' '),
+  ])
+  const problemRows = problems.map(({ field, reason }) => [field ?? 'payload', reason])
+  const entityRows = entities.map(({ type, id }) => [String(type).replace(/^.*[/#]/, ''), id])
+  return [
+    `Bridge: ${bridge ?? 'none'}\n`,
+    ...section('Readings', readingRows),
+    ...section('Problems', problemRows),
+    ...section('Entities of a device seen for the first time', entityRows),
+  ].join('\n')
+}
+
+function section(title: string, rows: readonly (readonly string[])[]): string[] {
+  return rows.length === 0 ? [] : [`${title}:\n${table(rows)}`]
+}
+
+function timeText(ms: number): string {
+  const date = new Date(ms)
+  return Number.isNaN(date.getTime()) ? `${ms} ms` : date.toISOString()
+}

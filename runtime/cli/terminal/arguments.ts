@@ -1,0 +1,123 @@
+/**
+ * The grammar of the command line: what a command takes, what was given, and the help that says so. All mistakes of
+ * a line are told at once. It knows no command.
+ */
+import { parseArgs } from 'node:util'
+import { nearest } from '#config/schema/nearest.ts'
+import type { Terminal } from './terminal.ts'
+
+export interface Option {
+  /** Long name without dashes. */
+  readonly name: string
+  /** What its value is called in the help; without it the option is a switch. */
+  readonly value?: string
+  /** May be given several times. */
+  readonly many?: boolean
+  readonly summary: string
+}
+
+export interface Command {
+  readonly name: string
+  readonly summary: string
+  /** Further lines of the help. */
+  readonly details?: string
+  /** What stands behind the name without dashes. */
+  readonly words?: {
+    /** As the help shows it, such as `ACTION [ID]`. */
+    readonly form: string
+    readonly least: number
+    readonly most: number
+  }
+  readonly options: readonly Option[]
+  /** Loads the command when it is wanted: none pays for the libraries of another. The number is the exit code. */
+  load(): Promise<(given: Given, terminal: Terminal) => Promise<number>>
+}
+
+/** The options of one line. */
+export interface Given {
+  has(name: string): boolean
+  /** The value, the last one if there are several. */
+  text(name: string): string | undefined
+  all(name: string): readonly string[]
+  /** What stands without dashes, in order. */
+  readonly words: readonly string[]
+}
+
+export type Parsed = { readonly given: Given } | { readonly mistakes: readonly string[] }
+
+const helpOption: Option = { name: 'help', summary: 'Show this help' }
+
+export function parseOptions(command: Command, args: readonly string[]): Parsed {
+  const options = [...command.options, helpOption]
+  const known = new Map(options.map((option) => [option.name, option]))
+  const types = new Map(
+    options.map(({ name, value }) => [name, value === undefined ? 'boolean' : 'string'] as const),
+  )
+  const { tokens } = parseArgs({
+    args: [...args],
+    options: {
+      ...Object.fromEntries([...types].map(([name, type]) => [name, { type }] as const)),
+      help: { type: 'boolean', short: 'h' },
+    },
+    strict: false,
+    tokens: true,
+  })
+  const values = new Map<string, string[]>()
+  const mistakes: string[] = []
+  const words: string[] = []
+  const { least = 0, most = 0, form = '' } = command.words ?? {}
+  for (const token of tokens) {
+    if (token.kind === 'positional' && words.push(token.value) > most)
+      mistakes.push(`unexpected argument ${JSON.stringify(token.value)}`)
+    if (token.kind !== 'option') continue
+    const { name, rawName, value } = token
+    const option = known.get(name)
+    const list = values.get(name) ?? []
+    if (option === undefined) mistakes.push(unknownOption(rawName, [...known.keys()]))
+    else if (option.value === undefined && value !== undefined) mistakes.push(`${rawName} takes no value`)
+    else if (option.value !== undefined && value === undefined)
+      mistakes.push(`${rawName} needs a value, ${option.value}`)
+    else if (list.length > 0 && option.many !== true && value !== undefined)
+      mistakes.push(`${rawName} is given twice`)
+    values.set(name, [...list, value ?? ''])
+  }
+  if (words.length < least) mistakes.push(`${form} is needed`)
+  if (mistakes.length > 0 && !values.has('help')) return { mistakes }
+  return {
+    given: Object.freeze({
+      has: (name: string) => values.has(name),
+      text: (name: string) => values.get(name)?.at(-1),
+      all: (name: string) => values.get(name) ?? [],
+      words,
+    }),
+  }
+}
+
+function unknownOption(rawName: string, names: readonly string[]): string {
+  const meant = nearest(rawName, names)
+  return `unknown option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
+}
+
+export function commandHelp({ name, summary, details, options, words }: Command): string {
+  const rows = [...options, helpOption].map(({ name, value, many, summary }) => [
+    `--${name}${value === undefined ? '' : ` ${value}`}${many === true ? ' ...' : ''}`,
+    summary,
+  ])
+  return `Usage: selvedge ${name}${words === undefined ? '' : ` ${words.form}`} [OPTIONS]\n\n${summary}.\n${details === undefined ? '' : `\n${details}\n`}\nOptions:\n${table(rows)}`
+}
+
+export function overallHelp(commands: readonly Command[]): string {
+  const rows = commands.map(({ name, summary }) => [name, summary])
+  return [
+    'Usage: selvedge COMMAND [OPTIONS]\n',
+    `Commands:\n${table(rows)}`,
+    'selvedge COMMAND --help tells the options of a command; selvedge --version the version.',
+    'Exit codes: 0 done, 1 failed, 64 wrong usage, 70 a fault of the gateway itself, 78 wrong settings, or a file of theirs that cannot be read.\n',
+  ].join('\n')
+}
+
+/** Lines of two columns, indented, each ended. */
+export function table(rows: readonly (readonly string[])[]): string {
+  const width = Math.max(0, ...rows.map(([first]) => first!.length))
+  return rows.map(([first, second]) => `  ${first!.padEnd(width)}  ${second}\n`).join('')
+}

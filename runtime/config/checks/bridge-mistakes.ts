@@ -1,0 +1,36 @@
+/**
+ * Settings of firmware bridges are checked by the bridges themselves, which this room does not know: the check of
+ * each comes as a port, and its findings become mistakes like all others.
+ */
+import { type Keys, type Mistake, mistakeAt } from '#config/schema/mistakes.ts'
+import { nearest } from '#config/schema/nearest.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+
+/** Tells every mistake in the settings of one bridge; paths such as `[0].fields[2].scale` are within them. */
+export type BridgeCheck = (raw: unknown) => readonly { readonly path: string; readonly expected: string }[]
+
+/** By name of the bridge. */
+export type BridgeChecks = Readonly<Record<string, BridgeCheck>>
+
+export function bridgeMistakes(
+  settings: Settings,
+  checks: BridgeChecks,
+  sourceOf: (keys: Keys) => string,
+): Mistake[] {
+  return Object.entries(settings.bridges).flatMap(([name, given]) =>
+    (checks[name]?.(given) ?? []).map(({ path, expected }) => {
+      const keys = ['bridges', name, ...keysOf(path)]
+      const meant = nearest(String(keys.at(-1)), choicesOf(expected))
+      return mistakeAt(settings, keys, { expected, nearest: meant, source: sourceOf(keys) })
+    }),
+  )
+}
+
+function keysOf(path: string): Keys {
+  const names = path.match(/[^.[\]]+/g) ?? []
+  return names.map((name) => (/^\d+$/.test(name) ? Number(name) : name))
+}
+
+function choicesOf(expected: string): readonly string[] {
+  return expected.startsWith('one of ') ? expected.slice('one of '.length).split(', ') : []
+}

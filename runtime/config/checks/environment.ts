@@ -1,0 +1,122 @@
+/**
+ * Settings from the environment. Our variables follow from the schema: `http.port` is SELVEDGE_HTTP_PORT. Those of
+ * the interface specification and of the components it describes are known by name. An empty variable is not set.
+ * Variables of anybody else are not looked at.
+ */
+
+import type { Mistake } from '#config/schema/mistakes.ts'
+import { nearest } from '#config/schema/nearest.ts'
+import { fixedSettings, placeOf, type Setting } from '#config/schema/settings-tree.ts'
+import {
+  type AbsentSection,
+  absentSections,
+  aliasVariables,
+  ambiguousVariables,
+  foreignVariables,
+  idleVariables,
+  partNames,
+} from './foreign-names.ts'
+
+/** A value somebody gave for a setting, and where. */
+export interface Given {
+  readonly setting: Setting
+  readonly value: unknown
+  readonly source: string
+}
+
+/** A name that was accepted although its part is not built. */
+export interface Absent {
+  readonly setting: string
+  readonly part: string
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/** Ours, yet no settings: where the settings are, and what tests arm. */
+const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS', 'SELVEDGE_CLOCK_SHIFT', 'SELVEDGE_LIMITS']
+
+const ownIn = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
+/** The environment name of a setting or section: `virtualSensors.port` is SELVEDGE_VIRTUAL_SENSORS_PORT. */
+export function variableOf(path: string): string {
+  return `SELVEDGE_${path.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()}`
+}
+
+export function readEnvironment(env: Environment): { given: Given[]; absent: Absent[]; mistakes: Mistake[] } {
+  const ours: ReadonlyMap<string, Setting> = new Map(
+    fixedSettings().map((setting) => [variableOf(setting.path), setting]),
+  )
+  const given: Given[] = []
+  const absent: Absent[] = []
+  const mistakes: Mistake[] = []
+  for (const [name, text] of Object.entries(env)) {
+    if (text === undefined || text === '') continue
+    const source = `environment ${name}`
+    const setting = ours.get(name) ?? ours.get(variableOf(ownIn(aliasVariables, name) ?? ''))
+    const parts = Object.hasOwn(foreignVariables, name) ? foreignVariables[name]! : sectionOf(name)
+    if (setting !== undefined) given.push({ setting, value: fromText(setting, text), source })
+    else if (Object.hasOwn(idleVariables, name)) absent.push({ setting: name, part: idleVariables[name]! })
+    else if (parts.length > 0)
+      absent.push({ setting: name, part: parts.map((part) => partNames[part]).join(', ') })
+    else if (Object.hasOwn(ambiguousVariables, name)) mistakes.push(ambiguous(name, source))
+    else if (name === 'NODE_TLS_REJECT_UNAUTHORIZED' && text === '0') mistakes.push({ ...tlsOff, source })
+    else if (name.startsWith('SELVEDGE_') && !otherVariables.includes(name)) {
+      mistakes.push(unknown(name))
+    }
+  }
+  return { given, absent, mistakes }
+}
+
+/**
+ * The value that a text stands for, as the kind of the setting has it: `true`, `17`, `a,b` for a list, JSON for
+ * groups. Text that fits no better stays text, and is then refused with what was expected.
+ */
+export function fromText({ schema }: Setting, text: string): unknown {
+  const { kind } = placeOf(schema)
+  if (kind === 'map' || kind === 'list') {
+    if (/^\s*[[{]/.test(text)) return parsed(text)
+    return kind === 'list' ? text.split(',').map((item) => item.trim()) : text
+  }
+  if (takes(schema, 'boolean') && /^(true|false)$/i.test(text)) return text.toLowerCase() === 'true'
+  if (takes(schema, 'number') && /^-?\d+(\.\d+)?$/.test(text)) return Number(text)
+  return text
+}
+
+/** Whether a schema, or one of the alternatives of a union, is of this type. */
+function takes(schema: object, type: string): boolean {
+  const { type: own, options } = schema as { type?: string; options?: readonly unknown[] }
+  return own === type || (own === 'union' && options!.some((option) => takes(option as object, type)))
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function sectionOf(name: string): readonly AbsentSection[] {
+  const sections = Object.keys(absentSections) as AbsentSection[]
+  return sections.filter((section) => name.startsWith(`${variableOf(section)}_`))
+}
+
+function unknown(name: string): Mistake {
+  const paths = ['config', ...fixedSettings().map(({ path }) => path)]
+  const meant = nearest(name.slice('SELVEDGE_'.length), paths)
+  const variable = meant === undefined ? undefined : variableOf(meant)
+  return { path: name, expected: 'the name of a setting', nearest: variable, source: 'environment' }
+}
+
+function ambiguous(name: string, source: string): Mistake {
+  const candidates = ambiguousVariables[name]!.map((part) => `${variableOf(part)}_${name}`)
+  if (name === 'PORT') candidates.unshift('SELVEDGE_HTTP_PORT')
+  return { path: name, expected: `a name that says whose it is: ${candidates.join(', ')}`, source }
+}
+
+const tlsOff: Omit<Mistake, 'source'> = {
+  path: 'NODE_TLS_REJECT_UNAUTHORIZED',
+  value: '"0"',
+  expected: 'certificates to be checked; name your own authority in NODE_EXTRA_CA_CERTS instead',
+}

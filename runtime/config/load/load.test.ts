@@ -1,0 +1,191 @@
+/**
+ * Loading settings: what stands when nothing is said, and which source weighs more. mistakes.test.ts has the rest.
+ */
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { aliasVariables, foreignVariables } from '#config/checks/foreign-names.ts'
+import { createSettingsFolder } from '#test/kit/settings-folder.ts'
+
+const { folder, settingsOf } = createSettingsFolder()
+
+describe('settings that stand', () => {
+  it('needs nothing', async () => {
+    const { settings, absent, warnings, file } = await settingsOf({})
+    expect(settings).toEqual({
+      data: join(folder, '.selvedge'),
+      host: '127.0.0.1',
+      http: {
+        port: 9090,
+        tokenFile: join(folder, '.selvedge/http-token'),
+        allowedHosts: [],
+        defaultMediaType: 'application/json',
+      },
+      mqtt: { port: 1883, passwordFile: join(folder, '.selvedge/mqtt-passwords'), maxClients: 2000 },
+      commit: { lingerMs: 20, synchronous: 'FULL' },
+      clock: { believe: 'plausible', syncedFile: '/run/systemd/timesync/synchronized' },
+      conformance: { profile: '1.9' },
+      provisioning: { mode: 'auto', allow: [], ignore: [], shareObservableProperty: false, devices: {} },
+      bridges: { json: [] },
+      bridgeIn: [],
+      register: [],
+      tunnels: [],
+      uplinks: [],
+      copies: [],
+      indexing: expect.objectContaining({ enabled: true, port: 'off' }),
+      ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
+      search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
+      history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 5_000, afterDeletion: 'keep' },
+      backup: {
+        schedule: '17 3 * * *',
+        folder: join(folder, '.selvedge/backups'),
+        keep: 2,
+        verify: true,
+        restore: true,
+      },
+      disk: { reserveBytes: 16 * 1024 ** 2 },
+      outbound: { allowLoopback: true, fetchContexts: true, splitEntities: 'completed' },
+      log: { level: 'info' },
+    })
+    expect({ absent, warnings, file }).toEqual({ absent: [], warnings: [], file: undefined })
+  })
+
+  it('weighs flags over environment over file over default', async () => {
+    const yaml = 'http: {port: 1001}\nmqtt: {port: 1002}\ncommit: {lingerMs: 3}\n'
+    const env = { SELVEDGE_HTTP_PORT: '2001', SELVEDGE_MQTT_PORT: '2002' }
+    const { settings } = await settingsOf({ yaml, env, flags: { 'http.port': '3001' } })
+    expect([settings.http.port, settings.mqtt.port, settings.commit.lingerMs]).toEqual([3001, 2002, 3])
+  })
+
+  it('reads JSON as it reads YAML', async () => {
+    const yaml =
+      'provisioning: {mode: allow-list, allow: ["0012"], devices: {0012: {location: [13.4, 52.5]}}}\n'
+    const json =
+      '{"provisioning":{"mode":"allow-list","allow":["0012"],"devices":{"0012":{"location":[13.4,52.5]}}}}'
+    const [a, b] = [await settingsOf({ yaml }), await settingsOf({ json })]
+    expect(a.settings).toEqual(b.settings)
+    expect(a.settings.provisioning.devices['0012']).toEqual({
+      location: { type: 'Point', coordinates: [13.4, 52.5] },
+      fields: {},
+    })
+  })
+
+  it('keeps keys of YAML as they are written', async () => {
+    const { settings } = await settingsOf({
+      yaml: 'provisioning: {devices: {0x1F: {}, 1e3: {}, 007: {}, true: {}, ~: {}}}\n',
+    })
+    expect(Object.keys(settings.provisioning.devices)).toEqual(['0x1F', '1e3', '007', 'true', '~'])
+  })
+
+  it('takes an empty file, an empty section and an empty variable as left out', async () => {
+    for (const yaml of ['', '# nothing\n', 'http:\nmqtt: ~\nprovisioning:\n  devices:\n']) {
+      expect((await settingsOf({ yaml, env: { SELVEDGE_HTTP_PORT: '' } })).settings.http.port).toBe(9090)
+    }
+  })
+
+  it('chooses safer defaults where a listener is not loopback', async () => {
+    for (const host of ['localhost', '127.0.0.2', '::1']) {
+      const { settings } = await settingsOf({ env: { SELVEDGE_HOST: host } })
+      expect([settings.provisioning.mode, settings.outbound.allowLoopback]).toEqual(['auto', true])
+    }
+    for (const host of ['0.0.0.0', '::', '192.168.1.4', 'gateway.local']) {
+      const { settings } = await settingsOf({ env: { SELVEDGE_HOST: host } })
+      expect([settings.provisioning.mode, settings.outbound.allowLoopback]).toEqual(['quarantine', false])
+    }
+    const env = {
+      SELVEDGE_HOST: '::',
+      SELVEDGE_PROVISIONING_MODE: 'auto',
+      SELVEDGE_OUTBOUND_ALLOW_LOOPBACK: 'true',
+    }
+    const { settings } = await settingsOf({ env })
+    expect([settings.provisioning.mode, settings.outbound.allowLoopback]).toEqual(['auto', true])
+  })
+
+  it('reads every kind of value from the environment', async () => {
+    const { settings } = await settingsOf({
+      env: {
+        SELVEDGE_DATA: 'elsewhere',
+        SELVEDGE_HTTP_PORT: '0',
+        SELVEDGE_MQTT_PORT: 'off',
+        SELVEDGE_COMMIT_LINGER_MS: '2000',
+        SELVEDGE_CONFORMANCE_PROFILE: '1.8',
+        SELVEDGE_PROVISIONING_ALLOW: 'a, 0012',
+        SELVEDGE_PROVISIONING_SHARE_OBSERVABLE_PROPERTY: 'TRUE',
+        SELVEDGE_BRIDGE_IN: '[{"url":"mqtts://broker:8883","topics":["a/#"],"caFile":"ca.pem"}]',
+      },
+    })
+    expect(settings).toMatchObject({
+      data: join(folder, 'elsewhere'),
+      http: { port: 0 },
+      mqtt: { port: 'off' },
+      commit: { lingerMs: 2000 },
+      conformance: { profile: '1.8' },
+      provisioning: { allow: ['a', '0012'], shareObservableProperty: true },
+      bridgeIn: [{ url: 'mqtts://broker:8883', topics: ['a/#'], caFile: join(folder, 'elsewhere/ca.pem') }],
+    })
+  })
+
+  it('finds the files of components in the data folder, like all others', async () => {
+    const identity = { url: 'http://idm', name: 'n', passwordFile: 'idm' }
+    const brokers = [
+      { url: 'http://b', tokenFile: 't', caFile: 'ca.pem' },
+      { url: 'http://c', identity },
+    ]
+    const { settings } = await settingsOf({
+      env: {
+        SELVEDGE_DATA: 'elsewhere',
+        SELVEDGE_INDEXING_BROKERS: JSON.stringify(brokers),
+        SELVEDGE_RANKING_TOKEN_FILE: 'ranking',
+        SELVEDGE_SEARCH_TOKEN_FILE: '/run/search',
+        SELVEDGE_SEARCH_SCHEMA_FOLDER: 'schemas',
+      },
+    })
+    const at = (name: string): string => join(folder, 'elsewhere', name)
+    expect(settings).toMatchObject({
+      indexing: {
+        brokers: [{ tokenFile: at('t'), caFile: at('ca.pem') }, { identity: { passwordFile: at('idm') } }],
+      },
+      ranking: { tokenFile: at('ranking') },
+      search: { tokenFile: '/run/search', schemaFolder: at('schemas') },
+    })
+  })
+
+  it('is frozen to the leaves', async () => {
+    const { settings } = await settingsOf({ yaml: 'provisioning: {devices: {a: {location: [1, 2]}}}\n' })
+    const { location } = settings.provisioning.devices['a']!
+    for (const part of [settings, settings.http, settings.provisioning.devices, location!.coordinates]) {
+      expect(Object.isFrozen(part)).toBe(true)
+    }
+  })
+
+  it('accepts and reports what belongs to parts that are not built', async () => {
+    const yaml = 'orchestrator: {port: 3001}\nvirtualSensors: {anything: [1]}\n'
+    const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
+    const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
+    const env = { ...names, SELVEDGE_QUALITY_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
+    const { absent } = await settingsOf({ yaml, env })
+    expect(absent.slice(0, 2)).toEqual([
+      { setting: 'orchestrator', part: 'orchestrator' },
+      { setting: 'virtualSensors', part: 'virtual sensor creator' },
+    ])
+    const all = absent.map(({ setting }) => setting)
+    expect(all).toEqual(expect.arrayContaining(Object.keys(env)))
+    expect(absent).toContainEqual({ setting: 'NGSI_ADDRESS', part: 'quality analyser, fault detection' })
+  })
+
+  it('warns of what hardly anybody wants', async () => {
+    const yaml = `
+http: {port: off}
+mqtt: {port: off}
+`
+    expect((await settingsOf({ yaml })).warnings).toEqual([
+      'http.port and mqtt.port are off and bridgeIn is empty: nothing can come in',
+    ])
+    expect((await settingsOf({ yaml: 'provisioning: {mode: allow-list}' })).warnings).toEqual([
+      'provisioning.mode is allow-list and no device is allowed or declared: none will be taken',
+    ])
+    const bridge = 'bridgeIn: [{url: "mqtt://far", topics: [a], username: u, passwordFile: p}]'
+    expect((await settingsOf({ yaml: bridge })).warnings).toEqual([
+      'bridgeIn[0] sends its password unencrypted; use mqtts',
+    ])
+  })
+})

@@ -1,0 +1,238 @@
+/**
+ * File, environment and flags, in this order of rising weight, become one frozen value, or a list of all mistakes
+ * at once. A mistake anywhere means no settings at all: nothing is guessed, and nothing is ignored in silence.
+ */
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import * as v from 'valibot'
+import { type BridgeChecks, bridgeMistakes } from '#config/checks/bridge-mistakes.ts'
+import {
+  type Absent,
+  type Environment,
+  fromText,
+  type Given,
+  readEnvironment,
+} from '#config/checks/environment.ts'
+import { relationMistakes, relationWarnings } from '#config/checks/relations.ts'
+import { isGroup, sift } from '#config/checks/sift.ts'
+import { type UplinkCheck, uplinkMistakes } from '#config/checks/uplink-mistakes.ts'
+import { type Keys, type Mistake, mistakeAt } from '#config/schema/mistakes.ts'
+import { nearest } from '#config/schema/nearest.ts'
+import { type Settings, settingsSchema } from '#config/schema/settings-schema.ts'
+import { expectedAt, fixedSettings } from '#config/schema/settings-tree.ts'
+import { isLoopbackListener } from './http-token.ts'
+import { readSettingsFile } from './settings-file.ts'
+
+/** A setting given on the command line. */
+export interface SettingFlag {
+  /** Path of the setting, such as `http.port`. */
+  readonly path: string
+  readonly text: string
+  /** As it was written, for messages. */
+  readonly source: string
+}
+
+export interface Sources {
+  /** The settings file. Left out: SELVEDGE_CONFIG, else `selvedge.yaml` or `selvedge.json` of the working folder. */
+  readonly file?: string | undefined
+  readonly env: Environment
+  readonly flags?: readonly SettingFlag[] | undefined
+  /** What checks the settings of a firmware bridge, by its name; bridges know their settings themselves. */
+  readonly bridgeChecks?: BridgeChecks | undefined
+  /** What checks what uplinks ask for in the language of NGSI-LD. */
+  readonly uplinkCheck?: UplinkCheck | undefined
+  /** Where relative names start; the working folder of the process unless given. */
+  readonly folder?: string | undefined
+}
+
+export interface LoadedSettings {
+  readonly settings: Settings
+  /** The file that was read, if any. */
+  readonly file: string | undefined
+  /** Legal settings that hardly mean what they say. */
+  readonly warnings: readonly string[]
+  /** Names that were accepted although their part is not built. */
+  readonly absent: readonly Absent[]
+  readonly mistakes?: undefined
+}
+
+export type Loaded = LoadedSettings | { readonly mistakes: readonly Mistake[] }
+
+/** Settings as gathered, not yet checked. */
+interface Raw {
+  readonly value: unknown
+  readonly mistakes: Mistake[]
+  readonly absent: Absent[]
+  /** Who said what stands at a place. */
+  readonly sourceOf: (keys: Keys) => string
+}
+
+/** Never throws; everything that is wrong is in `mistakes`. */
+export async function loadSettings(sources: Sources): Promise<Loaded> {
+  const folder = resolve(sources.folder ?? '.')
+  const file = findFile(sources, folder)
+  const raw = await gather(file, sources)
+  const { mistakes } = raw
+  const result = v.safeParse(settingsSchema, raw.value)
+  const issues = result.issues ?? []
+  mistakes.push(...valueMistakes(issues, raw))
+  const sound = result.success ? result : v.safeParse(settingsSchema, withoutWrong(raw.value, issues))
+  if (!sound.success) return { mistakes }
+  const settings = withFullNames(sound.output, folder)
+  mistakes.push(...bridgeMistakes(settings, sources.bridgeChecks ?? {}, raw.sourceOf))
+  mistakes.push(...uplinkMistakes(settings, sources.uplinkCheck ?? (() => []), raw.sourceOf))
+  const wrongSections = new Set(issues.map((issue) => String(issue.path?.[0].key)))
+  mistakes.push(...relationMistakes(settings, { sourceOf: raw.sourceOf, wrongSections }))
+  if (mistakes.length > 0) return { mistakes }
+  return { settings: frozen(settings), file, absent: raw.absent, warnings: relationWarnings(settings) }
+}
+
+function findFile({ file, env }: Sources, folder: string): string | undefined {
+  const named = file ?? env['SELVEDGE_CONFIG']
+  if (named !== undefined && named !== '') return resolve(folder, named)
+  return ['selvedge.yaml', 'selvedge.json']
+    .map((name) => resolve(folder, name))
+    .find((name) => existsSync(name))
+}
+
+async function gather(file: string | undefined, { env, flags }: Sources): Promise<Raw> {
+  const source = file ?? 'default'
+  const read = file === undefined ? { value: {}, mistakes: [] } : await readSettingsFile(file)
+  const environment = readEnvironment(env)
+  const flagged = readFlags(flags ?? [])
+  const sifted = sift(read.value, source)
+  const raw = sifted.value
+  const mistakes = [...read.mistakes, ...sifted.mistakes, ...environment.mistakes, ...flagged.mistakes]
+  const given = [...environment.given, ...flagged.given]
+  for (const one of given) {
+    const inner = sift(one.value, one.source, one.setting)
+    mistakes.push(...inner.mistakes)
+    place(raw, one.setting.path.split('.'), inner.value)
+  }
+  fillDependentDefaults(raw)
+  const sourceOf = (keys: Keys): string => {
+    const path = `${keys.join('.')}.`
+    return given.findLast(({ setting }) => path.startsWith(`${setting.path}.`))?.source ?? source
+  }
+  return { value: raw, mistakes, absent: [...sifted.absent, ...environment.absent], sourceOf }
+}
+
+function readFlags(flags: readonly SettingFlag[]): { given: Given[]; mistakes: Mistake[] } {
+  const settings = new Map(fixedSettings().map((setting) => [setting.path, setting]))
+  const given: Given[] = []
+  const mistakes: Mistake[] = []
+  for (const { path, text, source } of flags) {
+    const setting = settings.get(path)
+    if (setting !== undefined) given.push({ setting, value: fromText(setting, text), source })
+    else {
+      const meant = nearest(path, [...settings.keys()])
+      mistakes.push({ path, expected: 'the path of a setting', nearest: meant, source })
+    }
+  }
+  return { given, mistakes }
+}
+
+/** Puts a value where its path leads; where a group should be and something else is, that is a mistake of its own. */
+function place(raw: unknown, path: readonly string[], value: unknown): void {
+  let group = raw
+  for (const name of path.slice(0, -1)) {
+    if (!isGroup(group)) return
+    group = group[name] ??= {}
+  }
+  if (isGroup(group)) group[path.at(-1)!] = value
+}
+
+/** Defaults that follow from others: what is safe on loopback is not safe elsewhere. */
+function fillDependentDefaults(raw: unknown): void {
+  if (!isGroup(raw) || typeof raw['host'] !== 'string' || isLoopbackListener(raw['host'])) return
+  const fill = (section: string, name: string, value: unknown): void => {
+    raw[section] ??= {}
+    const group = raw[section]
+    if (isGroup(group)) group[name] ??= value
+  }
+  fill('provisioning', 'mode', 'quarantine')
+  fill('outbound', 'allowLoopback', false)
+}
+
+/** One mistake per place, however many rules it breaks there. */
+function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mistake[] {
+  const byPlace = new Map<string, Mistake>()
+  for (const issue of issues) {
+    const all = (issue.path ?? []).map(({ key }) => key as string | number)
+    const { expected, depth } = expectedAt(all)
+    const keys = all.slice(0, depth)
+    const mistake = mistakeAt(raw.value, keys, { expected, source: raw.sourceOf(keys) })
+    if (!byPlace.has(mistake.path)) byPlace.set(mistake.path, mistake)
+  }
+  return [...byPlace.values()]
+}
+
+/** What is left when wrong values are taken out, a list as a whole: rules between settings can be judged there. */
+function withoutWrong(value: unknown, issues: readonly v.BaseIssue<unknown>[]): unknown {
+  const left = structuredClone(value)
+  for (const { path = [] } of issues) {
+    const keys = path.map(({ key }) => key)
+    const inList = keys.findIndex((key) => typeof key === 'number')
+    const named = inList < 0 ? keys : keys.slice(0, inList)
+    const parent = named.slice(0, -1).reduce((at, key) => (isGroup(at) ? at[String(key)] : at), left)
+    if (isGroup(parent)) delete parent[String(named.at(-1))]
+  }
+  return left
+}
+
+/** Relative file names start in the data folder, which itself starts in the working folder. */
+function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: string): Settings {
+  const data = resolve(folder, given.data)
+  const full = (name: string): string => resolve(data, name)
+  const maybeFull = (name: string | undefined) => (name === undefined ? undefined : full(name))
+  return {
+    ...given,
+    data,
+    http: { ...given.http, tokenFile: full(given.http.tokenFile) },
+    mqtt: { ...given.mqtt, passwordFile: full(given.mqtt.passwordFile) },
+    backup: { ...given.backup, folder: full(given.backup.folder) },
+    outbound: { ...given.outbound, caFile: maybeFull(given.outbound.caFile) },
+    bridgeIn: given.bridgeIn.map((one) => ({
+      ...one,
+      passwordFile: maybeFull(one.passwordFile),
+      caFile: maybeFull(one.caFile),
+    })),
+    uplinks: given.uplinks.map((one) => ({
+      ...one,
+      tokenFile: maybeFull(one.tokenFile),
+      passwordFile: maybeFull(one.passwordFile),
+      caFile: maybeFull(one.caFile),
+      headerFiles: Object.fromEntries(
+        Object.entries(one.headerFiles).map(([name, file]) => [name, full(file)]),
+      ),
+    })),
+    register: given.register.map((one) => ({
+      ...one,
+      tokenFile: maybeFull(one.tokenFile),
+      sourceTokenFile: maybeFull(one.sourceTokenFile),
+    })),
+    indexing: {
+      ...given.indexing,
+      brokers: given.indexing.brokers.map((one) => ({
+        ...one,
+        tokenFile: maybeFull(one.tokenFile),
+        identity: one.identity && { ...one.identity, passwordFile: full(one.identity.passwordFile) },
+        caFile: maybeFull(one.caFile),
+      })),
+    },
+    ranking: { ...given.ranking, tokenFile: maybeFull(given.ranking.tokenFile) },
+    search: {
+      ...given.search,
+      tokenFile: maybeFull(given.search.tokenFile),
+      schemaFolder: maybeFull(given.search.schemaFolder),
+    },
+    copies: given.copies.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
+    tunnels: given.tunnels.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
+  }
+}
+
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  for (const member of Object.values(value)) frozen(member)
+  return Object.freeze(value)
+}

@@ -1,0 +1,118 @@
+/**
+ * The schema as a tree one can walk: which keys a place takes, which settings exist, what each says of itself.
+ * It reads the schema and nothing else, so a new setting appears in the environment, in messages and in the
+ * reference page by being in the schema.
+ */
+import * as v from 'valibot'
+import type { Keys } from './mistakes.ts'
+import { settingsSchema } from './settings-schema.ts'
+
+/** One setting. In its path `*` stands for a name people choose and `[]` for each item of a list. */
+export interface Setting {
+  readonly path: string
+  readonly title: string
+  readonly description: string
+  /** What its value has to be, in words. */
+  readonly expected: string
+  /** Undefined where leaving it out means something of its own. */
+  readonly byDefault: unknown
+  /** The default in words, where it depends on other settings. */
+  readonly defaultText: string | undefined
+  /** Whether a change takes effect only with the next start. */
+  readonly restart: boolean
+  readonly schema: v.GenericSchema
+}
+
+/** What a place of the tree holds: known keys, keys people choose, items, or a value. */
+export type Place =
+  | { readonly kind: 'group'; readonly entries: Readonly<Record<string, v.GenericSchema>> }
+  | { readonly kind: 'map'; readonly each: v.GenericSchema }
+  | { readonly kind: 'list'; readonly each: v.GenericSchema }
+  | { readonly kind: 'value' }
+
+interface Inner {
+  type: string
+  entries?: Record<string, v.GenericSchema>
+  value?: v.GenericSchema
+  item?: v.GenericSchema
+  wrapped?: v.GenericSchema
+}
+
+export function placeOf(schema: v.GenericSchema): Place {
+  const inner = unwrapped(schema) as unknown as Inner
+  if (inner.type === 'object') return { kind: 'group', entries: inner.entries! }
+  if (inner.type === 'record') return { kind: 'map', each: inner.value! }
+  if (inner.type === 'array') return { kind: 'list', each: inner.item! }
+  return { kind: 'value' }
+}
+
+/** All settings, in the order of the schema. A list of groups is itself a setting, followed by those of its items. */
+export function allSettings(): readonly Setting[] {
+  return settingsUnder(settingsSchema, '')
+}
+
+/** Settings at a fixed place, which one variable or flag can hold. */
+export function fixedSettings(): readonly Setting[] {
+  return allSettings().filter(({ path }) => !/[*[]/.test(path))
+}
+
+/**
+ * What is expected at a place, in words. Within a value that is judged as a whole, such as a location, the answer
+ * is that of the whole; `depth` says how many of the keys lead there.
+ */
+export function expectedAt(keys: Keys): { expected: string; depth: number } {
+  let schema: v.GenericSchema | undefined = settingsSchema
+  let found = { expected: expectedOf(schema), depth: 0 }
+  for (const [i, key] of keys.entries()) {
+    const place: Place = placeOf(schema)
+    if (place.kind === 'value') break
+    schema = place.kind === 'group' ? place.entries[key] : place.each
+    if (schema === undefined) break
+    const expected = expectedOf(schema)
+    if (expected !== '') found = { expected, depth: i + 1 }
+  }
+  return found
+}
+
+function expectedOf(schema: v.GenericSchema): string {
+  const { expected } = v.getMetadata(unwrapped(schema))
+  return typeof expected === 'string' ? expected : ''
+}
+
+/** The schema without the wrapper that makes it optional. */
+function unwrapped(schema: v.GenericSchema): v.GenericSchema {
+  return (schema as unknown as Inner).wrapped ?? schema
+}
+
+function settingsUnder(schema: v.GenericSchema, path: string): Setting[] {
+  const place = placeOf(schema)
+  if (place.kind === 'group') {
+    return Object.entries(place.entries).flatMap(([name, entry]) =>
+      settingsUnder(entry, path === '' ? name : `${path}.${name}`),
+    )
+  }
+  const own = [describe(schema, path)]
+  if (place.kind === 'map') return [...own, ...settingsUnder(place.each, `${path}.*`)]
+  if (place.kind === 'list' && placeOf(place.each).kind === 'group') {
+    return [...own, ...settingsUnder(place.each, `${path}[]`)]
+  }
+  return own
+}
+
+function describe(schema: v.GenericSchema, path: string): Setting {
+  const inner = unwrapped(schema)
+  const { defaultText, restart } = v.getMetadata(inner)
+  return {
+    path,
+    title: v.getTitle(inner) ?? '',
+    description: v.getDescription(inner) ?? '',
+    expected: expectedOf(schema),
+    byDefault:
+      schema.type === 'optional'
+        ? v.getDefault(schema as v.OptionalSchema<v.GenericSchema, unknown>)
+        : undefined,
+    defaultText: defaultText as string | undefined,
+    restart: restart !== false,
+    schema: inner,
+  }
+}

@@ -1,0 +1,203 @@
+/**
+ * The kinds of value a setting can have: valibot schemas that carry, as metadata, what is expected in words for the
+ * person who wrote something else. A kind checks one value; relations between settings are checked where settings
+ * are loaded.
+ */
+import { isIP } from 'node:net'
+import * as v from 'valibot'
+import { cronWords, isCron } from '#base/time/schedule.ts'
+
+/** The metadata key of the phrase; it completes "expected ...". */
+const described = <S extends v.GenericSchema>(expected: string, schema: S): S =>
+  v.pipe(schema, v.metadata({ expected })) as unknown as S
+
+export const wholeNumber = (least: number, most: number, unit = '') =>
+  described(
+    `a whole number from ${least} to ${most} ${unit}`.trimEnd(),
+    v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most)),
+  )
+
+export const finiteNumber = () => described('a number', v.pipe(v.number(), v.finite()))
+
+export const above0 = (unit: string) =>
+  described(`a number of ${unit} greater than 0`, v.pipe(v.number(), v.finite(), v.gtValue(0)))
+
+export const seconds = () => above0('seconds')
+
+export const flag = () => described('true or false', v.boolean())
+
+export const oneOf = <const T extends readonly [string, ...string[]]>(...names: T) =>
+  described(`one of ${names.join(', ')}`, v.picklist(names))
+
+/** As `oneOf`; YAML takes `1.9` for a number, which is then as good as the text. */
+export const versionOf = <const T extends readonly [string, ...string[]]>(...names: T) =>
+  described(
+    `one of ${names.join(', ')}`,
+    v.pipe(v.union([v.string(), v.number()]), v.transform(String), v.picklist(names)),
+  )
+
+const oneLine = (most: number) =>
+  v.pipe(v.string(), v.minLength(1), v.maxLength(most), v.regex(/^[^\u0000-\u001f\u007f]*$/))
+
+/** One line of text. A number has to be in quotes: YAML would drop its leading zeros. */
+export const text = (most = 1024) =>
+  described(`text of 1 to ${most} characters, in quotes if it looks like a number`, oneLine(most))
+
+export const fileName = () => described('the name of a file', oneLine(4096))
+
+/** Times that come again, or none. */
+export const schedule = () =>
+  described(
+    `${cronWords}, or off`,
+    v.pipe(
+      v.string(),
+      v.check((text) => text === 'off' || isCron(text)),
+    ),
+  )
+
+/** A name or address to bind: no scheme, no port. */
+export const hostName = () =>
+  described('a host name or address without scheme and port', v.pipe(v.string(), v.check(isHost)))
+
+function isHost(value: string): boolean {
+  return isIP(value) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$/.test(value)
+}
+
+/** A TCP port to listen at: 0 lets the system choose one, `off` opens none. */
+export const listenPort = () =>
+  described(
+    'a port from 1 to 65535, 0 for any free one, or off',
+    v.union([v.pipe(v.number(), v.integer(), v.minValue(0), v.maxValue(65_535)), v.literal('off')]),
+  )
+
+export const listOf = <S extends v.GenericSchema>(what: string, most: number, item: S) =>
+  described(`a list of at most ${most} ${what}`, v.pipe(v.array(item), v.maxLength(most)))
+
+export const filledListOf = <S extends v.GenericSchema>(what: string, most: number, item: S) =>
+  described(`a list of 1 to ${most} ${what}`, v.pipe(v.array(item), v.minLength(1), v.maxLength(most)))
+
+/** A group of settings, each with its name. */
+export const groupOf = <E extends v.ObjectEntries>(what: string, entries: E) =>
+  described(what, v.object(entries))
+
+/** A group whose names people choose, such as device ids. */
+export const mapOf = <S extends v.GenericSchema>(what: string, each: S) =>
+  described(what, v.record(text(), each))
+
+/** An address of another MQTT broker. Credentials have settings of their own, so that no log shows them. */
+export const brokerUrl = () =>
+  described(
+    'mqtt://host[:port] or mqtts://host[:port], without user name and password',
+    v.pipe(v.string(), v.check(isBrokerUrl)),
+  )
+
+function isBrokerUrl(value: string): boolean {
+  const url = URL.parse(value)
+  if (url === null || !/^mqtts?:$/.test(url.protocol) || url.hostname === '') return false
+  return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
+}
+
+/** A scope of NGSI-LD (GS CIM 009, 4.18). */
+export const scope = () =>
+  described('a path such as /site-7', v.pipe(v.string(), v.maxLength(1024), v.regex(scopePath)))
+
+const scopePath = /^(?:\/[\p{L}\p{N}_-]+)+$/u
+
+/** An address of this gateway; paths are ours. */
+export const httpUrl = () =>
+  described('http://host[:port] or https://host[:port]', v.pipe(v.string(), v.check(isHttpOrigin)))
+
+function isHttpOrigin(value: string): boolean {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') return false
+  return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
+}
+
+/** Where a broker of NGSI-LD is: its origin, or with the path up to /ngsi-ld/v1. It becomes the latter. */
+export const brokerBase = () =>
+  described(
+    'http://host[:port][/path] or https://host[:port][/path]',
+    v.pipe(v.string(), v.check(isBrokerBase), v.transform(toBrokerBase)),
+  )
+
+function isBrokerBase(value: string): boolean {
+  const url = URL.parse(value)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') return false
+  if (/\/ngsi-ld\/v1\/+[^/]/i.test(url.pathname)) return false
+  return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+}
+
+/** Where something is reached by HTTP, in front of paths of its own. Without a slash at its end. */
+export const baseUrl = () =>
+  described(
+    'http://host[:port][/path] or https://host[:port][/path]',
+    v.pipe(
+      v.string(),
+      v.check(isBrokerBase),
+      v.transform((value) => value.replace(/\/+$/, '')),
+    ),
+  )
+
+/** A component of this gateway by its name, or a broker elsewhere as `brokerBase`. */
+export const backend = <const T extends readonly [string, ...string[]]>(...names: T) =>
+  described(
+    `one of ${names.join(', ')}, or http[s]://host[:port][/path] of a broker`,
+    v.union([v.picklist(names), brokerBase()]),
+  )
+
+const toBrokerBase = (value: string): string =>
+  `${value.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/i, '')}/ngsi-ld/v1`
+
+/** A place or an area on earth, longitude first (RFC 7946). */
+export const geometry = () =>
+  described(
+    'a GeoJSON geometry with type and coordinates',
+    v.strictObject({
+      type: v.picklist(['Point', 'MultiPoint', 'LineString', 'MultiLineString', 'Polygon', 'MultiPolygon']),
+      coordinates: v.array(v.unknown()),
+    }),
+  )
+
+/** A name for people and for paths. */
+export const label = () =>
+  described(
+    'a name of 1 to 64 letters, digits, - and _',
+    v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/)),
+  )
+
+export const cron = () => described(cronWords, v.pipe(v.string(), v.check(isCron)))
+
+export const topicFilter = () =>
+  described(
+    'an MQTT topic filter such as site/+/temperature or site/#',
+    v.pipe(v.string(), v.minLength(1), v.maxLength(1024), v.check(isTopicFilter)),
+  )
+
+/** MQTT 3.1.1, 4.7: `#` only as the last level, `+` only as a whole level. */
+function isTopicFilter(value: string): boolean {
+  const levels = value.split('/')
+  return levels.every(
+    (level, i) => level === '+' || (level === '#' && i === levels.length - 1) || !/[+#\u0000]/.test(level),
+  )
+}
+
+const degrees = (most: number) => v.pipe(v.number(), v.minValue(-most), v.maxValue(most))
+
+/** A place on earth, longitude first (RFC 7946): a position or a whole Point. It becomes a Point. */
+export const place = () => {
+  const position = v.union([
+    v.strictTuple([degrees(180), degrees(90)]),
+    v.strictTuple([degrees(180), degrees(90), v.pipe(v.number(), v.finite())]),
+  ])
+  const point = v.strictObject({ type: v.literal('Point'), coordinates: position })
+  return described(
+    '[longitude, latitude] in degrees, or a GeoJSON Point',
+    v.pipe(
+      v.union([position, point]),
+      v.transform((given) => ({
+        type: 'Point' as const,
+        coordinates: 'type' in given ? given.coordinates : given,
+      })),
+    ),
+  )
+}

@@ -1,0 +1,56 @@
+/**
+ * The registration of this gateway at a centre as the settings want it (GS CIM 009, 5.2.9). Pure; when it expires is said
+ * where it is sent.
+ */
+import type { Settings } from '#config/schema/settings-schema.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { tunnelUri } from '#ngsi-ld/values/tunnel-uri.ts'
+
+export type RegisterSettings = Settings['register'][number]
+
+export interface Own {
+  /** What this gateway calls itself, in the tenant that is registered. */
+  readonly alias: string
+  /** What it calls itself as a whole. */
+  readonly gateway: string
+  readonly publicUrl: string | undefined
+  /** What the centre is to send when it asks. */
+  readonly sourceToken: string | undefined
+}
+
+export const registrationId = (alias: string, name: string): string =>
+  `urn:ngsi-ld:ContextSourceRegistration:${alias}:${encodeURIComponent(name)}`
+
+export function registrationOf(settings: RegisterSettings, own: Own): JsonObject {
+  const { name, mode, context, location, operations, sourceTenant } = settings
+  return {
+    id: registrationId(own.alias, name),
+    type: 'ContextSourceRegistration',
+    registrationName: name,
+    mode,
+    information: [informationOf(settings)],
+    endpoint: endpointOf(settings, own),
+    contextSourceAlias: own.alias,
+    ...(location === undefined ? {} : { location: location as JsonObject }),
+    ...(operations.length === 0 ? {} : { operations }),
+    ...(sourceTenant === undefined ? {} : { tenant: sourceTenant }),
+    ...(own.sourceToken === undefined
+      ? {}
+      : { contextSourceInfo: [{ key: 'Authorization', value: `Bearer ${own.sourceToken}` }] }),
+    ...(context === undefined ? {} : { '@context': context }),
+  }
+}
+
+function informationOf({ types, ids, idPattern, properties, relationships }: RegisterSettings): JsonObject {
+  const which: JsonObject[] =
+    ids.length > 0 ? ids.map((id) => ({ id })) : [idPattern === undefined ? {} : { idPattern }]
+  return {
+    entities: types.flatMap((type) => which.map((one) => ({ ...one, type }))),
+    ...(properties.length === 0 ? {} : { propertyNames: properties }),
+    ...(relationships.length === 0 ? {} : { relationshipNames: relationships }),
+  }
+}
+
+/** The settings were checked: one of them is there. */
+const endpointOf = ({ endpoint, tunnel }: RegisterSettings, { publicUrl, gateway }: Own): string =>
+  tunnel ? tunnelUri(gateway) : (endpoint ?? publicUrl ?? '').replace(/\/+$/, '')

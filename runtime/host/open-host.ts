@@ -1,0 +1,169 @@
+/**
+ * Opens the plugins of the settings with their listeners: who runs, under which address each is reached, and which addresses are
+ * ours. Plugins start beside the gateway, which is ready without them.
+ */
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { isLoopback, reachableHost } from '#base/load/loopback.ts'
+import type { Outflow } from '#base/process/outflow.ts'
+import { toGatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Following } from '#broker/changes/change-feed.ts'
+import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/load/http-token.ts'
+import type { PluginName } from '#config/schema/plugin-schema.ts'
+import type { Settings } from '#config/schema/settings-schema.ts'
+import type { Capability, Json, Plugin } from '#contract'
+import type { App } from '#http/app.ts'
+import { createHttpServer, type HttpServer } from '#http/listener/http-server.ts'
+import { createEntrance } from '#http/listener/listener-access.ts'
+import type { Components } from '#http/operator/components.ts'
+import { type Context, compileContext } from '#ngsi-ld/context/context.ts'
+import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
+import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
+import { createPlugins, type Wanted } from './plugins.ts'
+
+/** How each is loaded; what is missing here is not built. */
+export type Loaders = {
+  readonly [N in PluginName]?: () => Promise<Plugin<Settings[N], Capability>>
+}
+
+export interface HostPorts {
+  /** The routes of this gateway. */
+  readonly app: () => App
+  /** The context of requests that name none. */
+  readonly core: Context
+  readonly following: Following
+  readonly onCommit: (listener: () => void) => () => void
+  readonly copyBack: CopyBackFile
+  /** Bounds what is written to clients and not read, of all listeners together. */
+  readonly outflow: Outflow
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface PluginHost extends Components {
+  /** Whether a path of the main listener needs no token; it waits for a plugin that starts. */
+  isOpen(path: string, method: string): boolean | Promise<boolean>
+  /** Whether pages of any origin may read what the main listener answers at a path. */
+  isShared(path: string): boolean
+  /** Opens listeners, and lets what runs there start. Whoever asks it before that waits for it. @param httpPort of the main listener, where it is open. */
+  listen(httpPort: number | undefined): Promise<void>
+  status(): object
+  complaints(): readonly string[]
+  /** Ports that are open, by name. */
+  ports(): Readonly<Record<string, number>>
+  close(): Promise<void>
+}
+
+/** Paths of plugins on the main listener. */
+const under = /^\/([a-z-]+)(\/.*)$/
+
+export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders): PluginHost {
+  const { host, http } = settings
+  const isLocal = isLoopbackListener(host)
+  const servers = new Map<string, HttpServer>()
+  let mainPort: number | undefined
+  /** Why listeners are not open. */
+  const unopened: string[] = []
+  const wanted: Wanted[] = (Object.entries(loaders) as [PluginName, NonNullable<Loaders[PluginName]>][])
+    .filter(([name]) => settings[name].enabled)
+    .map(([name, load]) => ({ name, load: load as Wanted['load'], settings: settings[name] }))
+
+  const main = (): string[] =>
+    mainPort === undefined ? [] : [http.publicUrl ?? `http://${reachableHost(host)}:${mainPort}`]
+  const own = (name: string): string[] => {
+    const server = servers.get(name)
+    return server === undefined ? [] : [`http://${reachableHost(host)}:${server.port}`]
+  }
+  const addresses = (name: string): readonly string[] => [
+    ...own(name),
+    ...main().map((url) => `${url}/${name}`),
+  ]
+  const { allowLoopback, caFile } = settings.outbound
+  const plugins = createPlugins(
+    {
+      ...ports,
+      serve: async (request, env) => ports.app().fetch(request, env),
+      address: () => main()[0] ?? 'mdr',
+      addresses,
+      isOwn: (url) => isOwn(url, { ports: portsOf(mainPort, servers), publicUrl: http.publicUrl }),
+      context: platformContext(ports.core),
+    },
+    { allowsLoopback: allowLoopback, ca: trustedWith(caFile), folder: join(settings.data, 'plugins') },
+    wanted,
+  )
+
+  async function open(name: PluginName): Promise<void> {
+    const { port } = settings[name]
+    if (port === 'off' || !plugins.has(name)) return
+    const app = ports.app()
+    const { refuse } = app
+    const entrance = createEntrance(
+      { fetch: app.component(name), refuse },
+      {
+        token: isLocal ? undefined : readOrCreateToken(http.tokenFile).token,
+        pages: { host, ...http },
+        isOpen: (path, method) => plugins.isOpen(name, path, method),
+        isShared: () => plugins.isShared(name),
+      },
+    )
+    try {
+      const { outflow, log } = ports
+      servers.set(name, await createHttpServer({ ...entrance, refuse, outflow, log }, { host, port }))
+    } catch (error) {
+      // Devices are served all the same, and so is this under the main port.
+      const { message } = toGatewayError(error)
+      unopened.push(`${name} has no port of its own: ${message}`)
+      ports.log.error('plugin.no-listener', { plugin: name, error: message })
+    }
+  }
+
+  return Object.freeze({
+    has: plugins.has,
+    fetch: plugins.fetch,
+    isOpen(path, method) {
+      const [, name, rest] = under.exec(path) ?? []
+      return name !== undefined && rest !== undefined && plugins.isOpen(name, rest, method)
+    },
+    isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
+    async listen(httpPort) {
+      mainPort = httpPort
+      for (const { name } of wanted) await open(name as PluginName)
+      void plugins.start()
+    },
+    status: plugins.status,
+    complaints: () => [...unopened, ...plugins.complaints()],
+    ports: () => Object.fromEntries([...servers].map(([name, { port }]) => [name, port])),
+    async close() {
+      await Promise.all([...servers.values()].map((server) => server.close()))
+      await plugins.close()
+    },
+  } satisfies PluginHost)
+}
+
+/** The context of the platform over the core context, compiled when somebody needs it. */
+function platformContext(core: Context): () => Context {
+  const { '@context': own } = platformContextDocument as { readonly '@context': Json }
+  let compiled: Context | undefined
+  return () => (compiled ??= compileContext(own, () => undefined, core) as Context)
+}
+
+const portsOf = (main: number | undefined, servers: ReadonlyMap<string, HttpServer>): ReadonlySet<number> =>
+  new Set([...(main === undefined ? [] : [main]), ...[...servers.values()].map(({ port }) => port)])
+
+/** Whether an address leads back here: one of our ports at an address of this machine, or the one we are known by. */
+function isOwn(
+  url: string,
+  { ports, publicUrl }: { ports: ReadonlySet<number>; publicUrl: string | undefined },
+): boolean {
+  if (!URL.canParse(url)) return false
+  const { protocol, hostname, port, host } = new URL(url)
+  if (publicUrl !== undefined && new URL(publicUrl).host === host) return true
+  if (!ports.has(Number(port || (protocol === 'https:' ? 443 : 80)))) return false
+  const bare = hostname.replace(/^\[|\]$/g, '')
+  if (isLoopback(bare)) return true
+  return Object.values(networkInterfaces()).some((list) => list?.some(({ address }) => address === bare))
+}

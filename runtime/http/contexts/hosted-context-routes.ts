@@ -1,0 +1,150 @@
+/**
+ * Routes of the stored @contexts (GS CIM 009, 5.13, 6.29 and 6.30): those a tenant hosts, those made for Link headers,
+ * and those fetched from elsewhere, which all tenants share. A hosted one is named by its local id or its address,
+ * a cached one by the address it was fetched from. The core is part of the gateway: it is listed, and cannot be deleted.
+ */
+import { hash, randomUUID } from 'node:crypto'
+import {
+  type Contexts,
+  type ContextUses,
+  hostedContextsPath,
+  hostedIdOf,
+} from '#broker/contexts/context-resolver.ts'
+import type { HostedContext } from '#broker/contexts/hosted-contexts.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import { truthOf } from '#http/request/negotiate.ts'
+import { type Ask, type Asks, originOf } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { isCoreContextUrl } from '#ngsi-ld/context/core-context.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isObject, own } from '#ngsi-ld/values/json.ts'
+import { badRequestData, notFound, notSupported } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+/** A stored context, wherever it is stored. */
+interface Stored {
+  readonly url: string
+  readonly localId: string
+  readonly kind: 'Hosted' | 'Cached' | 'ImplicitlyCreated'
+  readonly createdAt: number
+  readonly expiresAt?: number
+}
+
+const kinds: readonly string[] = ['Hosted', 'Cached', 'ImplicitlyCreated']
+const listParameters = new Set(['details', 'kind'])
+const detailsParameter = new Set(['details'])
+const reloadParameter = new Set(['reload'])
+
+export interface JsonLdContextPorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly contexts: Contexts
+  /** When the process began, ms: since then it has had the core. */
+  readonly startedAt: number
+}
+
+export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }: JsonLdContextPorts) {
+  const core: Stored = cachedAs(contexts.core.address!, startedAt)
+
+  const allOf = (c: HttpContext, broker: TenantBroker): readonly Stored[] => [
+    core,
+    ...contexts.cached.list().map(({ url, fetched, expires }) => cachedAs(url, fetched, expires)),
+    ...broker.hosted.list().map((context) => hostedAs(c, context)),
+  ]
+
+  /** @throws ngsi-ld.not-found */
+  const find = (c: HttpContext, { hosted }: TenantBroker): Stored => {
+    const name = c.req.param('context') ?? ''
+    const known = hosted.get(hostedIdOf(name) ?? name)
+    if (known !== undefined) return hostedAs(c, known)
+    if (isCoreContextUrl(name)) return cachedAs(name, startedAt)
+    const all = [
+      core,
+      ...contexts.cached.list().map(({ url, fetched, expires }) => cachedAs(url, fetched, expires)),
+    ]
+    const found = all.find(({ url, localId }) => url === name || localId === name)
+    if (found === undefined) throw notFound(`no @context ${name} is stored`)
+    return found
+  }
+
+  const serve = (c: HttpContext, ask: Ask): Response => {
+    const wantsDetails = truthOf(ask.parameters, 'details') === true
+    const found = find(c, ask.broker)
+    if (wantsDetails) return answers.data(ask, detailsOf(found, contexts.uses(found.url)))
+    if (found.kind === 'Cached') throw notSupported(`${found.url} is only cached here; get it from there`)
+    return answers.data(ask, ask.broker.hosted.document(found.localId), {
+      headers: { 'Content-Type': ask.type },
+    })
+  }
+
+  return Object.freeze({
+    async add(c: HttpContext): Promise<Response> {
+      const ask = await asks.document(c, { creates: true })
+      const context = isObject(ask.body) ? own(ask.body, '@context') : undefined
+      if (context === undefined || context === null) throw badRequestData('is missing', '@context')
+      contexts.check(context, ask.tenant)
+      const id = randomUUID()
+      await (await ask.enter()).hosted.add(id, { '@context': context })
+      return answers.created(ask, `${hostedContextsPath}/${id}`)
+    },
+
+    async list(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const kind = ask.parameters.get('kind')
+      if (kind !== undefined && !kinds.includes(kind)) {
+        throw badRequestData(`must be one of ${kinds.join(', ')}`, 'kind')
+      }
+      const wantsDetails = truthOf(ask.parameters, 'details') === true
+      const found = allOf(c, ask.broker).filter((stored) => kind === undefined || stored.kind === kind)
+      return answers.data(
+        ask,
+        found.map((stored) => (wantsDetails ? detailsOf(stored, contexts.uses(stored.url)) : stored.url)),
+      )
+    },
+
+    async serve(c: HttpContext): Promise<Response> {
+      return serve(c, await asks.read(c, detailsParameter))
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, reloadParameter)
+      const reloads = truthOf(ask.parameters, 'reload') === true
+      const { url, localId, kind } = find(c, ask.broker)
+      if (reloads && kind !== 'Cached') throw badRequestData('goes only with a cached @context', 'reload')
+      const isCore = isCoreContextUrl(url)
+      if (isCore && !reloads) throw badRequestData('the core @context cannot be deleted')
+      if (kind !== 'Cached') {
+        await ask.broker.hosted.remove(localId)
+        contexts.dropped(localId)
+      } else if (!reloads) await contexts.cached.forget(url)
+      // The core is never fetched: it is as new as the gateway.
+      else if (!isCore) await contexts.cached.reload(url)
+      return answers.noContent(ask)
+    },
+  })
+}
+
+const cachedAs = (url: string, createdAt: number, expiresAt?: number): Stored => ({
+  url,
+  localId: hash('sha256', url).slice(0, 32),
+  kind: 'Cached',
+  createdAt,
+  ...(expiresAt === undefined ? {} : { expiresAt }),
+})
+
+const hostedAs = (c: HttpContext, { id, kind, createdAt }: HostedContext): Stored => ({
+  url: `${originOf(c)}${hostedContextsPath}/${id}`,
+  localId: id,
+  kind,
+  createdAt,
+})
+
+const detailsOf = ({ url, localId, kind, createdAt, expiresAt }: Stored, { hits, last }: ContextUses) => ({
+  URL: url,
+  localId,
+  kind,
+  createdAt: msToDateTime(createdAt),
+  ...(last === undefined ? {} : { lastUsage: msToDateTime(last) }),
+  numberOfHits: hits,
+  ...(expiresAt === undefined ? {} : { expiresAt: msToDateTime(expiresAt) }),
+})

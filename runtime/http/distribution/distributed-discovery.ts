@@ -1,0 +1,54 @@
+/**
+ * Discovery of types and attributes that others have a part in (GS CIM 009, 5.7.5 to 5.7.10): the sources that offer
+ * the operation are asked the same, and the route runs on what they and this gateway have together.
+ */
+import { gatherInventory } from '#federation/inventories.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import { anyParameter, type Distributed, runOn, warned } from '#http/request/distributed-request.ts'
+import { truthOf } from '#http/request/negotiate.ts'
+import type { Interest } from '#ngsi-ld/federation/registration-match.ts'
+import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
+import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
+
+export type DiscoveryKind = 'types' | 'type' | 'attributes' | 'attribute'
+
+interface Discovering {
+  readonly kind: DiscoveryKind
+  readonly local: (c: HttpContext) => Response | Promise<Response>
+}
+
+export function createDistributedDiscovery({ asks, problems, sources }: DistributedWritePorts) {
+  return Object.freeze({
+    async discover(
+      { c, broker, asker, registrations, path }: Distributed,
+      { kind, local }: Discovering,
+    ): Promise<Response> {
+      const { context, parameters } = await asks.read(c, anyParameter)
+      const details = truthOf(parameters, 'details') === true
+      const { expand } = context
+      const interest: Interest =
+        kind === 'type'
+          ? { types: parseTypeSelection(c.req.param('type') ?? '', expand) }
+          : kind === 'attribute'
+            ? { attrs: [expand(c.req.param('attribute') ?? '')] }
+            : {}
+      const { inventory, warnings } = await gatherInventory(
+        { sources, asker, inventory: broker.inventory },
+        registrations,
+        { operation: operationOf(kind, details), interest, path, headers: headersOf(c, false), context },
+      )
+      return warned(
+        await runOn(problems, c, { ...broker, inventory: { ...broker.inventory, ...inventory } }, local),
+        warnings,
+      )
+    },
+  })
+}
+
+function operationOf(kind: DiscoveryKind, details: boolean): Operation {
+  if (kind === 'type') return 'retrieveEntityTypeInfo'
+  if (kind === 'attribute') return 'retrieveAttrTypeInfo'
+  if (kind === 'types') return details ? 'retrieveEntityTypeDetails' : 'retrieveEntityTypes'
+  return details ? 'retrieveAttrTypeDetails' : 'retrieveAttrTypes'
+}

@@ -1,0 +1,65 @@
+/**
+ * A purge that others have a part in (GS CIM 009, 5.6.21): every source that claims something of what matches, and
+ * offers the operation, gets the same request; what could not be done is told by source.
+ */
+
+import type { Json } from '#contract'
+import { sendPart } from '#federation/writing.ts'
+import type { PurgeRoutes } from '#http/entities/purge.ts'
+import type { Distributed } from '#http/request/distributed-request.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { modeOf } from '#ngsi-ld/federation/registration.ts'
+import { type Interest, isOfInterest } from '#ngsi-ld/federation/registration-match.ts'
+import { offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { isObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
+import { partsOf } from '#ngsi-ld/values/request-target.ts'
+import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
+
+interface Purge {
+  readonly interests: readonly Interest[]
+  /** What names in the request are in. */
+  readonly context: Context
+  readonly local: Pick<PurgeRoutes, 'run' | 'answer'>
+}
+
+export async function purgeEverywhere(
+  { problems, sources }: Pick<DistributedWritePorts, 'problems' | 'sources'>,
+  { c, asker, registrations, path }: Distributed,
+  { interests, context, local }: Purge,
+): Promise<Response> {
+  const parts = registrations.flatMap((registration) => {
+    const mode = modeOf(registration)
+    const isProxied = mode === 'exclusive' || mode === 'redirect'
+    const isOffered = offers(registration, 'purgeEntity')
+    const isConcerned = registration.information.some((info) =>
+      interests.some((interest) => isOfInterest(interest, info)),
+    )
+    if (mode === 'auxiliary' || !isConcerned || !(isProxied || isOffered)) return []
+    return [{ registration, isProxied, isOffered }]
+  })
+  // What cannot be meant fails here, before anybody else is asked.
+  const here = await local.run(c)
+  const [place, query] = partsOf(path)
+  const request = {
+    method: 'DELETE',
+    // As the resource is called, with or without a slash at the end here.
+    path: `${place.replace(/\/$/, '')}?${query}`,
+    headers: headersOf(c, false),
+    contexts: [context],
+  } as const
+  const outcomes = await Promise.all(parts.map((part) => sendPart(sources, asker, { part, request })))
+  const told = outcomes.map(({ error, registration: { id: registrationId }, status, body }) => {
+    if (error !== undefined)
+      return { success: [], errors: [{ registrationId, error: { ...problems.body(error) } }] }
+    if (status !== 207 || !isObject(body)) return { success: [], errors: [] }
+    const errors = listOf<Json>(body['errors'] ?? []).filter(isObject)
+    return {
+      success: textsOf(body['success'] ?? []),
+      errors: errors.map((one) => ({ ...one, registrationId })),
+    }
+  })
+  return local.answer(here, {
+    success: told.flatMap(({ success }) => success),
+    errors: told.flatMap(({ errors }) => errors),
+  })
+}

@@ -1,0 +1,268 @@
+/**
+ * Where requests about entities become distributed operations (GS CIM 009, 4.3.6). A route wrapped here runs as it
+ * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
+ * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
+ */
+import type { Clock } from '#base/time/clock.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import { createReader, type Gathered } from '#federation/reading.ts'
+import { inParts, type Question, type ReadRequest } from '#federation/requests.ts'
+import type { Sources } from '#federation/sources.ts'
+import {
+  asksForAll,
+  attrsWanted,
+  datasetsWanted,
+  questionOf,
+  questionOfBody,
+} from '#http/entities/forwarded-query.ts'
+import type { PurgeRoutes } from '#http/entities/purge.ts'
+import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
+import {
+  anyParameter,
+  type Distributed,
+  filtered,
+  finished,
+  mappedQuestion,
+  mappedSources,
+  refuseLoop,
+  runOn,
+  warned,
+} from '#http/request/distributed-request.ts'
+import type { Problems } from '#http/request/error-response.ts'
+import type { AskHead, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import type { SnapshotSources } from '#http/snapshots/snapshot-queries.ts'
+import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
+import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
+import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { isObject } from '#ngsi-ld/values/json.ts'
+import { checkUri } from '#ngsi-ld/values/names.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { createDistributedBatches } from './distributed-batches.ts'
+import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
+import { createDistributedHistories } from './distributed-histories.ts'
+import { createLinks } from './distributed-links.ts'
+import { purgeEverywhere } from './distributed-purge.ts'
+import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
+
+export interface DistributionPorts {
+  readonly broker: Broker
+  readonly contexts: Contexts
+  readonly asks: Asks
+  readonly bodies: Bodies
+  readonly answers: Answers
+  readonly problems: Problems
+  readonly sources: Sources
+  readonly clock: Clock
+  /** What splitEntities is where a request does not say it. */
+  readonly splits?: boolean | undefined
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
+}
+
+/** What is asked of others first. */
+interface Reading {
+  readonly question: Question
+  readonly one?: string
+  readonly local: Route
+}
+
+type Route = (c: HttpContext) => Response | Promise<Response>
+
+export function createDistribution(ports: DistributionPorts) {
+  const { broker, asks, sources, problems, splits } = ports
+  const reader = createReader({ sources, resolve: ports.contexts.resolve, clock: ports.clock })
+  const writes = createDistributedWrites(ports)
+  const batches = createDistributedBatches(ports)
+  const discovery = createDistributedDiscovery(ports)
+  const histories = createDistributedHistories(ports)
+
+  /** The request, when others may have a part in it. @throws peer.loop */
+  function distributed(c: HttpContext): Distributed | undefined {
+    const tenant = headerOf(c, 'ngsild-tenant') ?? ''
+    const at = broker.tenant(tenant)
+    if (at === undefined || at.registrations.isEmpty()) return undefined
+    const { url } = c.req
+    const query = new URLSearchParams(url.includes('?') ? url.slice(url.indexOf('?')) : '')
+    const local = query.get('local')
+    if (local === 'true' || (local === null && query.get('type')?.trim() === '*')) return undefined
+    const alias = ports.alias(tenant)
+    const via = refuseLoop(c, alias)
+    const registrations = at.registrations
+      .live()
+      .map(({ registration }) => registration)
+      .filter(
+        ({ contextSourceAlias }) => contextSourceAlias === undefined || !via.includes(contextSourceAlias),
+      )
+    if (registrations.length === 0) return undefined
+    const asker = { registrations: at.registrations, tenant, alias, headers: c.env.incoming.headers }
+    return { c, broker: at, asker, registrations, path: url.slice(url.indexOf('/', url.indexOf('://') + 3)) }
+  }
+
+  async function readFirst(
+    { c, broker: at, asker, registrations }: Distributed,
+    ask: Pick<AskHead, 'context'>,
+    { question: asked, one, local }: Reading,
+  ): Promise<Response> {
+    const { map } = c.env
+    const question = mappedQuestion({ ...asked, splits: asked.splits ?? splits }, map)
+    const through = (gathered: Gathered): TenantBroker =>
+      map?.through(gathered.broker, gathered) ?? gathered.broker
+    const read = {
+      asker,
+      broker: at,
+      registrations: mappedSources(registrations, map),
+      context: ask.context,
+      headers: plainHeaders(c),
+      mapWish: map?.wish,
+    }
+    const links = createLinks()
+    const first = await reader.gather(read, question, one)
+    for (let known = first; ; ) {
+      const missing = links()
+      const answer = await runOn(problems, c, { ...through(known), linked: missing.linked }, local)
+      const more =
+        (known === first ? await completed(read, question, first) : undefined) ??
+        (answer.ok
+          ? await reader.further(read, known, missing.asking(registrations, ask.context))
+          : undefined)
+      if (more === undefined) return warned(answer, known.warnings)
+      known = more
+    }
+  }
+
+  /**
+   * What was found, with what each source has of it that did not tell; undefined where all told. Sources judge
+   * conditions by what they hold: what matches by one part may be more, or not match, with another.
+   */
+  function completed(
+    read: ReadRequest,
+    { interests, parameters: { type } }: Question,
+    first: Gathered,
+  ): Promise<Gathered | undefined> {
+    const attrs = interests[0]?.attrs
+    const asked = first.uncertain().flatMap(({ registration, ids }) =>
+      inParts(ids).map((some) => {
+        const parameters = { ...(type === undefined ? {} : { type }), id: some.join(',') }
+        const question = { interests: [{ ids: some, attrs }], parameters, looksAt: [] }
+        return { question, registrations: [registration] }
+      }),
+    )
+    return reader.further(read, first, asked)
+  }
+
+  const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
+    const { c } = request
+    const id = checkUri(c.req.param('id'), 'id')
+    const ask = await asks.readEntities(c, anyParameter)
+    const type = ask.parameters.get('type')
+    const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
+    const interest = { ids: [id], types, attrs: attrsWanted(ask) }
+    const datasets = datasetsWanted(ask.parameters.get('datasetId'))
+    const question = { interests: [interest], parameters: { id }, datasets, looksAt: [] }
+    return readFirst(request, ask, { question, one: id, local })
+  }
+
+  const queried = async (request: Distributed, local: Route): Promise<Response> => {
+    const ask = await asks.readEntities(request.c, anyParameter)
+    const given = Object.fromEntries(ask.parameters)
+    refuseOrder(given['orderBy'] !== undefined, 'orderBy')
+    const concerned = filtered(request, given['csf'], ask.context)
+    return readFirst(concerned, ask, { question: questionOf(given, ask), local })
+  }
+
+  const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
+    const { c } = request
+    c.env = { ...c.env, body: await ports.bodies.raw(c) }
+    const ask = await asks.body(c, { known: anyParameter })
+    if (!isObject(ask.body) || asksForAll(ask.body)) return local(c)
+    refuseOrder(ask.body['ordering'] !== undefined || ask.body['orderBy'] !== undefined, 'ordering')
+    const concerned = filtered(request, ask.body['csf'], ask.context)
+    const isGeoJson = headerOf(c, 'accept')?.includes('application/geo+json')
+    return readFirst(concerned, ask, { question: questionOfBody(ask.body, { ...ask, isGeoJson }), local })
+  }
+
+  const purge = async (request: Distributed, local: PurgeRoutes): Promise<Response> => {
+    const ask = await asks.read(request.c, anyParameter)
+    const { interests } = questionOf(Object.fromEntries(ask.parameters), ask)
+    const concerned = filtered(request, ask.parameters.get('csf'), ask.context)
+    return purgeEverywhere(ports, concerned, { interests, context: ask.context, local })
+  }
+
+  /** What sources and this gateway have together; undefined where nobody else has a part in it. */
+  const gathering: SnapshotSources = {
+    entities(c, ask, query) {
+      const request = asksForAll(query) ? undefined : distributed(c)
+      if (request === undefined) return undefined
+      const { asker, broker: at, registrations } = request
+      const read = { asker, broker: at, registrations, context: ask.context, headers: plainHeaders(c) }
+      const asked = questionOfBody(query, ask)
+      const question = { ...asked, splits: asked.splits ?? splits }
+      return reader
+        .gather(read, question, undefined)
+        .then((first) => ({ ...first, completed: () => completed(read, question, first) }))
+    },
+    histories(c, ask, query) {
+      const request = asksForAll(query) ? undefined : distributed(c)
+      return request === undefined ? undefined : histories.gather(request, ask, query)
+    },
+  }
+
+  /** What sources hold of an entity, but for one of them. */
+  const partsElsewhere = async (tenant: string, id: string, but: string): Promise<readonly EntityCopy[]> => {
+    const at = broker.tenant(tenant)
+    if (at === undefined) return []
+    const { registrations: known } = at
+    const registrations = known
+      .live()
+      .map(({ registration }) => registration)
+      .filter((one) => one.id !== but)
+    const asker = { registrations: known, tenant, alias: ports.alias(tenant), headers: {} }
+    const headers = { accept: 'application/json' }
+    const read = { asker, broker: at, registrations, context: ports.contexts.core, headers }
+    const question = { interests: [{ ids: [id] }], parameters: { id }, looksAt: [] }
+    return (await reader.gather(read, question, id)).copies
+  }
+
+  const wrap =
+    (run: (request: Distributed, local: Route) => Promise<Response>) =>
+    (local: Route): Route =>
+    (c) => {
+      const request = distributed(c)
+      if (request === undefined) return local(c)
+      return run(request, local).then((answer) => finished(answer, request))
+    }
+
+  return Object.freeze({
+    retrieve: wrap(retrieve),
+    query: wrap(queried),
+    queryByBody: wrap(queryByBody),
+    purge: (local: PurgeRoutes): Route => wrap((request) => purge(request, local))(local.purge),
+    gathering,
+    partsElsewhere,
+    splits,
+    history: wrap(histories.retrieve),
+    histories: wrap(histories.query),
+    historiesByBody: wrap(histories.queryByBody),
+    discover: (kind: DiscoveryKind, local: Route): Route =>
+      wrap((request, route) => discovery.discover(request, { kind, local: route }))(local),
+    write: (operation: Operation, kind: WriteKind, local: Route): Route =>
+      wrap((request, route) => writes.write(request, { operation, kind, local: route }))(local),
+    batch: (operation: Operation, local: Route): Route =>
+      wrap((request, route) => batches.batch(request, { operation, local: route }))(local),
+  })
+}
+
+/** What several answer is in no order (4.23.1, 5.7.2.4). @throws ngsi-ld.bad-request-data */
+function refuseOrder(isOrdered: boolean, field: string): void {
+  if (isOrdered) throw badRequestData('goes only with local=true where context sources are registered', field)
+}
+
+/** Headers of a request to a source: the context that the client names. */
+function plainHeaders(c: HttpContext): Readonly<Record<string, string>> {
+  const link = headerOf(c, 'link')
+  return { accept: 'application/json', ...(link === undefined ? {} : { link }) }
+}
+
+export type Distribution = ReturnType<typeof createDistribution>

@@ -1,0 +1,286 @@
+/**
+ * Writes of one entity that others have a part in (GS CIM 009, 5.6.1 to 5.6.6, 5.6.17 to 5.6.19): each source gets what
+ * it claims, the route gets what is left, and what came of all is one answer. One responsible party alone answers for
+ * itself; of several that do not agree a 207 tells.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import type { Json } from '#contract'
+import type { Sources } from '#federation/sources.ts'
+import { type PartOutcome, sendPart } from '#federation/writing.ts'
+import { entitiesPath } from '#http/entities/entity-routes.ts'
+import { temporalPath } from '#http/history/temporal-routes.ts'
+import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
+import { anyParameter, type Distributed } from '#http/request/distributed-request.ts'
+import type { Problems } from '#http/request/error-response.ts'
+import { pathSegment } from '#http/request/path-ids.ts'
+import type { AskHead, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { toIri } from '#ngsi-ld/context/core-context.ts'
+import {
+  bodyWith,
+  datasetsIn,
+  namesIn,
+  splitWrite,
+  type WritePart,
+} from '#ngsi-ld/federation/distribution.ts'
+import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
+import { parseTypeSelection, typeNamesOf } from '#ngsi-ld/query/entity-selector.ts'
+import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
+import { checkUri } from '#ngsi-ld/values/names.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+/** What the request is about: an entity in the body, attributes in the body, the entity, or one attribute. */
+export type WriteKind = 'entity' | 'fragment' | 'whole' | 'attribute'
+
+export interface DistributedWritePorts {
+  readonly asks: Asks
+  readonly bodies: Bodies
+  readonly answers: Answers
+  readonly problems: Problems
+  readonly sources: Sources
+}
+
+interface Write {
+  readonly operation: Operation
+  readonly kind: WriteKind
+  readonly local: (c: HttpContext) => Response | Promise<Response>
+}
+
+/** The request as far as splitting it goes. */
+interface Target {
+  readonly ask: AskHead
+  readonly id: string
+  readonly types: readonly string[] | undefined
+  readonly names: readonly string[]
+  readonly datasetsOf: (name: string) => readonly string[]
+  readonly body: JsonObject | undefined
+}
+
+/** What became of a part, and which attributes it was about. */
+interface Outcome extends PartOutcome {
+  readonly attributes: WritePart['attributes']
+}
+
+/** What was done here: its answer, and the problem in it. */
+interface LocalOutcome {
+  readonly answer: Response
+  readonly problem?: JsonObject
+}
+
+export function createDistributedWrites(ports: DistributedWritePorts) {
+  const { bodies, asks, answers, problems, sources } = ports
+
+  async function targetOf({ c, broker }: Distributed, { operation, kind }: Write): Promise<Target> {
+    const hasBody = !operation.startsWith('delete')
+    if (hasBody) c.env = { ...c.env, body: await bodies.raw(c) }
+    const ask = hasBody ? await asks.body(c, { known: anyParameter }) : await asks.read(c, anyParameter)
+    const body = 'body' in ask && isObject(ask.body) ? ask.body : undefined
+    if (hasBody && body === undefined) throw badRequestData('must be a JSON object', 'body')
+    const isCreation = isCreating(operation)
+    const id = checkUri(isCreation ? (body!['id'] ?? body!['@id']) : c.req.param('id'), 'id')
+    const { expand } = ask.context
+    const selected = ask.parameters.get('type')
+    const told = isCreation || kind === 'entity' ? (body!['type'] ?? body!['@type']) : undefined
+    const types =
+      told !== undefined
+        ? textsOf(told).map((name) => expand(name))
+        : selected !== undefined
+          ? [...typeNamesOf(parseTypeSelection(selected, expand))]
+          : typesHeld(broker.retrieve(id)?.entity().type)
+    const names =
+      kind === 'attribute'
+        ? [expand(c.req.param('attribute') ?? '')]
+        : body === undefined
+          ? []
+          : namesIn(body, expand)
+    const one = body?.['datasetId'] ?? ask.parameters.get('datasetId') ?? '@none'
+    const datasetsOf = kind === 'attribute' ? () => textsOf(one) : datasetsIn(body ?? {}, expand)
+    return { ask, id, types, names, datasetsOf, body }
+  }
+
+  async function runLocal(
+    { c }: Distributed,
+    { local }: Write,
+    body: JsonObject | undefined,
+  ): Promise<LocalOutcome> {
+    if (body !== undefined) c.env = { ...c.env, body: Buffer.from(JSON.stringify(body)) }
+    let answer: Response
+    try {
+      answer = await local(c)
+    } catch (error) {
+      answer = problems.answer(error)
+    }
+    if (answer.status < 300 && answer.status !== 207) return { answer }
+    const problem = (await answer.clone().json()) as JsonObject
+    return { answer, problem }
+  }
+
+  function answerOf(
+    target: Target,
+    write: Write,
+    outcomes: readonly Outcome[],
+    local?: LocalOutcome,
+  ): Response {
+    const isFine = (status: number): boolean => status < 300 && status !== 207
+    const all = [
+      ...(local === undefined ? [] : [local.answer.status]),
+      ...outcomes.map(({ status }) => status),
+    ]
+    const isCreation = isCreating(write.operation)
+    const bad = outcomes.filter(({ status }) => !isFine(status))
+    // The entity may be held by a source alone; a source that lacks it answers 404, which is part of the result (4.3.6.3).
+    const isElsewhere = !isCreation && outcomes.some(({ status }) => isFine(status))
+    const localBad =
+      local?.problem !== undefined && !(isElsewhere && local.answer.status === 404) ? local : undefined
+    if (bad.length === 0 && localBad === undefined) {
+      if (local !== undefined && local.problem === undefined) return local.answer
+      if (!isCreation) return answers.noContent(target.ask)
+      const isExtended =
+        write.operation === 'upsertTemporal' && outcomes.every(({ status }) => status !== 201)
+      if (isExtended) return answers.noContent(target.ask)
+      const path = write.operation === 'createEntity' ? entitiesPath : temporalPath
+      return answers.created(target.ask, `${path}/${pathSegment(target.id)}`)
+    }
+    const isNowhere = all.every((status) => status === 404)
+    const isUndone = write.operation.startsWith('delete') && all.every((status) => status >= 400)
+    if (all.length === 1 || isNowhere || isUndone) {
+      const failed = bad.find(({ status }) => isNowhere || status !== 404) ?? bad[0]
+      if (local !== undefined && (failed === undefined || local.answer.status !== 404)) return local.answer
+      if (failed?.error !== undefined) return toldOr(failed)
+    }
+    const isAboutAttributes =
+      write.kind === 'attribute' || write.operation === 'appendAttrs' || write.operation === 'updateEntity'
+    return isAboutAttributes
+      ? answers.json(updateResult(target, bad, localBad), 207)
+      : answers.json(operationResult(target, bad, localBad, all.some(isFine)), 207)
+  }
+
+  /** The error of the one source that is responsible, in its own words where it has any. */
+  function toldOr({ told, status, error }: PartOutcome): Response {
+    if (told !== undefined && status < 500) return answers.json(told, status)
+    return problems.answer(error!)
+  }
+
+  const problemOf = ({ error, status, registration, told }: PartOutcome): JsonObject => {
+    if (isObject(told)) return { status, ...told }
+    const shown = error ?? new GatewayError('peer.unavailable', `${registration.id} answered ${status}`)
+    return { ...problems.body(shown) }
+  }
+
+  function operationResult(
+    { id }: Target,
+    bad: readonly PartOutcome[],
+    local: LocalOutcome | undefined,
+    hasSuccess: boolean,
+  ): JsonObject {
+    const isTaken = hasSuccess || bad.some(({ body }) => listed(body, 'success').includes(id))
+    return {
+      success: isTaken ? [id] : [],
+      errors: [
+        ...(local === undefined ? [] : [{ entityId: id, error: local.problem! }]),
+        ...bad.flatMap((outcome) => {
+          const registrationId = outcome.registration.id
+          // One that has sources itself tells what became of their parts.
+          const told = listed(outcome.body, 'errors').flatMap((one) =>
+            isObject(one) && isObject(one['error']) ? [one['error']] : [],
+          )
+          const all = told.length > 0 ? told : [problemOf(outcome)]
+          return all.map((error) => ({ entityId: id, error, registrationId }))
+        }),
+      ],
+    }
+  }
+
+  function updateResult(
+    { names }: Target,
+    bad: readonly Outcome[],
+    local: LocalOutcome | undefined,
+  ): JsonObject {
+    const refused = (body: Json | undefined) => listed(body, 'notUpdated').filter(isObject)
+    const reasoned = (about: readonly string[], reason: string, registrationId?: string): JsonObject[] =>
+      about.map((name) => ({
+        attributeName: toIri(name),
+        reason,
+        ...(registrationId === undefined ? {} : { registrationId }),
+      }))
+    const fromHere = refused(local?.problem)
+    const notUpdated = [
+      ...fromHere,
+      ...(local !== undefined && fromHere.length === 0
+        ? reasoned(names, textsOf(local.problem!['detail'] ?? '').join(' '))
+        : []),
+      ...bad.flatMap((outcome) => {
+        const { id } = outcome.registration
+        const told = refused(outcome.body).map((one) => ({ ...one, registrationId: id }))
+        return told.length > 0
+          ? told
+          : reasoned(
+              outcome.attributes === 'all' ? names : [...outcome.attributes],
+              outcome.error?.message ?? `${id} answered ${outcome.status}`,
+              id,
+            )
+      }),
+    ]
+    const failed = new Set(notUpdated.map((one) => one['attributeName']))
+    return { updated: names.map(toIri).filter((name) => !failed.has(name)), notUpdated }
+  }
+
+  return Object.freeze({
+    async write(request: Distributed, write: Write): Promise<Response> {
+      const { c, asker, registrations, path } = request
+      const target = await targetOf(request, write)
+      const { parts, local, isMeant } = splitWrite(registrations, { ...target, operation: write.operation })
+      if (parts.length === 0) return write.local(c)
+      const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): JsonObject | undefined =>
+        target.body === undefined || write.kind === 'attribute'
+          ? target.body
+          : bodyWith(target.body, part, target.ask.context.expand)
+      const sent = Promise.all(
+        parts.map((part) => {
+          const body = reduce(part)
+          const request = {
+            method: c.req.method,
+            path,
+            headers: headersOf(c, body !== undefined),
+            body: body === undefined ? undefined : JSON.stringify(body),
+            contexts: [target.ask.context],
+          } as const
+          return sendPart(sources, asker, { part, request }).then((outcome) => ({
+            ...outcome,
+            attributes: part.attributes,
+          }))
+        }),
+      )
+      const here =
+        local === 'none'
+          ? undefined
+          : await runLocal(
+              request,
+              write,
+              reduce({ attributes: local, ...(isMeant === undefined ? {} : { isMeant }) }),
+            )
+      return answerOf(target, write, await sent, here)
+    },
+  })
+}
+
+/** The list that a body has under a name; empty where it has none. */
+const listed = (body: Json | undefined, name: string): readonly Json[] =>
+  isObject(body) ? listOf<Json>(body[name] ?? []) : []
+
+const isCreating = (operation: Operation): boolean =>
+  operation === 'createEntity' || operation === 'upsertTemporal'
+
+const typesHeld = (type: string | readonly string[] | undefined): readonly string[] | undefined =>
+  type === undefined ? undefined : listOf<string>(type)
+
+/** Headers of a request that is passed on: what its body and names mean. */
+export function headersOf(c: HttpContext, hasBody: boolean): Record<string, string> {
+  const link = headerOf(c, 'link')
+  const type = hasBody ? headerOf(c, 'content-type') : undefined
+  return {
+    accept: 'application/json',
+    ...(link === undefined ? {} : { link }),
+    ...(type === undefined ? {} : { 'content-type': type }),
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Items of a batch for a source that offers operations on single entities only (GS CIM 009, 5.6.7 to 5.6.10): one request
+ * per item, a few at a time. An upsert creates, and replaces or extends the entity that exists already.
+ */
+import { limits } from '#base/limits/limits.ts'
+import { createTurns } from '#base/load/semaphore.ts'
+import type { Json } from '#contract'
+import type { SourceRequest } from '#federation/source-form.ts'
+import type { Asker, Sources } from '#federation/sources.ts'
+import { type PartOutcome, sendPart } from '#federation/writing.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Registration } from '#ngsi-ld/federation/registration.ts'
+import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+
+/** The single operations that stand in for a batch operation, whose path may say options=update. */
+function singlesOf(operation: Operation, path: string): readonly Operation[] {
+  switch (operation) {
+    case 'createBatch':
+      return ['createEntity']
+    case 'upsertBatch':
+      return ['createEntity', /[?&=,]update\b/.test(path) ? 'appendAttrs' : 'replaceEntity']
+    case 'updateBatch':
+      return ['appendAttrs']
+    case 'mergeBatch':
+      return ['mergeEntity']
+    case 'deleteBatch':
+      return ['deleteEntity']
+    default:
+      return []
+  }
+}
+
+/** Whether a source can carry out a batch operation entity by entity. */
+export function offersSingly(registration: Registration, operation: Operation, path: string): boolean {
+  const singles = singlesOf(operation, path)
+  return singles.length > 0 && singles.every((one) => offers(registration, one))
+}
+
+/** Items of one batch for one source. */
+export interface SingleWrites {
+  readonly registration: Registration
+  readonly isProxied: boolean
+  readonly operation: Operation
+  /** Path and query of the batch request. */
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly items: readonly { readonly id: string; readonly json: Json; readonly context: Context }[]
+}
+
+/** Sends the items; the outcomes are in their order. Items of one entity are sent one after the other. */
+export async function sendSingly(
+  sources: Sources,
+  asker: Asker,
+  { registration, isProxied, operation, path, headers, items }: SingleWrites,
+): Promise<readonly PartOutcome[]> {
+  const takeTurn = createTurns(limits.sourceItemsAtOnce.value)
+  const [, query = ''] = path.split('?')
+  const part = { registration, isProxied, isOffered: true }
+  const send = (one: Operation, { id, json, context }: SingleWrites['items'][number]): Promise<PartOutcome> =>
+    sendPart(sources, asker, { part, request: requestOf(one, { id, json, context, query, headers }) })
+  const last = new Map<string, Promise<unknown>>()
+  return Promise.all(
+    items.map((item) => {
+      const before = last.get(item.id)
+      const sent = (async () => {
+        await before
+        return takeTurn(async () => {
+          const [first, second] = singlesOf(operation, path) as [Operation, Operation?]
+          const outcome = await send(first, item)
+          return outcome.status === 409 && second !== undefined ? send(second, item) : outcome
+        })
+      })()
+      last.set(item.id, sent)
+      return sent
+    }),
+  )
+}
+
+interface SingleRequest {
+  readonly id: string
+  readonly json: Json
+  readonly context: Context
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const entities = '/ngsi-ld/v1/entities'
+
+function requestOf(operation: Operation, one: SingleRequest): SourceRequest {
+  const { id, json, context, query, headers } = one
+  const path = `${entities}/${encodeURIComponent(id)}`
+  const common = { headers, contexts: [context] as const }
+  const body = JSON.stringify(json)
+  switch (operation) {
+    case 'createEntity':
+      return { ...common, method: 'POST', path: entities, body }
+    case 'appendAttrs': {
+      const isKeeping = query.includes('noOverwrite')
+      return {
+        ...common,
+        method: 'POST',
+        path: `${path}/attrs${isKeeping ? '?options=noOverwrite' : ''}`,
+        body,
+      }
+    }
+    case 'mergeEntity':
+      return { ...common, method: 'PATCH', path, body }
+    case 'deleteEntity': {
+      const { 'content-type': _, ...plain } = headers
+      return { ...common, headers: plain, method: 'DELETE', path }
+    }
+    default:
+      return { ...common, method: 'PUT', path, body }
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * Who this gateway is as a source of context (GS CIM 009, 5.15): its alias among brokers, since when it runs
+ * and what its clock says. A tenant asks under its own name and is told the same.
+ */
+import type { Clock } from '#base/time/clock.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import type { Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+
+export const sourceIdentityPath = '/ngsi-ld/v1/info/sourceIdentity'
+
+export interface SourceIdentityPorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly clock: Clock
+  /** The name by which brokers recognise this one, the same after a restart. */
+  readonly alias: (tenant: string) => string
+}
+
+const noParameters = new Set<string>()
+
+export function createSourceIdentityRoutes({ asks, answers, clock, alias }: SourceIdentityPorts) {
+  const startedAt = clock.monotonic()
+  return Object.freeze({
+    async retrieve(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, noParameters)
+      const name = alias(ask.tenant)
+      const identity = {
+        id: `urn:ngsi-ld:ContextSourceIdentity:${name}`,
+        type: 'ContextSourceIdentity',
+        contextSourceAlias: name,
+        contextSourceUptime: durationOf(clock.monotonic() - startedAt),
+        contextSourceTimeAt: msToDateTime(clock.now()),
+      }
+      return answers.entity(ask, JSON.stringify(identity), answers.contextFor(ask))
+    },
+  })
+}
+
+/** ISO 8601, in days, hours, minutes and seconds. */
+function durationOf(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  const [days, hours, minutes] = [
+    Math.floor(seconds / 86_400),
+    Math.floor(seconds / 3600) % 24,
+    Math.floor(seconds / 60) % 60,
+  ]
+  return `P${days === 0 ? '' : `${days}D`}T${hours}H${minutes}M${seconds % 60}S`
+}

@@ -1,0 +1,35 @@
+/**
+ * The answer that names what became of each item of a batch (GS CIM 009, 5.2.16 and 6.3.8). Both lists are always
+ * there.
+ */
+import type { BatchResult } from '#broker/entities/entity-requests.ts'
+import type { Problems } from '#http/request/error-response.ts'
+import type { AskHead } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+
+export interface MultiStatusPorts {
+  readonly answers: Answers
+  readonly problems: Problems
+}
+
+export function multiStatus(
+  { answers, problems }: MultiStatusPorts,
+  ask: Pick<AskHead, 'tenant'>,
+  result: BatchResult,
+  elsewhere: Elsewhere = { success: [], errors: [] },
+): Response {
+  const errors = result.errors.map(({ entityId, error }) => ({
+    entityId,
+    error: { ...problems.body(error) },
+  }))
+  const failed = new Set(elsewhere.errors.map(({ entityId }) => entityId))
+  const success = [...new Set([...result.success, ...elsewhere.success])].filter((id) => !failed.has(id))
+  return answers.data(ask, { success, errors: [...errors, ...elsewhere.errors] }, { status: 207 })
+}
+
+/** What sources say that they did and did not; of an entity that one of them has not done, it is no success. */
+export interface Elsewhere {
+  readonly success: readonly string[]
+  readonly errors: readonly JsonObject[]
+}

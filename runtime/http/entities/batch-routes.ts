@@ -1,0 +1,202 @@
+/**
+ * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Each item stands for itself: one that cannot be read or
+ * done is named in a 207 and hinders no other. Only a body that is no list is refused as a whole.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { BatchItemError, BatchResult, Items } from '#broker/entities/entity-requests.ts'
+import type { Json } from '#contract'
+import type { BatchItem } from '#http/request/batch-items.ts'
+import { type HttpContext, headerOf } from '#http/request/body.ts'
+import type { Problems } from '#http/request/error-response.ts'
+import { optionsOf } from '#http/request/negotiate.ts'
+import type { AskHead, Asks, BatchAsk } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity/entity.ts'
+import {
+  statedHeader,
+  statedIn,
+  type WrittenTimes,
+  writtenTimes,
+} from '#ngsi-ld/federation/uplink-statements.ts'
+import { isObject } from '#ngsi-ld/values/json.ts'
+import { checkUri } from '#ngsi-ld/values/names.ts'
+import { invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { multiStatus } from './batch-result.ts'
+
+export const entityOperationsPath = '/ngsi-ld/v1/entityOperations'
+
+export interface EntityOperationRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly problems: Problems
+}
+
+const localParameters = new Set(['local'])
+const optionParameters = new Set(['local', 'options'])
+
+export function createEntityOperationRoutes({ asks, answers, problems }: EntityOperationRoutePorts) {
+  const failedInPart = (ask: AskHead, result: BatchResult): Response =>
+    multiStatus({ answers, problems }, ask, result)
+
+  return Object.freeze({
+    /** 201 with all ids when all were created, else 207. */
+    async create(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: localParameters, creates: true })
+      const { entities, errors } = await entitiesOf(ask)
+      const result = withErrors(await (await ask.enter()).batchCreate(entities, asks.by(c)), errors)
+      return result.errors.length === 0
+        ? answers.data(ask, [...result.success], { status: 201 })
+        : failedInPart(ask, result)
+    },
+
+    /** 201 with the ids that are new, 204 when none is, 207 when any item failed. */
+    async upsert(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: optionParameters, creates: true })
+      const options = optionsOf(ask.parameters, ['replace', 'update'])
+      if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
+      const update = options.has('update')
+      const stated = statedBy(c)
+      const { entities, errors } = await entitiesOf(
+        ask,
+        { nulls: update, onRead: stated?.note },
+        update ? 'each' : 'last',
+      )
+      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: asks.by(c), stated })
+      const result = withErrors(upserted, errors)
+      if (result.errors.length > 0) return failedInPart(ask, result)
+      return result.created.length === 0
+        ? answers.noContent(ask)
+        : answers.data(ask, [...result.created], { status: 201 })
+    },
+
+    async update(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: optionParameters })
+      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
+      const { entities, errors } = await entitiesOf(ask, { nulls: true })
+      const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: asks.by(c) })
+      const result = withErrors(updated, errors)
+      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
+    },
+
+    async merge(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: localParameters })
+      const { entities, errors } = await entitiesOf(ask, { merging: true })
+      const result = withErrors(await (await ask.enter()).batchMerge(entities, asks.by(c)), errors)
+      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.batch(c, { known: localParameters })
+      const ids: string[] = []
+      const errors: BatchItemError[] = []
+      for (let index = 0; index < ask.items.length; index++) {
+        await ask.items.yieldIfDue()
+        const { json } = ask.items.at(index)
+        try {
+          ids.push(checkUri(json, `[${index}]`))
+        } catch (error) {
+          errors.push({ entityId: nameOf(json), error })
+        }
+      }
+      const result = withErrors(await (await ask.enter()).batchDelete(ids, asks.by(c)), errors)
+      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
+    },
+  })
+}
+
+/** What the gateway that sends a batch states about its items; undefined where it states nothing. */
+function statedBy(c: HttpContext) {
+  const words = statedIn(headerOf(c, statedHeader))
+  if (words.size === 0) return undefined
+  const times = new WeakMap<Entity, WrittenTimes>()
+  return {
+    types: words.has('types'),
+    written: (entity: Entity) => times.get(entity),
+    note(entity: Entity, { json, context }: { readonly json: Json; readonly context: Context }): void {
+      if (words.has('times')) times.set(entity, writtenTimes(json, context))
+    },
+  }
+}
+
+interface ReadOptions extends ParseOptions {
+  /** Told of each entity with what it was read from. */
+  readonly onRead?: ((entity: Entity, item: Extract<BatchItem, { context: Context }>) => void) | undefined
+}
+
+interface Entities {
+  readonly entities: Items<Entity>
+  readonly errors: readonly BatchItemError[]
+}
+
+/**
+ * What can be read; the entities of a large batch only when their turn comes.
+ * @param wanted of items with the same id: each, or the last that can be read, which replaces all before it.
+ */
+async function entitiesOf(
+  { items }: BatchAsk,
+  options: ReadOptions = {},
+  wanted: 'each' | 'last' = 'each',
+): Promise<Entities> {
+  const entities: (Entity | undefined)[] = []
+  const ids: string[] = []
+  const indexes: number[] = []
+  const errors: BatchItemError[] = []
+  const read = (item: BatchItem): Entity => {
+    if ('error' in item) throw item.error
+    const entity = parseEntity(item.json, item.context, options)
+    options.onRead?.(entity, item)
+    return entity
+  }
+  for (let index = 0; index < items.length; index++) {
+    await items.yieldIfDue()
+    const item = items.at(index)
+    try {
+      const entity = read(item)
+      entities.push(items.isLarge ? undefined : entity)
+      ids.push(entity.id)
+      indexes.push(index)
+    } catch (error) {
+      errors.push({ entityId: nameOf(item.json), error: atItem(index, error) })
+    }
+  }
+  const last = wanted === 'last' ? new Map(ids.map((id, n) => [id, n])) : undefined
+  const meant = ids.flatMap((id, n) => ((last?.get(id) ?? n) === n ? [n] : []))
+  const slice = async (from: number, to: number): Promise<readonly Entity[]> => {
+    const part: Entity[] = []
+    let bytes = 0
+    for (const n of meant.slice(from, to)) {
+      bytes += items.bytesAt(indexes[n]!)
+      if (bytes > limits.batchSliceBytes.value && part.length > 0) break
+      await items.yieldIfDue()
+      part.push(entities[n] ?? read(items.at(indexes[n]!)))
+    }
+    return part
+  }
+  return { entities: { length: meant.length, slice }, errors }
+}
+
+/** The error with the place of its item in front, for an item that cannot be read may have no id. */
+function atItem(index: number, error: unknown): unknown {
+  if (!(error instanceof GatewayError)) return error
+  const { code, message, details, cause } = error
+  const { field } = details
+  const place = `[${index}]`
+  const text =
+    field === 'body'
+      ? message.replace('body', place)
+      : `${place}${field === undefined ? ': ' : '.'}${message}`
+  return new GatewayError(code, text, details, cause)
+}
+
+/** What an item that could not be read calls itself. */
+function nameOf(json: Json): string {
+  const id = isObject(json) ? (json['id'] ?? json['@id']) : json
+  return typeof id === 'string' ? id : ''
+}
+
+function withErrors(result: BatchResult, errors: readonly BatchItemError[]): BatchResult {
+  return errors.length === 0 ? result : { ...result, errors: [...errors, ...result.errors] }
+}

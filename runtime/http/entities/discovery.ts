@@ -1,0 +1,112 @@
+/**
+ * Routes that tell which entity types and attributes there are (GS CIM 009, 6.25 to 6.28). Names are those of the
+ * request's context, ids full IRIs. Which brokers are looked at is decided before.
+ */
+import { randomUUID } from 'node:crypto'
+import type { AttributeUse, TypeUse } from '#broker/entities/inventory.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import { truthOf } from '#http/request/negotiate.ts'
+import type { Ask, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { toIri } from '#ngsi-ld/context/core-context.ts'
+import { checkName } from '#ngsi-ld/values/names.ts'
+import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { withShortNames } from './entity-search.ts'
+
+export const typesPath = '/ngsi-ld/v1/types'
+export const attributesPath = '/ngsi-ld/v1/attributes'
+
+const listParameters = new Set(['details', 'local'])
+const oneParameters = new Set(['local'])
+
+export function createDiscoveryRoutes({ asks, answers }: { asks: Asks; answers: Answers }) {
+  /** The list as one object, or with details as an array. */
+  const list = <Use extends { readonly name: string }>(
+    ask: Ask,
+    uses: readonly Use[],
+    shape: { kind: string; member: string; detail: (use: Use, context: Context) => object },
+  ): Response => {
+    const context = answers.contextFor(ask)
+    if (truthOf(ask.parameters, 'details') === true) {
+      const texts = uses.map((use) => JSON.stringify(shape.detail(use, context)))
+      return answers.list(ask, { texts, context })
+    }
+    const names = uses.map(({ name }) => context.compact(name))
+    const id = `urn:ngsi-ld:${shape.kind}:${randomUUID()}`
+    return answers.entity(ask, JSON.stringify({ id, type: shape.kind, [shape.member]: names }), context)
+  }
+
+  const one = <Use extends { readonly name: string }>(
+    ask: Ask,
+    text: string,
+    uses: readonly Use[],
+    info: (use: Use, context: Context) => object,
+  ): Response => {
+    const context = answers.contextFor(ask)
+    const names = [ask, withShortNames(ask)].map((one) => checkName(one.context.expand(text), 'name'))
+    const [use] = names.flatMap((name) => uses.find((candidate) => candidate.name === name) ?? [])
+    if (use === undefined) throw notFound(`no entity has ${text}`)
+    return answers.entity(ask, JSON.stringify(info(use, context)), context)
+  }
+
+  return Object.freeze({
+    async types(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const shape = { kind: 'EntityTypeList', member: 'typeList', detail: entityType }
+      return list(ask, ask.broker.inventory.types(), shape)
+    },
+
+    async type(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, oneParameters)
+      return one(ask, c.req.param('type') ?? '', ask.broker.inventory.types(), entityTypeInfo)
+    },
+
+    async attributes(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const shape = { kind: 'AttributeList', member: 'attributeList', detail: attributeOf }
+      return list(ask, ask.broker.inventory.attributes(), shape)
+    },
+
+    async attribute(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, oneParameters)
+      return one(ask, c.req.param('attribute') ?? '', ask.broker.inventory.attributes(), attributeInfo)
+    },
+  })
+}
+
+const entityType = ({ name, attributes }: TypeUse, { compact }: Context) => ({
+  id: toIri(name),
+  type: 'EntityType',
+  typeName: compact(name),
+  attributeNames: attributes.map((attribute) => compact(attribute.name)),
+})
+
+const entityTypeInfo = ({ name, entities, attributes }: TypeUse, { compact }: Context) => ({
+  id: toIri(name),
+  type: 'EntityTypeInfo',
+  typeName: compact(name),
+  entityCount: entities,
+  attributeDetails: attributes.map((attribute) => ({
+    id: toIri(attribute.name),
+    type: 'Attribute',
+    attributeName: compact(attribute.name),
+    attributeTypes: attribute.kinds,
+  })),
+})
+
+const attributeOf = ({ name, types }: AttributeUse, { compact }: Context) => ({
+  id: toIri(name),
+  type: 'Attribute',
+  attributeName: compact(name),
+  typeNames: types.map(compact),
+})
+
+const attributeInfo = (use: AttributeUse, context: Context) => ({
+  id: toIri(use.name),
+  type: 'Attribute',
+  attributeName: context.compact(use.name),
+  attributeCount: use.entities,
+  attributeTypes: use.kinds,
+  typeNames: use.types.map(context.compact),
+})

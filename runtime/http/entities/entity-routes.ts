@@ -1,0 +1,85 @@
+/**
+ * Routes that create and read entities (GS CIM 009, 6.4, 6.5 and 6.23). They translate between HTTP and the broker and
+ * hold no rule of their own about entities; what changes one is in `entity-writes.ts`. To retrieve one is the hottest
+ * path of the interface: it awaits nothing and sends the stored text.
+ */
+
+import { type HttpContext, headerOf } from '#http/request/body.ts'
+import { idOf, pathSegment } from '#http/request/path-ids.ts'
+import type { Ask, Asks } from '#http/request/request.ts'
+import { type Answers, responseOf } from '#http/request/response.ts'
+import { parseEntity } from '#ngsi-ld/entity/entity.ts'
+import type { EntitySelector } from '#ngsi-ld/query/entity-selector.ts'
+import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
+import { type EntityReads, queryParameters, retrieveParameters } from './entity-reads.ts'
+import { pageParameters, withShortNames } from './entity-search.ts'
+import { readQueryBody } from './query-body.ts'
+
+export const entitiesPath = '/ngsi-ld/v1/entities'
+
+export interface EntityRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly reads: EntityReads
+  readonly rules: ProfileRules
+}
+
+const localParameters = new Set(['local'])
+/** What the address may say beside the body of a query. */
+export const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
+
+export function createEntityRoutes({ asks, answers, reads, rules }: EntityRoutePorts) {
+  const show = (c: HttpContext, asked: Ask): Response => {
+    const ask = withShortNames(asked)
+    const wish = reads.retrievalWish(ask)
+    const view = ask.broker.retrieve(c.req.param('id') ?? '')
+    // Whether the id is one at all matters only where nothing was found.
+    if (view === undefined) throw notFound(`no entity ${idOf(c)}`)
+    return responseOf(reads.one(ask, view, wish, headerOf(c, 'if-none-match')))
+  }
+
+  const list = (
+    c: HttpContext,
+    ask: Ask,
+    chosen?: readonly EntitySelector[],
+  ): Response | Promise<Response> => {
+    // What goes by a map is chosen already.
+    const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
+    const from = { url: c.req.url, chosen: selectors, isWithin: c.env.isWithin === true }
+    const reply = reads.page(ask, reads.queryWish(ask, from))
+    return reply instanceof Promise ? reply.then(responseOf) : responseOf(reply)
+  }
+
+  return Object.freeze({
+    async create(c: HttpContext): Promise<Response> {
+      const ask = await asks.body(c, { known: localParameters, creates: true })
+      const entity = parseEntity(ask.body, ask.context)
+      await (await ask.enter()).create(entity, asks.by(c))
+      return answers.created(
+        ask,
+        `${entitiesPath}/${pathSegment(entity.id)}`,
+        rules.createAnswersId ? entity.id : undefined,
+      )
+    },
+
+    retrieve(c: HttpContext): Response | Promise<Response> {
+      const ask = asks.readEntities(c, retrieveParameters)
+      return ask instanceof Promise ? ask.then((known) => show(c, known)) : show(c, ask)
+    },
+
+    query(c: HttpContext): Response | Promise<Response> {
+      const ask = asks.readEntities(c, queryParameters)
+      return ask instanceof Promise
+        ? ask.then((known) => list(c, withShortNames(known)))
+        : list(c, withShortNames(ask))
+    },
+
+    /** POST entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
+    async queryByBody(c: HttpContext): Promise<Response> {
+      const { body, ...ask } = withShortNames(await asks.query(c, bodyQueryParameters))
+      const { parameters, entities } = readQueryBody(body, ask.context.expand)
+      return list(c, { ...ask, parameters: new Map([...ask.parameters, ...parameters]) }, entities)
+    },
+  })
+}

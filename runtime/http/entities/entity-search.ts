@@ -1,0 +1,163 @@
+/**
+ * Which entities a request asks for, from its parameters and the selectors of its body (GS CIM 009, 5.7.2, 6.4.3.2): the one
+ * place where parameters become a query of the broker.
+ */
+import type { EntityQuery } from '#broker/state/entity-queries.ts'
+import { listOf, pagingOf, truthOf } from '#http/request/negotiate.ts'
+import type { Ask } from '#http/request/request.ts'
+import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
+import { attributesOf } from '#ngsi-ld/federation/registration-match.ts'
+import {
+  type EntitySelector,
+  parseTypeSelection,
+  type TypeSelection,
+  typeNamesOf,
+} from '#ngsi-ld/query/entity-selector.ts'
+import { parseGeoQuery } from '#ngsi-ld/query/geo-query.ts'
+import { parseOrder } from '#ngsi-ld/query/order.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { parseScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import { parseSourceFilter } from '#ngsi-ld/subscription/subscription-parse.ts'
+import { checkName, checkUri } from '#ngsi-ld/values/names.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { compileIdPattern } from '#ngsi-ld/values/pattern.ts'
+import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
+
+/** Parameters that select entities. */
+export const selecting = [
+  'type',
+  'id',
+  'idPattern',
+  'q',
+  'scopeQ',
+  'csf',
+  'georel',
+  'geometry',
+  'coordinates',
+  'geoproperty',
+  'expandValues',
+  'jsonKeys',
+] as const
+const geoMembers = ['georel', 'geometry', 'coordinates']
+const ordering = ['orderBy', 'orderFrom', 'orderGeometry', 'collation'] as const
+/** Parameters of pages. */
+export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
+
+/** Parameters that select entities and order them. */
+export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
+
+/** Every entity has system members, so that these select nothing (5.7.2.4). */
+/** Parameters of which one is enough not to mean every entity (5.7.2.4). */
+const conditions: readonly string[] = ['type', 'attrs', 'q', 'georel']
+/** The same for queries of entities, which are also answered by ids alone. */
+export const conditionsOrIds: readonly string[] = ['type', 'id', 'attrs', 'q', 'georel']
+
+const isNoSystemName = (name: string): boolean => !systemMembers.has(name)
+
+/** The type selection of a request. */
+export function typesOf({ parameters, context }: Ask): TypeSelection | undefined {
+  const type = parameters.get('type')
+  return type === undefined ? undefined : parseTypeSelection(type, context.expand)
+}
+
+/**
+ * The query of a request (5.7.2).
+ * @param attrs canonical names that `attrs` lists.
+ * @param chosen selectors that a body brought.
+ * @param sufficient parameters of which one is enough.
+ * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
+ */
+export function entityQueryOf(
+  ask: Ask,
+  attrs: ReadonlySet<string> | undefined,
+  chosen: readonly EntitySelector[] | undefined,
+  sufficient = conditions,
+): EntityQuery {
+  const { parameters, context } = ask
+  const given = (name: string): string | undefined => parameters.get(name)
+  const isLocal = truthOf(parameters, 'local')
+  // Who holds parts of entities concerns sources alone.
+  truthOf(parameters, 'splitEntities')
+  const isEverything =
+    given('type')?.trim() === '*' || chosen?.some(({ types }) => types?.kind === 'any') === true
+  if (isEverything && isLocal === false)
+    throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
+  const values = valuesOf(ask)
+  const q = given('q') === undefined ? undefined : parseQuery(given('q')!, context.expand, values)
+  const selects = (name: string): boolean => {
+    if (name === 'attrs') return listOf(parameters, name)?.some(isNoSystemName) === true
+    return name === 'q' ? q !== undefined && attributesOf(q).some(isNoSystemName) : parameters.has(name)
+  }
+  if (chosen === undefined && !sufficient.some(selects) && isLocal !== true)
+    throw badRequestData(`one of ${sufficient.join(', ')} is needed, or local=true`)
+  const [selector, ...more] = chosen ?? []
+  const alone = more.length === 0 ? selector : undefined
+  const idPattern = given('idPattern') ?? alone?.idPattern
+  const scopeQ = given('scopeQ')
+  // Which sources are asked is decided before; here it only has to be a filter.
+  const csf = given('csf')
+  if (csf !== undefined) parseSourceFilter(csf, context)
+  return {
+    selection: typesOf(ask) ?? alone?.types,
+    ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,
+    // Ids win over a pattern in a selector.
+    idPattern:
+      idPattern === undefined || alone?.ids !== undefined
+        ? undefined
+        : compileIdPattern(idPattern, 'idPattern'),
+    selectors: more.length > 0 ? chosen : undefined,
+    scope: scopeQ === undefined ? undefined : parseScopeQuery(scopeQ),
+    attrs: attrs === undefined ? undefined : [...attrs],
+    q,
+    geo: parseGeoQuery(
+      {
+        georel: given('georel'),
+        geometry: given('geometry'),
+        coordinates: given('coordinates'),
+        // Without a geo-query the name of a property says nothing (6.4.3.2).
+        geoproperty: geoMembers.some((name) => parameters.has(name)) ? given('geoproperty') : undefined,
+      },
+      context.expand,
+    ),
+    order: parseOrder(
+      {
+        orderBy: given('orderBy'),
+        orderFrom: given('orderFrom'),
+        orderGeometry: given('orderGeometry'),
+        collation: given('collation'),
+      },
+      context.expand,
+    ),
+    ...pagingOf(parameters),
+    after: given('pageKey'),
+  }
+}
+
+/** The request with the platform's names for short names that the broker does not know, where it names no @context. */
+export function withShortNames<Wanted extends Pick<Ask, 'context' | 'broker'>>(ask: Wanted): Wanted {
+  const context = ask.context.forQueries?.(ask.broker.inventory.isKnown)
+  return context === undefined ? ask : { ...ask, context }
+}
+
+/** What a client may have meant where nothing was found: the types under other names that are known here. */
+export function typeHint({ selection }: EntityQuery, { broker }: Pick<Ask, 'broker'>): string | undefined {
+  for (const name of selection === undefined ? [] : typeNamesOf(selection)) {
+    const other = broker.inventory.alike(name)
+    if (other !== undefined)
+      return warningLine(
+        199,
+        '-',
+        `no entity of type ${name} found; type ${other} exists: send a Link header with the @context that defines it`,
+      )
+  }
+  return undefined
+}
+
+/** Names that tell how values in q are read. Keys within JSON are never names here, so jsonKeys has nothing to add. */
+function valuesOf({ parameters, context }: Ask): { readonly expandValues?: ReadonlySet<string> } {
+  const namesIn = (name: string): readonly string[] | undefined =>
+    listOf(parameters, name)?.map((term) => checkName(context.expand(term), name))
+  namesIn('jsonKeys')
+  const expandValues = namesIn('expandValues')
+  return expandValues === undefined ? {} : { expandValues: new Set(expandValues) }
+}

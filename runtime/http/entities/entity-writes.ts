@@ -1,0 +1,150 @@
+/**
+ * Routes that change one entity or its attributes (GS CIM 009, 6.5 to 6.7). All of them take `type`, which the
+ * entity has to have, and If-Match, so that nobody overwrites what he has not read.
+ */
+
+import type { UpdateResult, WriteOptions } from '#broker/entities/entity-requests.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import { type HttpContext, headerOf } from '#http/request/body.ts'
+import { optionsOf, type Parameters, truthOf } from '#http/request/negotiate.ts'
+import { idOf } from '#http/request/path-ids.ts'
+import type { Ask, AskHead, BodyOptions } from '#http/request/request.ts'
+import { versionsOf } from '#http/request/version-tag.ts'
+import { toIri } from '#ngsi-ld/context/core-context.ts'
+import { isLanguageTag } from '#ngsi-ld/entity/attribute-kind.ts'
+import {
+  parseAttribute,
+  parseEntity,
+  parseFragment,
+  parsePartial,
+  withoutContext,
+} from '#ngsi-ld/entity/entity.ts'
+import type { MergeOptions } from '#ngsi-ld/entity/merge.ts'
+import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { canonicalDateTime, toleratedDateTime } from '#ngsi-ld/values/datetime.ts'
+import { checkName, checkUri } from '#ngsi-ld/values/names.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { EntityRoutePorts } from './entity-routes.ts'
+
+const oneEntity = ['local', 'type'] as const
+const plainParameters = new Set<string>(oneEntity)
+const mergeParameters = new Set<string>([...oneEntity, 'options', 'format', 'lang', 'observedAt'])
+const optionParameters = new Set<string>([...oneEntity, 'options'])
+const deleteAttributeParameters = new Set<string>([...oneEntity, 'datasetId', 'deleteAll'])
+
+const representations = ['normalized', 'concise', 'simplified', 'keyValues'] as const
+const isSimplified = (options: ReadonlySet<string>): boolean =>
+  options.has('simplified') || options.has('keyValues')
+
+export function createEntityWriteRoutes({ asks, answers, rules }: Omit<EntityRoutePorts, 'reads'>) {
+  const updated = (ask: AskHead, result: UpdateResult): Response => {
+    if (result.notUpdated.length === 0) return answers.noContent(ask)
+    const notUpdated = result.notUpdated.map(({ attributeName, reason }) => ({
+      attributeName: toIri(attributeName),
+      reason,
+    }))
+    return answers.data(ask, { updated: result.updated.map(toIri), notUpdated }, { status: 207 })
+  }
+
+  /** By whose hand and on which condition a request wants its entity changed. */
+  const conditionsOf = (c: HttpContext, { parameters, context }: AskHead): WriteOptions => {
+    const by = asks.by(c)
+    const type = parameters.get('type')
+    const versions = versionsOf(headerOf(c, 'if-match'))
+    if (type === undefined && versions === undefined) return { by }
+    const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
+    return { by, when: { selection, versions } }
+  }
+
+  /** A write with a body: what it is about, and where it is to be done. */
+  const write = async (c: HttpContext, known: ReadonlySet<string>, more: BodyOptions = {}) => {
+    const id = idOf(c)
+    const ask = await asks.body(c, { known, ...more })
+    const options = conditionsOf(c, ask)
+    const broker = async (): Promise<TenantBroker> => ask.enter()
+    return { id, ask, options, broker }
+  }
+
+  return Object.freeze({
+    async merge(c: HttpContext): Promise<Response> {
+      const { id, ask, options, broker } = await write(c, mergeParameters)
+      const merge = mergeOptionsOf(ask.parameters)
+      const reading = { id, merging: true, empty: true, simplified: merge.simplified }
+      const fragment = parseFragment(ask.body, ask.context, reading)
+      await (await broker()).merge(id, fragment, { ...options, merge })
+      return answers.noContent(ask)
+    },
+
+    async replace(c: HttpContext): Promise<Response> {
+      const { id, ask, options, broker } = await write(c, plainParameters)
+      const entity = parseEntity(ask.body, ask.context, { id })
+      await (await broker()).replace(entity, options)
+      return answers.noContent(ask)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.read(c, plainParameters)
+      const { by, when } = conditionsOf(c, ask)
+      await ask.broker.remove(id, by, when)
+      return answers.noContent(ask)
+    },
+
+    async append(c: HttpContext): Promise<Response> {
+      const { id, ask, options, broker } = await write(c, optionParameters, { patches: true })
+      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
+      const fragment = parseFragment(ask.body, ask.context, { id })
+      return updated(ask, await (await broker()).append(id, fragment, { ...options, noOverwrite }))
+    },
+
+    async update(c: HttpContext): Promise<Response> {
+      const { id, ask, options, broker } = await write(c, plainParameters)
+      const fragment = parseFragment(ask.body, ask.context, { id, nulls: true })
+      const appendMissing = rules.updateAppendsMissing
+      return updated(ask, await (await broker()).update(id, fragment, { ...options, appendMissing }))
+    },
+
+    async updateAttribute(c: HttpContext): Promise<Response> {
+      const { id, ask, options, broker } = await write(c, plainParameters)
+      const name = attributeOf(c, ask)
+      const partial = parsePartial(ask.body, name, ask.context)
+      await (await broker()).partial(id, name, partial, options)
+      return answers.noContent(ask)
+    },
+
+    async replaceAttribute(c: HttpContext): Promise<Response> {
+      const { id, ask, options, broker } = await write(c, plainParameters)
+      const name = attributeOf(c, ask)
+      const attribute = parseAttribute(withoutContext(ask.body), name, ask.context)
+      await (await broker()).replaceAttribute(id, name, attribute, options)
+      return answers.noContent(ask)
+    },
+
+    async removeAttribute(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const ask = await asks.read(c, deleteAttributeParameters)
+      const name = attributeOf(c, ask)
+      const given = ask.parameters.get('datasetId')
+      const datasetId = given === undefined || given === '@none' ? undefined : checkUri(given, 'datasetId')
+      const deleteAll = truthOf(ask.parameters, 'deleteAll') ?? false
+      await ask.broker.deleteAttribute(id, name, { ...conditionsOf(c, ask), datasetId, deleteAll })
+      return answers.noContent(ask)
+    },
+  })
+}
+
+/** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */
+function mergeOptionsOf(parameters: Parameters): MergeOptions {
+  const lang = parameters.get('lang')
+  if (lang !== undefined && !isLanguageTag(lang)) throw badRequestData('is no language tag', 'lang')
+  const time = parameters.get('observedAt')
+  const observedAt = time === undefined ? undefined : canonicalDateTime(toleratedDateTime(time))
+  if (time !== undefined && observedAt === undefined) throw badRequestData('is no DateTime', 'observedAt')
+  const options = optionsOf(parameters, representations)
+  const format = parameters.get('format')
+  return { lang, observedAt, simplified: isSimplified(format === undefined ? options : new Set([format])) }
+}
+
+function attributeOf(c: HttpContext, ask: Pick<Ask, 'context'>): string {
+  return checkName(ask.context.expand(c.req.param('attribute') ?? ''), 'attribute')
+}

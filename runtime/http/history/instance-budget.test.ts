@@ -1,0 +1,150 @@
+/** What is read for an answer of histories: all that the answer needs, and not much more. */
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import { beginningOf, partOf } from '#ngsi-ld/history/temporal-part.ts'
+import type { TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { firstLook, readOn } from './instance-budget.ts'
+
+/** Seconds at which an attribute was observed, ascending. */
+type Lists = Readonly<Record<string, readonly number[]>>
+
+const instance = (second: number, i: number): TimedInstance => {
+  const observedAt = Date.UTC(2025, 0, 1) + second * 1000
+  return {
+    instance: { type: 'Property', value: i, observedAt: msToDateTime(observedAt) },
+    observedAt,
+    createdAt: observedAt,
+    modifiedAt: observedAt,
+    instanceId: `urn:i:${i}`,
+  }
+}
+
+/** Reads as the broker does; tells how many instances of it were there at once, and how many it gave in all. */
+function readerOf(site: Readonly<Record<string, Lists>>) {
+  const made = new Map(
+    Object.entries(site).map(([id, lists]) => [
+      id,
+      Object.entries(lists).map(([name, all]) => [name, all.map(instance)] as const),
+    ]),
+  )
+  const held = new Map<string, number>()
+  let [most, sum] = [0, 0]
+  const read = (id: string, query: TemporalQuery): EntityHistory => {
+    const { limit, lastN } = query
+    const cut = new Set<string>()
+    const attributes = new Map<string, readonly TimedInstance[]>()
+    for (const [name, all] of made.get(id)!) {
+      const wanted = lastN === undefined ? all : all.slice(-lastN)
+      if (wanted.length > limit) cut.add(name)
+      attributes.set(name, beginningOf(wanted, limit, query))
+    }
+    const count = [...attributes.values()].reduce((instances, list) => instances + list.length, 0)
+    held.set(id, count)
+    sum += count
+    most = Math.max(
+      most,
+      [...held.values()].reduce((instances, each) => instances + each, 0),
+    )
+    const entity = { id, type: 'T' }
+    return { id, type: 'T', entity, created: 0, modified: 0, deleted: undefined, attributes, cut }
+  }
+  return { read, mostHeld: () => most, sumRead: () => sum }
+}
+
+const seconds = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
+
+it('holds some three times what an answer does, however long the histories of a page are', () => {
+  const ids = seconds(50).map((i) => `urn:x:${i}`)
+  const most = 1000
+  const site = Object.fromEntries(ids.map((id) => [id, { a: seconds(500), b: seconds(500), c: [7] }]))
+  const reader = readerOf(site)
+  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const page = ids.map((id) => reader.read(id, query))
+  const part = partOf(readOn(page, { query, most }, reader.read), most, query)
+  expect(reader.mostHeld()).toBeLessThanOrEqual(3 * most)
+  const told = part.evolutions.flatMap(({ attributes }) =>
+    [...attributes.values()].map((list) => list.length),
+  )
+  expect(told).toEqual(ids.flatMap(() => [9, 9, 1]))
+})
+
+it('reads a second time one more than fits, and that is enough', () => {
+  const ids = seconds(20).map((i) => `urn:x:${i}`)
+  const most = 1000
+  const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
+  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const page = ids.map((id) => reader.read(id, query))
+  readOn(page, { query, most }, reader.read)
+  expect(reader.sumRead()).toBe(ids.length * (query.limit + most / ids.length + 1))
+})
+
+it('leaves out who has no history any more when more of it is to be read', () => {
+  const ids = seconds(3).map((i) => `urn:x:${i}`)
+  const [most, gone] = [1000, ids[1]]
+  const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
+  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const page = ids.map((id) => reader.read(id, query))
+  const read = (id: string, more: TemporalQuery) => (id === gone ? undefined : reader.read(id, more))
+  const found = readOn(page, { query, most }, read)
+  expect(found.map(({ id, attributes }) => [id, attributes.get('a')?.length])).toEqual([
+    ['urn:x:0', 500],
+    ['urn:x:2', 500],
+  ])
+})
+
+const optionsOf = fc.record({
+  most: fc.integer({ min: 1, max: 60 }),
+  entities: fc.integer({ min: 1, max: 5 }),
+  lastN: fc.option(fc.integer({ min: 1, max: 50 }), { nil: undefined }),
+})
+
+/** The answer from a site of such lists, and from what it was made. */
+function toldOf(all: readonly Lists[], query: TemporalQuery, most: number) {
+  const site = Object.fromEntries(all.map((one, i) => [`urn:x:${i}`, one]))
+  const { read } = readerOf(site)
+  const page = Object.keys(site).map((id) => read(id, query))
+  const { evolutions, range } = partOf(readOn(page, { query, most }, read), most, query)
+  return { range, lists: evolutions.map(({ attributes }) => Object.fromEntries(attributes)) }
+}
+
+const timesOf = (unique: boolean) => {
+  const second = fc.integer({ min: 0, max: unique ? 300 : 60 })
+  const list = unique ? fc.uniqueArray(second, { maxLength: 80 }) : fc.array(second, { maxLength: 80 })
+  const ascending = list.map((all) => all.sort((a, b) => a - b))
+  return fc.array(fc.record({ a: ascending, b: ascending }), { minLength: 1, maxLength: 4 })
+}
+
+it('makes the same answer as if everything had been read', () => {
+  fc.assert(
+    fc.property(timesOf(true), optionsOf, (all, { most, entities, lastN }) => {
+      const whole = { timeproperty: 'observedAt', limit: most, lastN } as const
+      expect(toldOf(all, firstLook(whole, entities), most)).toEqual(toldOf(all, whole, most))
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+it('makes a whole answer within its range, however many share a time', () => {
+  fc.assert(
+    fc.property(timesOf(false), optionsOf, (all, { most, entities, lastN }) => {
+      const query = firstLook({ timeproperty: 'observedAt', limit: most, lastN }, entities)
+      const { lists } = toldOf(all, query, most)
+      const told = lists.flatMap((one) =>
+        Object.values(one).flatMap((list) => list.map((each) => each.observedAt!)),
+      )
+      const [first, last] = [Math.min(...told), Math.max(...told)]
+      for (const [i, one] of all.entries()) {
+        for (const [name, seconds] of Object.entries(one)) {
+          const wanted = seconds.map(instance).slice(lastN === undefined ? 0 : -lastN)
+          // Forwards the last time comes again with the next part.
+          const isWhole = ({ observedAt }: TimedInstance): boolean =>
+            observedAt! >= first && (lastN === undefined ? observedAt! < last : observedAt! <= last)
+          expect(lists[i]![name]!.filter(isWhole).length).toBe(wanted.filter(isWhole).length)
+        }
+      }
+    }),
+    { numRuns: 2000 },
+  )
+})

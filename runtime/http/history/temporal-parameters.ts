@@ -1,0 +1,152 @@
+/**
+ * What a request wants to see of history (GS CIM 009, 5.7.3, 5.7.4 and 6.3.7): window, attributes, representation and
+ * aggregates from its parameters. The attributes that are read follow from those that are shown.
+ */
+import type { AggregateQuery, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import { listOf, optionsOf, type Parameters, wholeNumber } from '#http/request/negotiate.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { checkLanguages, languageRanges } from '#ngsi-ld/entity/language.ts'
+import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/history/aggregate.ts'
+import { parseTemporalSelection, type TemporalRendering } from '#ngsi-ld/history/temporal-query.ts'
+import { parseDuration } from '#ngsi-ld/values/duration.ts'
+import { checkListedName, checkName, checkUri } from '#ngsi-ld/values/names.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+/** Parameters that this file reads. */
+export const historyParameters = [
+  'timerel',
+  'timeAt',
+  'endTimeAt',
+  'timeproperty',
+  'lastN',
+  'attrs',
+  'pick',
+  'omit',
+  'datasetId',
+  'lang',
+  'options',
+  'format',
+  'aggrMethods',
+  'aggrPeriodDuration',
+] as const
+
+export interface HistoryWish {
+  readonly query: TemporalQuery
+  /** Canonical names that `attrs` lists. */
+  readonly attrs: ReadonlySet<string> | undefined
+  /** Given where aggregates are asked for. */
+  readonly aggregates: AggregateQuery | undefined
+  readonly rendering: Omit<TemporalRendering, 'context'>
+}
+
+const formats = ['normalized', 'temporalValues', 'aggregatedValues']
+
+/** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */
+export function historyWishOf(parameters: Parameters, context: Context, limit: number): HistoryWish {
+  const lastN = wholeNumber(parameters, 'lastN')
+  if (lastN === 0) throw badRequestData('must be above 0', 'lastN')
+  const selection = parseTemporalSelection({
+    timerel: parameters.get('timerel'),
+    timeAt: parameters.get('timeAt'),
+    endTimeAt: parameters.get('endTimeAt'),
+    timeproperty: parameters.get('timeproperty'),
+  })
+  const { attrs, pick, omit } = projectionOf(parameters, context)
+  const options = optionsOf(parameters, [...formats, 'sysAttrs', 'unobserved'])
+  const format = formatOf(options, parameters.get('format'))
+  const lang = parameters.get('lang')
+  const datasets = listOf(parameters, 'datasetId')
+  for (const dataset of datasets ?? []) if (dataset !== '@none') checkUri(dataset, 'datasetId')
+  const query: TemporalQuery = {
+    ...selection,
+    attrs: attrs ?? attributesIn(pick),
+    datasets: datasets === undefined ? undefined : new Set(datasets),
+    lastN,
+    limit,
+    unobserved: options.has('unobserved'),
+  }
+  if (query.unobserved === true && query.timeproperty === 'observedAt')
+    throw badRequestData(
+      'has to be another one, since observedAt is what unobserved values lack',
+      'timeproperty',
+    )
+  return {
+    query,
+    attrs,
+    aggregates: aggregatesOf(parameters, { format, options }, query),
+    rendering: {
+      timeproperty: selection.timeproperty,
+      sysAttrs: options.has('sysAttrs'),
+      values: format === 'temporalValues',
+      lang: lang === undefined ? undefined : languageRanges(checkLanguages(lang)),
+      pick,
+      omit,
+    },
+  }
+}
+
+interface Projection {
+  readonly attrs: ReadonlySet<string> | undefined
+  readonly pick: ReadonlySet<string> | undefined
+  readonly omit: ReadonlySet<string> | undefined
+}
+
+function projectionOf(parameters: Parameters, context: Context): Projection {
+  const namesOf = (name: string): ReadonlySet<string> | undefined => {
+    const text = parameters.get(name)
+    if (text === undefined) return undefined
+    const terms = text.split(name === 'attrs' ? ',' : /[,|]/).map((term) => term.trim())
+    if (terms.includes('')) throw badRequestData('has an empty name', name)
+    const check = name === 'attrs' ? checkListedName : checkName
+    return new Set(terms.map((term) => check(context.expand(term), name)))
+  }
+  const [attrs, pick, omit] = [namesOf('attrs'), namesOf('pick'), namesOf('omit')]
+  if (attrs !== undefined && (pick !== undefined || omit !== undefined)) {
+    throw badRequestData('goes with neither pick nor omit', 'attrs')
+  }
+  const both = [...(pick ?? [])].find((name) => omit?.has(name))
+  if (both !== undefined) throw badRequestData(`names ${both}, which pick names, too`, 'omit')
+  return { attrs, pick, omit }
+}
+
+/** The attributes among members to show; undefined where there is none, since others decide who is found. */
+function attributesIn(pick: ReadonlySet<string> | undefined): ReadonlySet<string> | undefined {
+  const names = [...(pick ?? [])].filter((name) => name !== 'id' && name !== 'type')
+  return names.length === 0 ? undefined : new Set(names)
+}
+
+/** `format` wins over `options`. */
+function formatOf(options: ReadonlySet<string>, format: string | undefined): string {
+  if (format !== undefined) return format
+  const asked = formats.filter((each) => options.has(each))
+  if (asked.length > 1) throw invalidRequest(`options: ${asked.join(' and ')} exclude each other`)
+  return asked[0] ?? 'normalized'
+}
+
+function aggregatesOf(
+  parameters: Parameters,
+  { format, options }: { format: string; options: ReadonlySet<string> },
+  query: TemporalQuery,
+): AggregateQuery | undefined {
+  const names = listOf(parameters, 'aggrMethods')
+  const text = parameters.get('aggrPeriodDuration')
+  if (format !== 'aggregatedValues') {
+    if ((names !== undefined || text !== undefined) && !options.has('aggregatedValues')) {
+      throw invalidRequest('aggrMethods and aggrPeriodDuration go with options=aggregatedValues')
+    }
+    return undefined
+  }
+  if (names === undefined) throw badRequestData('is needed with aggregatedValues', 'aggrMethods')
+  const methods = names.map((name): AggregateMethod => {
+    const method = aggregateMethods.find((each) => each === name)
+    if (method === undefined) {
+      throw badRequestData(`${name} is none of ${aggregateMethods.join(', ')}`, 'aggrMethods')
+    }
+    return method
+  })
+  const duration = text === undefined ? undefined : parseDuration(text)
+  if (text !== undefined && duration === undefined) {
+    throw badRequestData('must be a duration such as PT1H', 'aggrPeriodDuration')
+  }
+  return { ...query, methods: new Set(methods), duration }
+}

@@ -1,0 +1,244 @@
+/**
+ * Routes that read temporal entities (GS CIM 009, 6.18, 6.19 and 6.24): the evolution of one, and queries. An answer
+ * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import type { EntityAggregates, EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import type { EntityQuery } from '#broker/state/entity-queries.ts'
+import {
+  entityQueryOf,
+  searchParameters,
+  typeHint,
+  typesOf,
+  withShortNames,
+} from '#http/entities/entity-search.ts'
+import { readQueryBody } from '#http/entities/query-body.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import { answerTypes } from '#http/request/negotiate.ts'
+import { pageLinks } from '#http/request/paging.ts'
+import { idOf } from '#http/request/path-ids.ts'
+import { type Ask, type Asks, withWarning } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { type Part, partOf } from '#ngsi-ld/history/temporal-part.ts'
+import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/history/temporal-query.ts'
+import { type EntitySelector, matchesType } from '#ngsi-ld/query/entity-selector.ts'
+import { hasLinked, type QueryPath } from '#ngsi-ld/query/query.ts'
+import type { Amendment } from '#ngsi-ld/representation/conformance.ts'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { firstLook, mostLike, readOn } from './instance-budget.ts'
+import { retrievedHistory } from './retrieved-history.ts'
+import { type HistoryWish, historyParameters, historyWishOf } from './temporal-parameters.ts'
+
+export const temporalPath = '/ngsi-ld/v1/temporal/entities'
+export const temporalQueryPath = '/ngsi-ld/v1/temporal/entityOperations/query'
+
+export interface TemporalRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+}
+
+export interface TemporalRouteSettings {
+  /** Most instances in one answer. */
+  readonly instancesMax: number
+}
+
+const mapParameters = ['entityMap', 'entityMapLifetime']
+const retrieveParameters = new Set<string>([...historyParameters, ...mapParameters, 'local', 'type'])
+const queryParameters = new Set<string>([
+  ...historyParameters,
+  ...searchParameters,
+  ...mapParameters,
+  'local',
+  'limit',
+  'offset',
+  'count',
+])
+/** A body has the rest of it, as far as the specification gives it a place there. */
+const bodyQueryParameters = new Set<string>([...historyParameters, 'local', 'limit', 'offset', 'count'])
+
+export function createTemporalRoutes(
+  { asks, answers }: TemporalRoutePorts,
+  { instancesMax }: TemporalRouteSettings,
+) {
+  function wishOf({ env }: HttpContext, ask: Ask): HistoryWish {
+    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+    const goOn = (): void => {
+      if (env.outgoing?.closed === true) throw invalidRequest('was not awaited: the connection is closed')
+    }
+    const aggregates = wish.aggregates && { ...wish.aggregates, goOn }
+    return { ...wish, query: { ...wish.query, goOn }, aggregates }
+  }
+
+  async function retrieve(c: HttpContext, ask: Ask): Promise<Response> {
+    const id = idOf(c)
+    const wish = wishOf(c, ask)
+    const context = answers.contextFor(ask)
+    const types = typesOf(ask)
+    const isMeant = <Found extends { readonly type: string | readonly string[] }>(
+      found: Found | undefined,
+    ): found is Found => found !== undefined && (types === undefined || matchesType(types, found.type))
+    if (wish.aggregates !== undefined) {
+      const found = await ask.broker.temporal.aggregate(id, wish.aggregates)
+      if (!isMeant(found)) throw unknown(id)
+      checkAttributes(ask, id, wish, found)
+      return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
+    }
+    const read = reading(ask, wish)
+    const found = retrievedHistory((query) => read(id, query), wish.query, {
+      most: instancesMax,
+      asValues: wish.rendering.values,
+    })
+    if (found === undefined || !isMeant(found.evolution)) throw unknown(id)
+    checkAttributes(ask, id, wish, found.evolution)
+    const evolution = amended(found.evolution, ask.amendment, context)
+    const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
+    return found.range === undefined
+      ? answers.entity(ask, text, context)
+      : answers.partial(ask, text, context, found.range)
+  }
+
+  /** @throws ngsi-ld.not-found where the entity never had one of the attributes that `attrs` lists. */
+  function checkAttributes(
+    { broker }: Ask,
+    id: string,
+    { attrs }: HistoryWish,
+    { attributes }: Pick<Evolution | EntityAggregates, 'attributes'>,
+  ): void {
+    if (attrs === undefined || attributes.size > 0) return
+    const ever = broker.history(id, { timeproperty: 'createdAt', attrs, limit: 1 })
+    if (ever === undefined || ever.attributes.size === 0)
+      throw notFound(`${id} has no history of ${[...attrs].join()}`)
+  }
+
+  async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
+    const wish = wishOf(c, ask)
+    const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
+    const search = entityQueryOf(ask, wish.attrs, selectors)
+    if (wish.query.timerel === undefined) {
+      throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
+    }
+    if (search.order?.terms.some(({ path }) => !isId(path)) === true)
+      throw badRequestData('takes id alone, since attributes have many values in a history', 'orderBy')
+    if (search.q !== undefined && hasLinked(search.q))
+      throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
+    const context = answers.contextFor(ask)
+    const { rendered, range, more, count, shown } = await found(ask, search, wish, context)
+    const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
+    const hint = texts.length === 0 && search.offset === 0 ? typeHint(search, ask) : undefined
+    return answers.list(
+      withWarning(ask, hint),
+      { texts, context },
+      { count, links: pageLinks(c.req.url, search, { more, shown }), range },
+    )
+  }
+
+  const reading =
+    (ask: Ask, wish: HistoryWish) =>
+    (id: string, query: TemporalQuery): EntityHistory | undefined => {
+      const found = ask.broker.history(id, query)
+      return found && shownOf(found, wish)
+    }
+
+  /** What an answer holds of the histories that a first look saw. */
+  function partAfter(
+    first: readonly EntityHistory[],
+    query: TemporalQuery,
+    { ask, wish }: { readonly ask: Ask; readonly wish: HistoryWish },
+  ): Part {
+    const most = mostLike(first, instancesMax)
+    return partOf(readOn(first, { query, most }, reading(ask, wish)), most, wish.query)
+  }
+
+  async function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
+    if (wish.aggregates !== undefined) {
+      const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
+      const rendered = page.found.map((one) => aggregated(one, wish, context))
+      return { ...page, range: undefined, rendered, shown: rendered.length }
+    }
+    const query = firstLook(wish.query, search.limit)
+    const page = await ask.broker.temporal.search(search, query)
+    const first = page.found.map((one) => shownOf(one, wish))
+    const part = partAfter(first, query, { ask, wish })
+    const rendered = part.evolutions.map((one) =>
+      renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
+    )
+    return { ...page, range: part.range, rendered, shown: first.length }
+  }
+
+  return Object.freeze({
+    retrieve: async (c: HttpContext): Promise<Response> =>
+      retrieve(c, withShortNames(await asks.read(c, retrieveParameters))),
+    query: async (c: HttpContext): Promise<Response> =>
+      list(c, withShortNames(await asks.read(c, queryParameters))),
+
+    /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
+    async queryByBody(c: HttpContext): Promise<Response> {
+      const { body, ...ask } = withShortNames(await asks.query(c, bodyQueryParameters))
+      if (ask.isGeoJson === true) {
+        throw new GatewayError('http.not-acceptable', 'history has no GeoJSON form', {
+          available: answerTypes,
+        })
+      }
+      const { parameters, entities } = readQueryBody(body, ask.context.expand, { temporal: true })
+      const twice = [...parameters.keys()].find((name) => ask.parameters.has(name))
+      if (twice !== undefined) throw badRequestData('is given twice, in the address and in the body', twice)
+      const all = new Map([...ask.parameters, ...parameters])
+      const stranger = [...all.keys()].find((name) => !queryParameters.has(name))
+      if (stranger !== undefined) throw badRequestData('is no member of a query of history', stranger)
+      return list(c, { ...ask, parameters: all }, entities)
+    },
+  })
+}
+
+const isId = ({ names, member }: QueryPath): boolean => names.join() === 'id' && member === undefined
+
+const unknown = (id: string) => notFound(`no history of ${id}`)
+
+function textOf(json: JsonObject, id: string): string {
+  if (Object.keys(json).length === 0) throw notFound(`${id} has nothing of what was asked for`)
+  return JSON.stringify(json)
+}
+
+/** The evolution as the version of the standard that the client prefers would have it. */
+function amended(evolution: Evolution, amendment: Amendment | undefined, { compact }: Context): Evolution {
+  if (amendment === undefined) return evolution
+  const attributes = [...evolution.attributes].map(
+    ([name, instances]) =>
+      [
+        name,
+        instances.map((one) => ({ ...one, instance: amendment.instance(one.instance, compact) })),
+      ] as const,
+  )
+  return { ...evolution, attributes: new Map(attributes) }
+}
+
+/** Without what is not shown, so that it takes no room in the answer. */
+function shownOf(history: EntityHistory, { rendering }: HistoryWish): EntityHistory {
+  if (rendering.omit === undefined && rendering.pick === undefined) return history
+  const attributes = new Map([...history.attributes].filter(([name]) => isShown(name, rendering)))
+  return { ...history, attributes }
+}
+
+/** @throws ngsi-ld.invalid-request where no method can say anything of an attribute that was asked for by its name. */
+function aggregated(
+  { attributes, ...head }: EntityAggregates,
+  { rendering, query, aggregates }: HistoryWish,
+  context: Context,
+): JsonObject {
+  const rendered = renderHead(head, { ...rendering, context })
+  const counts = aggregates?.methods.has('totalCount') || aggregates?.methods.has('distinctCount')
+  for (const [name, lists] of attributes) {
+    if (!isShown(name, rendering)) continue
+    const term = context.compact(name)
+    const told = counts === true ? lists : lists.filter(hasResults)
+    if (told.length > 0) rendered[term] = told.length === 1 ? told[0]! : told
+    else if (query.attrs?.has(name) === true)
+      throw invalidRequest(`aggrMethods: none can be applied to the values of ${term}`)
+  }
+  return rendered
+}
+
+const hasResults = (list: JsonObject): boolean =>
+  Object.keys(list).some((member) => member !== 'type' && member !== 'datasetId')

@@ -1,0 +1,86 @@
+/**
+ * WebSocket on the HTTP listener. A request to upgrade takes the same way as any other (token, tenant, errors); the route
+ * that it names may take the connection, and where none does the answer leaves as plain HTTP and the connection ends.
+ */
+
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { WebSocketServer } from 'ws'
+import { limits } from '#base/limits/limits.ts'
+import type { Pacing } from '#base/load/yielding.ts'
+import type { Outflow } from '#base/process/outflow.ts'
+import type { Log } from '#base/register/log.ts'
+import type { HttpEnv, Upgrade } from '#http/request/http-environment.ts'
+import type { Reply } from '#http/request/response.ts'
+
+export interface HttpServerPorts {
+  /** Answers plain requests before a Request is made of them. */
+  readonly direct?: ((incoming: IncomingMessage) => Reply | undefined) | undefined
+  fetch(request: Request, env: HttpEnv): Response | Promise<Response>
+  /** The answer to a request so malformed that no Request could be made of it. */
+  refuse(error: unknown): Response
+  /** The listener begins to close: whatever would stay open for long must end. */
+  readonly closing?: () => void
+  /** Bounds what is written and not read, of all listeners together. */
+  readonly outflow: Outflow
+  readonly log: Log
+}
+
+/** Other protocols that clients offer, such as h2c, are not taken up, as the standard allows [RFC 9110 7.8]. */
+export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>
+  headers.upgrade?.toLowerCase() === 'websocket'
+
+/** @param pace spreads many that arrive together, and their handshakes, over several turns. */
+export function serveUpgrades(
+  server: Server,
+  ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
+  pace: Pacing,
+): void {
+  const sockets = socketsFor(limits.streamMessageBytesMax.value)
+  server.on('upgrade', (incoming: IncomingMessage, connection: Duplex, head: Buffer) => {
+    connection.on('error', () => connection.destroy())
+    let isTaken = false
+    const upgrade: Upgrade = {
+      accept(use, wishes) {
+        isTaken = true
+        const server = wishes === undefined ? sockets : socketsFor(wishes.messageBytesMax)
+        if (wishes !== undefined) server.once('headers', (lines) => lines.push(...wishes.headers))
+        pace(() => server.handleUpgrade(incoming, connection, head, use))
+      },
+    }
+    pace(() => {
+      void answerOf(incoming, upgrade, ports).then(async (response) => {
+        if (!isTaken) connection.end(await textOf(response))
+      })
+    })
+  })
+}
+
+const socketsFor = (maxPayload: number): WebSocketServer =>
+  new WebSocketServer({ noServer: true, clientTracking: false, maxPayload, perMessageDeflate: false })
+
+async function answerOf(
+  incoming: IncomingMessage,
+  upgrade: Upgrade,
+  ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
+): Promise<Response> {
+  try {
+    const headers = Object.entries(incoming.headers).filter(([, value]) => typeof value === 'string')
+    const request = new Request(`http://localhost${incoming.url ?? '/'}`, {
+      headers: Object.fromEntries(headers) as Record<string, string>,
+    })
+    return await ports.fetch(request, { incoming, upgrade })
+  } catch (error) {
+    return ports.refuse(error)
+  }
+}
+
+async function textOf(response: Response): Promise<string> {
+  const body = await response.text()
+  const lines = [`HTTP/1.1 ${response.status} ${STATUS_CODES[response.status] ?? ''}`]
+  response.headers.forEach((value, name) => {
+    if (name !== 'content-length') lines.push(`${name}: ${value}`)
+  })
+  lines.push(`Content-Length: ${Buffer.byteLength(body)}`, 'Connection: close')
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}

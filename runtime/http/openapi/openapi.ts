@@ -1,0 +1,183 @@
+/**
+ * The OpenAPI 3.1 description of the routes that are served, made from the register of operations. It is as exact as
+ * a description can be that holds for all media types: NGSI-LD elements are objects with their mandatory members.
+ */
+import { productToken, version } from '#base/register/version.ts'
+import { answerTypes } from '#http/request/negotiate.ts'
+import { parameters } from '#http/request/query-parameters.ts'
+import type { Operation, SchemaName } from './operation.ts'
+import { operations } from './operations.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** A path with the methods it takes. */
+export interface RouteEntry {
+  readonly path: string
+  readonly methods: readonly string[]
+}
+
+const text: Json = { type: 'string' }
+const whole: Json = { type: 'integer', minimum: 0 }
+const object = (required: readonly string[], properties: Json = {}): Json => ({
+  type: 'object',
+  required,
+  properties: { ...Object.fromEntries(required.map((name) => [name, text])), ...properties },
+})
+const listOf = (items: Json): Json => ({ type: 'array', items })
+
+const schemas: Readonly<Record<SchemaName | 'Problem', Json>> = {
+  Attribute: { type: 'object', description: 'An attribute instance, or a list of them' },
+  AttributeList: object(['id', 'type', 'attributeList'], { attributeList: listOf(text) }),
+  BatchOperationResult: object(['success', 'errors'], {
+    success: listOf(text),
+    errors: listOf(object(['entityId', 'error'], { error: { $ref: '#/components/schemas/Problem' } })),
+  }),
+  Context: object(['@context'], { '@context': {} }),
+  ContextDetails: object(['URL', 'localId', 'kind', 'createdAt'], { numberOfHits: whole }),
+  ContextSourceIdentity: object([
+    'id',
+    'type',
+    'contextSourceAlias',
+    'contextSourceUptime',
+    'contextSourceTimeAt',
+  ]),
+  DeviceChoice: {
+    type: 'object',
+    properties: { kind: { enum: ['device', 'topic'] }, bridge: text, source: { type: 'object' } },
+  },
+  Entity: object(['id', 'type'], { type: { oneOf: [text, listOf(text)] } }),
+  EntityTemporal: object(['id', 'type'], { type: { oneOf: [text, listOf(text)] } }),
+  EntityTypeInfo: object(['id', 'type', 'typeName', 'entityCount', 'attributeDetails'], {
+    entityCount: whole,
+    attributeDetails: listOf({ type: 'object' }),
+  }),
+  EntityTypeList: object(['id', 'type', 'typeList'], { typeList: listOf(text) }),
+  Fragment: { type: 'object', description: 'Attributes by name' },
+  Health: object(['status', 'version']),
+  Ids: listOf({ type: 'string', format: 'uri' }),
+  Information: object(['product', 'version']),
+  Object: { type: 'object' },
+  Problem: object(['type', 'title', 'detail', 'status'], { status: whole }),
+  Query: object(['type'], { type: { const: 'Query' } }),
+  Registration: object(['id', 'type', 'information', 'endpoint'], {
+    type: { const: 'ContextSourceRegistration' },
+    information: listOf({ type: 'object' }),
+  }),
+  Senml: listOf({ type: 'object' }),
+  Snapshot: { type: 'object', properties: { snapshotQueries: listOf({ type: 'object' }) } },
+  Subscription: object(['id', 'type', 'notification'], {
+    type: { const: 'Subscription' },
+    notification: { type: 'object' },
+  }),
+  Text: text,
+  UpdateResult: object(['updated', 'notUpdated'], {
+    updated: listOf(text),
+    notUpdated: listOf(object(['attributeName', 'reason'])),
+  }),
+}
+
+export const ngsiLdPrefix = '/ngsi-ld/'
+
+export function openApiOf(routes: readonly RouteEntry[]): Json {
+  const paths = routes.map(({ path, methods }) => {
+    const items = methods.map((method) => {
+      const operation = operations[`${method} ${path}`] ?? notDescribed
+      return [method.toLowerCase(), describe(path, method, operation)] as const
+    })
+    return [path.replaceAll(/:(\w+)/g, '{$1}'), Object.fromEntries(items)] as const
+  })
+  return {
+    openapi: '3.1.0',
+    info: { title: 'Selvedge', version, description: `NGSI-LD API of ${productToken}` },
+    paths: Object.fromEntries(paths),
+    components: {
+      schemas,
+      securitySchemes: { token: { type: 'http', scheme: 'bearer' } },
+    },
+    security: [{}, { token: [] }],
+  }
+}
+
+/** A route that the register lacks is in the description all the same, and a test says that it is. */
+const notDescribed: Operation = { tag: 'Others', summary: 'Not described', answers: {} }
+
+function describe(path: string, method: string, { tag, summary, body, answers, ...more }: Operation): Json {
+  const isNgsiLd = path.startsWith(ngsiLdPrefix)
+  const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
+    name,
+    in: 'path',
+    required: true,
+    schema: text,
+  }))
+  const inQuery = (more.parameters ?? []).map((name) => {
+    const [description, type = 'string'] = parameters[name]!
+    return { name, in: 'query', description, schema: { type } }
+  })
+  return {
+    tags: [tag],
+    summary,
+    operationId: `${method.toLowerCase()}${path.replaceAll(/[/:.-]+(\w?)/g, (_, first: string) => first.toUpperCase())}`,
+    parameters: [...inPath, ...inQuery, ...(isNgsiLd ? headers : [])],
+    ...(body === undefined
+      ? {}
+      : { requestBody: { required: true, content: contentOf(body, bodyTypesOf(path, method)) } }),
+    responses: {
+      ...Object.fromEntries(
+        Object.entries(answers).map(([status, of]) => [status, answerOf(Number(status), of, isNgsiLd)]),
+      ),
+      ...Object.fromEntries(
+        failuresOf(isNgsiLd, method, body !== undefined).map((status) => [status, problem]),
+      ),
+    },
+  }
+}
+
+const headers = [
+  { name: 'NGSILD-Tenant', in: 'header', description: 'Tenant; the default one where absent', schema: text },
+  { name: 'Link', in: 'header', description: 'Names the @context where the body does not', schema: text },
+]
+
+/** Clients append with a patch too. */
+const appendPath = `${ngsiLdPrefix}v1/entities/:id/attrs`
+
+function bodyTypesOf(path: string, method: string): readonly string[] {
+  if (!path.startsWith(ngsiLdPrefix)) return ['application/senml+json', 'application/senml+cbor']
+  const types = ['application/json', 'application/ld+json']
+  const mayPatch = method === 'PATCH' || path === appendPath
+  return mayPatch ? [...types, 'application/merge-patch+json'] : types
+}
+
+const schemaOf = (of: SchemaName | readonly [SchemaName]): Json =>
+  typeof of === 'string'
+    ? { $ref: `#/components/schemas/${of}` }
+    : { type: 'array', items: { $ref: `#/components/schemas/${of[0]}` } }
+
+const contentOf = (of: SchemaName | readonly [SchemaName], types: readonly string[]): Json =>
+  Object.fromEntries(types.map((type) => [type, { schema: schemaOf(of) }]))
+
+function answerOf(status: number, of: SchemaName | readonly [SchemaName] | null, isNgsiLd: boolean): Json {
+  const description = successes[status] ?? 'Done'
+  if (of === null) return { description }
+  const isElement = isNgsiLd && (status === 200 || status === 206)
+  const types = of === 'Text' ? ['text/plain'] : isElement ? answerTypes : ['application/json']
+  return { description, content: contentOf(of, types) }
+}
+
+const successes: Readonly<Record<number, string>> = {
+  200: 'What was asked for',
+  101: 'The connection becomes a WebSocket',
+  201: 'Created; Location says where',
+  204: 'Done',
+  206: 'A part; Content-Range says which',
+  207: 'Done in part',
+}
+
+const problem: Json = {
+  description: 'Why not',
+  content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
+}
+
+function failuresOf(isNgsiLd: boolean, method: string, hasBody: boolean): readonly number[] {
+  if (!isNgsiLd) return hasBody ? [400, 413, 415] : []
+  return [400, 401, 404, ...(method === 'GET' ? [406] : [409]), ...(hasBody ? [413, 415] : []), 503, 504]
+}

@@ -1,0 +1,77 @@
+/**
+ * Components beside the broker: each has its paths under its own name on the main listener, and may have a listener of its own,
+ * where the same paths begin at the root. What a component throws becomes a problem as everywhere.
+ */
+import type { RouteEnvironment } from '#contract'
+import type { Bodies } from '#http/request/body.ts'
+import type { HttpEnv } from '#http/request/http-environment.ts'
+
+/** Components by name, as the host of plugins runs them. */
+export interface Components {
+  has(name: string): boolean
+  status(): object
+  fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
+}
+
+export interface ComponentRoutes {
+  /** Answers a path under the name of a component; undefined when it is none. */
+  under(request: Request, env: HttpEnv): Promise<Response> | undefined
+  /** Answers a path of one component. */
+  of(name: string, request: Request, env: HttpEnv): Promise<Response>
+}
+
+export function createComponentRoutes(components: Components, bodies: Pick<Bodies, 'raw'>): ComponentRoutes {
+  const of = async (name: string, request: Request, env: HttpEnv): Promise<Response> =>
+    components.fetch(name, request, environmentOf(env, bodies))
+  return Object.freeze({
+    of,
+    under(request, env) {
+      const { url } = request
+      const start = url.indexOf('/', url.indexOf('://') + 3)
+      const [, name, rest] = /^\/([a-z-]+)(\/[^?]*)?/.exec(url.slice(start)) ?? []
+      if (name === undefined || !components.has(name)) return undefined
+      // Its pages name what they need relative to their own folder.
+      if (rest === undefined)
+        return Promise.resolve(Response.redirect(`${url.slice(0, start)}/${name}/`, 308))
+      const path = url.slice(start + name.length + 1)
+      // Body and signal are in the environment; a request that carries them costs as much as many an answer.
+      const { method, headers } = request
+      return of(name, new Request(url.slice(0, start) + path, { method, headers }), env).then((response) =>
+        relocated(response, name),
+      )
+    },
+  } satisfies ComponentRoutes)
+}
+
+/** What a component made has its place below the name of the component, too. */
+function relocated(response: Response, name: string): Response {
+  const location = response.headers.get('Location')
+  if (location === null || !/^\/(?!\/)/.test(location)) return response
+  const headers = new Headers(response.headers)
+  headers.set('Location', `/${name}${location}`)
+  return new Response(response.body, { status: response.status, headers })
+}
+
+const nothing = Buffer.alloc(0)
+
+const hasBody = ({ incoming: { headers }, body }: HttpEnv): boolean =>
+  body !== undefined ||
+  headers['transfer-encoding'] !== undefined ||
+  Number(headers['content-length'] ?? 0) > 0
+
+function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {
+  const { outgoing, upgrade } = env
+  const gone = new AbortController()
+  // What was answered whole is nobody's loss.
+  outgoing?.once('close', () => {
+    if (!outgoing.writableFinished) gone.abort()
+  })
+  // Taken while it arrives: what nobody listens to goes by, and whoever asks for it later would wait for ever.
+  const body = hasBody(env) ? bodies.raw({ env }) : Promise.resolve(nothing)
+  body.catch(() => undefined)
+  return {
+    body: () => body,
+    upgrade: upgrade && ((use) => upgrade.accept(use)),
+    signal: gone.signal,
+  }
+}

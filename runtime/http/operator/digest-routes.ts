@@ -1,0 +1,98 @@
+/**
+ * Digests of what a tenant holds, for gateways that compare what they sent with what is here. No part of NGSI-LD; whoever
+ * may read entities may read these.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Chosen, HistoryDigests } from '#broker/tenant/digests.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import type { Ask, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { bucketCount, fromIdList } from '#ngsi-ld/federation/digest.ts'
+import { chainOf } from '#ngsi-ld/federation/via.ts'
+import { matchesType, parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+export const digestsPath = '/selvedge/v1/digests'
+
+const known: ReadonlySet<string> = new Set([
+  'type',
+  'through',
+  'bucket',
+  'id',
+  'from',
+  'to',
+  'position',
+  'others',
+])
+
+export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; readonly answers: Answers }) {
+  return Object.freeze({
+    async retrieve(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, known)
+      const { digests } = ask.broker
+      const position = digests.position()
+      const [ids, bucket] = [ask.parameters.get('id'), numberOf(ask, 'bucket', bucketCount - 1)]
+      if (ask.parameters.has('position'))
+        return answers.data(ask, { position, restoredAt: digests.restoredAt, ...collisionsOf(ask) })
+      const others = ask.parameters.get('others')
+      if (others !== undefined)
+        return answers.data(ask, { position, others: othersOf(ask, fromIdList(others)) })
+      if (ids !== undefined) {
+        if (bucket !== undefined) throw invalidRequest('id and bucket exclude each other')
+        return answers.data(ask, { position, histories: await historiesOf(ask, fromIdList(ids)) })
+      }
+      if (bucket === undefined)
+        return answers.data(ask, { position, buckets: await digests.buckets(chosenBy(ask)) })
+      const entities = Object.fromEntries(await digests.bucket(bucket, chosenBy(ask)))
+      return answers.data(ask, { position, entities })
+    },
+  })
+}
+
+/** With whom the gateway that asks writes the same. */
+function collisionsOf({ broker, parameters }: Ask): object {
+  const through = parameters.get('through')
+  return through === undefined ? {} : { collisions: broker.digests.collisions(through) }
+}
+
+/** Which of their attribute instances somebody else wrote last than the gateway that asks. */
+function othersOf({ broker, parameters }: Ask, ids: readonly string[]): Record<string, readonly string[]> {
+  const through = parameters.get('through')
+  if (through === undefined) throw badRequestData('is needed with others', 'through')
+  assertFew(ids, 'others')
+  return Object.fromEntries(ids.map((id) => [id, broker.digests.others(id, through)]))
+}
+
+function assertFew(ids: readonly string[], parameter: string): void {
+  if (ids.length > limits.digestIdsMax.value)
+    throw badRequestData(`names at most ${limits.digestIdsMax.value} entities`, parameter)
+}
+
+async function historiesOf(ask: Ask, ids: readonly string[]): Promise<Record<string, HistoryDigests>> {
+  assertFew(ids, 'id')
+  const from = numberOf(ask, 'from') ?? Number.MIN_SAFE_INTEGER
+  const to = numberOf(ask, 'to') ?? Number.MAX_SAFE_INTEGER
+  const histories: Record<string, HistoryDigests> = {}
+  for (const id of ids) histories[id] = await ask.broker.digests.history(id, { from, to })
+  return histories
+}
+
+/** Entities of some types, and of those that came through a gateway. */
+function chosenBy({ parameters, context }: Ask): Chosen {
+  const type = parameters.get('type')
+  const through = parameters.get('through')
+  const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
+  return (view) =>
+    (through === undefined || chainOf(view.times().attributes['']?.[2]).includes(through)) &&
+    (selection === undefined || matchesType(selection, view.entity().type))
+}
+
+/** @throws ngsi-ld.bad-request-data */
+function numberOf({ parameters }: Ask, name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
+  const text = parameters.get(name)
+  if (text === undefined) return undefined
+  const number = Number(text)
+  if (!/^-?\d{1,16}$/.test(text) || number > most || (name === 'bucket' && number < 0))
+    throw badRequestData(name === 'bucket' ? `is a number from 0 to ${most}` : 'is a number of ms', name)
+  return number
+}

@@ -1,0 +1,210 @@
+/**
+ * Routes by which an operator sees and holds the uplinks of a tenant, and what was given up: notifications that nobody
+ * takes, and changes that the broker of an uplink refuses. They are no part of NGSI-LD; names in them are those of the
+ * status pages.
+ */
+import { GatewayError } from '#base/register/errors.ts'
+import type { DeadLetters, DeadLetterView } from '#broker/subscriptions/dead-letters.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import { pagingOf, truthOf } from '#http/request/negotiate.ts'
+import type { Ask, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { shownAddress } from '#ngsi-ld/values/secrets.ts'
+
+/** A change that the broker of an uplink will not take. */
+export interface UplinkRefusal {
+  readonly q: number
+  readonly uplink: string
+  readonly entity: string
+  /** When it was refused, ms. */
+  readonly at: number
+  readonly reason: string
+  /** What was to be done, as JSON text. */
+  readonly step: string
+}
+
+/** The uplinks of one tenant, as far as they are operated. What they tell of themselves is JSON. */
+export interface UplinkOperations {
+  list(): readonly object[]
+  get(id: string): object | undefined
+  /** What an operator should look at. */
+  complaints(): readonly string[]
+  /** Settles when it is on disk; false when there is no such uplink. @throws ngsi-ld.conflict */
+  pause(id: string, isPaused: boolean): Promise<boolean>
+  /** Begins to compare with the other broker; false when there is no such uplink. @throws ngsi-ld.conflict */
+  reconcile(id: string, isDry: boolean): Promise<boolean>
+  /** Ends a comparison where it is; false when there is no such uplink. @throws ngsi-ld.conflict where none is under way */
+  cancelReconcile(id: string): Promise<boolean>
+  /** Writes to the other broker, reads back, and says what is wrong; undefined when there is no such uplink. */
+  test(id: string): Promise<object | undefined>
+  refusalCount(): number
+  /** The newest first. */
+  refusals(page: { limit: number; offset: number }): readonly UplinkRefusal[]
+  refusal(q: number): UplinkRefusal | undefined
+  /** Tries it again at once. False when there is none. @throws ngsi-ld.conflict, peer.unavailable, peer.refused */
+  retry(q: number): Promise<boolean>
+  drop(q: number): Promise<boolean>
+}
+
+export interface UplinkRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly uplinks: (tenant: string) => UplinkOperations | undefined
+}
+
+export const uplinksPath = '/selvedge/v1/uplinks'
+export const queuePath = '/selvedge/v1/queue'
+
+const none: ReadonlySet<string> = new Set()
+const reconcileParameters: ReadonlySet<string> = new Set(['dryRun'])
+const pageParameters: ReadonlySet<string> = new Set(['limit', 'offset'])
+
+export function createUplinkTable(ports: UplinkRoutePorts) {
+  const { asks, answers, uplinks } = ports
+  const operated = ({ tenant }: Ask): UplinkOperations => {
+    const found = uplinks(tenant)
+    if (found === undefined) throw new GatewayError('http.busy', 'the gateway is starting')
+    return found
+  }
+  const idOf = (c: HttpContext): string => c.req.param('id') ?? ''
+  const unknown = (c: HttpContext): GatewayError => notFound(`there is no uplink ${idOf(c)}`)
+
+  const hold = (isPaused: boolean) => async (c: HttpContext) => {
+    const ask = await asks.read(c, none)
+    if (!(await operated(ask).pause(idOf(c), isPaused))) throw unknown(c)
+    return answers.data(ask, operated(ask).get(idOf(c)))
+  }
+
+  return {
+    [uplinksPath]: {
+      async GET(c: HttpContext) {
+        const ask = await asks.read(c, none)
+        return answers.data(ask, operated(ask).list())
+      },
+    },
+    [`${uplinksPath}/:id`]: {
+      async GET(c: HttpContext) {
+        const ask = await asks.read(c, none)
+        const found = operated(ask).get(idOf(c))
+        if (found === undefined) throw unknown(c)
+        return answers.data(ask, found)
+      },
+    },
+    [`${uplinksPath}/:id/pause`]: { POST: hold(true) },
+    [`${uplinksPath}/:id/resume`]: { POST: hold(false) },
+    [`${uplinksPath}/:id/reconcile`]: {
+      async POST(c: HttpContext) {
+        const ask = await asks.read(c, reconcileParameters)
+        const isDry = truthOf(ask.parameters, 'dryRun') ?? false
+        if (!(await operated(ask).reconcile(idOf(c), isDry))) throw unknown(c)
+        return answers.data(ask, operated(ask).get(idOf(c)), { status: 202 })
+      },
+      async DELETE(c: HttpContext) {
+        const ask = await asks.read(c, none)
+        if (!(await operated(ask).cancelReconcile(idOf(c)))) throw unknown(c)
+        return answers.data(ask, operated(ask).get(idOf(c)))
+      },
+    },
+    [`${uplinksPath}/:id/test`]: {
+      async POST(c: HttpContext) {
+        const ask = await asks.read(c, none)
+        const result = await operated(ask).test(idOf(c))
+        if (result === undefined) throw unknown(c)
+        return answers.data(ask, result)
+      },
+    },
+    ...createQueueTable(ports, operated),
+  }
+}
+
+/** Items have ids such as `notification-12` and `uplink-3`. */
+function createQueueTable({ asks, answers }: UplinkRoutePorts, operated: (ask: Ask) => UplinkOperations) {
+  /** Does with one item what its kind can; throws where there is none of this id. */
+  async function withItem<T>(
+    c: HttpContext,
+    of: {
+      notification(letters: DeadLetters, d: number): T | Promise<T>
+      uplink(operations: UplinkOperations, q: number): T | Promise<T>
+    },
+  ) {
+    const ask = await asks.read(c, none)
+    const id = c.req.param('id') ?? ''
+    const [, kind, number] = /^(notification|uplink)-(\d{1,15})$/.exec(id) ?? []
+    const done =
+      kind === 'notification'
+        ? await of.notification(ask.broker.deadLetters, Number(number))
+        : kind === 'uplink'
+          ? await of.uplink(operated(ask), Number(number))
+          : undefined
+    if (done === undefined || done === false) throw notFound(`there is nothing given up of the id ${id}`)
+    return { ask, done }
+  }
+
+  return {
+    [queuePath]: {
+      async GET(c: HttpContext) {
+        const ask = await asks.read(c, pageParameters)
+        const { limit, offset } = pagingOf(ask.parameters)
+        const { deadLetters } = ask.broker
+        const [letters, refusals] = [deadLetters.count(), operated(ask).refusalCount()]
+        const first = deadLetters.list({ limit, offset }).map(letterView)
+        const left = { limit: limit - first.length, offset: Math.max(0, offset - letters) }
+        const rest = left.limit > 0 ? operated(ask).refusals(left).map(refusalView) : []
+        return answers.data(ask, { count: letters + refusals, items: [...first, ...rest] })
+      },
+    },
+    [`${queuePath}/:id`]: {
+      async GET(c: HttpContext) {
+        const { ask, done } = await withItem<object | undefined>(c, {
+          notification(letters, d) {
+            const letter = letters.get(d)
+            return letter && { ...letterView(letter), body: letter.body }
+          },
+          uplink(operations, q) {
+            const refusal = operations.refusal(q)
+            return refusal && { ...refusalView(refusal), body: refusal.step }
+          },
+        })
+        return answers.data(ask, done)
+      },
+      async DELETE(c: HttpContext) {
+        const { ask } = await withItem(c, {
+          notification: (letters, d) => letters.drop(d),
+          uplink: (operations, q) => operations.drop(q),
+        })
+        return answers.noContent(ask)
+      },
+    },
+    [`${queuePath}/:id/retry`]: {
+      async POST(c: HttpContext) {
+        const { ask } = await withItem(c, {
+          notification: (letters, d) => letters.retry(d),
+          uplink: (operations, q) => operations.retry(q),
+        })
+        return answers.noContent(ask)
+      },
+    },
+  }
+}
+
+const letterView = ({ d, subscription, endpoint, entity, at, buried, reason }: DeadLetterView) => ({
+  id: `notification-${d}`,
+  kind: 'notification',
+  subscription,
+  endpoint: shownAddress(endpoint),
+  entity: entity === '' ? undefined : entity,
+  happenedAt: msToDateTime(at),
+  givenUpAt: msToDateTime(buried),
+  reason,
+})
+
+const refusalView = ({ q, uplink, entity, at, reason }: UplinkRefusal) => ({
+  id: `uplink-${q}`,
+  kind: 'uplink',
+  subscription: uplink,
+  entity,
+  givenUpAt: msToDateTime(at),
+  reason,
+})

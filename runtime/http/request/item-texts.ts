@@ -1,0 +1,80 @@
+/**
+ * A large JSON list as the texts of its items: each is parsed when it is asked for, so that of a long list little
+ * more than its bytes is in memory. The list itself is checked whole before; whether an item is JSON shows when it is
+ * parsed.
+ */
+import type { Breath } from '#base/load/yielding.ts'
+import { GatewayError } from '#base/register/errors.ts'
+
+export interface ItemTexts {
+  readonly length: number
+  /** The bytes of an item, without the space around it. */
+  text(index: number): Buffer
+}
+
+const quote = 0x22
+const backslash = 0x5c
+const comma = 0x2c
+const isOpening = (byte: number): boolean => byte === 0x5b || byte === 0x7b
+const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d
+const isSpace = (byte: number | undefined): boolean =>
+  byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+
+/** Bytes that are searched before others may have their turn. */
+const bytesAtOnce = 65_536
+
+/**
+ * @param body valid UTF-8, without a byte order mark.
+ * @param yieldIfDue awaited after every part of the body.
+ * @throws ngsi-ld.invalid-request for what cannot be JSON, ngsi-ld.bad-request-data for what is no list,
+ *   http.body-too-large beyond `most` items.
+ */
+export async function splitList(body: Buffer, most: number, yieldIfDue: Breath): Promise<ItemTexts> {
+  let at = 0
+  while (isSpace(body[at])) at++
+  if (body[at] !== 0x5b) throw new GatewayError('ngsi-ld.bad-request-data', 'body: must be an array')
+  const ends: number[] = []
+  const starts: number[] = [++at]
+  let depth = 1
+  let nextYield = bytesAtOnce
+  for (; at < body.length && depth > 0; at++) {
+    if (at >= nextYield) {
+      nextYield = at + bytesAtOnce
+      await yieldIfDue()
+    }
+    const byte = body[at]!
+    if (byte === quote) at = endOfText(body, at)
+    else if (isOpening(byte)) depth++
+    else if (isClosing(byte)) depth--
+    else if (byte === comma && depth === 1) {
+      ends.push(at)
+      starts.push(at + 1)
+      if (starts.length > most) throw new GatewayError('http.body-too-large', `more than ${most} items`)
+    }
+  }
+  ends.push(at - 1)
+  while (isSpace(body[at])) at++
+  if (depth > 0 || at < body.length || body[ends.at(-1)!] !== 0x5d) throw notJson()
+  return Object.freeze({
+    length: starts.length,
+    text(index) {
+      let [from, to] = [starts[index]!, ends[index]!]
+      while (from < to && isSpace(body[from])) from++
+      while (to > from && isSpace(body[to - 1])) to--
+      if (from === to) throw notJson()
+      return body.subarray(from, to)
+    },
+  } satisfies ItemTexts)
+}
+
+/** Where the text that begins at a quote ends: at a quote before which stands an even number of backslashes. */
+function endOfText(body: Buffer, start: number): number {
+  for (let end = body.indexOf(quote, start + 1); end >= 0; end = body.indexOf(quote, end + 1)) {
+    let backslashes = 0
+    while (body[end - 1 - backslashes] === backslash) backslashes++
+    if (backslashes % 2 === 0) return end
+  }
+  throw notJson()
+}
+
+const notJson = (): GatewayError => new GatewayError('ngsi-ld.invalid-request', 'the body is not JSON')

@@ -1,0 +1,355 @@
+/**
+ * A request as one typed value: whose tenant, in which @context, with which parameters, answered in which media
+ * type, and its body. It holds the rules about where a @context may stand (GS CIM 009, 6.3.5), and it is
+ * synchronous where nothing has to be awaited, because most requests to read are.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import { type Contexts, hostedContextsPath } from '#broker/contexts/context-resolver.ts'
+import type { Origin } from '#broker/state/stored-entity.ts'
+import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { Json } from '#contract'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { viaOrigin } from '#ngsi-ld/federation/via.ts'
+import { withClosedQueryRings, withClosedRings } from '#ngsi-ld/geo/open-rings.ts'
+import { type Amendment, createAmendment, preferredMinor } from '#ngsi-ld/representation/conformance.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
+import { type BatchItems, readItems } from './batch-items.ts'
+import { type Bodies, type HttpContext, headerOf } from './body.ts'
+import { refuseLoop } from './distributed-request.ts'
+import {
+  type AnswerType,
+  answerType,
+  bodyType,
+  contextRelation,
+  entityTypes,
+  geoJson,
+  hasBareLink,
+  linkedContext,
+  type Parameters,
+  parametersOf,
+  tenantName,
+} from './negotiate.ts'
+
+/** What requests with and without a body have in common. */
+export interface AskHead {
+  /** '' is the default tenant. */
+  readonly tenant: string
+  readonly context: Context
+  readonly parameters: Parameters
+  /** Given where the client prefers an earlier version of the standard. */
+  readonly amendment?: Amendment
+  /** Value of NGSILD-Warning, such as what of the body is not stored as it was sent. */
+  readonly warning?: string
+}
+
+export interface Ask extends AskHead {
+  readonly broker: TenantBroker
+  /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
+  readonly type: AnswerType
+  readonly isGeoJson?: boolean
+}
+
+/** A request that asks by its body. */
+export interface QueryAsk extends Ask {
+  readonly body: Json
+}
+
+/** The tenant is entered when all else is known to be right, because with a create it comes into being. */
+interface AskToWrite extends AskHead {
+  /** @throws ngsi-ld.nonexistent-tenant, ngsi-ld.too-many-results when there would be too many. */
+  enter(): TenantBroker | Promise<TenantBroker>
+  /** Whether the tenant has or had a type or an attribute of a canonical name. */
+  readonly isKnown: (name: string) => boolean
+}
+
+export interface BodyAsk extends AskToWrite {
+  readonly body: Json
+}
+
+/** A request whose items each bring their own context, or the reason why that cannot be had. */
+export interface BatchAsk extends AskToWrite {
+  readonly items: BatchItems
+}
+
+export interface AskPorts {
+  readonly broker: Broker
+  readonly contexts: Contexts
+  readonly bodies: Bodies
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
+}
+
+export interface BodyOptions {
+  readonly known?: ReadonlySet<string>
+  /** The tenant comes into being with this request. */
+  readonly creates?: boolean
+  /** The body may call itself a patch, as that of PATCH may: what it says of an entity comes to what is there. */
+  readonly patches?: boolean
+  /** The body may come in chunks without a length: the route is none of NGSI-LD. */
+  readonly chunks?: boolean
+}
+
+export interface Asks {
+  /** By whose hand a request changes something: the brokers in its Via, if any. @throws peer.loop */
+  by(c: HttpContext): Origin
+  /** A request without a body. */
+  read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request without a body for entities, which may be answered in GeoJSON. */
+  readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request without a body whose answer is no NGSI-LD document. */
+  stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  /** A request for entities whose body says which. */
+  query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryAsk>
+  /** A request whose body is one document. */
+  body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
+  /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
+  batch(c: HttpContext, options?: BodyOptions): Promise<BatchAsk>
+  /** A request whose body is no NGSI-LD element; a @context in it is part of what it says. */
+  document(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
+}
+
+/** Scheme and authority under which a request came. */
+export const originOf = (c: HttpContext): string => {
+  const { url } = c.req
+  return `${url.slice(0, url.indexOf('://'))}://${headerOf(c, 'host') ?? 'localhost'}`
+}
+
+/**
+ * The same context with an address, for a Link header: one that has none is kept here from now on (GS CIM 009, 5.13).
+ * Where no more can be kept, it stays without.
+ */
+export async function nameable(c: HttpContext, { hosted }: TenantBroker, context: Context): Promise<Context> {
+  if (context.address !== undefined) return context
+  try {
+    const id = await hosted.keep([...context.reference])
+    return { ...context, address: `${originOf(c)}${hostedContextsPath}/${id}` }
+  } catch (error) {
+    if (isGatewayError(error, 'ngsi-ld.too-many-results') || isGatewayError(error, 'http.body-too-large')) {
+      return context
+    }
+    throw error
+  }
+}
+
+/** What an answer looks like. */
+type Form = Pick<Ask, 'type' | 'isGeoJson' | 'amendment'>
+
+const bodyTypes = ['application/json', 'application/ld+json'] as const
+const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
+const nothing: ReadonlySet<string> = new Set()
+const bareLink = warningLine(
+  199,
+  '-',
+  `a link without rel is ignored; a @context goes with rel=${contextRelation}`,
+)
+const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; further digits were cut')
+
+/** The request with one more warning for its answer. */
+export const withWarning = <Warned extends Pick<AskHead, 'warning'>>(
+  ask: Warned,
+  warning: string | undefined,
+): Warned =>
+  warning === undefined ? ask : { ...ask, warning: [ask.warning ?? [], warning].flat().join(', ') }
+
+const warnedOfLink = <Warned extends Pick<AskHead, 'warning'>>(c: HttpContext, ask: Warned): Warned =>
+  hasBareLink(headerOf(c, 'link')) ? withWarning(ask, bareLink) : ask
+
+export function createAsks(
+  { broker, contexts, bodies, alias }: AskPorts,
+  settings: { readonly defaultMediaType: AnswerType; readonly servesPlatform?: boolean | undefined },
+): Asks {
+  const tenantOf = (c: HttpContext): string => {
+    refuseUnbuilt(c)
+    const name = headerOf(c, 'ngsild-tenant') ?? ''
+    if (name === '' || tenantName.test(name)) return name
+    throw badRequestData('a tenant has 1 to 64 letters, digits, _ and -', 'NGSILD-Tenant')
+  }
+  const existing = (tenant: string): TenantBroker => {
+    const found = broker.tenant(tenant)
+    if (found === undefined)
+      throw new GatewayError('ngsi-ld.nonexistent-tenant', `no tenant ${tenant}`, { tenant })
+    return found
+  }
+  // A tenant that a request creates knows no names yet.
+  const knownIn = (tenant: string) => (name: string) =>
+    broker.tenant(tenant)?.inventory.isKnown(name) === true
+  const linked = (c: HttpContext, tenant: string): Context | Promise<Context> => {
+    const address = linkedContext(headerOf(c, 'link'))
+    return address === undefined ? contexts.unnamed : contexts.resolve(withOrigin(c, address), tenant)
+  }
+  const embedded = (c: HttpContext, json: JsonObject, tenant: string): Context | Promise<Context> => {
+    const local = json['@context']
+    if (settings.servesPlatform === true && local === undefined) return contexts.unnamed
+    if (local === undefined || local === null)
+      throw badRequestData('is missing in a body of application/ld+json', '@context')
+    return contexts.resolve(withOrigin(c, local), tenant)
+  }
+
+  const amended = settings.servesPlatform === true ? withClosedRings : (json: Json): Json => json
+  const amendedParameters = (c: HttpContext, known: ReadonlySet<string>): Parameters => {
+    const parameters = parametersOf(c.req.url, known)
+    return settings.servesPlatform === true ? withClosedQueryRings(parameters) : parameters
+  }
+
+  const open = async <Body>(
+    c: HttpContext,
+    { known = nothing, creates = false, patches = c.req.method === 'PATCH' }: BodyOptions,
+    read: (c: HttpContext) => Promise<Body>,
+  ) => {
+    const tenant = tenantOf(c)
+    const parameters = parametersOf(c.req.url, known)
+    requireLength(c)
+    const contentType = bodyType(headerOf(c, 'content-type'), patches ? patchTypes : bodyTypes)
+    const isLinked = contentType !== 'application/ld+json'
+    if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
+      throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
+    }
+    const json = await read(c)
+    const context = isLinked ? await linked(c, tenant) : contexts.core
+    const enter = () => (creates ? broker.tenantForCreate(tenant) : (c.env.broker ?? existing(tenant)))
+    const more = {
+      isKnown: knownIn(tenant),
+      ...amendingFor(headerOf(c, 'prefer')),
+      ...(bodies.hasFinerTimes(c) ? { warning: timesAreCut } : {}),
+    }
+    return warnedOfLink(c, { tenant, parameters, json, context, isLinked, enter, ...more })
+  }
+
+  const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
+    const tenant = tenantOf(c)
+    const parameters = amendedParameters(c, known)
+    const context = linked(c, tenant)
+    const at = c.env.broker ?? existing(tenant)
+    const ask = (found: Context): Ask =>
+      warnedOfLink<Ask>(c, { tenant, broker: at, context: found, parameters, ...form })
+    return context instanceof Promise ? context.then(ask) : ask(context)
+  }
+  const entityForm = (c: HttpContext): Form => {
+    const type = answerType(headerOf(c, 'accept'), settings.defaultMediaType, entityTypes)
+    const prefer = headerOf(c, 'prefer')
+    if (type !== geoJson) return prefer === undefined ? { type } : { type, ...amendingFor(prefer) }
+    const inLink = /(?:^|[,;\s])body=json(?:$|[,;\s])/i.test(prefer ?? '')
+    const at = inLink ? 'application/json' : 'application/ld+json'
+    return { type: at, isGeoJson: true, ...amendingFor(prefer) }
+  }
+
+  return Object.freeze({
+    by(c) {
+      if (headerOf(c, 'via') === undefined) return 'http'
+      return viaOrigin(refuseLoop(c, alias(tenantOf(c))), limits.viaHopsMax.value) ?? 'http'
+    },
+
+    read(c, known) {
+      // An answer without a body has no media type that a client could refuse.
+      const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
+      const type = answerType(accept, settings.defaultMediaType)
+      return readAs(c, known, { type, ...amendingFor(headerOf(c, 'prefer')) })
+    },
+
+    stream: (c, known) => readAs(c, known, { type: settings.defaultMediaType }),
+
+    readEntities: (c, known) => readAs(c, known, entityForm(c)),
+
+    async query(c, known) {
+      const form = entityForm(c)
+      const { isLinked, context, tenant, parameters, warning, ...sent } = await open(
+        c,
+        { known },
+        bodies.json,
+      )
+      const json = amended(sent.json)
+      if (!isObject(json)) throw badRequestData('must be an object of type Query', 'body')
+      if (isLinked) refuseEmbedded(json)
+      const at = c.env.broker ?? existing(tenant)
+      const own = isLinked ? context : await embedded(c, json, tenant)
+      const shown = form.type === 'application/json' ? await nameable(c, existing(tenant), own) : own
+      const ask: QueryAsk = { tenant, broker: at, context: shown, parameters, body: json, ...form }
+      return withWarning(ask, warning)
+    },
+
+    async body(c, options = {}) {
+      const { json: sent, isLinked, context, ...ask } = await open(c, options, bodies.json)
+      const json = amended(sent)
+      if (!isObject(json)) {
+        if (!isLinked) throw invalidRequest('body: a body of application/ld+json is an object')
+        return { ...ask, body: json, context }
+      }
+      if (isLinked) refuseEmbedded(json)
+      const { jsonldContext: named } = json
+      const body = named === undefined ? json : { ...json, jsonldContext: withOrigin(c, named) }
+      return { ...ask, body, context: isLinked ? context : await embedded(c, json, ask.tenant) }
+    },
+
+    async batch(c, options = {}) {
+      const { json: body, isLinked, context, ...ask } = await open(c, options, bodies.batch)
+      const items = await readItems(
+        body,
+        (item) => {
+          if (!isObject(item)) return context
+          if (!isLinked) return embedded(c, item, ask.tenant)
+          refuseEmbedded(item)
+          return context
+        },
+        amended,
+      )
+      return { ...ask, items, context }
+    },
+
+    async document(c, { known = nothing, creates = false, chunks = false } = {}) {
+      const tenant = tenantOf(c)
+      const parameters = parametersOf(c.req.url, known)
+      if (!chunks) requireLength(c)
+      bodyType(headerOf(c, 'content-type'), bodyTypes)
+      const body = await bodies.json(c)
+      const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
+      return { tenant, parameters, body, context: contexts.core, enter, isKnown: knownIn(tenant) }
+    },
+  } satisfies Asks)
+}
+
+/** What a Prefer header asks for that concerns the version of the standard [NGSI-LD 1.9, 4.3.6.8]. */
+function amendingFor(prefer: string | undefined): Pick<Ask, 'amendment'> {
+  const minor = preferredMinor(prefer)
+  return minor === undefined ? {} : { amendment: createAmendment(minor) }
+}
+
+/** Headers that would make the answer another one. @throws ngsi-ld.not-supported */
+function refuseUnbuilt(c: HttpContext): void {
+  const { map, isSnapshot = false } = c.env
+  if (headerOf(c, 'ngsild-snapshot') !== undefined && !isSnapshot) {
+    throw notSupported(
+      'NGSILD-Snapshot: only entities, histories, types and attributes are read from snapshots',
+    )
+  }
+  if (headerOf(c, 'ngsild-entitymap') !== undefined && map === undefined) {
+    throw notSupported('NGSILD-EntityMap: only queries and retrievals of entities and histories go by a map')
+  }
+}
+
+/**
+ * A request that needs a body announces its length; chunks without one are refused as well [NGSI-LD 6.3.4].
+ * @throws http.length-required
+ */
+function requireLength(c: HttpContext): void {
+  if (headerOf(c, 'content-length') !== undefined) return
+  throw new GatewayError('http.length-required', 'the request has no Content-Length')
+}
+
+/** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */
+function withOrigin(c: HttpContext, local: Json): Json {
+  if (Array.isArray(local)) return (local as readonly Json[]).map((item) => withOrigin(c, item))
+  if (typeof local !== 'string' || !local.startsWith(`${hostedContextsPath}/`)) return local
+  return originOf(c) + local
+}
+
+function refuseEmbedded(json: JsonObject): void {
+  if (Object.hasOwn(json, '@context')) {
+    throw badRequestData(
+      '@context: stands only in a body of application/ld+json; with application/json it goes by Link',
+    )
+  }
+}

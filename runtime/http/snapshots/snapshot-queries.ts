@@ -1,0 +1,246 @@
+/**
+ * What the queries of a snapshot find (NGSI-LD 1.9, 5.16.1): entities and histories, of this gateway at the instant of
+ * the request and of the sources that have a part in them. A query that fails, or is answered in part, says so.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import type { EntityHistory } from '#broker/history/temporal-requests.ts'
+import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { QueryOutcome, SnapshotContent } from '#broker/tenant/snapshot-files.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { Json } from '#contract'
+import type { Warning } from '#federation/sources.ts'
+import { entityQueryOf } from '#http/entities/entity-search.ts'
+import { readQueryBody } from '#http/entities/query-body.ts'
+import { historyWishOf } from '#http/history/temporal-parameters.ts'
+import type { HttpContext } from '#http/request/body.ts'
+import type { Problems } from '#http/request/error-response.ts'
+import type { AskHead } from '#http/request/request.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { parseTemporalEntity, type TemporalEntity } from '#ngsi-ld/history/temporal-entity.ts'
+import { renderEvolution } from '#ngsi-ld/history/temporal-query.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+import type { Problem } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+/** What this gateway and sources have together. */
+export interface GatheredForQuery {
+  readonly broker: TenantBroker
+  readonly warnings: readonly Warning[]
+  /** Once the query was made: with what of it sources were not asked for yet; undefined where that is nothing. */
+  completed?(): Promise<GatheredForQuery | undefined>
+}
+
+/** Asks sources; undefined where nobody else has a part in a query. */
+export interface SnapshotSources {
+  entities(c: HttpContext, ask: AskHead, query: JsonObject): Promise<GatheredForQuery> | undefined
+  histories(c: HttpContext, ask: AskHead, query: JsonObject): Promise<GatheredForQuery> | undefined
+}
+
+export interface SnapshotQueryPorts {
+  readonly sources: SnapshotSources
+  readonly problems: Problems
+  /** Names in which histories are kept. */
+  readonly core: Context
+}
+
+export interface SnapshotAsk {
+  readonly head: AskHead
+  readonly broker: TenantBroker
+  readonly queries: readonly Json[]
+  readonly temporalQueries: readonly Json[]
+}
+
+interface Finding {
+  readonly outcome: QueryOutcome
+  readonly count: number
+}
+
+/**
+ * Reads all queries, so that one that is wrong is refused at once, and finds what is here at this instant; the promise
+ * has what sources add to it.
+ * @throws ngsi-ld.bad-request-data, ngsi-ld.too-many-results
+ */
+export async function findAll(
+  { sources, problems, core }: SnapshotQueryPorts,
+  c: HttpContext,
+  { head, broker, queries, temporalQueries }: SnapshotAsk,
+): Promise<() => Promise<SnapshotContent>> {
+  const found = createCollection(core)
+  const searches = queries.map((query) => ({ query, search: entitySearch(head, broker, query) }))
+  const times = temporalQueries.map((query) => ({ ...historySearch(head, broker, query), asked: query }))
+  const here: Finding[] = []
+  for (const { search } of searches) here.push(await found.takeEntities(broker, search))
+  const past: Finding[] = []
+  for (const one of times) past.push(await found.takeHistories(broker, one))
+
+  const widened = async (
+    asked: Promise<GatheredForQuery> | undefined,
+    own: Finding,
+    take: (at: TenantBroker) => Finding | Promise<Finding>,
+  ): Promise<QueryOutcome> => {
+    try {
+      const gathered = await asked
+      if (gathered === undefined) return own.outcome
+      const first = await take(gathered.broker)
+      const whole = await gathered.completed?.()
+      const { count, outcome } = whole === undefined ? first : await take(whole.broker)
+      return outcome.resultStatus === 'partial' ? outcome : outcomeOf(count, (whole ?? gathered).warnings)
+    } catch (error) {
+      if (!isGatewayError(error)) throw error
+      return { resultStatus: own.count > 0 ? 'partial' : 'failure', problemDetails: [problems.body(error)] }
+    }
+  }
+  return async () => {
+    const details: QueryOutcome[] = []
+    for (const [i, { query, search }] of searches.entries()) {
+      const asked = isObject(query) ? sources.entities(c, head, query) : undefined
+      details.push(await widened(asked, here[i]!, (at) => found.takeEntities(at, search)))
+    }
+    const temporalDetails: QueryOutcome[] = []
+    for (const [i, one] of times.entries()) {
+      const asked = isObject(one.asked) ? sources.histories(c, head, one.asked) : undefined
+      temporalDetails.push(await widened(asked, past[i]!, (at) => found.takeHistories(at, one)))
+    }
+    return {
+      status: statusOf([...details, ...temporalDetails]),
+      details: details.length === 0 ? undefined : details,
+      temporalDetails: temporalDetails.length === 0 ? undefined : temporalDetails,
+      ...found.all(),
+    }
+  }
+}
+
+/** A history as it will be kept, and how much of it there is. */
+interface Kept {
+  readonly history: TemporalEntity
+  readonly instances: number
+  readonly bytes: number
+}
+
+/** Entities and histories, each once and as it was found last, up to the ceilings of a snapshot. */
+function createCollection(core: Context) {
+  const entities = new Map<string, { readonly view: EntityView; readonly bytes: number }>()
+  const histories = new Map<string, Kept>()
+  let instances = 0
+  let bytes = 0
+  const checkSize = (): void => {
+    if (Math.max(entities.size, histories.size) > limits.snapshotEntitiesMax.value)
+      throw tooMany(`a snapshot holds at most ${limits.snapshotEntitiesMax.value} entities`)
+    if (instances > limits.snapshotInstancesMax.value)
+      throw tooMany(`a snapshot holds at most ${limits.snapshotInstancesMax.value} instances of histories`)
+    if (bytes > limits.snapshotBytesMax.value)
+      throw tooMany(`a snapshot holds at most ${limits.snapshotBytesMax.value} bytes`)
+  }
+  return {
+    all: () => ({
+      entities: [...entities.values()].map(({ view }) => view),
+      histories: [...histories.values()].map(({ history }) => history),
+    }),
+    async takeEntities(at: TenantBroker, search: EntityQuery): Promise<Finding> {
+      let count = 0
+      for await (const view of pagesOf(at, search)) {
+        const size = view.text().length
+        bytes += size - (entities.get(view.id)?.bytes ?? 0)
+        entities.set(view.id, { view, bytes: size })
+        count++
+        checkSize()
+      }
+      return { count, outcome: outcomeOf(count, []) }
+    },
+    async takeHistories(
+      at: TenantBroker,
+      { search, query }: ReturnType<typeof historySearch>,
+    ): Promise<Finding> {
+      let count = 0
+      let isCut = false
+      for (let more = true; more; ) {
+        const page = await at.temporal.search(
+          { ...search, limit: historiesPerRead, offset: count, count: false },
+          query,
+        )
+        for (const found of page.found) {
+          const before = histories.get(found.id)
+          const kept = keptOf(found, core)
+          instances += kept.instances - (before?.instances ?? 0)
+          bytes += kept.bytes - (before?.bytes ?? 0)
+          histories.set(found.id, kept)
+          if (found.cut.size > 0) isCut = true
+          count++
+          checkSize()
+        }
+        ;({ more } = page)
+      }
+      const outcome = isCut
+        ? ({ resultStatus: 'partial', problemDetails: [cutProblem] } as const)
+        : outcomeOf(count, [])
+      return { count, outcome }
+    },
+  }
+}
+
+const tooMany = (detail: string): GatewayError => new GatewayError('ngsi-ld.too-many-results', detail)
+const historiesPerRead = 100
+
+function entitySearch(head: AskHead, broker: TenantBroker, query: Json): EntityQuery {
+  const { parameters, entities } = readQueryBody(query, head.context.expand)
+  return entityQueryOf({ ...head, broker, type: 'application/json', parameters }, undefined, entities)
+}
+
+function historySearch(head: AskHead, broker: TenantBroker, query: Json) {
+  const { parameters, entities } = readQueryBody(query, head.context.expand, { temporal: true })
+  const ask = { ...head, broker, type: 'application/json' as const, parameters }
+  const wish = historyWishOf(parameters, head.context, limits.temporalInstancesMax.value)
+  return { search: entityQueryOf(ask, wish.attrs, entities), query: wish.query }
+}
+
+async function* pagesOf(broker: TenantBroker, search: EntityQuery): AsyncIterable<EntityView> {
+  let page: QueryPage | undefined
+  let seen = 0
+  do {
+    const after: string | undefined = page?.next
+    const offset = after === undefined ? seen : 0
+    page = await broker.query({ ...search, limit: limits.pageMax.value, offset, after, count: false })
+    seen += page.entities.length
+    yield* page.entities
+  } while (page.more)
+}
+
+/** The history as one that was told, with its times, can be put again. */
+function keptOf(found: EntityHistory, core: Context): Kept {
+  const options = { context: core, timeproperty: 'observedAt', sysAttrs: true, values: false } as const
+  const json = renderEvolution(found, options)
+  return {
+    history: parseTemporalEntity(json, core, { keepsTimes: true }),
+    instances: [...found.attributes.values()].reduce((sum, { length }) => sum + length, 0),
+    bytes: JSON.stringify(json).length,
+  }
+}
+
+const cutProblem: Problem = {
+  type: 'https://uri.etsi.org/ngsi-ld/errors/TooManyResults',
+  title: 'Too many results',
+  detail: `of each attribute at most ${limits.temporalInstancesMax.value} instances are kept`,
+  status: 403,
+}
+
+function outcomeOf(count: number, warnings: readonly Warning[]): QueryOutcome {
+  if (warnings.length === 0) return { resultStatus: count === 0 ? 'empty' : 'success' }
+  const problemDetails = warnings.map(
+    ({ text }): Problem => ({
+      type: 'https://uri.etsi.org/ngsi-ld/errors/InternalError',
+      title: 'A context source failed',
+      detail: text,
+      status: 502,
+    }),
+  )
+  return { resultStatus: count === 0 ? 'failure' : 'partial', problemDetails }
+}
+
+/** Of all queries together. */
+function statusOf(outcomes: readonly QueryOutcome[]): QueryOutcome['resultStatus'] {
+  const statuses = new Set(outcomes.map(({ resultStatus }) => resultStatus))
+  if (statuses.size === 1) return outcomes[0]!.resultStatus
+  return statuses.has('failure') || statuses.has('partial') ? 'partial' : 'success'
+}

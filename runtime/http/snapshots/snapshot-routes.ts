@@ -1,0 +1,327 @@
+/**
+ * Routes of snapshots (since 1.9), and reading from one by the header NGSILD-Snapshot. A snapshot holds what this gateway
+ * has at the instant of the request and what sources add. It is complete when its creation is answered, unless sources
+ * take long: then it is prepared on. Who left an endpoint is told when it is complete, and when it is deleted.
+ */
+import { randomUUID } from 'node:crypto'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type {
+  SnapshotContent,
+  SnapshotFacts,
+  Snapshots,
+  SnapshotView,
+} from '#broker/tenant/snapshot-files.ts'
+import type { Json } from '#contract'
+import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
+import { pagingOf } from '#http/request/negotiate.ts'
+import { pageLinks, textsWithin } from '#http/request/paging.ts'
+import { idOf, pathSegment } from '#http/request/path-ids.ts'
+import type { Ask, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import type { Attribute } from '#ngsi-ld/entity/attribute.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { attributesOf } from '#ngsi-ld/query/query.ts'
+import { compileQuery } from '#ngsi-ld/query/query-match.ts'
+import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import { withEndpointSecrets } from '#ngsi-ld/subscription/subscription.ts'
+import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { shownAddress } from '#ngsi-ld/values/secrets.ts'
+import {
+  readOnlyIn,
+  readSnapshot,
+  renderSnapshot,
+  type SnapshotBody,
+  snapshotMembers,
+  snapshotNotification,
+} from './snapshot-body.ts'
+import { findAll, type SnapshotAsk, type SnapshotQueryPorts } from './snapshot-queries.ts'
+
+export const snapshotsPath = '/ngsi-ld/v1/snapshots'
+
+type Route = (c: HttpContext) => Response | Promise<Response>
+
+/** One request that tells of a snapshot; what came of it. */
+export type TellOfSnapshot = (request: {
+  readonly uri: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly timeoutMs?: number | undefined
+}) => Promise<{ readonly ok: boolean }>
+
+export interface SnapshotRoutePorts extends SnapshotQueryPorts {
+  readonly asks: Asks
+  readonly bodies: Bodies
+  readonly answers: Answers
+  readonly snapshots: Snapshots
+  readonly tell: TellOfSnapshot
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const noParameters = new Set<string>()
+const listParameters = new Set(['limit', 'offset', 'count'])
+const purgeParameters = new Set(['q'])
+const lifetimeDefault = 'P1D'
+const priorityDefault = 5
+
+export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
+  const { asks, answers, snapshots, clock } = ports
+  const notify = createTeller(ports)
+  const shown = (ask: Ask, id: string): Response => {
+    const body = renderSnapshot(snapshots.facts(ask.tenant, id))
+    return answers.entity(ask, JSON.stringify(body), answers.contextFor(ask))
+  }
+  const newId = (): string => `urn:ngsi-ld:Snapshot:${randomUUID()}`
+  const made = (ask: Pick<Ask, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
+    answers.created(ask, `${snapshotsPath}/${pathSegment(id)}`)
+  const complete = createCompletion(ports, notify)
+
+  /** The members that the body of a request for a clone gives; it may have none. */
+  async function cloneWanted(c: HttpContext): Promise<Partial<SnapshotBody>> {
+    const body = await ports.bodies.raw(c)
+    c.env = { ...c.env, body }
+    if (body.length === 0) return {}
+    const wanted = readSnapshot((await asks.body(c)).body, clock.now())
+    if (wanted.queries !== undefined || wanted.temporalQueries !== undefined)
+      throw badRequestData('a clone has the queries of its original', 'snapshotQueries')
+    return wanted
+  }
+
+  const remove = async (facts: SnapshotFacts): Promise<void> => {
+    await snapshots.remove(facts.tenant, facts.id)
+    void notify({ ...facts, expiresAt: Math.min(facts.expiresAt, clock.now() - 1) })
+  }
+
+  return Object.freeze({
+    async create(c: HttpContext): Promise<Response> {
+      const { body, enter, ...head } = await asks.body(c)
+      const createdAt = clock.now()
+      const {
+        id = newId(),
+        queries,
+        temporalQueries,
+        expiresAt,
+        priority,
+        endpoint,
+      } = readSnapshot(body, createdAt)
+      if (queries === undefined && temporalQueries === undefined)
+        throw badRequestData('or snapshotTemporalQueries is needed', 'snapshotQueries')
+      const broker = await enter()
+      const ask: SnapshotAsk = {
+        head,
+        broker,
+        queries: queries ?? [],
+        temporalQueries: temporalQueries ?? [],
+      }
+      const find = await findAll(ports, c, ask)
+      await snapshots.begin(head.tenant, {
+        id,
+        queries,
+        temporalQueries,
+        endpoint: endpoint && withEndpointSecrets(endpoint, undefined, 'endpoint'),
+        priority: priority ?? priorityDefault,
+        createdAt,
+        expiresAt: expiresAt ?? addDuration(createdAt, parseDuration(lifetimeDefault)!, 1),
+      })
+      await complete(head.tenant, id, find)
+      return made(head, id)
+    },
+
+    async retrieve(c: HttpContext): Promise<Response> {
+      return shown(await asks.read(c, noParameters), idOf(c))
+    },
+
+    async list(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, listParameters)
+      const paging = pagingOf(ask.parameters)
+      const { limit, offset } = paging
+      const all = await snapshots.list(ask.tenant)
+      const page = all.slice(offset, offset + limit)
+      const texts = textsWithin(page, (facts) => JSON.stringify(renderSnapshot(facts)))
+      const shown = texts.length
+      const links = pageLinks(c.req.url, paging, { shown, more: all.length > offset + shown })
+      return answers.list(
+        ask,
+        { texts, context: answers.contextFor(ask) },
+        { count: paging.count ? all.length : undefined, links },
+      )
+    },
+
+    async patch(c: HttpContext): Promise<Response> {
+      const id = idOf(c)
+      const { body, ...ask } = await asks.body(c)
+      const { queries, temporalQueries, expiresAt, priority, endpoint, ...others } = readSnapshot(
+        body,
+        clock.now(),
+      )
+      const readOnly = readOnlyIn(body)
+      if (readOnly !== undefined) throw badRequestData('cannot be changed', readOnly)
+      if (queries !== undefined) throw badRequestData('stays as it was created', 'snapshotQueries')
+      if (temporalQueries !== undefined)
+        throw badRequestData('stays as it was created', 'snapshotTemporalQueries')
+      if (others.id !== undefined && others.id !== id) throw badRequestData('is not that of the path', 'id')
+      const stored = snapshots.facts(ask.tenant, id).endpoint
+      await snapshots.change(ask.tenant, id, {
+        ...(expiresAt === undefined ? {} : { expiresAt }),
+        ...(priority === undefined ? {} : { priority }),
+        ...(endpoint && { endpoint: withEndpointSecrets(endpoint, stored, 'endpoint') }),
+      })
+      return shown({ ...ask, broker: await ask.enter(), type: 'application/json' }, id)
+    },
+
+    async remove(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, noParameters)
+      await remove(snapshots.facts(ask.tenant, idOf(c)))
+      return answers.noContent(ask)
+    },
+
+    /** Those whose members are as q says; without q nothing is deleted by mistake (5.16.7.4). */
+    async purge(c: HttpContext): Promise<Response> {
+      const ask = await asks.read(c, purgeParameters)
+      const q = ask.parameters.get('q')
+      if (q === undefined) throw badRequestData('is needed; q=snapshotStatus selects all snapshots', 'q')
+      const tree = parseQuery(q, ask.context.expand)
+      const odd = attributesOf(tree).find((name) => !snapshotMembers.has(name))
+      if (odd !== undefined)
+        throw badRequestData(`${odd} is not a member that answers show of a Snapshot`, 'q')
+      const fits = compileQuery(tree)
+      for (const facts of await snapshots.list(ask.tenant)) if (fits(asEntity(facts))) await remove(facts)
+      return answers.noContent(ask)
+    },
+
+    /** Another snapshot of the same, with a lifetime of its own; a body may give it a priority, lifetime and endpoint. */
+    async clone(c: HttpContext): Promise<Response> {
+      const wanted = await cloneWanted(c)
+      const ask = await asks.read(c, noParameters)
+      const from = idOf(c)
+      const facts = snapshots.facts(ask.tenant, from)
+      const content = await contentOf(ports, c, { ask, from })
+      const now = clock.now()
+      const { queries, temporalQueries, createdAt } = facts
+      const {
+        id = newId(),
+        priority = facts.priority,
+        expiresAt = now + facts.expiresAt - createdAt,
+      } = wanted
+      const endpoint = wanted.endpoint && withEndpointSecrets(wanted.endpoint, undefined, 'endpoint')
+      const draft = { id, queries, temporalQueries, priority, endpoint, createdAt: now }
+      await snapshots.begin(ask.tenant, { ...draft, expiresAt })
+      const { status, details, temporalDetails } = facts
+      const copied = {
+        details,
+        temporalDetails,
+        status: status === 'preparing' ? 'partial' : status,
+      } as const
+      await complete(ask.tenant, id, async () => ({ ...(await content()), ...copied }))
+      return made(ask, id)
+    },
+
+    /** A route that reads from the snapshot that the request names, else does what it does otherwise. */
+    within(read: Route, otherwise: Route = read): Route {
+      return (c) => {
+        const id = headerOf(c, 'ngsild-snapshot')
+        if (id === undefined) return otherwise(c)
+        return readWithin(snapshots, c, { id, read })
+      }
+    },
+  })
+}
+
+async function readWithin(
+  snapshots: Snapshots,
+  c: HttpContext,
+  { id, read }: { readonly id: string; readonly read: Route },
+): Promise<Response> {
+  const broker = snapshots.read(headerOf(c, 'ngsild-tenant') ?? '', id)
+  c.env = { ...c.env, broker, isSnapshot: true }
+  const answer = await read(c)
+  const headers = new Headers(answer.headers)
+  headers.set('NGSILD-Snapshot', id)
+  return new Response(answer.body, { status: answer.status, headers })
+}
+
+/** All that a snapshot holds. */
+function contentOf(
+  { sources: _, ...ports }: SnapshotRoutePorts,
+  c: HttpContext,
+  { ask, from }: { readonly ask: Ask; readonly from: string },
+): Promise<() => Promise<SnapshotContent>> {
+  const { queries, temporalQueries } = ports.snapshots.facts(ask.tenant, from)
+  const broker = ports.snapshots.read(ask.tenant, from)
+  const nobody = { entities: () => undefined, histories: () => undefined }
+  const isLocal = new Map([...ask.parameters, ['local', 'true']])
+  const all = { ...ask, parameters: isLocal }
+  return findAll({ ...ports, sources: nobody }, c, {
+    head: all,
+    broker,
+    queries: queries === undefined ? [] : everyEntity,
+    temporalQueries: temporalQueries === undefined ? [] : everyHistory,
+  })
+}
+
+const everything = { type: 'Query', entities: [{ type: '*' }] }
+const everyEntity: readonly Json[] = [everything]
+const everyHistory: readonly Json[] = [{ ...everything, temporalQ: { timeproperty: 'modifiedAt' } }]
+
+/** Finds and keeps, and waits for it so long; a failure becomes the status of the snapshot. */
+function createCompletion(
+  { snapshots, problems }: SnapshotRoutePorts,
+  notify: (facts: SnapshotFacts) => Promise<void>,
+) {
+  const fill = async (tenant: string, id: string, find: () => Promise<SnapshotContent>): Promise<void> => {
+    const failed = (error: unknown): SnapshotContent => ({
+      status: 'failure',
+      details: [{ resultStatus: 'failure', problemDetails: [problems.body(error)] }],
+      entities: [],
+      histories: [],
+    })
+    const content = await find().catch(failed)
+    const facts = await snapshots
+      .complete(tenant, id, content)
+      .catch((error: unknown) => snapshots.complete(tenant, id, failed(error)))
+    if (facts !== undefined) void notify(facts)
+  }
+  return async (tenant: string, id: string, find: () => Promise<SnapshotContent>): Promise<void> => {
+    let timer: NodeJS.Timeout | undefined
+    const waited = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, limits.snapshotWaitMs.value)
+    })
+    // A gateway that closes meanwhile forgets what it was preparing.
+    const filled = fill(tenant, id, find).catch(() => undefined)
+    await Promise.race([filled, waited])
+    clearTimeout(timer)
+  }
+}
+
+/** Tells the endpoint of a snapshot; a few times, where it does not answer. */
+function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
+  return async (facts: SnapshotFacts): Promise<void> => {
+    const { endpoint, tenant } = facts
+    if (endpoint === undefined) return
+    const nowMs = clock.now()
+    const body = snapshotNotification(facts, { id: `urn:ngsi-ld:Notification:${randomUUID()}`, nowMs })
+    const { receiverInfo = [], accept = 'application/json', uri, timeout } = endpoint
+    const headers = {
+      'Content-Type': accept,
+      ...(tenant === '' ? {} : { 'NGSILD-Tenant': tenant }),
+      ...Object.fromEntries(receiverInfo.map(({ key, value }) => [key, value])),
+    }
+    const request = { uri, headers, body: JSON.stringify(body), timeoutMs: timeout }
+    for (let tries = 1; tries <= limits.snapshotTriesMax.value; tries++) {
+      if ((await tell(request)).ok) return
+      await new Promise((resolve) => setTimeout(resolve, 1000 * tries).unref())
+    }
+    log.warn('snapshot.untold', { snapshot: facts.id, tenant, uri: shownAddress(uri) })
+  }
+}
+
+/** The members of a snapshot as attributes, id and type among them, for a q. */
+function asEntity(facts: SnapshotView): Entity {
+  const attributes: Record<string, Attribute> = {}
+  for (const [name, value] of Object.entries(renderSnapshot(facts)))
+    attributes[name] = { type: 'Property', value }
+  return attributes as unknown as Entity
+}

@@ -1,0 +1,187 @@
+/**
+ * Notifications that consumers come for (docs/decisions/0018): a subscription whose endpoint is `urn:selvedge:stream` is
+ * told to whoever asks for its `/notifications` by Server-Sent Events or WebSocket. Everything not confirmed is told again
+ * to whoever comes next; nothing is confirmed by being sent.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type {
+  Listening,
+  StreamEvent,
+  SubscriptionBroker,
+} from '#broker/subscriptions/subscription-requests.ts'
+import { acceptsEventStream } from '#http/listener/cross-origin.ts'
+import { type HttpContext, headerOf } from '#http/request/body.ts'
+import { idOf } from '#http/request/path-ids.ts'
+import type { Ask, Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
+import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+export interface StreamRoutePorts {
+  readonly asks: Asks
+  readonly answers: Answers
+}
+
+const confirmParameters = new Set(['until'])
+const nothing: ReadonlySet<string> = new Set()
+
+export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
+  /** Ends each open stream. */
+  const open = new Set<() => void>()
+
+  function streamed({ broker }: Ask, id: string): SubscriptionBroker {
+    const view = broker.subscriptions.get(id)
+    if (view === undefined) throw notFound(`no subscription ${id}`)
+    if (view.subscription.notification.endpoint.uri !== streamUri)
+      throw badRequestData(`is not ${streamUri}: notifications are sent there`, 'notification.endpoint.uri')
+    return broker.subscriptions
+  }
+
+  return Object.freeze({
+    async listen(c: HttpContext): Promise<Response> {
+      const { upgrade } = c.env
+      const ask = await asks.stream(c, nothing)
+      if (upgrade === undefined && !acceptsEventStream(headerOf(c, 'accept')))
+        throw new GatewayError('http.not-acceptable', 'there is text/event-stream, and WebSocket', {
+          available: ['text/event-stream'],
+        })
+      const id = idOf(c)
+      const subscriptions = streamed(ask, id)
+      // A HEAD changes nothing: it neither confirms nor displaces the consumer.
+      if (c.req.method === 'HEAD') return new Response(null, { headers: eventStreamHeaders })
+      const confirmed = headerOf(c, 'last-event-id')
+      if (confirmed !== undefined && confirmed !== '') await subscriptions.confirm(id, confirmed)
+      const shared = { subscriptions, id, open }
+      if (upgrade === undefined) return eventStream(shared)
+      upgrade.accept((socket) => tellBySocket(socket, shared))
+      return answers.noContent(ask)
+    },
+
+    /** Everything up to an event was taken. */
+    async confirm(c: HttpContext): Promise<Response> {
+      const ask = await asks.stream(c, confirmParameters)
+      const until = ask.parameters.get('until')
+      if (until === undefined) throw badRequestData('is needed: the id of the last event taken', 'until')
+      const id = idOf(c)
+      await streamed(ask, id).confirm(id, until)
+      return answers.noContent(ask)
+    },
+
+    /** Ends all streams, because the gateway stops. */
+    end(): void {
+      for (const close of [...open]) close()
+    },
+  })
+}
+
+const eventStreamHeaders = {
+  'Content-Type': 'text/event-stream',
+  'Cache-Control': 'no-store',
+  'X-Accel-Buffering': 'no',
+}
+
+interface Shared {
+  readonly subscriptions: SubscriptionBroker
+  readonly id: string
+  readonly open: Set<() => void>
+}
+
+function eventStream({ subscriptions, id, open }: Shared): Response {
+  const encoder = new TextEncoder()
+  let listening: Listening | undefined
+  let beat: NodeJS.Timeout | undefined
+  const end = (): void => {
+    clearInterval(beat)
+    open.delete(close)
+    listening?.end()
+  }
+  let close = end
+  const body = new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        const say = (text: string): boolean => {
+          controller.enqueue(encoder.encode(text))
+          return (controller.desiredSize ?? 0) > 0
+        }
+        close = () => {
+          if (!open.has(close)) return
+          end()
+          controller.close()
+        }
+        open.add(close)
+        say(`retry: ${limits.streamRetryMs.value}\n\n`)
+        beat = setInterval(() => say(':\n\n'), limits.streamBeatMs.value)
+        listening = subscriptions.listen(id, {
+          write: (event) => say(`id: ${event.id}\nevent: notification\ndata: ${event.body}\n\n`),
+          close,
+        })
+      },
+      pull: () => listening?.ready(),
+      cancel: () => end(),
+    },
+    { highWaterMark: limits.streamBufferBytes.value, size: (chunk) => chunk.byteLength },
+  )
+  return new Response(body, { headers: eventStreamHeaders })
+}
+
+/** What of a WebSocket is used. */
+export interface StreamSocket {
+  readonly bufferedAmount: number
+  send(text: string, sent: () => void): void
+  ping(): void
+  close(code: number, reason: string): void
+  terminate(): void
+  on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
+  on(event: 'pong' | 'close', listener: () => void): unknown
+  on(event: 'error', listener: (error: Error) => void): unknown
+}
+
+/** Each message is `{id, notification}`; the consumer confirms with `{confirmed: id}`. */
+function tellBySocket(socket: StreamSocket, { subscriptions, id, open }: Shared): void {
+  let isAlive = true
+  const isFull = (): boolean => socket.bufferedAmount >= limits.streamBufferBytes.value
+  const close = (): void => socket.close(1001, 'another consumer came, or the gateway stops')
+  const listening = subscriptions.listen(id, {
+    write: ({ id: eventId, body }: StreamEvent) => {
+      socket.send(`{"id":${JSON.stringify(eventId)},"notification":${body}}`, () => {
+        if (!isFull()) listening.ready()
+      })
+      return !isFull()
+    },
+    close,
+  })
+  const beat = setInterval(() => {
+    if (!isAlive) return socket.terminate()
+    isAlive = false
+    socket.ping()
+  }, limits.streamBeatMs.value)
+  open.add(close)
+  socket.on('pong', () => {
+    isAlive = true
+  })
+  socket.on('error', () => socket.terminate())
+  socket.on('close', () => {
+    clearInterval(beat)
+    open.delete(close)
+    listening.end()
+  })
+  socket.on('message', (data, isBinary) => {
+    const confirmed = isBinary ? undefined : confirmedOf(data.toString())
+    if (confirmed === undefined) return socket.close(1008, 'send {"confirmed": id}')
+    subscriptions.confirm(id, confirmed).catch((error: unknown) => {
+      const isOurs = error instanceof GatewayError && error.entry.fault === 'caller'
+      socket.close(isOurs ? 1008 : 1011, isOurs ? 'no id of a notification' : 'not confirmed; try again')
+    })
+  })
+}
+
+function confirmedOf(text: string): string | undefined {
+  try {
+    const { confirmed } = JSON.parse(text) as { readonly confirmed?: unknown }
+    return typeof confirmed === 'string' ? confirmed : undefined
+  } catch {
+    return undefined
+  }
+}

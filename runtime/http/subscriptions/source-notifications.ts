@@ -1,0 +1,113 @@
+/**
+ * The route that context sources bring notifications to, of subscriptions that were passed on to them (GS CIM 009,
+ * 4.3.6 and 5.8.6). The last part of its path is known to that source alone. What it tells goes to the subscriber as far
+ * as the source may speak of it; it is acknowledged when it is on disk as owed to him.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import type { ToldEntity } from '#broker/subscriptions/subscription-requests.ts'
+import type { Broker } from '#broker/tenant/tenant-broker.ts'
+import type { Json } from '#contract'
+import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import type { Distribution } from '#http/distribution/distributed-routes.ts'
+import { type HttpContext, headerOf } from '#http/request/body.ts'
+import { linkedContext } from '#http/request/negotiate.ts'
+import type { Asks } from '#http/request/request.ts'
+import type { Answers } from '#http/request/response.ts'
+import { attributeNames } from '#ngsi-ld/entity/entity.ts'
+import { mergeCopies } from '#ngsi-ld/federation/distribution.ts'
+import { readNotified } from '#ngsi-ld/federation/forwarded-subscription.ts'
+import { modeOf, type Registration } from '#ngsi-ld/federation/registration.ts'
+import { claimOf } from '#ngsi-ld/federation/registration-match.ts'
+import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
+import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+export interface SourceNotificationPorts {
+  readonly asks: Asks
+  readonly answers: Answers
+  readonly broker: Broker
+  readonly contexts: Contexts
+  readonly clock: Clock
+  readonly distribution: Pick<Distribution, 'partsElsewhere' | 'splits'>
+}
+
+const parameters = new Set(['tenant'])
+
+/** Who tells, and what of. */
+interface From {
+  readonly tenant: string
+  readonly link: string | undefined
+  readonly registration: Registration
+  /** Conditions are judged on what all hold of an entity. */
+  readonly isSplit: boolean
+}
+
+export function createSourceNotificationTable(ports: SourceNotificationPorts) {
+  const { asks, answers, broker, contexts, clock } = ports
+
+  async function told(item: Json, { tenant, link, registration, isSplit }: From): Promise<ToldEntity[]> {
+    if (!isObject(item)) throw badRequestData('must be entities', 'data')
+    const given = item['@context'] ?? link
+    const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
+    const owed = readNotified(item, context, clock.now())
+    const { id, type } = owed.entity
+    const claim = claimOf(registration, id, listOf<string>(type))
+    if (claim === undefined) return []
+    if (owed.isDeleted === true) return [{ owed }]
+    const mine = attributeNames(owed.entity).filter((name) => claim === 'all' || claim.has(name))
+    const { scope, expiresAt } = owed.entity
+    const entity = {
+      id,
+      type,
+      ...(scope === undefined ? {} : { scope }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...Object.fromEntries(mine.map((name) => [name, owed.entity[name]])),
+    }
+    const copy = { mode: modeOf(registration), claim, entity, times: owed.times }
+    const own = broker.tenant(tenant)?.retrieve(id)
+    const local =
+      own === undefined
+        ? []
+        : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
+    const others = isSplit ? await ports.distribution.partsElsewhere(tenant, id, registration.id) : []
+    const judged = mergeCopies([...local, copy, ...others])
+    // Of entities that several hold parts of, all parts are told (5.8.6).
+    return [{ owed: isSplit ? { ...owed, ...judged } : { ...owed, entity }, judged }]
+  }
+
+  return {
+    [`${sourceNotificationsPath}/:token`]: {
+      async POST(c: HttpContext): Promise<Response> {
+        // This path needs no token of the gateway: nobody gets a body read who does not know the secret of the path.
+        const token = c.req.param('token') ?? ''
+        const isKnown = broker.tenant(c.req.query('tenant') ?? '')?.passedOn.byToken(token) !== undefined
+        if (!isKnown) throw notFound('no subscription was passed on by this')
+        const ask = await asks.document(c, { known: parameters, chunks: true })
+        const tenant = ask.parameters.get('tenant') ?? ''
+        const at = broker.tenant(tenant)
+        const passed = at?.passedOn.byToken(token)
+        if (at === undefined || passed === undefined) throw notFound('no subscription was passed on by this')
+        if (!isObject(ask.body)) throw badRequestData('must be a notification', 'body')
+        const { data } = ask.body satisfies JsonObject
+        const { subscription } = at.subscriptions.get(passed.subscription) ?? {}
+        const from = {
+          tenant,
+          isSplit: (subscription?.splitEntities ?? ports.distribution.splits) === true,
+          link: linkedContext(headerOf(c, 'link')),
+          registration: passed.registration,
+        }
+        const items = listOf<Json>(data ?? [])
+        const all: ToldEntity[] = []
+        // A few at once, since each may ask sources for the rest of an entity.
+        for (let first = 0; first < items.length; first += limits.sourceSocketsMax.value) {
+          const some = items.slice(first, first + limits.sourceSocketsMax.value)
+          all.push(...(await Promise.all(some.map((item) => told(item, from)))).flat())
+        }
+        if (passed.state !== 'leaving') await at.subscriptions.tell(passed.subscription, all)
+        return answers.noContent(ask)
+      },
+    },
+  }
+}

@@ -1,0 +1,175 @@
+/**
+ * Routes of subscriptions (GS CIM 009, 6.10 and 6.11). A @context that their notifications are to be written in must
+ * be there, and one that has no address gets one, since notifications name it in a Link header.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import type { SubscriptionView } from '#broker/subscriptions/subscription-requests.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { Json } from '#contract'
+import type { PassingOn } from '#federation/passing-on.ts'
+import { type HttpContext, headerOf } from '#http/request/body.ts'
+import { refuseLoop } from '#http/request/distributed-request.ts'
+import { optionsOf, truthOf } from '#http/request/negotiate.ts'
+import { type BodyAsk, nameable, originOf } from '#http/request/request.ts'
+import { allowSubscription, isOf } from '#http/request/tunnel-guest.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import { toIri } from '#ngsi-ld/context/core-context.ts'
+import { isPlatformName, shortNamesIn } from '#ngsi-ld/context/platform-names.ts'
+import { typeNamesOf } from '#ngsi-ld/query/entity-selector.ts'
+import { renderSubscription, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import { parseSubscription, patchSubscription } from '#ngsi-ld/subscription/subscription-parse.ts'
+import { isObject } from '#ngsi-ld/values/json.ts'
+import { badRequestData, notSupported } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
+import { type Resolved, type ResourceRoutePorts, resourceTable } from './resources.ts'
+
+export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
+/** What components of this gateway watch is in the list only at a wish: it notifies nobody. */
+const listOptions = ['sysAttrs', 'followers']
+
+export interface SubscriptionRoutePorts extends ResourceRoutePorts {
+  readonly contexts: Pick<Contexts, 'resolve'>
+  readonly passing: Pick<PassingOn, 'subscriptionChanged'>
+  /** What this gateway calls itself in Via, in a tenant. */
+  readonly alias: (tenant: string) => string
+  /** Under which context sources reach this gateway; without it, as the client does. */
+  readonly publicUrl: string | undefined
+}
+
+/** The routes of subscriptions by path and method. */
+export function createSubscriptionTable({
+  contexts,
+  passing,
+  alias,
+  publicUrl,
+  ...ports
+}: SubscriptionRoutePorts) {
+  return resourceTable(ports, {
+    path: subscriptionsPath,
+    noun: 'subscription',
+    listOptions,
+    idPrefix: 'urn:ngsi-ld:Subscription:',
+    storeOf: ({ subscriptions }) => subscriptions,
+    page({ broker, parameters }, paging, c) {
+      const { guest } = c.env
+      const followers = optionsOf(parameters, listOptions).has('followers')
+      if (guest === undefined) return broker.subscriptions.list({ ...paging, followers })
+      const { views: all } = broker.subscriptions.list({
+        ...paging,
+        limit: limits.subscriptionsMax.value,
+        offset: 0,
+      })
+      const views = all.filter(({ subscription }) => isOf(guest, subscription))
+      return { views: views.slice(paging.offset, paging.offset + paging.limit), count: views.length }
+    },
+    isFor: ({ env: { guest } }, view) =>
+      guest === undefined || (view !== undefined && isOf(guest, view.subscription)),
+    allow({ env: { guest } }, subscription) {
+      if (guest !== undefined) allowSubscription(guest, subscription)
+    },
+    parse: parseSubscription,
+    resolve: withPlatformNames,
+    patch: patchSubscription,
+    idOf: ({ id }) => id,
+    render: ({ subscription, stats }, options) =>
+      renderSubscription(subscription, { ...options, statistics: stats }),
+    limited: { creation: localOnly, allow: requireLocal },
+    async check(ask, c) {
+      refuseLoop(c, alias(ask.tenant))
+      refuseShared(ask)
+      if (c.env.isWithin !== true && wishesToFollow(ask.body)) throw followersAreOurs()
+      await checkContext(contexts, ask)
+    },
+    async complete(c, subscription, of) {
+      const via = headerOf(c, 'via')
+      const origin = publicUrl?.replace(/\/+$/, '') ?? originOf(c)
+      const tunnel = c.env.guest?.centre
+      const asked = {
+        origin,
+        ...(via === undefined ? {} : { via }),
+        ...(tunnel === undefined ? {} : { tunnel }),
+      }
+      return { ...(await named(c, subscription, { ...of, isShown: true })), asked }
+    },
+    changed: passing.subscriptionChanged,
+  })
+}
+
+/**
+ * The subscription with the platform's names for short names that the tenant does not know. One to types that are none of
+ * the platform's keeps all its names in the default context: words like `name` are as likely the client's own.
+ */
+function withPlatformNames(
+  { context, isKnown }: BodyAsk,
+  read: (context: Context) => Subscription,
+): Resolved<Subscription> {
+  const inQueries = context.forQueries?.(isKnown)
+  const one = read(inQueries ?? context)
+  if (inQueries === undefined) return { one }
+  const types = one.entities?.flatMap((entity) =>
+    entity.types === undefined ? [] : typeNamesOf(entity.types),
+  )
+  if (types !== undefined && types.length > 0 && !types.some(isPlatformName)) return { one: read(context) }
+  const names = shortNamesIn(inQueries)
+  if (names.length === 0) return { one }
+  const meanings = names.map(([short, name]) => `${short} as ${toIri(name)}`).join(', ')
+  const text = `the subscription reads ${meanings}: send a Link header with the @context that is meant`
+  return { one, warning: warningLine(199, '-', text) }
+}
+
+/** What is limited to this gateway when it is made stays so. */
+const localOnly = (body: Json): Json => (isObject(body) ? { ...body, localOnly: true } : body)
+
+/** @throws ngsi-ld.bad-request-data for a body that gives sources a part in what is asked of this gateway alone. */
+function refuseShared({ parameters, body }: BodyAsk): void {
+  if (truthOf(parameters, 'local') !== true || !isObject(body)) return
+  const { localOnly = true } = body
+  if (localOnly !== true) throw badRequestData('contradicts local=true', 'localOnly')
+}
+
+/** Sources would go on telling what was asked of them. @throws ngsi-ld.not-supported */
+function requireLocal({ registrations }: TenantBroker, { subscription }: SubscriptionView): void {
+  if (subscription.localOnly === true || registrations.isEmpty()) return
+  throw notSupported('local=true is for subscriptions with localOnly where context sources are registered')
+}
+
+const followersAreOurs = (): Error =>
+  badRequestData(
+    'follower is for components of this gateway; leave it out to be notified',
+    'notification.endpoint.notifierInfo selvedge:mode',
+  )
+
+/** Whether a body, of a new subscription or of a change, asks for what only components of this gateway may. */
+function wishesToFollow(body: Json | undefined): boolean {
+  const notification = isObject(body) ? body['notification'] : undefined
+  const endpoint = isObject(notification) ? notification['endpoint'] : undefined
+  const pairs = isObject(endpoint) ? endpoint['notifierInfo'] : undefined
+  if (!Array.isArray(pairs)) return false
+  return pairs.some(
+    (pair) => isObject(pair) && pair['key'] === 'selvedge:mode' && pair['value'] === 'follower',
+  )
+}
+
+/** @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when the context to write in cannot be had. */
+export async function checkContext(
+  contexts: SubscriptionRoutePorts['contexts'],
+  { body, tenant }: BodyAsk,
+): Promise<void> {
+  const url = isObject(body) ? body['jsonldContext'] : undefined
+  if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
+}
+
+/**
+ * The subscription with the address of the context that its notifications are written in, where that is not the one of the
+ * request or a subscription to entities shows it (GS CIM 009, 5.8.1.4).
+ */
+export async function named(
+  c: HttpContext,
+  subscription: Subscription,
+  { ask, broker, isShown = false }: { ask: BodyAsk; broker: TenantBroker; isShown?: boolean },
+): Promise<Subscription> {
+  const { address } = await nameable(c, broker, ask.context)
+  const isStated = isShown || address !== ask.context.address
+  return address === undefined || !isStated ? subscription : { jsonldContext: address, ...subscription }
+}

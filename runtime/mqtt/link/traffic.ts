@@ -1,0 +1,105 @@
+/**
+ * The messages of one connection as far as its CONNECT decides on them: topic aliases and Receive Maximum of what comes,
+ * version, largest packet and Receive Maximum of what is sent. A client before MQTT 5 states none of these.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Counter } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { type Fault, fault, isFailure, reasons } from '#mqtt/wire/reasons.ts'
+import { createWindow, type Window } from '#mqtt/wire/window.ts'
+import { type Message, type PublishFlags, publishBytes } from '#mqtt/wire/wire.ts'
+import { type Answer, createAliases, type Incoming } from './incoming.ts'
+import type { Outlet } from './outlet.ts'
+
+/** What CONNECT says about the connection. */
+export interface Terms {
+  readonly isFive: boolean
+  /** 0 for none. */
+  readonly keepaliveSeconds: number
+  /** Ceilings of the client, which MQTT 5 lets it state. */
+  readonly receiveMax: number
+  readonly packetBytesMax: number
+}
+
+export interface Traffic {
+  readonly window: Window
+  isFive(): boolean
+  /** Sends a message; false when it has lapsed, or is larger than the client takes ([MQTT-3.1.2-24] of MQTT 5). */
+  send(message: Message, flags: PublishFlags, subscriptions: readonly number[]): boolean
+  /** Sends an acknowledgement; a client before MQTT 5 gets no reason code. */
+  acknowledge(answer: Answer): void
+}
+
+export interface OwnTraffic extends Traffic {
+  /** CONNECT has come. */
+  greet(terms: Terms): void
+  terms(): Terms
+  /** A message from the client with its topic, or what is wrong with it. */
+  check(read: Incoming | Fault): Incoming | Fault
+}
+
+export interface TrafficPorts {
+  readonly outlet: Outlet
+  readonly clock: Clock
+  /** Messages that had lapsed or were too large. */
+  readonly unsent: Counter
+}
+
+export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraffic {
+  const window = createWindow()
+  const aliases = createAliases(limits.topicAliasesMax.value)
+  let terms = silentTerms
+  /** QoS 1 and 2 messages of the client that it awaits an answer to, where it promised a maximum. */
+  let inFlight = 0
+
+  return Object.freeze({
+    window,
+    isFive: () => terms.isFive,
+    terms: () => terms,
+    greet(stated) {
+      terms = stated
+      window.limit(stated.receiveMax)
+    },
+    check(read) {
+      if ('reason' in read || !terms.isFive) return read
+      const incoming = aliases.resolve(read)
+      if ('reason' in incoming || incoming.qos === 0) return incoming
+      inFlight++
+      if (inFlight <= limits.mqttReceiveMax.value) return incoming
+      return fault(reasons.receiveMaximumExceeded, 'more messages in flight than Receive Maximum allows')
+    },
+    send(message, flags, subscriptions) {
+      const expirySeconds = remaining(message, clock)
+      const extras = terms.isFive ? { subscriptions, expirySeconds } : undefined
+      const isLapsed = expirySeconds !== undefined && expirySeconds <= 0
+      const bytes = isLapsed ? undefined : publishBytes(message, flags, extras)
+      if (bytes === undefined || bytes.length > terms.packetBytesMax) {
+        unsent.value++
+        return false
+      }
+      outlet.write(bytes)
+      return true
+    },
+    acknowledge({ type, id, code }) {
+      const isLast = type === 'puback' || type === 'pubcomp' || (type === 'pubrec' && isFailure(code))
+      if (isLast && inFlight > 0) inFlight--
+      outlet.acknowledge({ type, id, code: terms.isFive ? code : reasons.success })
+    },
+  } satisfies OwnTraffic)
+}
+
+/** Until CONNECT has come. */
+const silentTerms: Terms = {
+  isFive: false,
+  keepaliveSeconds: 0,
+  receiveMax: Number.POSITIVE_INFINITY,
+  packetBytesMax: Number.POSITIVE_INFINITY,
+}
+
+/** Seconds until a message lapses, rounded up. */
+function remaining({ expiresAt }: Message, clock: Clock): number | undefined {
+  return expiresAt === undefined
+    ? undefined
+    : Math.min(Math.ceil((expiresAt - clock.now()) / 1000), 0xffffffff)
+}

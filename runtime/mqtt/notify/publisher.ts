@@ -1,0 +1,304 @@
+/**
+ * Publishes single messages, notifications (GS CIM 009, 7.2), to the brokers that their addresses name, ours among them,
+ * and says what came of it. It never throws or rejects.
+ * A connection is kept while it is used; a lost one is opened by the next delivery, since retrying is the business of
+ * the dispatcher. With QoS 1 and 2 sent means acknowledged by the broker, with QoS 0 written to its connection.
+ */
+import { randomUUID } from 'node:crypto'
+import { connect as connectTcp, type Socket } from 'node:net'
+import { connect as connectTls } from 'node:tls'
+import { MqttClient } from 'mqtt'
+import { limits } from '#base/limits/limits.ts'
+import { isLoopback, lookupElsewhere } from '#base/load/loopback.ts'
+import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { mqttTopicOf } from '#ngsi-ld/subscription/notification-parse.ts'
+
+/** How MQTT is spoken: 4 is MQTT 3.1.1. Without a version the newest that the broker takes. */
+export interface MqttWishes {
+  readonly version: 4 | 5 | undefined
+  readonly qos: 0 | 1 | 2
+}
+
+export interface Publication {
+  /** `mqtt[s]://[user[:password]@]host[:port]/topic` */
+  readonly uri: string
+  readonly body: string | Buffer
+  /** Time until it has to be acknowledged, ms, instead of the usual one. */
+  readonly timeoutMs?: number | undefined
+  readonly mqtt: MqttWishes
+}
+
+export type FailureKind =
+  | 'refused'
+  | 'unreachable'
+  | 'dns'
+  | 'tls'
+  | 'timeout'
+  | 'reset'
+  | 'protocol'
+  | 'forbidden'
+  | 'unsendable'
+
+export interface Failure {
+  readonly ok: false
+  readonly kind: FailureKind
+  /** For people. */
+  readonly reason: string
+}
+
+export type Published = { readonly ok: true; readonly status: number } | Failure
+
+export interface Publisher {
+  send(publication: Publication): Promise<Published>
+  close(): void
+}
+
+const usualPorts: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 }
+
+/** One connection to a broker, with one user and one version. */
+interface Line {
+  readonly client: MqttClient
+  /** Undefined when the broker took the connection. */
+  readonly opened: Promise<Failure | undefined>
+  /** Called with the failure when the connection ends. */
+  readonly pending: Set<(failure: Failure) => void>
+  usedAt: number
+  isGone: boolean
+  /** Bytes of the largest packet that the broker takes, where it is MQTT 5 and says so. */
+  packetBytesMax: number
+}
+
+interface Target {
+  readonly key: string
+  readonly url: URL
+  readonly host: string
+  readonly port: number
+  readonly version: 4 | 5
+}
+
+export interface PublisherSettings {
+  /** Whether brokers on this machine may be published to. */
+  readonly allowsLoopback: boolean
+  /** Certificates, in PEM, of those who vouch for brokers; undefined: those of the system. */
+  readonly ca?: readonly string[] | undefined
+  /** Holds the ids of the clients that are connected, for those who must know our messages from others'. */
+  readonly clients?: Set<string> | undefined
+}
+
+export function createPublisher(clock: Clock, settings: PublisherSettings): Publisher {
+  const lines = new Map<string, Line>()
+  /** Brokers that do not speak MQTT 5. */
+  const old = new Set<string>()
+  const idleMs = limits.mqttIdleMs.value
+  const sweep = setInterval(() => drop(clock.monotonic() - idleMs), idleMs).unref()
+
+  /** Ends lines that nobody uses and nobody has used since. */
+  function drop(since: number): void {
+    for (const [key, line] of lines) {
+      if (line.pending.size > 0 || line.usedAt > since) continue
+      lines.delete(key)
+      line.client.end()
+    }
+  }
+
+  function lineOf(target: Target): Line {
+    const known = lines.get(target.key)
+    if (known !== undefined && !known.isGone) return known
+    if (lines.size >= limits.mqttTargetsMax.value) drop(Number.POSITIVE_INFINITY)
+    const line = open(target, settings)
+    lines.set(target.key, line)
+    return line
+  }
+
+  async function publish(target: Target, request: Publication, topic: string): Promise<Published> {
+    const line = lineOf(target)
+    line.usedAt = clock.monotonic()
+    const refused = await line.opened
+    if (refused !== undefined) {
+      if (lines.get(target.key) === line) lines.delete(target.key)
+      return refused
+    }
+    if (packetBytes(target.version, topic, request) > line.packetBytesMax)
+      return failure('unsendable', `the broker takes packets of at most ${line.packetBytesMax} bytes`)
+    const ms = Math.min(
+      request.timeoutMs ?? limits.deliveryTimeoutMs.value,
+      limits.deliveryTimeoutMsMax.value,
+    )
+    const sent = await publishOn(line, { topic, body: request.body, wishes: request.mqtt, ms })
+    line.usedAt = clock.monotonic()
+    return sent
+  }
+
+  return Object.freeze({
+    async send(request) {
+      const topic = mqttTopicOf(request.uri)
+      const url = URL.canParse(request.uri) ? new URL(request.uri) : undefined
+      const usual = usualPorts[url?.protocol ?? '']
+      if (
+        url === undefined ||
+        usual === undefined ||
+        url.hostname === '' ||
+        topic === undefined ||
+        topic === ''
+      )
+        return failure('unsendable', 'no MQTT URI')
+      if (Buffer.byteLength(request.body) > limits.deliveryBytesMax.value)
+        return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
+      const host = url.hostname.replace(/^\[|\]$/g, '')
+      const port = url.port === '' ? usual : Number(url.port)
+      const origin = `${url.protocol}//${host}:${port}`
+      if (!settings.allowsLoopback && isLoopback(host)) return failure('forbidden', `${host} is this machine`)
+      const { version } = request.mqtt
+      const targetOf = (version: 4 | 5): Target => {
+        return { key: `${version} ${url.username}:${url.password}@${origin}`, url, host, port, version }
+      }
+      const first = version ?? (old.has(origin) ? 4 : 5)
+      const sent = await publish(targetOf(first), request, topic)
+      if (sent.ok || first === 4 || version !== undefined || !speaksOlder(sent)) return sent
+      const again = await publish(targetOf(4), request, topic)
+      if (again.ok && old.size < limits.mqttTargetsMax.value) old.add(origin)
+      return again
+    },
+    close() {
+      clearInterval(sweep)
+      for (const { client } of lines.values()) client.end(true)
+      lines.clear()
+    },
+  } satisfies Publisher)
+}
+
+/** The broker was reached and did not take the greeting: perhaps it is older than MQTT 5. */
+const speaksOlder = (sent: Failure): boolean => sent.kind === 'protocol'
+
+function open({ url, host, port, version }: Target, settings: PublisherSettings): Line {
+  let isConnected = false
+  let isTaken = false
+  const socket = openSocket(url, { host, port }, settings)
+  const certificate = noteCertificate(socket)
+  socket.once(url.protocol === 'mqtts:' ? 'secureConnect' : 'connect', () => {
+    isConnected = true
+  })
+  const clientId = `selvedge-${randomUUID().slice(0, 13)}`
+  settings.clients?.add(clientId)
+  const client = new MqttClient(() => socket, {
+    protocolVersion: version,
+    clean: true,
+    clientId,
+    reconnectPeriod: 0,
+    connectTimeout: limits.deliveryConnectMs.value,
+    keepalive: 30,
+    ...(url.username === '' ? {} : { username: decodeURIComponent(url.username) }),
+    ...(url.password === '' ? {} : { password: decodeURIComponent(url.password) }),
+  })
+  const pending = new Set<(failure: Failure) => void>()
+  let reason: Failure | undefined
+  const opened = new Promise<Failure | undefined>((resolve) => {
+    client.once('connect', ({ properties }) => {
+      isTaken = true
+      line.packetBytesMax = properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
+      resolve(undefined)
+    })
+    client.once('close', () => {
+      settings.clients?.delete(clientId)
+      line.isGone = true
+      const lost = reason ?? diagnoseEnd(isConnected, isTaken)
+      resolve(lost)
+      for (const settle of [...pending]) settle(lost)
+      client.end(true)
+    })
+  })
+  client.on('error', (error) => {
+    reason = diagnose(error, isConnected, certificate())
+    client.end(true)
+  })
+  const line: Line = { client, opened, pending, usedAt: 0, isGone: false, packetBytesMax: 0 }
+  return line
+}
+
+function openSocket(url: URL, address: { host: string; port: number }, settings: PublisherSettings): Socket {
+  const options = {
+    ...address,
+    autoSelectFamilyAttemptTimeout: 1000,
+    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+  }
+  if (url.protocol !== 'mqtts:') return connectTcp(options)
+  const servername = /^[\d.]+$|:/.test(address.host) ? {} : { servername: address.host }
+  const ca = settings.ca === undefined ? {} : { ca: [...settings.ca] }
+  return connectTls({ ...options, ...servername, ...ca, rejectUnauthorized: true })
+}
+
+function publishOn(
+  line: Line,
+  { topic, body, wishes, ms }: { topic: string; body: string | Buffer; wishes: MqttWishes; ms: number },
+): Promise<Published> {
+  return new Promise((resolve) => {
+    const settle = (sent: Published): void => {
+      clearTimeout(timer)
+      line.pending.delete(settle)
+      resolve(sent)
+    }
+    const timer = setTimeout(() => {
+      settle(failure('timeout', `not acknowledged within ${ms} ms`))
+      // What the broker may still acknowledge is sent again by us.
+      line.client.end(true)
+    }, ms)
+    line.pending.add(settle)
+    if (line.isGone) return settle(failure('reset', 'the connection was closed'))
+    unpooled(() => {
+      line.client.publish(topic, body, { qos: wishes.qos }, (error) => {
+        settle(error == null ? { ok: true, status: 0 } : failure('protocol', error.message))
+      })
+    })
+  })
+}
+
+/** Size of the PUBLISH, which has no properties; nothing larger than the broker takes may be sent [MQTT-3.2.2-15]. */
+function packetBytes(version: 4 | 5, topic: string, { body, mqtt }: Publication): number {
+  const rest =
+    2 + Buffer.byteLength(topic) + (mqtt.qos > 0 ? 2 : 0) + (version === 5 ? 1 : 0) + Buffer.byteLength(body)
+  return 1 + (rest < 128 ? 1 : rest < 16_384 ? 2 : rest < 2_097_152 ? 3 : 4) + rest
+}
+
+/**
+ * Small buffers get memory of their own meanwhile. The library keeps one for every length below 16,384 that a packet has had, for
+ * ever; of four bytes each, but in the pool that all share each holds 64 kB, a GB at last.
+ */
+function unpooled(action: () => void): void {
+  const { poolSize } = Buffer
+  Buffer.poolSize = 0
+  try {
+    action()
+  } finally {
+    Buffer.poolSize = poolSize
+  }
+}
+
+/** A number is the code of a CONNACK that refuses us. */
+function diagnose(
+  error: Error & { code?: string | number },
+  isConnected: boolean,
+  shown: Validity | undefined,
+): Failure {
+  const { code } = error
+  if (typeof code === 'number') return failure('protocol', error.message)
+  return failure(kindOf(code ?? '', isConnected), messageOf(error, shown))
+}
+
+function diagnoseEnd(isConnected: boolean, isTaken: boolean): Failure {
+  if (isTaken) return failure('reset', 'the connection was closed')
+  return isConnected
+    ? failure('protocol', 'the connection was closed without an answer to CONNECT')
+    : failure('unreachable', 'no connection could be made')
+}
+
+function kindOf(code: string, isConnected: boolean): FailureKind {
+  if (code === 'peer.loopback') return 'forbidden'
+  if (code === 'ECONNREFUSED') return 'refused'
+  if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return 'dns'
+  if (code.startsWith('ERR_SSL') || code.startsWith('ERR_TLS') || /CERT|SIGNATURE/.test(code)) return 'tls'
+  if (!isConnected) return 'unreachable'
+  return code === '' ? 'protocol' : 'reset'
+}
+
+const failure = (kind: FailureKind, reason: string): Failure => ({ ok: false, kind, reason })

@@ -1,0 +1,315 @@
+/**
+ * What happens to a message that a client publishes. What its frame means, the retained message, the copies owed to
+ * persistent sessions, a QoS 2 receipt and the end of a will are one work at the door; when it is on disk the message
+ * goes to those who subscribe now, and then it is acknowledged. A message with none of these costs no commit.
+ *
+ * Where the disk refuses, messages wait for some seconds and are tried again; then the connection is closed without
+ * an acknowledgement, so that the client keeps them. QoS 0 is dropped and counted. What can never be stored is
+ * acknowledged, counted and logged, because the client would send it forever.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { type GatewayError, toGatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Frame } from '#contract'
+import type { Link } from '#mqtt/link/client-connection.ts'
+import type { Incoming } from '#mqtt/link/incoming.ts'
+import type { SessionQueues } from '#mqtt/sessions/session-queue.ts'
+import type { Will, Wills } from '#mqtt/sessions/wills.ts'
+import type { Flow } from '#mqtt/wire/flow.ts'
+import type { Taken } from '#mqtt/wire/message-order.ts'
+import { type Fault, fault, reasons } from '#mqtt/wire/reasons.ts'
+import type { Message } from '#mqtt/wire/wire.ts'
+import type { Admission, Offered } from './publish-queue.ts'
+import type { Receipt, Receipts } from './receipts.ts'
+import type { Retained } from './retained.ts'
+import { type Departure, deliveryTo, type Route, type Routes } from './topic-routes.ts'
+
+/** What a frame means, decoded: part of a commit. */
+export interface Intent {
+  /** Bytes it holds in memory while it waits. */
+  readonly bytes: number
+  decide(stage: Stage): void
+}
+
+/**
+ * The intake: what a claimed frame means, or undefined when no bridge claims its topic. The payload of a frame is a
+ * view of the bytes received; whoever keeps it after the decision copies it.
+ */
+export interface IntakePort {
+  accept(frame: Frame): Intent | undefined
+}
+
+export interface ArrivalsPorts {
+  /** How long a message may be tried when the disk refuses. */
+  readonly holdMs: number
+  /** Bytes on the way to disk; connections count theirs themselves. */
+  readonly flow: Flow
+  readonly admission: Admission
+  readonly intake: IntakePort
+  readonly routes: Routes
+  readonly retained: Retained
+  readonly queues: SessionQueues
+  readonly receipts: Receipts
+  readonly wills: Wills
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+/** A message on its way to disk. */
+interface Arrival extends Offered, Taken, Departure {
+  /** The connection it came by; a will has none. */
+  readonly link: Link | undefined
+  readonly route: Route
+  readonly id: number
+  readonly receipt: Receipt | undefined
+  readonly will: Will | undefined
+  /** Nobody subscribes to it and no bridge reads it, which MQTT 5 lets the publisher know. */
+  readonly isUnheard: boolean
+  intent: Intent | undefined
+  /** The message with a payload of its own, made when something keeps it. */
+  kept: Message | undefined
+  heldAt: number
+  isDropped: boolean
+}
+
+const overheadBytes = 256
+/** A copy is a row: weighed by the time it takes in a commit, so that no group takes long. */
+const copyBytes = 1024
+
+export function createArrivals(ports: ArrivalsPorts) {
+  const { flow, admission, intake, routes, retained, queues, receipts, wills, clock, log } = ports
+  const published = ports.metrics.counter('selvedge_mqtt_publishes_total')
+  const dropped = ports.metrics.counter('selvedge_mqtt_dropped_total')
+  const refused = ports.metrics.counter('selvedge_mqtt_refused_total')
+  let isHolding = false
+
+  function accept(
+    { topic, payload, qos }: Message,
+    source: string,
+    { dup, contentType }: Pick<Incoming, 'dup' | 'contentType'>,
+  ): Intent | undefined {
+    published.value++
+    try {
+      return intake.accept({
+        topic,
+        payload,
+        contentType,
+        receivedAt: clock.now(),
+        retained: false,
+        // A QoS 2 message is taken once, so what comes here has not been taken before.
+        isResent: dup && qos < 2,
+        transport: 'mqtt',
+        source,
+      })
+    } catch (error) {
+      noteRefused(topic, toGatewayError(error))
+      return undefined
+    }
+  }
+
+  function noteRefused(topic: string, error: GatewayError): void {
+    refused.value++
+    const { code, message, details } = error
+    log.error('mqtt.frame-refused', { topic, code, error: message, ...details })
+  }
+
+  const isKept = (route: Route, { qos, payload }: Message, retain: boolean): boolean =>
+    (retain && (payload.length > 0 || retained.has(route.topic))) || routes.owedTo(route, qos) > 0
+
+  function decide(this: Arrival, stage: Stage): void {
+    admission.assertTurn()
+    this.intent?.decide(stage)
+    if (isKept(this.route, this.message, this.retain)) keep(stage, this)
+    if (this.receipt !== undefined) receipts.decide(stage, this.receipt)
+    if (this.will !== undefined) wills.decide(stage, this.will)
+  }
+
+  function keep(stage: Stage, arrival: Arrival): void {
+    const { topic, payload, qos, properties, expiresAt } = arrival.message
+    // Rows travel to another thread with the whole buffer they are a view of. A lifetime by a clock that is not set
+    // yet would end at any moment: what is stored then does not lapse.
+    const lasting = clock.trust?.stretch() === undefined ? expiresAt : undefined
+    const kept = arrival.kept ?? {
+      topic,
+      payload: new Uint8Array(payload),
+      qos,
+      properties,
+      expiresAt: lasting,
+    }
+    arrival.kept = kept
+    if (arrival.retain) retained.decide(stage, kept)
+    if (qos === 0) return
+    for (const [session, grant] of routes.sessionsOf(arrival.route)) {
+      const delivery = deliveryTo(session.client, grant, arrival)
+      if (delivery !== undefined && delivery.qos > 0)
+        queues.enqueue(stage, session, { message: kept, delivery })
+    }
+  }
+
+  function answer(this: Arrival, error?: GatewayError): void {
+    if (error === undefined) {
+      isHolding = false
+      settle(this, 'stored')
+    } else if (error.entry.fault === 'resource') {
+      hold(this, error)
+    } else if (error.code === 'store.closed') {
+      settle(this, 'refused')
+    } else {
+      refuse(this, error)
+    }
+  }
+
+  function hold(arrival: Arrival, error: GatewayError): void {
+    if (!isHolding) log.error('mqtt.held', { error: error.message })
+    isHolding = true
+    const now = clock.monotonic()
+    if (arrival.heldAt === 0) arrival.heldAt = now
+    if (arrival.message.qos === 0) drop(arrival)
+    else if (now - arrival.heldAt < ports.holdMs) admission.hold(arrival, error)
+    else settle(arrival, 'refused')
+  }
+
+  /** The door takes no more. */
+  const giveUp = (arrival: Arrival): void =>
+    arrival.message.qos === 0 ? drop(arrival) : settle(arrival, 'refused')
+
+  /** QoS 0 promises nothing: the message goes no further. */
+  function drop(arrival: Arrival): void {
+    dropped.value++
+    arrival.isDropped = true
+    settle(arrival, 'stored')
+  }
+
+  /** It will never be stored: the rest of it may be. */
+  function refuse(arrival: Arrival, error: GatewayError): void {
+    noteRefused(arrival.route.topic, error)
+    const { intent } = arrival
+    arrival.intent = undefined
+    if (intent === undefined || !admission.offer(arrival, true)) settle(arrival, 'stored')
+  }
+
+  function settle(arrival: Arrival, state: 'stored' | 'refused'): void {
+    arrival.state = state
+    const { link, will, receipt } = arrival
+    if (receipt !== undefined && state === 'refused') receipts.refuse(receipt)
+    if (link !== undefined) {
+      link.advance()
+      return
+    }
+    flow.remove(arrival.bytes)
+    if (state === 'stored') arrival.finish()
+    else wills.postpone(will!)
+  }
+
+  function finish(this: Arrival): void {
+    if (!this.isDropped) routes.fanOut(this.route, this)
+    if (this.message.qos === 0 || this.link === undefined) return
+    const code = this.isUnheard ? reasons.noMatchingSubscribers : reasons.success
+    if (this.receipt !== undefined) receipts.settle(this.receipt)
+    this.link.acknowledge({ type: this.receipt === undefined ? 'puback' : 'pubrec', id: this.id, code })
+  }
+
+  type Parts = Pick<
+    Arrival,
+    'link' | 'route' | 'message' | 'retain' | 'source' | 'id' | 'intent' | 'receipt' | 'will' | 'isUnheard'
+  >
+
+  function createArrival(parts: Parts): Arrival {
+    const { payload, qos, properties } = parts.message
+    const copies = routes.owedTo(parts.route, qos)
+    const size = payload.length + (properties?.length ?? 0)
+    return {
+      link: parts.link,
+      route: parts.route,
+      message: parts.message,
+      retain: parts.retain,
+      source: parts.source,
+      id: parts.id,
+      receipt: parts.receipt,
+      will: parts.will,
+      isUnheard: parts.isUnheard,
+      intent: parts.intent,
+      kept: undefined,
+      heldAt: 0,
+      place: undefined,
+      isDropped: false,
+      state: 'waiting',
+      urgent: false,
+      bytes: overheadBytes + size + (parts.intent?.bytes ?? 0) + copies * (copyBytes + size),
+      decide,
+      answer,
+      finish,
+    }
+  }
+
+  /** Answers a QoS 2 message that was sent again ([MQTT-4.3.3-2]); false when it is new. */
+  function isKnown(link: Link, id: number): boolean {
+    const found = receipts.find(link.id(), id)
+    if (found === undefined) return false
+    const acknowledge = (): void => link.acknowledge({ type: 'pubrec', id, code: reasons.success })
+    if (found.state === 'stored') acknowledge()
+    else {
+      found.waiting.push((isStored) => {
+        if (isStored) acknowledge()
+        else link.fail('a message could not be stored', reasons.quotaExceeded)
+      })
+    }
+    return true
+  }
+
+  /** Takes a message whose topic is well formed. */
+  function take(link: Link, route: Route, incoming: Incoming): void {
+    const { payload, qos, retain, id, properties, expirySeconds } = incoming
+    const source = link.id()
+    const expiresAt = expirySeconds === undefined ? undefined : clock.now() + expirySeconds * 1000
+    const message: Message = { topic: route.topic, payload, qos, properties, expiresAt }
+    const intent = accept(message, source, incoming)
+    const receipt = qos === 2 ? receipts.begin(source, id) : undefined
+    const isNothing = intent === undefined && !isKept(route, message, retain)
+    const isUnheard = isNothing && qos > 0 && link.isFive() && routes.isUnheard(route)
+    if (isNothing && receipt === undefined && !link.hasTaken()) {
+      routes.fanOut(route, { message, retain, source })
+      const code = isUnheard ? reasons.noMatchingSubscribers : reasons.success
+      if (qos === 1) link.acknowledge({ type: 'puback', id, code })
+      return
+    }
+    const parts = { link, route, message, retain, source, id, intent, receipt, will: undefined, isUnheard }
+    const arrival = createArrival(parts)
+    link.take(arrival)
+    if (isNothing) settle(arrival, 'stored')
+    else if (!admission.offer(arrival, qos > 0)) giveUp(arrival)
+  }
+
+  return Object.freeze({
+    /** Takes a PUBLISH from a connection; returns what is wrong with it, if anything is. */
+    receive(link: Link, incoming: Incoming): Fault | undefined {
+      const route = routes.find(incoming.topic)
+      if (route.problem !== undefined) return route.problem
+      if (incoming.qos === 2) {
+        if (isKnown(link, incoming.id)) return undefined
+        if (receipts.count(link.id()) >= limits.qos2InFlightMax.value) {
+          return fault(reasons.quotaExceeded, 'too many QoS 2 messages await PUBREL')
+        }
+      }
+      take(link, route, incoming)
+      return undefined
+    },
+    /** Publishes the will of a client that went without saying so. */
+    receiveWill(will: Will): void {
+      const { client: source, retain, expirySeconds } = will
+      const expiresAt = expirySeconds === undefined ? undefined : clock.now() + expirySeconds * 1000
+      const message: Message = { ...will.message, expiresAt }
+      const route = routes.ofTopic(message.topic)
+      const intent = accept(message, source, { dup: false, contentType: undefined })
+      const parts = { link: undefined, route, message, retain, source, id: 0, intent, will }
+      const arrival = createArrival({ ...parts, receipt: undefined, isUnheard: false })
+      flow.add(arrival.bytes)
+      if (!admission.offer(arrival, true)) giveUp(arrival)
+    },
+  })
+}

@@ -1,0 +1,156 @@
+/**
+ * Where a topic leads: the clients that subscribe to it now and the sessions it is owed to. What was found for a
+ * topic is remembered until a subscription changes, so a message costs one lookup however many filters there are.
+ * A message that nobody subscribes to is not even encoded.
+ */
+
+import { isUtf8 } from 'node:buffer'
+import { limits } from '#base/limits/limits.ts'
+import type { Counter } from '#base/register/metrics.ts'
+import type { Link } from '#mqtt/link/client-connection.ts'
+import type { Delivery, Session } from '#mqtt/sessions/session-queue.ts'
+import type { FilterTree, Grant } from '#mqtt/wire/filter-tree.ts'
+import { type Fault, reasons } from '#mqtt/wire/reasons.ts'
+import { topicProblem } from '#mqtt/wire/topics.ts'
+import { asQos, type Message, type Qos } from '#mqtt/wire/wire.ts'
+
+export interface Route {
+  readonly topic: string
+  /** Why nothing can be published there, when nothing can. */
+  readonly problem: Fault | undefined
+  links: readonly (readonly [Link, Grant])[]
+  sessions: readonly (readonly [Session, Grant])[]
+  /** How many of the sessions subscribe with QoS 1 or 2. */
+  owedTo: number
+  linksGeneration: number
+  sessionsGeneration: number
+}
+
+export interface RoutesPorts {
+  readonly links: FilterTree<Link>
+  readonly sessions: FilterTree<Session>
+  /** QoS 0 messages that a subscriber did not get because it does not keep up. */
+  readonly undelivered: Counter
+}
+
+/** A message that goes to subscribers, and what was said with it. */
+export interface Departure {
+  readonly message: Message
+  /** RETAIN as the publisher set it. */
+  readonly retain: boolean
+  /** Client identifier of the publisher, for No Local. */
+  readonly source: string
+}
+
+/** What the bytes of a message that waits for a subscriber cost beside topic and payload. */
+const overheadBytes = 256
+
+/** How a message goes to a subscriber with that identifier; undefined when it does not (No Local). */
+export function deliveryTo(
+  client: string,
+  grant: Grant,
+  { message, retain, source }: Departure,
+): Delivery | undefined {
+  const granted = client === source ? grant.ownQos : grant.qos
+  if (granted === undefined) return undefined
+  const qos = asQos(Math.min(message.qos, granted))
+  return { qos, retain: retain && grant.keepsRetain, subscriptions: grant.subscriptions }
+}
+
+export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
+  const routes = new Map<string, Route>()
+
+  function create(topic: string, problem: Fault | undefined): Route {
+    return { topic, problem, links: [], sessions: [], owedTo: 0, linksGeneration: -1, sessionsGeneration: -1 }
+  }
+
+  /** The route of a topic given as its bytes in Latin-1 characters. */
+  function find(key: string): Route {
+    let route = routes.get(key)
+    if (route === undefined) {
+      const bytes = Buffer.from(key, 'latin1')
+      const topic = bytes.toString()
+      const problem = isUtf8(bytes) ? topicProblem(topic) : 'a topic is well-formed UTF-8'
+      route = create(
+        topic,
+        problem === undefined ? undefined : { code: reasons.topicNameInvalid, reason: problem },
+      )
+      if (route.problem !== undefined) return route
+      if (routes.size >= limits.routesMax.value) routes.clear()
+      routes.set(key, route)
+    }
+    return route
+  }
+
+  function linksOf(route: Route): Route['links'] {
+    const generation = links.generation()
+    if (route.linksGeneration !== generation) {
+      route.links = [...links.match(route.topic)]
+      route.linksGeneration = generation
+    }
+    return route.links
+  }
+
+  /** Sessions with subscriptions of QoS 1 and 2, and those of QoS 0, with the highest QoS of each. */
+  function sessionsOf(route: Route): Route['sessions'] {
+    const generation = sessions.generation()
+    if (route.sessionsGeneration !== generation) {
+      route.sessions = [...sessions.match(route.topic)]
+      route.owedTo = route.sessions.filter(([, { qos }]) => qos > 0).length
+      route.sessionsGeneration = generation
+    }
+    return route.sessions
+  }
+
+  /** Sends one message to one client. Messages without a session are not kept for later. */
+  function deliver(link: Link, message: Message, { qos, retain, subscriptions }: Delivery): void {
+    if (!link.isOpen()) return
+    if (link.isBacklogged()) {
+      if (qos === 0) undelivered.value++
+      else link.fail('does not keep up with what it subscribed to', reasons.quotaExceeded)
+      return
+    }
+    const send = (id: number): boolean => link.send(message, { qos, retain, dup: false, id }, subscriptions)
+    if (qos === 0) {
+      send(0)
+      return
+    }
+    const bytes =
+      overheadBytes + message.topic.length + message.payload.length + (message.properties?.length ?? 0)
+    if (!link.window.offer(bytes, send)) {
+      link.fail('leaves too many messages unacknowledged', reasons.quotaExceeded)
+    }
+  }
+
+  /** Sends a message to all who subscribe now, except what session queues deliver. */
+  function fanOut(route: Route, departure: Departure): void {
+    const { message } = departure
+    for (const [link, grant] of linksOf(route)) {
+      const delivery = deliveryTo(link.id(), grant, departure)
+      if (delivery !== undefined) deliver(link, message, delivery)
+    }
+    for (const [{ link, client }, grant] of sessionsOf(route)) {
+      const delivery = link === undefined ? undefined : deliveryTo(client, grant, departure)
+      if (delivery?.qos === 0) deliver(link!, message, delivery)
+    }
+  }
+
+  return Object.freeze({
+    find,
+    /** The route of a topic given as text. */
+    ofTopic: (topic: string): Route => find(Buffer.from(topic).toString('latin1')),
+    sessionsOf,
+    /** To how many sessions a message of that QoS is owed. */
+    owedTo(route: Route, qos: Qos): number {
+      if (qos === 0) return 0
+      sessionsOf(route)
+      return route.owedTo
+    },
+    deliver,
+    fanOut,
+    /** True when nobody subscribes to the topic. */
+    isUnheard: (route: Route): boolean => linksOf(route).length === 0 && sessionsOf(route).length === 0,
+  })
+}
+
+export type Routes = ReturnType<typeof createRoutes>

@@ -1,0 +1,140 @@
+/**
+ * Wills (MQTT 3.1.1 and 5, section 3.1.2.5), on disk from before CONNACK until they are published or void. The will of a
+ * client that left without saying so is published after its delay; what was found at start belonged to clients that were
+ * connected when the gateway ended, or whose delay ran, and is published after a grace unless the client is back.
+ */
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import { asQos, type Message } from '#mqtt/wire/wire.ts'
+import type { SessionRows } from '#store/tables/mqtt-rows.ts'
+import type { Chores } from './chores.ts'
+
+export interface Will {
+  readonly client: string
+  readonly message: Message
+  readonly retain: boolean
+  /** Message expiry interval of MQTT 5. */
+  readonly expirySeconds: number | undefined
+  /** Will delay interval of MQTT 5. */
+  readonly delaySeconds: number
+}
+
+export interface WillsPorts {
+  readonly rows: Pick<SessionRows, 'wills'>
+  readonly door: Pick<Door, 'commit'>
+  readonly chores: Chores
+  readonly clock: Clock
+  /** How long clients may take to come back after a restart. */
+  readonly graceMs: number
+  readonly publish: (will: Will) => void
+}
+
+/** A will whose client is gone: the monotonic and the wall-clock time when it is published. */
+interface Pending {
+  readonly dueAt: number
+  readonly dueTime: number
+}
+
+export function createWills({ rows, door, chores, clock, graceMs, publish }: WillsPorts) {
+  const byClient = new Map<string, Will>()
+  const pending = new Map<Will, Pending>()
+  let isStopped = false
+
+  for (const row of rows.wills()) {
+    const { client, topic, qos, retain, payload, properties, expiry, delay, due } = row
+    const message: Message = { topic, payload, qos: asQos(qos), properties: properties ?? undefined }
+    const expirySeconds = expiry ?? undefined
+    const will: Will = { client, message, retain: retain === 1, expirySeconds, delaySeconds: delay }
+    byClient.set(client, will)
+    // A clock that was set meanwhile may tell any rest; it is never longer than the delay.
+    const restMs = due === null ? delay * 1000 : Math.min(due - clock.now(), delay * 1000)
+    wait(will, Math.max(graceMs, restMs))
+  }
+
+  function wait(will: Will, ms: number): void {
+    pending.set(will, { dueAt: clock.monotonic() + ms, dueTime: clock.now() + ms })
+  }
+
+  /** Writes what holds for a client now, so that the order of writes does not matter. */
+  const put =
+    (client: string) =>
+    (stage: Stage): void => {
+      const will = byClient.get(client)
+      if (will === undefined) {
+        stage.write('will.delete', client)
+        return
+      }
+      const { topic, qos, payload, properties } = will.message
+      const due = pending.get(will)?.dueTime ?? null
+      const state = [will.expirySeconds ?? null, will.delaySeconds, due] as const
+      const bytes = new Uint8Array(payload)
+      stage.write('will.put', client, topic, qos, will.retain ? 1 : 0, bytes, properties ?? null, ...state)
+    }
+
+  const note = (client: string): void => chores.set(`will:${client}`, put(client))
+
+  function remove(will: Will): void {
+    pending.delete(will)
+    if (byClient.get(will.client) === will) byClient.delete(will.client)
+  }
+
+  function release(will: Will): void {
+    pending.delete(will)
+    publish(will)
+  }
+
+  return Object.freeze({
+    /** Stores the will of a client that connects; settles when it is on disk. */
+    async put(will: Will): Promise<void> {
+      byClient.set(will.client, will)
+      // A disk that refuses must not keep devices away: the will holds in memory until it is written.
+      await door.commit(put(will.client)).catch(() => note(will.client))
+    },
+    /** A client said that it leaves: its will is void. */
+    drop(will: Will): void {
+      if (byClient.get(will.client) !== will) return
+      remove(will)
+      note(will.client)
+    },
+    /** A client went without saying so; its session, if it has one, ends after `sessionMs`. */
+    leave(will: Will, sessionMs: number): void {
+      if (isStopped || byClient.get(will.client) !== will) return
+      const delayMs = Math.min(will.delaySeconds * 1000, sessionMs)
+      wait(will, delayMs)
+      if (delayMs === 0) release(will)
+      else note(will.client)
+    },
+    /** A client is back: the will it left is void, unless it was delayed and the session ends ([MQTT-3.1.3-9]). */
+    takeBack(client: string, isSessionEnded: boolean): void {
+      const will = byClient.get(client)
+      if (will === undefined) return
+      if (isSessionEnded && will.delaySeconds > 0 && pending.has(will)) {
+        release(will)
+        return
+      }
+      remove(will)
+      note(client)
+    },
+    /** Publishes what is due. */
+    publishDue(): void {
+      if (isStopped) return
+      const now = clock.monotonic()
+      for (const [will, { dueAt }] of pending) if (dueAt <= now) release(will)
+    },
+    /** A will could not be stored where it is to go: it is tried again. */
+    postpone: (will: Will): void => wait(will, graceMs),
+    /** Deletes a will in the commit that publishes it. */
+    decide(stage: Stage, will: Will): void {
+      if (byClient.get(will.client) !== will) return
+      stage.write('will.delete', will.client)
+      stage.published(() => remove(will))
+    },
+    /** From now on wills wait on disk. */
+    stop(): void {
+      isStopped = true
+    },
+  })
+}
+
+export type Wills = ReturnType<typeof createWills>

@@ -1,0 +1,280 @@
+/**
+ * The arithmetic of distributed operations [NGSI-LD 4.3.6, 4.5.5]: which part of a write goes where, and what copies
+ * of one entity add up to. Exclusive and redirect sources have what they claim alone; inclusive ones share it, and
+ * the newest instance wins per datasetId; auxiliary ones only fill gaps.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { transient } from '#ngsi-ld/entity/expiry.ts'
+import type { QueryTimes } from '#ngsi-ld/query/query-match.ts'
+import type { Stamps } from '#ngsi-ld/representation/representation.ts'
+import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
+import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
+import { modeOf, type Registration, type RegistrationMode } from './registration.ts'
+import { claimOf } from './registration-match.ts'
+import { type Operation, offers } from './registration-operations.ts'
+
+/** What of a write goes to one source. */
+export interface WritePart {
+  readonly registration: Registration
+  /** Canonical names; 'all' is the request as it came. */
+  readonly attributes: 'all' | ReadonlySet<string>
+  /** Which instances of them; absent where it is all. */
+  readonly isMeant?: IsMeant
+  /** The source alone is responsible: its failure is the failure of the request. */
+  readonly isProxied: boolean
+  readonly isOffered: boolean
+}
+
+export interface WriteSplit {
+  readonly parts: readonly WritePart[]
+  /** What is left to be done here. */
+  readonly local: 'all' | 'none' | ReadonlySet<string>
+  /** Which instances of that; absent where it is all. */
+  readonly isMeant?: IsMeant
+}
+
+/** Whether an instance of an attribute is concerned; `@none` is the dataset of the default instance. */
+type IsMeant = (name: string, dataset: string) => boolean
+
+export interface WriteTarget {
+  readonly operation: Operation
+  readonly id: string
+  /** Unknown types do not restrict. */
+  readonly types: readonly string[] | undefined
+  /** Attributes of the request; none when it is about the entity as a whole. */
+  readonly names: readonly string[]
+  /** The datasets of their instances, where those are known. */
+  readonly datasetsOf?: (name: string) => readonly string[]
+  /** Whether a source can do it in another way too; left out, only by the operation itself. */
+  readonly isOffered?: (registration: Registration) => boolean
+}
+
+export function splitWrite(registrations: readonly Registration[], target: WriteTarget): WriteSplit {
+  const { operation, id, types, names, datasetsOf } = target
+  const { isOffered = (registration: Registration) => offers(registration, operation) } = target
+  const parts: WritePart[] = []
+  /** Instances that sources which are alone responsible have, of attributes that they do not have whole. */
+  const taken = new Map<string, Set<string>>()
+  const isFree: IsMeant = (name, dataset) => taken.get(name)?.has(dataset) !== true
+  const isOurs = ({ datasetId }: Registration, name: string, dataset: string): boolean =>
+    (datasetId?.includes(dataset) ?? true) && isFree(name, dataset)
+  const holds = (registration: Registration, name: string): boolean =>
+    datasetsOf?.(name).some((dataset) => isOurs(registration, name, dataset)) ?? true
+  let left: ReadonlySet<string> = new Set(names)
+  let isGone = false
+  const claimed = (mode: RegistrationMode) =>
+    registrations.flatMap((registration) => {
+      if (modeOf(registration) !== mode) return []
+      const claim = claimOf(registration, id, types)
+      if (claim === undefined) return []
+      const attributes = new Set(
+        [...left].filter((name) => (claim === 'all' || claim.has(name)) && holds(registration, name)),
+      )
+      if (names.length > 0 && attributes.size === 0) return []
+      return { registration, claim, attributes, isOffered: isOffered(registration) }
+    })
+  const partOf = ({ registration, attributes, isOffered }: ReturnType<typeof claimed>[number]): WritePart => {
+    const before = new Map([...taken].map(([name, datasets]) => [name, new Set(datasets)]))
+    const isWhole = registration.datasetId === undefined && before.size === 0
+    return {
+      registration,
+      attributes: attributes.size === names.length ? 'all' : attributes,
+      isProxied: isSole(modeOf(registration)),
+      isOffered,
+      ...(isWhole || datasetsOf === undefined
+        ? {}
+        : {
+            isMeant: (name, dataset) =>
+              (registration.datasetId?.includes(dataset) ?? true) && before.get(name)?.has(dataset) !== true,
+          }),
+    }
+  }
+  for (const mode of ['exclusive', 'redirect'] as const) {
+    const found = claimed(mode)
+    parts.push(...found.map(partOf))
+    for (const { registration, claim, attributes } of found) {
+      const { datasetId } = registration
+      if (mode === 'redirect' && claim === 'all' && datasetId === undefined) isGone = true
+      for (const name of attributes) {
+        const all = datasetsOf?.(name) ?? []
+        const known = taken.get(name) ?? new Set()
+        taken.set(name, new Set([...known, ...all.filter((dataset) => datasetId?.includes(dataset) ?? true)]))
+        if (all.every((dataset) => !isFree(name, dataset)))
+          left = new Set([...left].filter((one) => one !== name))
+      }
+    }
+  }
+  parts.push(
+    ...claimed('inclusive')
+      .filter(({ isOffered }) => isOffered)
+      .map(partOf),
+  )
+  if (isGone || (names.length > 0 && left.size === 0)) return { parts, local: 'none' }
+  const isPartial = [...left].some((name) => (taken.get(name)?.size ?? 0) > 0)
+  return {
+    parts,
+    local: left.size === names.length ? 'all' : left,
+    ...(isPartial ? { isMeant: isFree } : {}),
+  }
+}
+
+const isSole = (mode: RegistrationMode): boolean => mode === 'exclusive' || mode === 'redirect'
+
+/** A body with these attributes, and these instances of them, only; what is about the entity stays. */
+export function bodyWith(
+  body: JsonObject,
+  { attributes, isMeant }: Pick<WritePart, 'attributes' | 'isMeant'>,
+  expand: (term: string) => string,
+): JsonObject {
+  if (attributes === 'all' && isMeant === undefined) return body
+  const members = Object.entries(body).flatMap(([term, value]): [string, Json][] => {
+    if (entityMembers.has(term)) return [[term, value]]
+    const name = expand(term)
+    if (attributes !== 'all' && !attributes.has(name)) return []
+    if (isMeant === undefined) return [[term, value]]
+    if (!isList(value)) return isMeant(name, datasetOf(value)) ? [[term, value]] : []
+    const meant = value.filter((one) => isMeant(name, datasetOf(one)))
+    return meant.length === 0 && value.length > 0 ? [] : [[term, meant]]
+  })
+  return Object.fromEntries(members)
+}
+
+const datasetOf = (value: Json): string =>
+  isObject(value) && typeof value['datasetId'] === 'string' ? value['datasetId'] : '@none'
+
+/** The datasets of the instances of each attribute of a body. */
+export function datasetsIn(
+  body: JsonObject,
+  expand: (term: string) => string,
+): (name: string) => readonly string[] {
+  const found = new Map(
+    Object.entries(body).map(([term, value]) => [expand(term), [...new Set(listOf(value).map(datasetOf))]]),
+  )
+  return (name) => found.get(name) ?? ['@none']
+}
+
+/** Canonical names of the attributes of a body. */
+export function namesIn(body: JsonObject, expand: (term: string) => string): string[] {
+  return Object.keys(body)
+    .filter((name) => !entityMembers.has(name))
+    .map((name) => expand(name))
+}
+
+const entityMembers: ReadonlySet<string> = new Set([
+  'id',
+  '@id',
+  'type',
+  '@type',
+  'scope',
+  '@context',
+  'createdAt',
+  'modifiedAt',
+  'deletedAt',
+  'expiresAt',
+])
+
+/** One copy of an entity, and how far its source may speak. */
+export interface EntityCopy {
+  readonly mode: RegistrationMode | 'local'
+  readonly claim: 'all' | ReadonlySet<string>
+  readonly entity: Entity
+  readonly times: QueryTimes
+}
+
+interface Held {
+  readonly instance: AttributeInstance
+  readonly times: Stamps | undefined
+}
+
+const isSoleCopy = ({ mode }: EntityCopy): boolean => mode !== 'local' && isSole(mode)
+
+/**
+ * What copies of one entity add up to, all of them alive: the types and scopes of all [4.16, 4.18], and of each attribute what
+ * 4.5.5 says, the first of equals. When it expires, `transient` says.
+ */
+export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
+  const { versions: copies, expiresAt } = transient(given)
+  const main = copies.filter(({ mode }) => mode !== 'auxiliary')
+  const auxiliary = copies.filter(({ mode }) => mode === 'auxiliary')
+  const names = new Set(copies.flatMap(({ entity }) => attributeNames(entity)))
+  const attributes: Record<string, Attribute> = {}
+  const stamps: Record<string, Stamps> = {}
+  for (const name of names) {
+    const sole = main.filter((copy) => isSoleCopy(copy) && (copy.claim === 'all' || copy.claim.has(name)))
+    const held = new Map<string, Held>()
+    for (const copy of sole.length > 0 ? sole : main) gatherInstances(held, copy, name, isNewer)
+    for (const copy of auxiliary) gatherInstances(held, copy, name, () => false)
+    if (held.size === 0) continue
+    const instances = [...held.values()].map(({ instance }) => instance)
+    attributes[name] = instances.length === 1 ? instances[0]! : instances
+    for (const [dataset, { times }] of held)
+      if (times !== undefined) stamps[dataset === '' ? name : `${name} ${dataset}`] = times
+  }
+  const known = main.length > 0 ? main : copies
+  const types = [...new Set(known.flatMap(({ entity }) => listOf<string>(entity.type)))]
+  const scopes = [...new Set(known.flatMap(({ entity }) => listOf<string>(entity.scope ?? [])))]
+  const created = copies.map(({ times }) => times.created).filter((ms) => ms > 0)
+  return {
+    entity: {
+      id: copies[0]!.entity.id,
+      type: types.length === 1 ? types[0]! : types,
+      ...(scopes.length === 0 ? {} : { scope: scopes.length === 1 ? scopes[0]! : scopes }),
+      ...(expiresAt === undefined ? {} : { expiresAt }),
+      ...attributes,
+    },
+    times: {
+      created: created.length === 0 ? 0 : Math.min(...created),
+      modified: Math.max(...copies.map(({ times }) => times.modified)),
+      attributes: stamps,
+    },
+  }
+}
+
+function gatherInstances(
+  held: Map<string, Held>,
+  { entity, times }: EntityCopy,
+  name: string,
+  wins: (challenger: Held, holder: Held) => boolean,
+): void {
+  for (const instance of instancesOf(entity, name)) {
+    const dataset = instance.datasetId ?? ''
+    const challenger = {
+      instance,
+      times: times.attributes[dataset === '' ? name : `${name} ${dataset}`],
+    }
+    const holder = held.get(dataset)
+    if (holder === undefined || wins(challenger, holder)) held.set(dataset, challenger)
+  }
+}
+
+/** By observedAt where both have one, then by modifiedAt; an instance with observedAt is newer than one without. */
+function isNewer(a: Held, b: Held): boolean {
+  const [mine, other] = [a, b].map(({ instance: { observedAt } }) =>
+    observedAt === undefined ? undefined : dateTimeToMs(observedAt),
+  )
+  if (mine !== other) return (mine ?? Number.NEGATIVE_INFINITY) > (other ?? Number.NEGATIVE_INFINITY)
+  return (a.times?.[1] ?? 0) > (b.times?.[1] ?? 0)
+}
+
+/** createdAt and modifiedAt of an entity as another broker shows it. */
+export function timesIn(json: JsonObject, context: Pick<Context, 'expand'>): QueryTimes {
+  const attributes: Record<string, readonly [number, number]> = {}
+  for (const [member, value] of Object.entries(json)) {
+    if (entityMembers.has(member)) continue
+    for (const instance of listOf<Json>(value)) {
+      if (!isObject(instance) || instance['modifiedAt'] === undefined) continue
+      const dataset = typeof instance['datasetId'] === 'string' ? instance['datasetId'] : ''
+      const name = context.expand(member)
+      attributes[dataset === '' ? name : `${name} ${dataset}`] = [
+        ms(instance['createdAt']),
+        ms(instance['modifiedAt']),
+      ]
+    }
+  }
+  return { created: ms(json['createdAt']), modified: ms(json['modifiedAt']), attributes }
+}
+
+const ms = (value: Json | undefined): number => (typeof value === 'string' ? (dateTimeToMs(value) ?? 0) : 0)

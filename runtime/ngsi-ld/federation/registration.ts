@@ -1,0 +1,180 @@
+/**
+ * A context source registration as the gateway keeps it [NGSI-LD 5.2.9]: plain JSON with core-compacted names, so
+ * that it can be stored as it is; its status over time, and how it looks to a client. `registration-parse.ts` makes
+ * them from requests, `registration-match.ts` says what they offer.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { inLanguage, languageRanges } from '#ngsi-ld/entity/language.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+import { shownAddress, shownPairs } from '#ngsi-ld/values/secrets.ts'
+
+export const registrationModes = ['inclusive', 'exclusive', 'redirect', 'auxiliary'] as const
+export type RegistrationMode = (typeof registrationModes)[number]
+
+/** Which entities a source knows; without id and idPattern all of the types. */
+export interface EntityInfo {
+  readonly id?: string
+  readonly idPattern?: string
+  readonly types: readonly string[]
+}
+
+/** Entities, attributes of them, or both; without names every attribute, without entities every entity. */
+export interface RegistrationInfo {
+  readonly entities?: readonly EntityInfo[]
+  readonly propertyNames?: readonly string[]
+  readonly relationshipNames?: readonly string[]
+}
+
+/** Milliseconds UTC; open-ended without `endAt`. */
+export interface TimeInterval {
+  readonly startAt: number
+  readonly endAt?: number
+}
+
+export interface RegistrationManagement {
+  readonly localOnly?: boolean
+  /** ISO 8601 duration. */
+  readonly cacheDuration?: string
+  /** Milliseconds. */
+  readonly timeout?: number
+  readonly cooldown?: number
+}
+
+export interface HeaderPair {
+  readonly key: string
+  readonly value: string
+}
+
+/** Absent members mean the default of the standard. */
+export interface Registration {
+  readonly id: string
+  readonly name?: string
+  readonly description?: string
+  readonly information: readonly RegistrationInfo[]
+  readonly endpoint: string
+  readonly mode?: RegistrationMode
+  /** Names of operations and of groups of them. */
+  readonly operations?: readonly string[]
+  readonly contextSourceInfo?: readonly HeaderPair[]
+  readonly tenant?: string
+  readonly scope?: string | readonly string[]
+  readonly datasetId?: readonly string[]
+  readonly location?: Json
+  readonly observationSpace?: Json
+  readonly operationSpace?: Json
+  readonly observationInterval?: TimeInterval
+  readonly managementInterval?: TimeInterval
+  /** Milliseconds UTC. */
+  readonly expiresAt?: number
+  readonly refreshRate?: string
+  readonly contextSourceAlias?: string
+  readonly management?: RegistrationManagement
+  /** Members of the maker's own, for context source filters. */
+  readonly properties?: { readonly [name: string]: Json }
+  /** The @context it was made with. */
+  readonly context: readonly Json[]
+}
+
+/** What became of the requests forwarded to a source; `timesSent` counts failed ones too. Times are ms UTC, absent until they happen. */
+export interface RegistrationStatistics {
+  createdAt: number
+  modifiedAt: number
+  timesSent: number
+  timesFailed: number
+  lastSuccess?: number | undefined
+  lastFailure?: number | undefined
+}
+
+/** The address below which a source serves `/ngsi-ld/v1`; its endpoint may name that path or not. */
+export const baseOf = (endpoint: string): string =>
+  endpoint.replace(/\/+$/, '').replace(/\/ngsi-ld(?:\/v1)?$/, '')
+
+export const modeOf = ({ mode }: Registration): RegistrationMode => mode ?? 'inclusive'
+
+export const isExpired = ({ expiresAt }: Registration, nowMs: number): boolean =>
+  expiresAt !== undefined && expiresAt <= nowMs
+
+export interface RegistrationView {
+  readonly registration: Registration
+  readonly statistics: RegistrationStatistics
+}
+
+/** Views whose own members say what they say in several languages in that which suits best. */
+export function spokenIn(lang: string, views: readonly RegistrationView[]): RegistrationView[] {
+  const ranges = languageRanges(lang)
+  return views.map(({ registration, statistics }) => {
+    if (registration.properties === undefined) return { registration, statistics }
+    const spoken = Object.entries(registration.properties).map(([name, value]): [string, Json] => [
+      name,
+      isObject(value) ? (inLanguage(value as unknown as AttributeInstance, ranges) as JsonObject) : value,
+    ])
+    const properties: { readonly [name: string]: Json } = Object.fromEntries(spoken)
+    return { registration: { ...registration, properties }, statistics }
+  })
+}
+
+/** The registration as a client reads it, without @context. */
+export function renderRegistration(
+  { registration, statistics }: RegistrationView,
+  { context, sysAttrs }: { context: Pick<Context, 'compact'>; sysAttrs: boolean },
+): JsonObject {
+  const show = (name: string): string => context.compact(name)
+  const { timesSent, timesFailed, lastSuccess, lastFailure } = statistics
+  const { expiresAt, observationInterval, managementInterval, properties } = registration
+  const failed = lastFailure !== undefined && (lastSuccess === undefined || lastFailure > lastSuccess)
+  return present({
+    id: registration.id,
+    type: 'ContextSourceRegistration',
+    registrationName: registration.name,
+    description: registration.description,
+    information: registration.information.map((info) => renderInfo(info, show)),
+    endpoint: shownAddress(registration.endpoint),
+    mode: modeOf(registration),
+    operations: registration.operations ?? ['federationOps'],
+    contextSourceInfo: shownPairs(registration.contextSourceInfo) as unknown as Json,
+    tenant: registration.tenant,
+    scope: registration.scope,
+    datasetId: registration.datasetId,
+    location: registration.location,
+    observationSpace: registration.observationSpace,
+    operationSpace: registration.operationSpace,
+    observationInterval: interval(observationInterval),
+    managementInterval: interval(managementInterval),
+    expiresAt: time(expiresAt),
+    refreshRate: registration.refreshRate,
+    contextSourceAlias: registration.contextSourceAlias,
+    management: registration.management as unknown as Json,
+    ...Object.fromEntries(Object.entries(properties ?? {}).map(([name, value]) => [show(name), value])),
+    status: timesSent === 0 ? undefined : failed ? 'failed' : 'ok',
+    timesSent: timesSent > 0 ? timesSent : undefined,
+    timesFailed: timesFailed > 0 ? timesFailed : undefined,
+    lastSuccess: time(lastSuccess),
+    lastFailure: time(lastFailure),
+    ...(sysAttrs ? { createdAt: time(statistics.createdAt), modifiedAt: time(statistics.modifiedAt) } : {}),
+  })
+}
+
+function renderInfo(info: RegistrationInfo, show: (name: string) => string): JsonObject {
+  return present({
+    entities: info.entities?.map(({ id, idPattern, types }) =>
+      present({ id, idPattern, type: types.length === 1 ? show(types[0]!) : types.map(show) }),
+    ),
+    propertyNames: info.propertyNames?.map(show),
+    relationshipNames: info.relationshipNames?.map(show),
+  })
+}
+
+function interval(given: TimeInterval | undefined): JsonObject | undefined {
+  return given && present({ startAt: time(given.startAt), endAt: time(given.endAt) })
+}
+
+function time(ms: number | undefined): string | undefined {
+  return ms === undefined ? undefined : msToDateTime(ms)
+}
+
+function present(members: { readonly [name: string]: Json | undefined }): JsonObject {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as JsonObject
+}

@@ -1,0 +1,164 @@
+/**
+ * Subscriptions to registrations of context sources [NGSI-LD 5.11]: of the shape of other subscriptions, with a
+ * filter of sources, a temporal query and an interval beside. Those three are read here, the rest where every
+ * subscription is.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { parseTemporalSelection } from '#ngsi-ld/history/temporal-query.ts'
+import { printQuery, type QueryTree } from '#ngsi-ld/query/query.ts'
+import {
+  type RenderOptions,
+  renderSubscription,
+  type Subscription,
+  streamUri,
+} from '#ngsi-ld/subscription/subscription.ts'
+import {
+  type ParseSubscriptionOptions,
+  parseSourceFilter,
+  parseSubscription,
+  patchSubscription,
+  withRemovals,
+} from '#ngsi-ld/subscription/subscription-parse.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+import { ngsiLdNull } from '#ngsi-ld/values/names.ts'
+import { badRequestData, notSupported } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { attributesOf, type Discovery, type Interest, type TimeInterest } from './registration-match.ts'
+
+export interface SourceSubscription {
+  readonly subscription: Subscription
+  readonly csf?: QueryTree
+  readonly temporalQ?: TimeInterest
+  /** Seconds between two notifications of all that matches. */
+  readonly timeInterval?: number
+}
+
+export type TriggerReason = 'newlyMatching' | 'updated' | 'noLongerMatching'
+
+/** @throws GatewayError as parseSubscription does. */
+export function parseSourceSubscription(
+  json: unknown,
+  options: ParseSubscriptionOptions,
+): SourceSubscription {
+  const { own, rest } = split(json)
+  return { ...parseOwn(own, options), subscription: sendable(parseSubscription(rest, options)) }
+}
+
+/** The subscription after a fragment. @throws GatewayError as patchSubscription does. */
+export function patchSourceSubscription(
+  before: SourceSubscription,
+  json: unknown,
+  options: Omit<ParseSubscriptionOptions, 'newId'>,
+): SourceSubscription {
+  const { own, rest } = split(withRemovals(json))
+  const kept = Object.fromEntries(Object.entries(before).filter(([name]) => own[name] === undefined))
+  const given = Object.fromEntries(Object.entries(own).filter(([, value]) => value !== ngsiLdNull))
+  return {
+    ...kept,
+    ...parseOwn(given, options),
+    subscription: sendable(patchSubscription(before.subscription, rest, options)),
+  }
+}
+
+/** What tells of sources is sent, and not as GeoJSON; nobody can come for it. */
+function sendable(subscription: Subscription): Subscription {
+  if (subscription.notification.endpoint.accept === 'application/geo+json')
+    throw badRequestData('cannot be GeoJSON, which registrations are not', 'notification.endpoint.accept')
+  if (subscription.notification.endpoint.uri === streamUri)
+    throw badRequestData('cannot be a stream here', 'notification.endpoint.uri')
+  return subscription
+}
+
+/** What a subscription wants to know of: attributes that it watches or would be sent. */
+export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription): Discovery {
+  const { entities, watchedAttributes, q, geoQ, scopeQ, notification } = subscription
+  const isAttribute = (name: string): boolean => !/^(?:id|type|scope)$/.test(name)
+  const shown = [...(notification.attributes ?? []), ...(notification.pick ?? []).filter(isAttribute)]
+  const named = [...(watchedAttributes ?? []), ...shown]
+  const attrs = named.length > 0 ? named : q === undefined ? undefined : attributesOf(q)
+  const omit = notification.omit?.filter(isAttribute)
+  const interests: readonly Interest[] = (entities ?? [{}]).map((selector) => ({ ...selector, attrs, omit }))
+  return { interests, geo: geoQ, scope: scopeQ, time: temporalQ, csf }
+}
+
+/** The subscription as a client reads it, without @context. */
+export function renderSourceSubscription(one: SourceSubscription, options: RenderOptions): JsonObject {
+  const { csf, temporalQ, timeInterval } = one
+  // What triggers is the change of a registration; the triggers of entities mean nothing here.
+  const { notificationTrigger: _, ...rendered } = renderSubscription(one.subscription, options)
+  return {
+    ...rendered,
+    ...(csf === undefined ? {} : { csf: printQuery(csf, (name) => options.context.compact(name)) }),
+    ...(temporalQ === undefined ? {} : { temporalQ: renderTime(temporalQ) }),
+    ...(timeInterval === undefined ? {} : { timeInterval }),
+  }
+}
+
+function renderTime({ timerel, timeAtMs, endTimeAtMs, timeproperty }: TimeInterest): JsonObject {
+  return {
+    timerel,
+    timeAt: msToDateTime(timeAtMs),
+    ...(endTimeAtMs === undefined ? {} : { endTimeAt: msToDateTime(endTimeAtMs) }),
+    timeproperty,
+  }
+}
+
+const ownMembers = ['csf', 'temporalQ', 'timeInterval'] as const
+
+/** Members that are about entities and their values, which are not what is told here. */
+const meaningless = ['datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
+const meaninglessThere = ['showChanges', 'join', 'joinLevel']
+
+function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: string): void {
+  const found = names.find((name) => json[name] !== undefined && json[name] !== ngsiLdNull)
+  if (found !== undefined)
+    throw notSupported(`${prefix}${found} means nothing in a subscription to context sources`)
+}
+
+function split(json: unknown): { own: JsonObject; rest: unknown } {
+  if (!isObject(json)) return { own: {}, rest: json }
+  const isOwn = (name: string): boolean => (ownMembers as readonly string[]).includes(name)
+  refuseMeaningless(json, meaningless, '')
+  const { notification } = json
+  if (isObject(notification)) refuseMeaningless(notification, meaninglessThere, 'notification.')
+  const entries = Object.entries(json)
+  const own = Object.fromEntries(entries.filter(([name]) => isOwn(name)))
+  if (own['timeInterval'] !== undefined && own['timeInterval'] !== ngsiLdNull) {
+    for (const other of ['watchedAttributes', 'throttling']) {
+      if (json[other] !== undefined) throw badRequestData(`cannot stand beside ${other}`, 'timeInterval')
+    }
+  }
+  return { own, rest: Object.fromEntries(entries.filter(([name]) => !isOwn(name))) }
+}
+
+function parseOwn(
+  { csf, temporalQ, timeInterval }: JsonObject,
+  { context }: Pick<ParseSubscriptionOptions, 'context'>,
+): Omit<SourceSubscription, 'subscription'> {
+  if (timeInterval !== undefined && !(typeof timeInterval === 'number' && timeInterval > 0))
+    throw badRequestData('must be a number above 0', 'timeInterval')
+  if (temporalQ !== undefined && !isObject(temporalQ)) throw badRequestData('must be an object', 'temporalQ')
+  return {
+    ...(csf === undefined ? {} : { csf: parseSourceFilter(csf, context) }),
+    ...(temporalQ === undefined ? {} : { temporalQ: parseTime(temporalQ) }),
+    ...(timeInterval === undefined ? {} : { timeInterval }),
+  }
+}
+
+/** A temporal query. @throws GatewayError ngsi-ld.bad-request-data */
+export function parseTime(given: { readonly [name: string]: Json | undefined }): TimeInterest {
+  const text = (name: string): string | undefined => {
+    const value = given[name]
+    if (value !== undefined && typeof value !== 'string') throw badRequestData('must be a text', name)
+    return value
+  }
+  const selection = parseTemporalSelection({
+    timerel: text('timerel'),
+    timeAt: text('timeAt'),
+    endTimeAt: text('endTimeAt'),
+    timeproperty: text('timeproperty'),
+  })
+  const { timerel, timeAtMs, endTimeAtMs, timeproperty } = selection
+  if (timerel === undefined || timeAtMs === undefined) throw badRequestData('is needed', 'timerel')
+  return { timerel, timeAtMs, timeproperty, ...(endTimeAtMs === undefined ? {} : { endTimeAtMs }) }
+}

@@ -1,0 +1,55 @@
+/**
+ * Rings of polygons that do not end where they begin, closed (RFC 7946, 3.1.6): clients of the platform leave the last
+ * position out. Everything else stays as it is, also what is no geometry at all.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import { isList, isObject, parsedJson, sameJson } from '#ngsi-ld/values/json.ts'
+
+const nestings: ReadonlyMap<unknown, number> = new Map([
+  ['Polygon', 1],
+  ['MultiPolygon', 2],
+])
+
+/** A body with the rings of all geometries and geo-queries in it closed. */
+export function withClosedRings(json: Json): Json {
+  if (isList(json)) return json.map(withClosedRings)
+  if (!isObject(json)) return json
+  const nesting = nestings.get(json['type']) ?? nestings.get(json['geometry'])
+  const isGeo = json['type'] === 'GeoProperty'
+  const entries = Object.entries(json).map(([name, value]): [string, Json] => [
+    name,
+    nesting !== undefined && name === 'coordinates'
+      ? closed(value, nesting)
+      : isGeo && typeof value === 'string'
+        ? encoded(value)
+        : withClosedRings(value),
+  ])
+  return Object.fromEntries(entries)
+}
+
+/** The text of a geometry with its rings closed (GS CIM 009, 4.7.1); any other text as it is. */
+function encoded(text: string): Json {
+  const parsed = parsedJson(text)
+  return isObject(parsed) ? JSON.stringify(withClosedRings(parsed)) : text
+}
+
+/** The parameters of a query with the rings of its geometry closed. */
+export function withClosedQueryRings(parameters: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const nesting = nestings.get(parameters.get('geometry'))
+  const coordinates = parameters.get('coordinates')
+  if (nesting === undefined || coordinates === undefined) return parameters
+  return new Map([...parameters, ['coordinates', closed(coordinates, nesting) as string]])
+}
+
+/** Coordinates may be JSON text, as in the parameters of a query. */
+function closed(coordinates: Json, nesting: number): Json {
+  if (typeof coordinates === 'string') {
+    const parsed = parsedJson(coordinates)
+    return parsed === undefined ? coordinates : JSON.stringify(closed(parsed as Json, nesting))
+  }
+  if (!isList(coordinates)) return coordinates
+  if (nesting > 0) return coordinates.map((part) => closed(part, nesting - 1))
+  const isOpen =
+    coordinates.length > 2 && isList(coordinates[0]) && !sameJson(coordinates[0], coordinates.at(-1))
+  return isOpen ? [...coordinates, coordinates[0]!] : coordinates
+}

@@ -1,0 +1,297 @@
+/**
+ * Aggregates of an attribute over periods of time (GS CIM 009, 4.5.19): values go in one by one, or many at once where
+ * their statistics are known already; results come out per method as `[value, start, end]`. Which numbers a value
+ * stands for depends on its kind: arrays count by their size, booleans are 0 and 1, texts and times have an order, times
+ * of day a mean, and whatever else there is can only be counted, as can relationships. A method that says nothing about
+ * the values of a period is left out.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { assert } from '#base/register/errors.ts'
+import type { Json } from '#contract/pipeline.ts'
+import { dateTimeToMs, isDate, isTime, msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { addDuration, type Duration } from '#ngsi-ld/values/duration.ts'
+import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+export const aggregateMethods = [
+  'totalCount',
+  'distinctCount',
+  'sum',
+  'avg',
+  'min',
+  'max',
+  'stddev',
+  'sumsq',
+] as const
+export type AggregateMethod = (typeof aggregateMethods)[number]
+
+/** Statistics of numbers, as chunks of history carry them. */
+export interface Statistics {
+  readonly count: number
+  readonly min: number
+  readonly max: number
+  readonly sum: number
+  readonly sumsq: number
+}
+
+/** Periods follow each other from `from` on; without a duration there is one, up to `to` or the last value. */
+export interface Periods {
+  /** Left out: the time of the first value. */
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+  readonly duration?: Duration | undefined
+}
+
+/** Where a period begins and ends, ms; the end is exclusive. */
+export interface Period {
+  readonly number: number
+  readonly start: number
+  readonly end: number
+}
+
+interface Bucket {
+  readonly period: Period
+  count: number
+  numbers: number
+  min: number
+  max: number
+  sum: number
+  /** Sum of squared distances from the mean, which keeps its precision where squares would not. */
+  spread: number
+  sumsq: number
+  /** All numbers are whole, so that sums of them are exact as long as they are safe. */
+  isIntegral: boolean
+  /** Some numbers are sizes of arrays. */
+  hasSizes: boolean
+  least: Ordered | undefined
+  greatest: Ordered | undefined
+  /** Of times of day, ms. */
+  clock: { count: number; sum: number }
+  /** Undefined once there are values that only their statistics are known of. */
+  distinct: Set<string> | undefined
+  lastTime: number
+}
+
+/** A value that is no number but has an order among its like. */
+interface Ordered {
+  readonly type: string
+  readonly key: number | string
+  readonly value: Json
+}
+
+/** Kinds of attributes whose values methods look at; others are counted. */
+const measured: ReadonlySet<string> = new Set(['Property', 'ListProperty', 'JsonProperty'])
+
+export const isWhole = (duration: Duration | undefined): boolean =>
+  duration === undefined || (duration.months === 0 && duration.ms === 0)
+
+/** The period that a time lies in. `from` is at or before it. */
+export function periodOf(time: number, from: number, duration: Duration | undefined): Period {
+  if (duration === undefined || isWhole(duration)) {
+    return { number: 0, start: from, end: Number.POSITIVE_INFINITY }
+  }
+  assert(time >= from, 'periods begin with the first value')
+  const { months, ms } = duration
+  const roughly = months === 0 ? ms : months * 30.436_875 * 86_400_000 + ms
+  let number = Math.max(0, Math.floor((time - from) / roughly))
+  while (number > 0 && addDuration(from, duration, number) > time) number--
+  while (addDuration(from, duration, number + 1) <= time) number++
+  return {
+    number,
+    start: addDuration(from, duration, number),
+    end: addDuration(from, duration, number + 1),
+  }
+}
+
+/** Collects the values of one attribute instance of a kind. `from` has to be known by then. */
+export function createAggregation(
+  methods: ReadonlySet<AggregateMethod>,
+  periods: Periods,
+  from: number,
+  kind = 'Property',
+) {
+  const buckets = new Map<number, Bucket>()
+  let current: Bucket | undefined
+
+  function bucketAt(time: number): Bucket {
+    if (current !== undefined && time >= current.period.start && time < current.period.end) return current
+    const period = periodOf(time, from, periods.duration)
+    current = buckets.get(period.number)
+    if (current === undefined) {
+      if (buckets.size >= limits.aggregatePeriodsMax.value) {
+        throw tooComplex(
+          `more than ${limits.aggregatePeriodsMax.value} periods; ask for longer ones, or less time`,
+        )
+      }
+      current = emptyBucket(period, methods.has('distinctCount'))
+      buckets.set(period.number, current)
+    }
+    return current
+  }
+
+  function* resultsOf(): Generator<true, JsonObject, undefined> {
+    const ordered = [...buckets.values()].toSorted((a, b) => a.period.number - b.period.number)
+    const shown: Record<string, Json> = {}
+    for (const method of methods) {
+      const rows: Json[] = []
+      for (const [i, bucket] of ordered.entries()) {
+        const value = resultOf(bucket, method)
+        if (value !== undefined) rows.push([value, ...timesOf(bucket, periods)])
+        if (i % periodsPerStep === periodsPerStep - 1) yield true
+      }
+      if (rows.length > 0) shown[method] = rows
+    }
+    return shown
+  }
+
+  return Object.freeze({
+    add(time: number, value: Json): void {
+      const bucket = bucketAt(time)
+      bucket.count++
+      bucket.lastTime = Math.max(bucket.lastTime, time)
+      bucket.distinct?.add(typeof value === 'number' ? String(value) : JSON.stringify(value))
+      if (!measured.has(kind)) return
+      const number = numberOf(value)
+      if (number !== undefined) {
+        addStatistics(bucket, { count: 1, min: number, max: number, sum: number, sumsq: number * number })
+        if (typeof value === 'object') bucket.hasSizes = true
+      } else addOrdered(bucket, orderedOf(value))
+    },
+    /** Adds values between two times of one period, when nobody has to know which are different. */
+    addMany(firstTime: number, lastTime: number, statistics: Statistics): void {
+      const bucket = bucketAt(firstTime)
+      bucket.distinct = undefined
+      bucket.count += statistics.count
+      bucket.lastTime = Math.max(bucket.lastTime, lastTime)
+      addStatistics(bucket, statistics)
+    },
+    /** The end of the period that a time lies in. */
+    endOfPeriod: (time: number): number => periodOf(time, from, periods.duration).end,
+    isEmpty: () => buckets.size === 0,
+    results(): JsonObject {
+      const steps = resultsOf()
+      for (;;) {
+        const { done, value } = steps.next()
+        if (done === true) return value
+      }
+    },
+    /** The same in steps, since periods may be many. */
+    stepsOfResults: resultsOf,
+  })
+}
+
+const periodsPerStep = 500
+
+export type Aggregation = ReturnType<typeof createAggregation>
+
+function emptyBucket(period: Period, isDistinct: boolean): Bucket {
+  return {
+    period,
+    count: 0,
+    numbers: 0,
+    min: Number.POSITIVE_INFINITY,
+    max: Number.NEGATIVE_INFINITY,
+    sum: 0,
+    spread: 0,
+    sumsq: 0,
+    isIntegral: true,
+    hasSizes: false,
+    least: undefined,
+    greatest: undefined,
+    clock: { count: 0, sum: 0 },
+    distinct: isDistinct ? new Set() : undefined,
+    lastTime: period.start,
+  }
+}
+
+const numberOf = (value: Json): number | undefined => {
+  if (typeof value === 'number') return value
+  if (typeof value === 'boolean') return value ? 1 : 0
+  return Array.isArray(value) ? value.length : undefined
+}
+
+function addStatistics(bucket: Bucket, { count, min, max, sum, sumsq }: Statistics): void {
+  const distance = bucket.numbers === 0 ? 0 : sum / count - bucket.sum / bucket.numbers
+  const spread = Math.max(0, sumsq - (sum * sum) / count)
+  bucket.spread += spread + (distance * distance * bucket.numbers * count) / (bucket.numbers + count)
+  bucket.numbers += count
+  bucket.sum += sum
+  bucket.sumsq += sumsq
+  bucket.isIntegral &&= [min, max, sum, sumsq].every(Number.isInteger)
+  if (min < bucket.min) bucket.min = min
+  if (max > bucket.max) bucket.max = max
+}
+
+const timeType = /^(?:https:\/\/uri\.etsi\.org\/ngsi-ld\/)?(DateTime|Date|Time)$/
+
+/** Texts by code unit; DateTime, Date and Time, which come as typed values, by what they name. */
+function orderedOf(value: Json): Ordered | undefined {
+  if (typeof value === 'string') return { type: 'String', key: value, value }
+  const text = isObject(value) ? own(value, '@value') : undefined
+  if (!isObject(value) || typeof text !== 'string') return undefined
+  const name = own(value, '@type')
+  const type = typeof name === 'string' ? timeType.exec(name)?.[1] : undefined
+  if (type === undefined) return undefined
+  const key =
+    type === 'DateTime'
+      ? dateTimeToMs(text)
+      : type === 'Date'
+        ? isDate(text) && Date.parse(text)
+        : isTime(text) && dateTimeToMs(`1970-01-01T${text}`)
+  return typeof key === 'number' ? { type, key, value } : undefined
+}
+
+/** Of values of several types, those of the first one have the order. */
+function addOrdered(bucket: Bucket, one: Ordered | undefined): void {
+  if (one === undefined || (bucket.least !== undefined && bucket.least.type !== one.type)) return
+  if (bucket.least === undefined || one.key < bucket.least.key) bucket.least = one
+  if (bucket.greatest === undefined || one.key > bucket.greatest.key) bucket.greatest = one
+  if (one.type !== 'Time') return
+  bucket.clock.count++
+  bucket.clock.sum += one.key as number
+}
+
+function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
+  const { count, numbers, distinct } = bucket
+  if (method === 'totalCount') return count
+  if (method === 'distinctCount') return distinct?.size
+  if (numbers === 0) {
+    if (method === 'min') return bucket.least?.value
+    if (method === 'max') return bucket.greatest?.value
+    return method === 'avg' ? meanTime(bucket.clock) : undefined
+  }
+  if (bucket.hasSizes && (method === 'stddev' || method === 'sumsq')) return undefined
+  switch (method) {
+    case 'sum':
+      return bucket.sum
+    case 'avg':
+      return bucket.sum / numbers
+    case 'min':
+      return bucket.min
+    case 'max':
+      return bucket.max
+    case 'stddev':
+      return deviationOf(bucket)
+    case 'sumsq':
+      return bucket.sumsq
+  }
+}
+
+/** Of the numbers as a whole population. */
+function deviationOf({ isIntegral, numbers, sum, sumsq, spread }: Bucket): number {
+  const [squares, square] = [numbers * sumsq, sum * sum]
+  const isExact = isIntegral && Number.isSafeInteger(squares) && Number.isSafeInteger(square)
+  return Math.sqrt(isExact ? (squares - square) / (numbers * numbers) : spread / numbers)
+}
+
+/** The mean of times of day. */
+function meanTime({ count, sum }: Bucket['clock']): Json | undefined {
+  if (count === 0) return undefined
+  return { '@type': 'Time', '@value': msToDateTime(Math.round(sum / count)).slice('1970-01-01T'.length) }
+}
+
+function timesOf({ period, lastTime }: Bucket, { to }: Periods): [string, string] {
+  const end = Number.isFinite(period.end) ? period.end : (to ?? lastTime)
+  return [msToDateTime(period.start), msToDateTime(end)]
+}

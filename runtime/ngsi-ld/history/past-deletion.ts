@@ -1,0 +1,63 @@
+/**
+ * Deletions within temporal entities as clients write them (GS CIM 009, 5.5.4): an instance whose content is NGSI-LD Null
+ * says that its attribute was deleted at its deletedAt, else at its observedAt, else when it is written. Pure.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { inferKind, kindNamed } from '#ngsi-ld/entity/attribute-kind.ts'
+import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
+import { isList, isObject, own } from '#ngsi-ld/values/json.ts'
+import { checkUri, ngsiLdNull } from '#ngsi-ld/values/names.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+
+export interface PastDeletion {
+  readonly name: string
+  readonly dataset: string
+  /** Kind of attribute. */
+  readonly type: string
+  /** ms; undefined where the instance names no time. */
+  readonly at: number | undefined
+}
+
+/** The deletion that an item of an attribute stands for; undefined where it is an instance. */
+export function deletionOf(item: Json, name: string): PastDeletion | undefined {
+  if (!isObject(item)) return undefined
+  const type = own(item, 'type')
+  const kind = (typeof type === 'string' ? kindNamed(type) : undefined) ?? inferKind(item)
+  const content = kind === undefined ? undefined : own(item, kind.member)
+  const isLanguageNull =
+    isObject(content) && kind?.member === 'languageMap' && content['@none'] === ngsiLdNull
+  // This is how a history shows that an entity has no scopes any more.
+  const isNoScope =
+    name === 'scope' && isList(content) && content.length === 0 && own(item, 'deletedAt') !== undefined
+  if (kind === undefined || (content !== ngsiLdNull && !isLanguageNull && !isNoScope)) return undefined
+  const dataset = own(item, 'datasetId') ?? '@none'
+  return {
+    name,
+    dataset: dataset === '@none' ? '' : checkUri(dataset, `${name}.datasetId`),
+    type: kind.name,
+    at: timeIn(own(item, 'deletedAt') ?? own(item, 'observedAt'), name),
+  }
+}
+
+function timeIn(text: Json | undefined, name: string): number | undefined {
+  if (text === undefined) return undefined
+  const at = typeof text === 'string' ? dateTimeToMs(text) : undefined
+  if (at === undefined) throw badRequestData('has a deletion with a time that is no DateTime', name)
+  return at
+}
+
+/** Whether an instance that is written together with deletions was over with one of them. */
+export function isEnded(
+  deletions: readonly PastDeletion[],
+  name: string,
+  { datasetId = '', observedAt }: AttributeInstance,
+): boolean {
+  const time = dateTimeToMs(observedAt ?? '')
+  return deletions.some(
+    (one) =>
+      one.name === name &&
+      one.dataset === datasetId &&
+      (one.at === undefined || (time !== undefined && time <= one.at)),
+  )
+}

@@ -1,0 +1,143 @@
+/**
+ * Entities as an earlier version of the standard would have them (GS CIM 009, 4.3.6.8, since 1.9): kinds of attributes
+ * that it did not know become the nearest that it did, members that it did not know go. Pure; the stored entity stays as
+ * it is, and one that needs no amendment is answered as the same object.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { isSubAttribute } from '#ngsi-ld/entity/attribute-kind.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { isObject, listOf } from '#ngsi-ld/values/json.ts'
+
+/** The newest version spoken, as its number behind the `1.`. */
+const newest = 9
+const multiplicity = 3
+
+type Compact = (name: string) => string
+
+export interface Amendment {
+  /** The version that is answered in, as `major.minor`. */
+  readonly version: string
+  entity(entity: Entity, compact: Compact): Entity
+  instance<I extends AttributeInstance>(instance: I, compact: Compact): I
+  /** Whether anything had to be amended until now. */
+  isAltered(): boolean
+}
+
+/** The number behind the `1.` of a version such as 1.6 or 1.6.1; undefined where the text is none. */
+export function minorOf(text: string): number | undefined {
+  const [, major, minor] = /^(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?$/.exec(text.trim()) ?? []
+  if (major === undefined || Number(major) === 0) return undefined
+  return Number(major) > 1 ? newest : Math.min(Number(minor), newest)
+}
+
+/** The version that a Prefer header asks for [RFC 7240 2]; one that cannot be read is no preference. */
+export function preferredMinor(prefer: string | undefined): number | undefined {
+  const [, text] = /(?:^|[,;\s])ngsi-ld\s*=\s*"?([^",;\s]*)/i.exec(prefer ?? '') ?? []
+  return text === undefined ? undefined : minorOf(text)
+}
+
+export function createAmendment(minor: number): Amendment {
+  let isAltered = false
+  const altered = <T>(value: T): T => {
+    isAltered = true
+    return value
+  }
+  const instance = <I extends AttributeInstance>(whole: I, compact: Compact): I => {
+    const amended = amendInstance(whole, minor, compact)
+    return amended === whole ? whole : (altered(amended) as I)
+  }
+  return Object.freeze({
+    version: `1.${minor}`,
+    instance,
+    isAltered: () => isAltered,
+    entity(entity: Entity, compact: Compact) {
+      if (minor >= newest) return entity
+      const members: Record<string, Attribute | string | readonly string[]> = {}
+      let differs = false
+      const put = (name: string, value: Attribute | string | readonly string[] | undefined): void => {
+        if (value !== entity[name]) differs = true
+        if (value !== undefined) members[name] = value
+      }
+      put('id', entity.id)
+      put('type', minor < multiplicity ? listOf<string>(entity.type)[0] : entity.type)
+      put('scope', minor < 4 ? undefined : entity.scope)
+      put('expiresAt', undefined)
+      for (const name of attributeNames(entity)) {
+        const before = instancesOf(entity, name)
+        const kept = minor < multiplicity ? [defaultOf(before)] : before
+        const after = kept.map((one) => instance(one, compact))
+        const isSame = after.length === before.length && after.every((one, i) => one === before[i])
+        put(name, isSame ? (entity[name] as Attribute) : after.length === 1 ? after[0] : after)
+      }
+      return differs ? altered(members as Entity) : entity
+    },
+  } satisfies Amendment)
+}
+
+const defaultOf = (instances: readonly AttributeInstance[]): AttributeInstance =>
+  instances.find(({ datasetId }) => datasetId === undefined) ?? instances[0]!
+
+/** Since when a member is known, by its name. */
+const memberSince: Readonly<Record<string, number>> = {
+  datasetId: multiplicity,
+  observedAt: 3,
+  unitCode: 3,
+  objectType: 8,
+  valueType: newest,
+  expiresAt: newest,
+  ngsildproof: newest,
+}
+
+/** Kinds that came later: since when, by what they are replaced, and the member of that with its value. */
+const fallbacks: Readonly<
+  Record<
+    string,
+    {
+      readonly since: number
+      readonly type: 'Property' | 'Relationship'
+      readonly from: string
+      readonly read: (value: Json, compact: Compact) => Json
+    }
+  >
+> = {
+  LanguageProperty: { since: 4, type: 'Property', from: 'languageMap', read: (map) => map },
+  JsonProperty: { since: 8, type: 'Property', from: 'json', read: (json) => json },
+  VocabProperty: {
+    since: 8,
+    type: 'Property',
+    from: 'vocab',
+    read: (vocab, compact) =>
+      Array.isArray(vocab) ? (vocab as string[]).map(compact) : compact(vocab as string),
+  },
+  ListProperty: { since: 8, type: 'Property', from: 'valueList', read: (list) => list },
+  ListRelationship: {
+    since: 8,
+    type: 'Relationship',
+    from: 'objectList',
+    read: (list) => listOf<Json>(list).map((item) => (isObject(item) ? item['object']! : item)),
+  },
+}
+
+function amendInstance(whole: AttributeInstance, minor: number, compact: Compact): AttributeInstance {
+  const fallback = fallbacks[whole.type]
+  const isLater = fallback !== undefined && minor < fallback.since
+  let differs = isLater
+  const amended: Record<string, Json> = {}
+  for (const [name, value] of Object.entries(whole)) {
+    if (value === undefined) continue
+    if (name === 'type') amended['type'] = isLater ? fallback.type : value
+    else if (isLater && name === fallback.from) {
+      amended[fallback.type === 'Property' ? 'value' : 'object'] = fallback.read(value, compact)
+    } else if (minor < (memberSince[name] ?? 0)) differs = true
+    else if (isSubAttribute(name)) {
+      const after = listOf<Json>(value).map((one) =>
+        isObject(one) ? amendInstance(one as unknown as AttributeInstance, minor, compact) : one,
+      )
+      const isSame = after.every((one, i) => one === listOf<Json>(value)[i])
+      if (!isSame) differs = true
+      amended[name] = isSame ? value : Array.isArray(value) ? (after as Json) : (after[0] as Json)
+    } else amended[name] = value
+  }
+  return differs ? (amended as unknown as AttributeInstance) : whole
+}

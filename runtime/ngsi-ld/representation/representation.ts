@@ -1,0 +1,242 @@
+/**
+ * Entities as answers show them: normalized, concise or simplified (GS CIM 009, 4.5.1 to 4.5.4), names compacted by
+ * the request's context, projected and with system attributes as asked. Results are plain objects for
+ * JSON.stringify and may share parts with the entity. Where the context is the core, the format normalized and
+ * nothing is projected, callers send the stored text and need only `insertContext`.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
+import { isSubAttribute, kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { inLanguage } from '#ngsi-ld/entity/language.ts'
+import { isGeometry } from '#ngsi-ld/geo/geometry.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
+import type { Projection } from './projection.ts'
+
+export type Format = 'normalized' | 'concise' | 'simplified'
+
+/** When something was created and changed (ms), and through which other brokers if it came through any. */
+export type Stamps = readonly [created: number, modified: number, heard?: string | undefined]
+
+/** createdAt and modifiedAt (ms) of an entity and of its instances, keyed `name` or `name datasetId`. */
+export interface SystemTimes {
+  readonly created: number
+  readonly modified: number
+  readonly attributes: Readonly<Record<string, Stamps>>
+}
+
+/** How attributes are written, whatever stands around them. */
+export interface AttributeOptions {
+  readonly context: Context
+  readonly format: Format
+  /** From `languageRanges`: reduces language maps to one text. */
+  readonly lang?: readonly string[] | undefined
+  /** With system attributes: createdAt and modifiedAt where times are given, and expiresAt (4.22). */
+  readonly sysAttrs?: boolean | undefined
+}
+
+export interface RenderOptions extends AttributeOptions {
+  /** Canonical names of attributes to show; id, type and scope stay. */
+  readonly attrs?: ReadonlySet<string> | undefined
+  /** Canonical names of the only members to show, and of those to leave out (since 1.8). */
+  readonly pick?: ReadonlySet<string> | undefined
+  readonly omit?: ReadonlySet<string> | undefined
+  /** Instances to show, `@none` for those without datasetId. */
+  readonly datasetId?: ReadonlySet<string> | undefined
+  /** Becomes the member `@context`. */
+  readonly atContext?: Json | undefined
+  /** What pick and omit say of linked entities; `pick` and `omit` follow from it. */
+  readonly projections?: { readonly pick?: Projection | undefined; readonly omit?: Projection | undefined }
+  /** The entities that an instance of a relationship leads to, already rendered (4.5.23). */
+  readonly join?: (name: string, instance: AttributeInstance) => Joined | undefined
+}
+
+/** Rendered entities by their ids. */
+export interface Joined {
+  readonly found: ReadonlyMap<string, Json>
+}
+
+export function renderEntity(
+  entity: Entity,
+  times: SystemTimes | undefined,
+  options: RenderOptions,
+): JsonObject {
+  const { context, attrs, pick, omit } = options
+  const shown = (name: string): boolean => (pick?.has(name) ?? true) && !omit?.has(name)
+  const stamps = options.sysAttrs === true ? times : undefined
+  const rendered: Record<string, Json> = {}
+  if (shown('id')) rendered['id'] = entity.id
+  if (shown('type')) rendered['type'] = compactNames(entity.type, context)
+  if (entity.scope !== undefined && shown('scope')) rendered['scope'] = entity.scope
+  if (options.sysAttrs === true && entity.expiresAt !== undefined && shown('expiresAt'))
+    rendered['expiresAt'] = entity.expiresAt
+  if (stamps !== undefined) Object.assign(rendered, stampsOf([stamps.created, stamps.modified]))
+  for (const name of attributeNames(entity)) {
+    if (!shown(name) || attrs?.has(name) === false) continue
+    const instances = chosen(instancesOf(entity, name), options.datasetId)
+    if (instances.length === 0) continue
+    rendered[context.compact(name)] = renderInstances(instances, options, {
+      stamps: (instance) => stampsOf(stamps && own(stamps.attributes, keyOf(name, instance))),
+      joined: (instance) => options.join?.(name, instance),
+    })
+  }
+  // Where nothing of the entity is shown, its times are nobody's.
+  const isEmpty = Object.keys(rendered).every((member) => systemMembers.has(member))
+  if (stamps !== undefined && isEmpty) return {}
+  if (options.atContext !== undefined) rendered['@context'] = options.atContext
+  return rendered
+}
+
+/**
+ * One instance, without what only answers know: the caller may add members such as instanceId.
+ * @param bare whether the concise form may be a value alone; among several instances it may not.
+ */
+export function renderInstance(instance: AttributeInstance, options: AttributeOptions, bare = true): Json {
+  const spoken = options.lang === undefined ? instance : inLanguage(instance, options.lang)
+  if (options.format === 'simplified') return simplified(spoken, options.context)
+  const whole = renderMembers(spoken, options)
+  return options.format === 'concise' ? concise(whole, bare) : whole
+}
+
+/** Adds `@context` to the JSON text of an entity or of any other object, without parsing it. */
+export const insertContext = (text: string, contextJson: string): string =>
+  `${text.slice(0, -1)}${text.length > 2 ? ',' : ''}"@context":${contextJson}}`
+
+/** Key of an instance in system times. */
+const keyOf = (name: string, { datasetId }: AttributeInstance): string =>
+  datasetId === undefined ? name : `${name} ${datasetId}`
+
+const stampsOf = (pair: Stamps | undefined): JsonObject =>
+  pair === undefined ? {} : { createdAt: msToDateTime(pair[0]), modifiedAt: msToDateTime(pair[1]) }
+
+const chosen = (
+  instances: readonly AttributeInstance[],
+  datasets: ReadonlySet<string> | undefined,
+): readonly AttributeInstance[] =>
+  datasets === undefined ? instances : instances.filter(({ datasetId }) => datasets.has(datasetId ?? '@none'))
+
+/** What an instance is shown with that does not stand in it. */
+interface Additions {
+  readonly stamps: (instance: AttributeInstance) => JsonObject
+  readonly joined: (instance: AttributeInstance) => Joined | undefined
+}
+
+function renderInstances(
+  instances: readonly AttributeInstance[],
+  options: AttributeOptions,
+  { stamps, joined }: Additions,
+): Json {
+  if (options.format === 'simplified') {
+    return simplifiedInstances(instances, (instance) => {
+      const linked = joined(instance)
+      const value = renderInstance(instance, options)
+      return linked === undefined ? value : nested(value, linked)
+    })
+  }
+  const rendered = instances.map((instance) => {
+    const times = stamps(instance)
+    const linked = joined(instance)
+    if (Object.keys(times).length === 0 && linked === undefined)
+      return renderInstance(instance, options, instances.length === 1)
+    const whole = { ...(renderInstance(instance, options, false) as JsonObject), ...times }
+    return linked === undefined ? whole : { ...whole, ...linkedMembers(instance, linked) }
+  })
+  return rendered.length === 1 ? rendered[0]! : rendered
+}
+
+/** Instances told apart by datasetId as `{dataset: {"@none": value, ...}}` (4.5.5). */
+function simplifiedInstances(
+  instances: readonly AttributeInstance[],
+  render: (instance: AttributeInstance) => Json,
+): Json {
+  const [first] = instances
+  if (instances.length === 1 && first!.datasetId === undefined) return render(first!)
+  const dataset = instances.map((instance) => [instance.datasetId ?? '@none', render(instance)])
+  return { dataset: Object.fromEntries(dataset) as JsonObject }
+}
+
+/** Linked entities beside the relationship that leads to them. */
+function linkedMembers({ type, object }: AttributeInstance, { found }: Joined): JsonObject {
+  const entities = [...found.values()]
+  if (type === 'ListRelationship') return { entityList: entities }
+  return { entity: Array.isArray(object) ? entities : entities[0]! }
+}
+
+/** A simplified relationship with entities in place of the ids that were found. */
+function nested(value: Json, { found }: Joined): Json {
+  if (typeof value === 'string') return found.get(value) ?? value
+  if (Array.isArray(value)) return value.map((item: Json) => nested(item, { found }))
+  if (!isObject(value)) return value
+  return value['object'] === undefined ? value : nested(value['object'], { found })
+}
+
+/** All members under the names of the context; the instance itself where they are the stored ones. */
+function renderMembers(instance: AttributeInstance, options: AttributeOptions): JsonObject {
+  const { context, format, lang, sysAttrs } = options
+  if (
+    context.isCore &&
+    format === 'normalized' &&
+    lang === undefined &&
+    (sysAttrs === true || !expires(instance))
+  )
+    return instance as JsonObject
+  const members: Record<string, Json> = {}
+  for (const member of Object.keys(instance)) {
+    const value = instance[member]!
+    if (member === 'expiresAt' && sysAttrs !== true) continue
+    if (isSubAttribute(member)) members[context.compact(member)] = renderSubAttribute(value, options)
+    else members[member] = namesMembers.has(member) ? compactNames(value, context) : value
+  }
+  return members
+}
+
+/** Whether an instance, or an attribute of it, has an end. */
+const expires = (instance: AttributeInstance): boolean =>
+  Object.keys(instance).some(
+    (member) =>
+      member === 'expiresAt' ||
+      (isSubAttribute(member) && listOf(instance[member] as unknown as Attribute).some(expires)),
+  )
+
+function renderSubAttribute(value: Json, options: AttributeOptions): Json {
+  return Array.isArray(value)
+    ? value.map((item) => renderInstance(item as unknown as AttributeInstance, options, false))
+    : renderInstance(value as unknown as AttributeInstance, options)
+}
+
+/** Members whose values are names. */
+const namesMembers = new Set(['vocab', 'objectType', 'valueType', 'entityTypeSealed'])
+
+const compactNames = (names: Json | readonly string[], context: Context): Json =>
+  Array.isArray(names)
+    ? names.map((name) => context.compact(name as string))
+    : context.compact(names as string)
+
+/** Without the type where the reader can infer it; the value alone where nothing else is left and that is enough. */
+function concise(whole: JsonObject, bare: boolean): Json {
+  const { type, ...rest } = whole
+  const { objectList } = rest
+  const members: JsonObject = objectList === undefined ? rest : { ...rest, objectList: urisIn(objectList) }
+  const { value } = members
+  if (type === 'Property' && value !== undefined && isGeometry(value)) return whole
+  const alone = bare && value !== undefined && Object.keys(members).length === 1
+  const readable =
+    type === 'GeoProperty' || (!isObject(value) && !(Array.isArray(value) && value.some(isObject)))
+  return alone && readable ? value : members
+}
+
+/** The value alone; where its kind could not be told, in an object with its value member (4.5.4). */
+function simplified(instance: AttributeInstance, context: Context): Json {
+  const { member } = kindOf(instance)
+  const value = instance[member]!
+  if (member === 'value' || member === 'object' || member === 'valueList') return value
+  if (member === 'objectList') return urisIn(value)
+  return { [member]: member === 'vocab' ? compactNames(value, context) : value }
+}
+
+/** Targets of a ListRelationship without the objects around them, which go without saying (4.5.22.3). */
+const urisIn = (objectList: Json): Json =>
+  listOf(objectList).map((item) => (isObject(item) ? (own(item, 'object') ?? item) : item))

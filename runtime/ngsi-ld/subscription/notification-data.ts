@@ -1,0 +1,277 @@
+/**
+ * What a notification tells of one entity [NGSI-LD 5.8.6]: the entity in the form the subscription asks for, what was
+ * deleted as NGSI-LD Null, and with showChanges what was there before. Pure; who reads it need not know what the
+ * entity became since.
+ */
+import type { Json } from '#contract/pipeline.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import type { AttributeChange } from '#ngsi-ld/entity/entity-draft.ts'
+import { languageRanges } from '#ngsi-ld/entity/language.ts'
+import { type Joining, linkedOf, projected, renderInline } from '#ngsi-ld/query/join.ts'
+import type { Follow } from '#ngsi-ld/query/query-match.ts'
+import {
+  type Amendment,
+  createAmendment,
+  minorOf,
+  preferredMinor,
+} from '#ngsi-ld/representation/conformance.ts'
+import { toFeature } from '#ngsi-ld/representation/geojson.ts'
+import { projectionOf } from '#ngsi-ld/representation/projection.ts'
+import {
+  type RenderOptions,
+  renderEntity,
+  renderInstance,
+  type SystemTimes,
+} from '#ngsi-ld/representation/representation.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
+import { ngsiLdNull } from '#ngsi-ld/values/names.ts'
+import type { NotificationFormat, Subscription } from './subscription.ts'
+
+/** What is owed for a change of an entity: enough to tell it, whatever happened since. */
+export interface OwedEntity {
+  /** The entity after the change; only id and type when it was deleted. */
+  readonly entity: Entity
+  /** Those of deleted attributes too. */
+  readonly times: SystemTimes
+  /** The instances deleted and, where what was before is to be told, those that became something else. */
+  readonly changes?: readonly OwedChange[] | undefined
+  /** When the change was made, ms; deleted instances were deleted then. */
+  readonly at: number
+  /** The entity itself was deleted. */
+  readonly isDeleted?: boolean | undefined
+}
+
+/** What happened to one instance: there was one before, and it is gone or another one. */
+export interface OwedChange {
+  readonly name: string
+  readonly before: AttributeInstance
+  readonly isDeleted: boolean
+}
+
+/** The changes that a notification may have to tell. */
+export function owedChanges(changes: readonly AttributeChange[], all: boolean): OwedChange[] {
+  return changes.flatMap(({ name, before, after }) =>
+    before !== undefined && (all || after === undefined)
+      ? [{ name, before, isDeleted: after === undefined }]
+      : [],
+  )
+}
+
+export interface TellOptions {
+  readonly context: Context
+  /** Becomes the member `@context` of each item. */
+  readonly atContext?: Json | undefined
+  /** Finds linked entities. */
+  readonly follow: Follow
+}
+
+/** The items of `data` that tell this change to the subscriber: the entity, and those it links to if they are joined. */
+export function notificationItems(
+  subscription: Subscription,
+  change: OwedEntity,
+  options: TellOptions,
+): JsonObject[] {
+  const rendering = renderingOf(subscription, options)
+  const amendment = amendmentFor(subscription)
+  const owed = amendment === undefined ? change : amended(change, amendment, options.context)
+  const { entity, times } = owed
+  const source = { entity: () => entity, times: () => times }
+  const joining = joiningOf(subscription, following(options, amendment))
+  const inline = joining?.mode === 'inline' ? joining : undefined
+  const whole =
+    inline === undefined ? renderEntity(entity, times, rendering) : renderInline(source, rendering, inline)
+  const told = [featured(subscription, entity, withChanges(subscription, owed, { whole, rendering }))]
+  if (joining?.mode !== 'flat') return told
+  for (const { source: linked, options: shown } of linkedOf([source], rendering, joining))
+    told.push(featured(subscription, linked.entity(), renderEntity(linked.entity(), linked.times(), shown)))
+  return told
+}
+
+/** How entities are amended for a receiver that knows only an earlier version (1.9, 4.3.6.8). */
+function amendmentFor({ ngsildConformance, notification }: Subscription): Amendment | undefined {
+  const { receiverInfo = [] } = notification.endpoint
+  const prefer = receiverInfo.find(({ key }) => key.toLowerCase() === 'prefer')?.value
+  const minor = ngsildConformance === undefined ? preferredMinor(prefer) : minorOf(ngsildConformance)
+  return minor === undefined ? undefined : createAmendment(minor)
+}
+
+function amended(owed: OwedEntity, amendment: Amendment, { compact }: Context): OwedEntity {
+  return {
+    ...owed,
+    entity: amendment.entity(owed.entity, compact),
+    changes: owed.changes?.map((one) => ({ ...one, before: amendment.instance(one.before, compact) })),
+  }
+}
+
+function following({ follow, context }: TellOptions, amendment: Amendment | undefined): Follow {
+  if (amendment === undefined) return follow
+  return (id, types) => {
+    const found = follow(id, types)
+    return found && { ...found, entity: () => amendment.entity(found.entity(), context.compact) }
+  }
+}
+
+/** The member `data`: a list, or a collection where the subscriber takes GeoJSON. */
+export function notificationData(
+  subscription: Subscription,
+  items: readonly JsonObject[],
+  atContext?: Json,
+): Json {
+  if (subscription.notification.endpoint.accept !== geoJson) return items
+  const collection = { type: 'FeatureCollection', features: items }
+  return atContext === undefined ? collection : { ...collection, '@context': atContext }
+}
+
+const geoJson = 'application/geo+json'
+
+function featured(subscription: Subscription, entity: Entity, rendered: JsonObject): JsonObject {
+  const { notification, datasetId } = subscription
+  if (notification.endpoint.accept !== geoJson) return rendered
+  return toFeature(entity, rendered, {
+    geometryProperty: 'location',
+    datasetId: datasetId === undefined ? undefined : new Set(datasetId),
+  })
+}
+
+function joiningOf({ notification }: Subscription, follow: Follow): Joining | undefined {
+  const { join, joinLevel = 1 } = notification
+  if (join === undefined || join === '@none') return undefined
+  return { mode: join, levels: joinLevel, containedBy: new Set(), follow }
+}
+
+/** The entity as rendered, with what was deleted and what was there before. */
+function withChanges(
+  subscription: Subscription,
+  owed: OwedEntity,
+  { whole, rendering }: { readonly whole: JsonObject; readonly rendering: RenderOptions },
+): JsonObject {
+  const { entity, isDeleted } = owed
+  const told: Record<string, Json> = { ...whole }
+  const stamp = msToDateTime(owed.at)
+  if (isDeleted === true) told['deletedAt'] = stamp
+  for (const [name, changes] of changesByName(subscription, owed, rendering)) {
+    const instances = instancesOf(entity, name).filter(({ datasetId }) => shows(rendering, datasetId))
+    const parts = [
+      ...instances.map((instance) => toldInstance(name, instance, { owed, rendering, subscription })),
+      ...changes
+        .filter((change) => change.isDeleted)
+        .map(({ before }) => toldDeletion(name, before, { owed, rendering, subscription })),
+    ]
+    if (parts.length > 0) told[rendering.context.compact(name)] = joined(parts, rendering)
+  }
+  return told
+}
+
+/** How a subscription wants entities written. */
+function renderingOf(subscription: Subscription, options: TellOptions): RenderOptions {
+  const { notification, datasetId, lang } = subscription
+  const set = (names: readonly string[] | undefined) => (names === undefined ? undefined : new Set(names))
+  const projections = { pick: projectionOf(notification.pick), omit: projectionOf(notification.omit) }
+  const plain: RenderOptions = {
+    context: options.context,
+    format: formatOf(notification.format),
+    sysAttrs: notification.sysAttrs ?? false,
+    attrs: set(notification.attributes),
+    datasetId: set(datasetId),
+    lang: lang === undefined ? undefined : languageRanges(lang),
+    atContext: options.atContext,
+  }
+  return { ...projected(plain, projections), projections }
+}
+
+const formatOf = (format: NotificationFormat | undefined) =>
+  format === 'keyValues' || format === 'simplified' ? 'simplified' : (format ?? 'normalized')
+
+const shows = ({ datasetId: wanted }: RenderOptions, datasetId: string | undefined): boolean =>
+  wanted?.has(datasetId ?? '@none') ?? true
+
+/** The changes to tell, by attribute. Attributes that went with their entity are told where that is asked for. */
+function changesByName(
+  subscription: Subscription,
+  { changes = [], isDeleted }: OwedEntity,
+  { attrs, pick, omit, ...rendering }: RenderOptions,
+): Map<string, OwedChange[]> {
+  const { watchedAttributes, notificationTrigger, notification } = subscription
+  const byName = new Map<string, OwedChange[]>()
+  for (const change of changes) {
+    const { name, before } = change
+    if (attrs?.has(name) === false || pick?.has(name) === false || omit?.has(name) === true) continue
+    if (!shows(rendering, before.datasetId)) continue
+    if (isDeleted === true && notification.showChanges !== true) {
+      if (!notificationTrigger.includes('attributeDeleted')) continue
+      if (watchedAttributes?.includes(name) === false) continue
+    }
+    byName.set(name, [...(byName.get(name) ?? []), change])
+  }
+  return byName
+}
+
+interface Telling {
+  readonly owed: OwedEntity
+  readonly rendering: RenderOptions
+  readonly subscription: Subscription
+}
+
+/** One instance as it will stand in the attribute: with its dataset, and its value alone where nothing else is told. */
+interface Part {
+  readonly datasetId: string | undefined
+  /** In the simplified form the value. */
+  readonly whole: Json
+}
+
+function toldInstance(name: string, instance: AttributeInstance, telling: Telling): Part {
+  const { owed, rendering, subscription } = telling
+  const { datasetId } = instance
+  const rendered = renderInstance(instance, rendering, false)
+  if (rendering.format === 'simplified' || !isObject(rendered)) return { datasetId, whole: rendered }
+  const change = owed.changes?.find(
+    (one) => !one.isDeleted && one.name === name && one.before.datasetId === datasetId,
+  )
+  const previous =
+    change === undefined || subscription.notification.showChanges !== true
+      ? {}
+      : previousOf(change.before, rendering)
+  return { datasetId, whole: { ...rendered, ...previous, ...stampsOf(name, instance, telling) } }
+}
+
+function toldDeletion(name: string, before: AttributeInstance, telling: Telling): Part {
+  const { owed, rendering, subscription } = telling
+  const { datasetId } = before
+  if (rendering.format === 'simplified') return { datasetId, whole: ngsiLdNull }
+  const { member } = kindOf(before)
+  const extras: Record<string, Json> = {
+    ...(datasetId === undefined ? {} : { datasetId }),
+    ...(subscription.notification.showChanges === true ? previousOf(before, rendering) : {}),
+    ...stampsOf(name, before, telling),
+    ...(rendering.sysAttrs === true ? { deletedAt: msToDateTime(owed.at) } : {}),
+  }
+  if (rendering.format === 'concise' && Object.keys(extras).length === 0)
+    return { datasetId, whole: ngsiLdNull }
+  const type = rendering.format === 'concise' ? {} : { type: before.type }
+  const value = member === 'languageMap' ? { '@none': ngsiLdNull } : ngsiLdNull
+  return { datasetId, whole: { ...type, [member]: value, ...extras } }
+}
+
+/** The value that was, under the name for that: previousValue, previousObject and so on (5.2.5 and following). */
+function previousOf(before: AttributeInstance, { context }: RenderOptions): JsonObject {
+  const { member } = kindOf(before)
+  const rendered = renderInstance(before, { context, format: 'normalized' }, false) as JsonObject
+  return { [`previous${member[0]!.toUpperCase()}${member.slice(1)}`]: rendered[member]! }
+}
+
+function stampsOf(name: string, { datasetId }: AttributeInstance, { owed, rendering }: Telling): JsonObject {
+  const key = datasetId === undefined ? name : `${name} ${datasetId}`
+  const pair = rendering.sysAttrs === true ? own(owed.times.attributes, key) : undefined
+  return pair === undefined ? {} : { createdAt: msToDateTime(pair[0]), modifiedAt: msToDateTime(pair[1]) }
+}
+
+function joined(parts: readonly Part[], { format }: RenderOptions): Json {
+  const [first] = parts
+  if (format !== 'simplified') return parts.length === 1 ? first!.whole : parts.map(({ whole }) => whole)
+  if (parts.length === 1 && first!.datasetId === undefined) return first!.whole
+  return { dataset: Object.fromEntries(parts.map(({ datasetId, whole }) => [datasetId ?? '@none', whole])) }
+}

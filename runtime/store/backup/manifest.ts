@@ -1,0 +1,121 @@
+/**
+ * A backup is a folder with a manifest that says what is in it and when it was made; a folder without one, or whose name
+ * begins with a dot, is none. Names sort by time. This file reads backups and lets go of old ones; it makes none.
+ */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { GatewayError } from '#base/register/errors.ts'
+import type { Content } from '#store/file/durable-files.ts'
+import type { TenantFacts } from '#store/file/inspection.ts'
+
+export interface BackedUpTenant extends TenantFacts, Content {
+  /** Within the backup, and within a data folder. */
+  readonly file: string
+  /** The last number of its log. */
+  readonly number: number
+}
+
+export interface BackedUpFile extends Content {
+  readonly file: string
+  readonly mode: number
+}
+
+export interface Manifest {
+  readonly product: 'selvedge'
+  /** Of the manifest itself. */
+  readonly manifest: 1
+  readonly version: string
+  readonly dataFormat: number
+  readonly gatewayId: string
+  /** Everything acknowledged before is in it. ms since 1970. */
+  readonly startedAt: number
+  readonly finishedAt: number
+  /** Whether the copies were read through and found whole. */
+  readonly verified: boolean
+  readonly tenants: readonly BackedUpTenant[]
+  /** Everything else, such as credentials. */
+  readonly files: readonly BackedUpFile[]
+}
+
+export interface Backup {
+  readonly name: string
+  readonly path: string
+  readonly manifest: Manifest
+}
+
+export const manifestName = 'manifest.json'
+const namePattern = /^backup-\d{8}T\d{6}Z(-\d+)?$/
+
+/** `backup-20260102T030405Z`. */
+export function backupName(ms: number): string {
+  return `backup-${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
+}
+
+/** The backups of a folder, newest first. Undefined members of the folder are passed over. */
+export function listBackups(folder: string): readonly Backup[] {
+  const found: Backup[] = []
+  for (const name of existsSync(folder) ? readdirSync(folder) : []) {
+    if (!namePattern.test(name)) continue
+    const path = join(folder, name)
+    const manifest = manifestIn(path)
+    if (manifest !== undefined) found.push({ name, path, manifest })
+  }
+  return found.toSorted((a, b) => b.manifest.startedAt - a.manifest.startedAt)
+}
+
+/** Those of one gateway: several may keep theirs in one folder. */
+export const backupsOf = (folder: string, gatewayId: string): readonly Backup[] =>
+  listBackups(folder).filter(({ manifest }) => manifest.gatewayId === gatewayId)
+
+/** The newest that is known to be whole. */
+export const newestVerified = (backups: readonly Backup[]): Backup | undefined =>
+  backups.find(({ manifest }) => manifest.verified)
+
+/** @throws store.corrupt when it is no backup, store.newer when a newer version made it. */
+export function readBackup(path: string): Manifest {
+  let text: string
+  try {
+    text = readFileSync(join(path, manifestName), 'utf8')
+  } catch (error) {
+    throw new GatewayError(
+      'store.corrupt',
+      `${path} is no backup: it has no ${manifestName}`,
+      { path },
+      error,
+    )
+  }
+  let manifest: Partial<Manifest>
+  try {
+    manifest = JSON.parse(text) as Partial<Manifest>
+  } catch (error) {
+    throw new GatewayError('store.corrupt', `${manifestName} of ${path} cannot be read`, { path }, error)
+  }
+  if (manifest.product !== 'selvedge' || !Array.isArray(manifest.tenants) || !Array.isArray(manifest.files))
+    throw new GatewayError('store.corrupt', `${path} is no backup of this product`, { path })
+  if (manifest.manifest !== 1)
+    throw new GatewayError('store.newer', `${path} was made by a newer version, ${manifest.version}`, {
+      path,
+    })
+  return manifest as Manifest
+}
+
+function manifestIn(path: string): Manifest | undefined {
+  try {
+    return readBackup(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** Removes all but the newest of one gateway's backups, never the newest verified one. Returns how many went. */
+export function pruneBackups(folder: string, gatewayId: string, keep: number): number {
+  const own = backupsOf(folder, gatewayId)
+  const best = newestVerified(own)
+  const old = own.slice(keep).filter((backup) => backup !== best)
+  for (const { path } of old) {
+    // Without its manifest it is none any more, should the rest not be through.
+    rmSync(join(path, manifestName), { force: true })
+    rmSync(path, { recursive: true, force: true })
+  }
+  return old.length
+}

@@ -1,0 +1,169 @@
+/**
+ * What is remembered of entity rows: within a ceiling, those that are read stay longest, and a row that was written
+ * takes the place of the one known.
+ */
+import { afterEach, expect, it } from 'vitest'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createEntityTables } from '#test/kit/entity-tables.ts'
+import { createEntities } from './entity-rows.ts'
+import { createRowBudget } from './recent-rows.ts'
+
+afterEach(restoreLimits)
+
+function open(budget = createRowBudget()) {
+  const tables = createEntityTables()
+  const all = Array.from({ length: 6 }, (_, i): Entity => ({ id: `urn:e:${i}`, type: 'T' }))
+  tables.fill(all)
+  const entities = createEntities(tables.database, budget)
+  /** What the tables hold and what is told from memory can be told apart. */
+  const overwrite = (): void => {
+    tables.database.exec("UPDATE entity SET doc = '{}'")
+  }
+  const isKnown = (i: number): boolean => entities.byId(`urn:e:${i}`)!.doc !== '{}'
+  return { entities, overwrite, isKnown, tables }
+}
+
+it('forgets beyond the ceiling, in the order of coming, but what was read since later', () => {
+  const { entities, overwrite, isKnown } = open()
+  for (const i of [0, 1, 2]) entities.byId(`urn:e:${i}`)
+  const row = entities.byId('urn:e:0')!
+  const size = row.doc.length + row.sys.length + row.id.length + 200
+  setLimit('documentsCachedBytes', 3 * size)
+  entities.byId('urn:e:3')
+  overwrite()
+  expect([0, 2, 3].map(isKnown)).toEqual([true, true, true])
+  expect(isKnown(1)).toBe(false)
+})
+
+it('keeps as much of all tenants as of one: who keeps most gives way, and who closes leaves the room to others', () => {
+  const budget = createRowBudget()
+  const [one, other] = [open(budget), open(budget)]
+  const knownOf = ({ entities }: typeof one): readonly number[] =>
+    [1, 2, 3, 4, 5, 6].filter((rid) => entities.knownRows([rid]) !== undefined)
+  const { doc, sys, id } = one.entities.byId('urn:e:0')!
+  setLimit('documentsCachedBytes', 4 * (doc.length + sys.length + id.length + 200))
+  for (const i of [1, 2, 3]) one.entities.byId(`urn:e:${i}`)
+  expect(knownOf(one)).toHaveLength(4)
+  for (const i of [0, 1]) other.entities.byId(`urn:e:${i}`)
+  expect([knownOf(one).length, knownOf(other).length]).toEqual([2, 2])
+  one.entities.forgetAll()
+  for (const i of [0, 1, 2, 3, 4, 5]) other.entities.byId(`urn:e:${i}`)
+  expect([knownOf(one).length, knownOf(other).length]).toEqual([0, 4])
+})
+
+it('lets in what searches of one tenant meet oftener than those of another met what it keeps', () => {
+  const budget = createRowBudget()
+  const [one, other] = [open(budget).entities, open(budget).entities]
+  const { doc, sys, id } = one.byRids([1]).rows[0]!
+  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
+  for (let i = 0; i < 3; i++) one.byRids([1])
+  for (let i = 0; i < 8; i++) other.byRids([1])
+  expect(other.knownRows([1])).toBeUndefined()
+  for (let i = 0; i < 4; i++) other.byRids([1])
+  expect([one.knownRows([1]), other.knownRows([1])?.rows.length]).toEqual([undefined, 1])
+})
+
+it('forgets how often a tenant met something that nobody searches any more, as others search', () => {
+  setLimit('rowsMetMax', 4)
+  const budget = createRowBudget()
+  const [one, other] = [open(budget).entities, open(budget).entities]
+  const { doc, sys, id } = one.byRids([1]).rows[0]!
+  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
+  for (let i = 1; i < 35; i++) one.byRids([1])
+  expect(one.knownRows([1])?.rows).toHaveLength(1)
+  for (let i = 0; i < 100; i++) other.byRids([1])
+  expect([one.knownRows([1]), other.knownRows([1])?.rows.length]).toEqual([undefined, 1])
+})
+
+it('counts two bytes for each character of a text with one beyond Latin-1', () => {
+  const { entities, tables } = open()
+  const entityOf = (i: number, value: string): Entity => ({
+    ...{ id: `urn:e:${i}`, type: 'T' },
+    note: { type: 'Property', value },
+  })
+  tables.fill([entityOf(1, `ü${'x'.repeat(1000)}`), entityOf(2, `日${'x'.repeat(1000)}`)])
+  setLimit('documentsCachedBytes', 2000)
+  const isKept = (i: number): boolean => entities.knownRows([entities.byId(`urn:e:${i}`)!.rid]) !== undefined
+  expect([isKept(1), isKept(2)]).toEqual([true, false])
+})
+
+it('ends a page by its bytes and reads none of the entities beyond it', () => {
+  const { entities, tables } = open()
+  tables.fill(
+    Array.from({ length: 6 }, (_, i) => ({
+      ...{ id: `urn:page:${i}`, type: 'T' },
+      note: { type: 'Property', value: 'x'.repeat(i < 2 ? 10 : 1000) },
+    })),
+  )
+  const rids = [1, 2, 3, 4, 5, 6]
+  setLimit('pageBytesMax', 1500)
+  for (let i = 0; i < 4; i++) {
+    const { rows, taken } = entities.byRids(rids)
+    expect([rows.map(({ id }) => id), taken]).toEqual([['urn:page:0', 'urn:page:1', 'urn:page:2'], 3])
+  }
+  // What searches met so often is in memory.
+  expect(rids.map((rid) => entities.knownRows([rid]) !== undefined).slice(3)).toEqual([true, false, false])
+  expect(entities.byRids([99, 5, 6])).toMatchObject({ rows: [{ id: 'urn:page:4' }], taken: 2 })
+})
+
+it('renews what it knows and remembers nothing that nobody read', () => {
+  const { entities, overwrite, isKnown } = open()
+  const row = entities.byId('urn:e:0')!
+  entities.renew({ ...row, n: 9, doc: '{"id":"urn:e:0","type":"U"}' })
+  expect(entities.byId('urn:e:0')).toMatchObject({ n: 9 })
+  entities.renew({ ...row, id: 'urn:e:1' })
+  entities.forget('urn:e:0')
+  overwrite()
+  expect([0, 1].map(isKnown)).toEqual([false, false])
+})
+
+it('remembers what searches read when they meet it the third time, and so no page that is asked for now and then', () => {
+  const { entities } = open()
+  const ridsOf = (rids: readonly number[]) => entities.byRids(rids).rows.map(({ rid }) => rid)
+  expect(ridsOf([1, 2])).toEqual([1, 2])
+  expect(ridsOf([1, 2])).toEqual([1, 2])
+  expect(entities.knownRows([2])).toBeUndefined()
+  expect(ridsOf([2, 3, 99])).toEqual([2, 3])
+  expect(entities.knownRows([2])?.rows).toHaveLength(1)
+  expect([1, 3].map((rid) => entities.knownRows([rid]))).toEqual([undefined, undefined])
+})
+
+it('lets what searches meet often stay, and what they meet oftener in', () => {
+  const { entities } = open()
+  const meet = (rid: number, times: number): void => {
+    for (let i = 0; i < times; i++) entities.byRids([rid])
+  }
+  const known = (): readonly number[] => [1, 2, 3, 4].filter((rid) => entities.knownRows([rid]) !== undefined)
+  const { doc, sys, id } = entities.byRids([1]).rows[0]!
+  setLimit('documentsCachedBytes', 2 * (doc.length + sys.length + id.length + 200))
+  meet(1, 4)
+  meet(2, 9)
+  // Met hardly oftener than one of those that are there, it would only take turns with it.
+  meet(3, 10)
+  expect(known()).toEqual([1, 2])
+  meet(3, 1)
+  expect(known()).toEqual([2, 3])
+  // What was met in memory counts, too.
+  meet(4, 18)
+  expect(known()).toEqual([2, 3])
+  // What is asked for by its id comes in whatever was met.
+  entities.byId('urn:e:5')
+  expect(known()).toHaveLength(1)
+  expect(entities.knownRows([6])?.rows).toHaveLength(1)
+})
+
+it('forgets slowly how often searches met something', () => {
+  setLimit('rowsMetMax', 4)
+  const { entities } = open()
+  for (let i = 0; i < 4; i++) entities.byRids([1, 2])
+  // The ninth halves what was counted, and so once more is only the third time.
+  entities.forget('urn:e:0')
+  entities.byRids([3])
+  entities.byRids([1])
+  expect(entities.knownRows([1])?.rows).toHaveLength(1)
+  entities.forget('urn:e:0')
+  for (let i = 0; i < 16; i++) entities.byRids([3])
+  entities.byRids([1])
+  expect(entities.knownRows([1])).toBeUndefined()
+})

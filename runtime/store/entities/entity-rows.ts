@@ -1,0 +1,204 @@
+/**
+ * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number it
+ * includes. Index rows (types, scalars, places) are written beside it, exactly those that the document implies.
+ */
+
+import type { Database } from '#store/file/database.ts'
+import { createKnownColumns } from './known-columns.ts'
+import { createKnownPages } from './known-pages.ts'
+import type { EntityRow } from './page-rows.ts'
+import { type RowsWithin, rowsWithin } from './page-rows.ts'
+import { createRecentRows, createRowBudget } from './recent-rows.ts'
+
+export const entityWrites = {
+  'entity.insert':
+    'INSERT INTO entity (rid, id, n, created, modified, sys, doc) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  'entity.update': 'UPDATE entity SET n = ?, modified = ?, sys = ?, doc = ? WHERE rid = ?',
+  'entity.times': 'UPDATE entity SET created = ?, modified = ?, sys = ? WHERE id = ?',
+  'entity.delete': 'DELETE FROM entity WHERE rid = ?',
+  'tombstone.insert':
+    'INSERT INTO tombstone (n, id, rid, at, doc, heard, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  'expiry.insert': 'INSERT INTO expiry (at, rid) VALUES (?, ?)',
+  'expiry.delete': 'DELETE FROM expiry WHERE at = ? AND rid = ?',
+  'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
+  'type.delete': 'DELETE FROM entity_type WHERE type = ? AND rid = ?',
+  'shape.insert': 'INSERT OR IGNORE INTO entity_shape (shape, rid) VALUES (?, ?)',
+  'shape.delete': 'DELETE FROM entity_shape WHERE shape = ? AND rid = ?',
+  'scalar.insert': 'INSERT OR IGNORE INTO scalar (name, kind, value, rid) VALUES (?, ?, ?, ?)',
+  'scalar.delete': 'DELETE FROM scalar WHERE name = ? AND kind = ? AND value = ? AND rid = ?',
+  'attribute.insert': 'INSERT OR IGNORE INTO has_attribute (name, rid) VALUES (?, ?)',
+  'attribute.delete': 'DELETE FROM has_attribute WHERE name = ? AND rid = ?',
+  'place.insert':
+    'INSERT INTO place (i, x0, x1, y0, y1, rid, name, lon, lat) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  'place.note': 'INSERT INTO place_of (rid, name, i) VALUES (?, ?, ?)',
+  'place.delete': 'DELETE FROM place WHERE i IN (SELECT i FROM place_of WHERE rid = ? AND name = ?)',
+  'place.forget': 'DELETE FROM place_of WHERE rid = ? AND name = ?',
+} as const
+
+export interface TombstoneRow {
+  readonly n: number
+  readonly id: string
+  readonly rid: number
+  readonly at: number
+  readonly doc: string
+  /** Through which other brokers it had been created; null where it began here. */
+  readonly heard: string | null
+  /** ms; null where that was not kept. */
+  readonly created: number | null
+}
+
+const none: ReadonlyMap<number, EntityRow> = new Map()
+const columns = 'rid, id, n, created, modified, sys, doc'
+
+/** Read access to entity documents. @param budget that of all tenants, for what is kept in memory. */
+export function createEntities(database: Database, budget = createRowBudget()) {
+  const byId = database
+    .prepare<[string], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE id = ?`)
+    .raw()
+  const byRid = database
+    .prepare<[number], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE rid = ?`)
+    .raw()
+  // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
+  const byRids = database
+    .prepare<[string], readonly unknown[]>(
+      'SELECT d.rid, d.id, n, created, modified, sys, doc FROM json_each(?) j CROSS JOIN entity d WHERE rid = j.value',
+    )
+    .raw()
+  const lastRid = database.prepare<[], { rid: number | null }>(
+    `SELECT max((SELECT coalesce(max(rid), 0) FROM entity), (SELECT coalesce(max(rid), 0) FROM tombstone),
+       (SELECT coalesce(max(value), 0) FROM meta WHERE key = 'rid')) AS rid`,
+  )
+  const lastPlace = database.prepare<[], { i: number | null }>('SELECT max(rowid) AS i FROM place_rowid')
+  const total = database.prepare<[], { c: number }>('SELECT count(*) AS c FROM entity')
+  const expired = database.prepare<[number, number], { rid: number }>(
+    'SELECT rid FROM expiry WHERE at <= ? ORDER BY at LIMIT ?',
+  )
+  const firstExpiry = database.prepare<[], { at: number | null }>('SELECT min(at) AS at FROM expiry')
+  const behind = database
+    .prepare<[number, number], readonly unknown[]>(
+      `SELECT ${columns} FROM entity WHERE rid > ? ORDER BY rid LIMIT ?`,
+    )
+    .raw()
+  let expiresFirst: number | undefined
+  let lastPlaceKnown: number | undefined
+  const recent = createRecentRows(budget)
+  return Object.freeze({
+    byId(id: string): EntityRow | undefined {
+      const known = recent.byId(id)
+      if (known !== undefined) return known
+      const values = byId.get(id)
+      return values === undefined ? undefined : recent.remember(rowOf(values))
+    },
+    /** To be called for every entity that was deleted, once that is on disk. */
+    forget: recent.forget,
+    /** To be called at the end: others have the room then. */
+    forgetAll: recent.forgetAll,
+    /** To be called with every row that was written, once it is on disk: it takes the place of the one known. */
+    renew: recent.renew,
+    byRid(rid: number): EntityRow | undefined {
+      const known = recent.byRid(rid)
+      if (known !== undefined) return known
+      const values = byRid.get(rid)
+      return values === undefined ? undefined : rowOf(values)
+    },
+    /**
+     * The rows of the first of these rids, as many as a page holds, without deleted entities. One statement reads all that are neither in
+     * memory nor `read` before.
+     */
+    byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): RowsWithin {
+      const known = rids.map((rid) => read.get(rid) ?? recent.met(rid))
+      const missing = rids.filter((_, i) => known[i] === undefined)
+      if (missing.length === 0) return rowsWithin(rids, (_, i) => known[i])
+      const found = byRids.iterate(JSON.stringify(missing))
+      let next: EntityRow | undefined
+      try {
+        return rowsWithin(rids, (rid, i) => {
+          if (known[i] !== undefined) return known[i]
+          if (next === undefined) {
+            const step = found.next()
+            if (step.done !== true) next = rowOf(step.value)
+          }
+          if (next?.rid !== rid) return undefined
+          const row = recent.meet(next)
+          next = undefined
+          return row
+        })
+      } finally {
+        found.return?.()
+      }
+    },
+    /** The same, where all of them are in memory. */
+    knownRows(rids: readonly number[]): RowsWithin | undefined {
+      const rows: EntityRow[] = []
+      for (const rid of rids) {
+        const row = recent.byRid(rid)
+        if (row === undefined) return undefined
+        rows.push(row)
+      }
+      return rowsWithin(rids, (_, i) => rows[i])
+    },
+    /** To be forgotten when types of entities were written, once that is on disk. */
+    pages: createKnownPages(),
+    /** To be told what was written of index rows, once that is on disk. */
+    columns: createKnownColumns(database),
+    /** The first rows behind a rid; they are not kept in memory. */
+    behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
+    lastRid: () => lastRid.get()?.rid ?? 0,
+    /** The last number of a place that is no point; 0 where there is none. Costs nothing: searches ask it. */
+    lastPlace(): number {
+      lastPlaceKnown ??= lastPlace.get()?.i ?? 0
+      return lastPlaceKnown
+    },
+    /** To be called when places were written, once they are on disk. */
+    renewPlaces(): void {
+      lastPlaceKnown = undefined
+    },
+    count: () => total.get()?.c ?? 0,
+    /** Entities of which something has expired, the longest ago first. */
+    expired: (at: number, most: number): readonly number[] => expired.all(at, most).map(({ rid }) => rid),
+    /** When something of an entity expires first; infinity, where nothing does. Costs nothing: reads ask it. */
+    firstExpiry(): number {
+      expiresFirst ??= firstExpiry.get()?.at ?? Number.POSITIVE_INFINITY
+      return expiresFirst
+    },
+    /** To be called when expiries were written, once they are on disk. */
+    renewExpiry(): void {
+      expiresFirst = undefined
+    },
+    ...createGraves(database),
+  })
+}
+
+/** What is left of deleted entities. */
+function createGraves(database: Database) {
+  const gravesWithin = database.prepare<[number, number], TombstoneRow>(
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
+  )
+  const graveOf = database.prepare<[number], TombstoneRow>(
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE rid = ?',
+  )
+  const graves = database.prepare<[string], TombstoneRow>(
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE id = ? ORDER BY n',
+  )
+  const gravesBehind = database.prepare<[number, number], TombstoneRow>(
+    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
+  )
+  return {
+    tombstones: (id: string) => graves.all(id),
+    /** Entities deleted within from <= ms < to, in order. */
+    gravesWithin: (from: number, to: number): readonly TombstoneRow[] => gravesWithin.all(from, to),
+    /** The first that were deleted after a log number, in order. */
+    gravesBehind: (n: number, limit: number): readonly TombstoneRow[] => gravesBehind.all(n, limit),
+    graveOf: (rid: number) => graveOf.get(rid),
+  }
+}
+
+/** Columns made into an object here, because that is faster than to let the library do it. */
+export function rowOf(values: readonly unknown[]): EntityRow {
+  const [rid, id, n, created, modified, sys, doc] = values as [
+    ...[number, string, number, number, number, string, string],
+  ]
+  return { rid, id, n, created, modified, sys, doc }
+}
+
+export type Entities = ReturnType<typeof createEntities>

@@ -1,0 +1,163 @@
+/**
+ * Opens the database file of one tenant: pragmas, and migrations forward. The main thread reads through
+ * such a connection and never writes; the writer thread holds the only one that does. `synchronous=FULL` is set
+ * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
+ */
+
+import { copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
+import { GatewayError } from '#base/register/errors.ts'
+import { failpoint } from '#base/register/failpoints.ts'
+import { type Migration, migrations } from './database-schema.ts'
+import { flush, place } from './durable-files.ts'
+
+export type Database = BetterSqlite3.Database
+export type Synchronous = 'FULL' | 'NORMAL' | 'OFF'
+
+/**
+ * Pages that a connection keeps: the upper levels of the trees. More of them are no help, because what is asked for often is
+ * kept as documents and columns, and the operating system holds the file; 8 MB made searches slower.
+ */
+const cacheKib = 2048
+
+/** A connection that only reads. The file must exist and have the current format. */
+export function openReader(file: string): Database {
+  return open(file, { readonly: true }, (database) => {
+    database.pragma(`cache_size = -${cacheKib}`)
+    database.pragma('query_only = 1')
+  })
+}
+
+/**
+ * Runs what reads a connection as of one instant: what is committed meanwhile is not seen, and no read has to begin by
+ * finding out. Nothing in it may wait.
+ */
+export function createSnapshot(database: Database): <T>(read: () => T) => T {
+  const begin = database.prepare('BEGIN')
+  const end = database.prepare('COMMIT')
+  return (read) => {
+    begin.run()
+    try {
+      return read()
+    } finally {
+      // A disk that fails may have ended it.
+      if (database.inTransaction) end.run()
+    }
+  }
+}
+
+/** The connection that writes. Checkpoints are its own business: `wal_autocheckpoint` is off. */
+export function openWriter(file: string, synchronous: Synchronous): Database {
+  return open(file, {}, (database) => {
+    database.pragma('journal_mode = WAL')
+    database.pragma(`synchronous = ${synchronous}`)
+    database.pragma('wal_autocheckpoint = 0')
+    database.pragma(`cache_size = -${cacheKib}`)
+    database.pragma('temp_store = MEMORY')
+  })
+}
+
+/**
+ * Brings a tenant's file to the current format, creating it when absent. An older file is copied first and the
+ * copy is kept until all steps are through; what an earlier try left of copies goes then, too. Returns the versions before and
+ * after.
+ * @throws GatewayError store.newer when the file is from a newer version, store.corrupt when it is no database,
+ * store.full and store.failed when it cannot be read or written.
+ */
+export function migrate(
+  file: string,
+  steps: readonly Migration[] = migrations,
+): { from: number; to: number } {
+  const to = steps.at(-1)!.version
+  if (!existsSync(file)) {
+    create(file, steps)
+    return { from: 0, to }
+  }
+  const database = openWriter(file, 'FULL')
+  try {
+    const from = database.pragma('user_version', { simple: true }) as number
+    if (from > to) {
+      throw new GatewayError('store.newer', `${file} has data format ${from}; this version knows ${to}`)
+    }
+    if (from === to) {
+      removeCopies(file)
+      return { from, to }
+    }
+    if (from === 0) throw new GatewayError('store.corrupt', `${file} holds nothing`, { file })
+    database.pragma('wal_checkpoint(TRUNCATE)')
+    copyFileSync(file, `${file}.format-${from}`)
+    take(
+      database,
+      steps.filter(({ version }) => version > from),
+    )
+    removeCopies(file)
+    return { from, to }
+  } catch (error) {
+    throw storeError(file, error)
+  } finally {
+    database.close()
+  }
+}
+
+function removeCopies(file: string): void {
+  const start = `${basename(file)}.format-`
+  for (const name of readdirSync(dirname(file)))
+    if (name.startsWith(start) && /^\d+$/.test(name.slice(start.length)))
+      rmSync(join(dirname(file), name), { force: true })
+}
+
+/**
+ * A new file gets its name when it is complete and flushed, so that one without content is always a damaged one. Until then
+ * nobody needs any of it, so no step is flushed on its own.
+ */
+function create(file: string, steps: readonly Migration[]): void {
+  const fresh = `${file}.fresh`
+  for (const ending of ['', '-wal', '-shm']) rmSync(fresh + ending, { force: true })
+  const database = openWriter(fresh, 'OFF')
+  try {
+    take(database, steps)
+    // As it closes nothing would say that there is no room for it.
+    database.pragma('wal_checkpoint(TRUNCATE)')
+    database.close()
+    flush(fresh)
+  } catch (error) {
+    throw storeError(file, error)
+  } finally {
+    database.close()
+  }
+  place(fresh, file)
+}
+
+function take(database: Database, steps: readonly Migration[]): void {
+  for (const step of steps) {
+    database.transaction(() => {
+      database.exec(step.sql)
+      database.pragma(`user_version = ${step.version}`)
+    })()
+    failpoint('migrate:between-steps')
+  }
+}
+
+function open(file: string, options: BetterSqlite3.Options, prepare: (database: Database) => void): Database {
+  let database: Database | undefined
+  try {
+    database = new BetterSqlite3(file, { timeout: 10_000, ...options })
+    database.pragma('user_version')
+    prepare(database)
+    return database
+  } catch (error) {
+    database?.close()
+    throw storeError(file, error)
+  }
+}
+
+function storeError(file: string, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  const { code = '', message } = error as { code?: string; message: string }
+  if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
+    return new GatewayError('store.corrupt', `${file} is no readable database`, { file }, error)
+  }
+  const entry = code === 'SQLITE_FULL' ? 'store.full' : 'store.failed'
+  return new GatewayError(entry, `${file} cannot be used: ${message}`, { file }, error)
+}

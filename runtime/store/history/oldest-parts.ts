@@ -1,0 +1,240 @@
+/**
+ * History as it is given up: parts (chunks of streams, folded changes of entities, tombstones) with their span of time
+ * and size, the room that all of it takes, and the gaps that were left by what is gone. Parts are removed whole, oldest
+ * first within their series; a gap record tells how many instances went and when they were. Which parts go is decided
+ * elsewhere. The file never shrinks: removed parts leave free pages that later ones fill, so used pages are counted.
+ */
+import { slotMax } from '#store/chunks/chunk-key.ts'
+import type { RowOf } from '#store/chunks/sql-value.ts'
+import type { Database } from '#store/file/database.ts'
+import type { historyEditWrites } from './history-edits.ts'
+import type { historyWrites } from './history-rows.ts'
+
+const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1, owed'
+
+export const retentionWrites = {
+  'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  'gap.extend': `UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ?, m1 = max(m1, ?),
+       owed = max(owed, ?) WHERE g = ?`,
+  // Before the last trace of an entity goes.
+  'gap.own': `UPDATE gap SET owner = (SELECT json_object('id', id, 'type', doc -> '$.type') FROM tombstone WHERE n = ?)
+     WHERE rid = ?`,
+  // One record per reason keeps the sum of what is let go.
+  'gap.sum': `INSERT INTO gap (${gapColumns})
+     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1, owed
+     FROM gap WHERE g = ?
+     ON CONFLICT (g) DO UPDATE SET t0 = min(t0, excluded.t0), t1 = max(t1, excluded.t1),
+       count = count + excluded.count, at = max(at, excluded.at), m1 = max(m1, excluded.m1)`,
+  'gap.delete': 'DELETE FROM gap WHERE g = ?',
+  'tombstone.delete': 'DELETE FROM tombstone WHERE n = ?',
+  // Row numbers of entities are never given again, also when their last trace is gone.
+  'rid.spend': `INSERT INTO meta (key, value) VALUES ('rid', ?)
+     ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`,
+} as const
+
+export type PartKind = 'chunk' | 'changes' | 'tombstone'
+export type GapReason = 'size' | 'age'
+
+/** One removable part. Times are ms: observedAt in chunks, commit time otherwise. */
+export interface Part {
+  readonly kind: PartKind
+  /** Stream number, row number of the entity, or the tombstone's own log number. */
+  readonly series: number
+  /** Grows within a series: slot of a chunk, first log number of changes. */
+  readonly place: number
+  /** Row number of the entity; 0 for chunks, whose stream knows it. */
+  readonly rid: number
+  /** Highest log number it was made from; 0 for chunks, whose stream keeps it. */
+  readonly number: number
+  readonly t0: number
+  readonly t1: number
+  /** Commit time of the last of it, ms. */
+  readonly m1: number
+  readonly count: number
+  readonly bytes: number
+}
+
+/** All parts of one kind, by series and place. */
+export interface Shelf {
+  /** The oldest part of the first series with a higher number; undefined when there is none. */
+  seriesAfter(series: number): Part | undefined
+  /** The part of the same series that follows. */
+  partAfter(part: Part): Part | undefined
+  /** The part as it is now, which may have grown since; undefined when it is gone. */
+  partNow(part: Part): Part | undefined
+}
+
+/** What retention removed of one stream (`s` = 0: entity changes). Its span may hold instances that came later. */
+export interface GapRow {
+  readonly g: number
+  readonly s: number
+  readonly rid: number
+  readonly name: number
+  readonly t0: number
+  readonly t1: number
+  readonly count: number
+  readonly at: number
+  readonly reason: GapReason | 'restore'
+  /** When the record began, ms; it stays, and no other one of the stream has it. */
+  readonly since: number
+  /** Commit time of the last that went, ms. */
+  readonly m1: number
+  /** 1 where somebody followed who had not been told of some of it when that went. */
+  readonly owed: 0 | 1
+}
+
+/** With whose it was, where no other trace of that entity is left: id and type as JSON. */
+export type OwnedGapRow = GapRow & { readonly owner: string | null }
+
+/** Bytes of a row beside its body, about. */
+const rowBytes = 48
+const logRowBytes = 24
+
+/** Read access to what may be removed and to what was. */
+export function createRetained(database: Database) {
+  const used = database.prepare<[], { used: number; rows: number }>(
+    `SELECT (pages.page_count - free.freelist_count) * size.page_size AS used,
+       coalesce((SELECT max(n) FROM log) - (SELECT min(n) FROM log) + 1, 0) AS rows
+     FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size`,
+  )
+  const pages = database.prepare<[], { whole: number; free: number }>(
+    `SELECT pages.page_count * size.page_size AS whole, free.freelist_count * size.page_size AS free
+     FROM pragma_page_count AS pages, pragma_freelist_count AS free, pragma_page_size AS size`,
+  )
+  const gapsOfStream = database.prepare<[number, number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE rid = (SELECT rid FROM stream WHERE s = ?) AND s = ? ORDER BY t0`,
+  )
+  const lastGapOf = database.prepare<[number, number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE rid = ? AND s = ? ORDER BY g DESC LIMIT 1`,
+  )
+  const gapsOfEntity = database.prepare<[number], GapRow>(
+    `SELECT ${gapColumns} FROM gap WHERE rid = ? ORDER BY s, t0`,
+  )
+  const gapCount = database.prepare<[], { count: number }>(
+    `SELECT count(*) AS count FROM gap WHERE g > 0 AND reason <> 'restore'`,
+  )
+  const lastGap = database.prepare<[], { g: number | null }>('SELECT max(g) AS g FROM gap')
+  const oldestGaps = database.prepare<[number], { g: number }>(
+    `SELECT g FROM gap WHERE g > 0 AND reason <> 'restore' ORDER BY g LIMIT ?`,
+  )
+  const gapsBehind = database.prepare<[number, number, number, number], OwnedGapRow>(
+    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (m1 >= ? OR (reason = 'restore' AND at >= ?))
+     ORDER BY g LIMIT ?`,
+  )
+  const gapsOwed = database.prepare<[number, number, number], OwnedGapRow>(
+    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (owed = 1 OR since < ? OR reason = 'restore') ORDER BY g LIMIT ?`,
+  )
+  const gapSums = database.prepare<[], GapRow>(`SELECT ${gapColumns} FROM gap WHERE g <= 0`)
+  return Object.freeze({
+    /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */
+    usedBytes(logBytes: number): number {
+      const found = used.get()!
+      return found.used - logBytes - found.rows * logRowBytes
+    },
+    /** Bytes of the pages that the file should have, and of those that later rows may fill. */
+    pageBytes: () => pages.get()!,
+    shelves: Object.freeze({
+      chunk: chunkShelf(database),
+      changes: changesShelf(database),
+      tombstone: tombstoneShelf(database),
+    } satisfies Record<PartKind, Shelf>),
+    /** What was removed of a stream, in order of time. */
+    gaps: (s: number) => gapsOfStream.all(s, s),
+    /** What was removed of an entity's streams and of its other changes. */
+    gapsOfEntity: (rid: number) => gapsOfEntity.all(rid),
+    /**
+     * Records touched after a number was given, of what was committed at a time (ms) or later, in the order of their
+     * numbers; records of restores by when these were.
+     */
+    gapsBehind: (g: number, since: number, limit: number) =>
+      gapsBehind.all(Math.max(0, g), since, since, limit),
+    /** Records touched after a number was given, of what somebody was not told when it went, and all that began before a time (ms). */
+    gapsOwed: (g: number, before: number, limit: number) => gapsOwed.all(Math.max(0, g), before, limit),
+    /** What records beyond their ceiling became. */
+    gapSums: () => gapSums.all(),
+    lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),
+    gapCount: () => gapCount.get()!.count,
+    lastGap: () => Math.max(0, lastGap.get()?.g ?? 0),
+    /** Number of the record not touched for longest. */
+    firstGap: () => oldestGaps.get(1)?.g,
+    /** Numbers of the records not touched for longest. */
+    oldestGaps: (limit: number) => oldestGaps.all(limit).map(({ g }) => g),
+  })
+}
+
+export type Retained = ReturnType<typeof createRetained>
+
+/** The rows that remove a part. */
+export function removalOf(
+  part: Part,
+): RowOf<typeof retentionWrites & typeof historyWrites & typeof historyEditWrites>[] {
+  if (part.kind === 'chunk') return [['chunk.delete', part.series, part.place]]
+  if (part.kind === 'changes') return [['entity-history.delete', part.series, part.place]]
+  return [
+    ['gap.own', part.number, part.rid],
+    ['tombstone.delete', part.number],
+    ['rid.spend', part.rid],
+    ['history-edit.clear', part.rid],
+    ['history-erased.clear', part.rid],
+    ['history-born.clear', part.rid],
+  ]
+}
+
+type PartRow = Omit<Part, 'kind'>
+
+function chunkShelf(database: Database): Shelf {
+  const columns = `k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, m1, count,
+    octet_length(body) + octet_length(shapes) + ${rowBytes} AS bytes`
+  const after = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM chunk WHERE k > ((? << 41) | ?) ORDER BY k LIMIT 1`,
+  )
+  const at = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM chunk WHERE k = ((? << 41) | ?)`,
+  )
+  return shelf('chunk', { after, at, placeMax: slotMax })
+}
+
+function changesShelf(database: Database): Shelf {
+  const columns = `rid AS series, n0 AS place, rid, n1 AS number, t0, t1, t1 AS m1, count, octet_length(body) + ${rowBytes} AS bytes`
+  const after = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM entity_history WHERE (rid, n0) > (?, ?) ORDER BY rid, n0 LIMIT 1`,
+  )
+  const at = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM entity_history WHERE rid = ? AND n0 = ?`,
+  )
+  return shelf('changes', { after, at, placeMax: Number.MAX_SAFE_INTEGER })
+}
+
+/** Every tombstone is a series of its own, whose only place is 0. */
+function tombstoneShelf(database: Database): Shelf {
+  const columns = `n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, at AS m1, 0 AS count,
+    octet_length(doc) + ${rowBytes} AS bytes`
+  const after = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM tombstone WHERE (n, 0) > (?, ?) ORDER BY n LIMIT 1`,
+  )
+  const at = database.prepare<[number, number], PartRow>(
+    `SELECT ${columns} FROM tombstone WHERE n = ? AND 0 = ?`,
+  )
+  return shelf('tombstone', { after, at, placeMax: 0 })
+}
+
+/** Both take a series and a place. */
+interface PartReads {
+  /** The next one behind a place, of the same series or of a later one. */
+  readonly after: PartRead
+  readonly at: PartRead
+  readonly placeMax: number
+}
+type PartRead = { get(series: number, place: number): PartRow | undefined }
+
+function shelf(kind: PartKind, { after, at, placeMax }: PartReads): Shelf {
+  const partOf = (row: PartRow | undefined): Part | undefined => row && { kind, ...row }
+  return Object.freeze({
+    seriesAfter: (series: number) => partOf(after.get(series, placeMax)),
+    partAfter(part: Part) {
+      const next = after.get(part.series, part.place)
+      return next?.series === part.series ? partOf(next) : undefined
+    },
+    partNow: ({ series, place }: Part) => partOf(at.get(series, place)),
+  })
+}

@@ -1,0 +1,134 @@
+/**
+ * The SQLite file of one plugin: what it derived, with the cursor up to which it did, and what it was told. It commits with
+ * NORMAL, because the log has what a power cut takes away; cursor and what was derived go back together. A file that
+ * is damaged is set aside and begun anew, by the next start where that shows later. No commit flushes: its log is copied back by another thread (`plugin-log.ts`).
+ */
+import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
+import BetterSqlite3 from 'better-sqlite3'
+import { limits } from '#base/limits/limits.ts'
+import { GatewayError } from '#base/register/errors.ts'
+import type { PluginDatabase } from '#contract'
+import { type CopyBackFile, createPluginLog } from './plugin-log.ts'
+
+export interface PluginFile extends PluginDatabase {
+  /** Whether a damaged file was set aside. */
+  readonly isRenewed: boolean
+  close(): Promise<void>
+}
+
+const endings = ['', '-wal', '-shm']
+
+/**
+ * Opens the file and brings it to the last of the steps, making it where it is absent.
+ * @throws GatewayError store.newer when it has more steps than these, store.failed when it cannot be used.
+ */
+export function openPluginFile(file: string, steps: readonly string[], copyBack: CopyBackFile): PluginFile {
+  let isRenewed = false
+  let database: BetterSqlite3.Database
+  try {
+    database = open(file, steps)
+  } catch (error) {
+    if (!isDamage(error)) throw storeError(file, error)
+    setAside(file)
+    isRenewed = true
+    database = open(file, steps)
+  }
+  const log = createPluginLog(file, { database: () => database, copyBack })
+  const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  return Object.freeze({
+    isRenewed,
+    prepare: (sql) => database.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
+    transaction(work) {
+      // The right to write from its beginning: one that reads first is refused it, unasked to wait, while a log is being ended.
+      const run = database.transaction(work as never).immediate as unknown as typeof work
+      const looking: typeof work = (...given) => {
+        const result = run(...(given as never))
+        log.look()
+        return result
+      }
+      return looking
+    },
+    async rest() {
+      await new Promise((resolve) => setImmediate(resolve))
+      await log.wait()
+    },
+    bytes: () => sizeOf(file) + sizeOf(`${file}-wal`),
+    async reset() {
+      await log.end()
+      database.close()
+      for (const ending of endings) rmSync(file + ending, { force: true })
+      database = open(file, steps)
+    },
+    async close() {
+      await log.close()
+      database.close()
+    },
+  } satisfies PluginFile)
+}
+
+function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
+  const database = new BetterSqlite3(file, { timeout: 10_000 })
+  try {
+    database.pragma('journal_mode = WAL')
+    database.pragma('synchronous = NORMAL')
+    database.pragma('wal_autocheckpoint = 0')
+    database.pragma(`cache_size = -${limits.pluginCacheKib.value}`)
+    database.pragma('temp_store = MEMORY')
+    const from = database.pragma('user_version', { simple: true }) as number
+    if (from > steps.length)
+      throw new GatewayError('store.newer', `${file} has format ${from}; this version knows ${steps.length}`)
+    for (const [i, step] of steps.entries()) {
+      if (i < from) continue
+      database.transaction(() => {
+        database.exec(step)
+        database.pragma(`user_version = ${i + 1}`)
+      })()
+    }
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/**
+ * Sets a file aside that nobody has open, where an error says that something is damaged and a look at all of it says that it is
+ * this: what is in a page was not seen when it was opened. Whether it did so.
+ */
+export function setAsideDamaged(file: string, error: unknown): boolean {
+  if (!isDamage(error) || !existsSync(file) || isWhole(file)) return false
+  setAside(file)
+  return true
+}
+
+function setAside(file: string): void {
+  for (const ending of endings)
+    if (existsSync(file + ending)) renameSync(file + ending, `${file}.damaged${ending}`)
+}
+
+function isWhole(file: string): boolean {
+  const database = new BetterSqlite3(file)
+  try {
+    return database.pragma('integrity_check(1)', { simple: true }) === 'ok'
+  } catch (error) {
+    return !isDamage(error)
+  } finally {
+    database.close()
+  }
+}
+
+function isDamage(error: unknown): boolean {
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown }
+  if (typeof code === 'string' && (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT'))) return true
+  return cause instanceof Error && isDamage(cause)
+}
+
+function storeError(file: string, error: unknown): GatewayError {
+  if (error instanceof GatewayError) return error
+  return new GatewayError(
+    'store.failed',
+    `${file} cannot be used: ${(error as Error).message}`,
+    { file },
+    error,
+  )
+}

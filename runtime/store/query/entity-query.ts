@@ -1,0 +1,392 @@
+/**
+ * Answers searches for entities from the tables: pages in order of creation (rid), and counts. SQL finds candidates;
+ * where it cannot decide alone, each candidate is judged by the predicate, so the answer is always that of
+ * `compileSearch`. The statements it prepares are remembered within a bound.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { compileOrder, type EntityOrder } from '#ngsi-ld/query/order.ts'
+import { needsTimes } from '#ngsi-ld/query/query.ts'
+import type { QueryTimes } from '#ngsi-ld/query/query-match.ts'
+import { compileSearch, type EntitySearch } from '#ngsi-ld/query/search.ts'
+import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { storedTimes } from '#store/entities/attribute-times.ts'
+import { scalarKinds } from '#store/entities/entity-index.ts'
+import type { Entities } from '#store/entities/entity-rows.ts'
+import type { ListedPage } from '#store/entities/known-pages.ts'
+import type { EntityRow } from '#store/entities/page-rows.ts'
+import { rowsAhead } from '#store/entities/rows-ahead.ts'
+import type { Database } from '#store/file/database.ts'
+import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
+import { lookAt } from './exact-check.ts'
+import type { SqlPorts } from './place-sql.ts'
+import {
+  armRowsStatement,
+  choosePlan,
+  chooseSets,
+  countArmsStatement,
+  countStatement,
+  type Plan,
+  type PlanPorts,
+  passingStatement,
+  ridsStatement,
+  type Steps,
+  severalStatement,
+} from './query-plan.ts'
+import { compileConditions } from './query-sql.ts'
+import { rangesOf, ridsPerStatement } from './rid-slices.ts'
+import type { Condition } from './sql-text.ts'
+import { type Arm, type ArmRow, listArm } from './sql-text.ts'
+import { createStatements } from './statement-cache.ts'
+
+/** What a judge sees of an entity: the stored document, or something newer. */
+export interface JudgedEntity {
+  entity(): Entity
+  times(): QueryTimes
+}
+
+export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral' | 'hasBoxes'> {
+  readonly database: Database
+  readonly entities: Pick<
+    Entities,
+    'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages' | 'columns' | 'lastPlace' | 'lastRid'
+  >
+  /** The entity of a row as it is now; absent, the row is taken as it is. */
+  readonly view?: (row: EntityRow) => JudgedEntity
+}
+
+export interface EntityPageRequest {
+  readonly limit: number
+  readonly offset: number
+  /** Only entities behind this rid. */
+  readonly after?: number | undefined
+}
+
+export interface EntityPage {
+  readonly rows: readonly EntityRow[]
+  /** True when more follow. */
+  readonly more: boolean
+}
+
+export interface EntityQuerySettings {
+  /** A condition with at most so many rows may drive. */
+  readonly selectiveRowsMax: number
+  /** Entities walked in order before sets are intersected instead. */
+  readonly walkedEntitiesMax: number
+  /** Rids asked for at first; each further time four times as many, since each question costs anew. */
+  readonly ridsAtFirst: number
+}
+
+const defaults: EntityQuerySettings = {
+  selectiveRowsMax: limits.driverRowsMax.value,
+  walkedEntitiesMax: limits.walkedEntitiesMax.value,
+  ridsAtFirst: 128,
+}
+
+export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
+  const statements = createStatements(ports.database)
+  const { pages, columns, lastRid } = ports.entities
+  /** Calls with at most `most` rows of arms that tell the same columns, and some more of those in memory. Tells how often. */
+  function* eachRow(alike: readonly Arm[], most: number, take: (row: ArmRow) => void): Steps<number> {
+    const asked: Arm[] = []
+    const pairs: number[] = []
+    for (const arm of alike) {
+      for (const rid of arm.rids ?? []) take([rid])
+      const isKnown =
+        arm.rids !== undefined ||
+        (arm.part && columns.each(arm.part, most, ([rid, value]) => void pairs.push(rid, value))) !==
+          undefined
+      if (!isKnown) asked.push(arm)
+    }
+    const row: [rid: number, value: number] = [0, 0.5]
+    for (let at = 0; at < pairs.length; at += 2) {
+      row[0] = pairs[at]!
+      row[1] = pairs[at + 1]!
+      take(row)
+      if ((at / 2) % rowsPerStep === rowsPerStep - 1) yield
+    }
+    const told = asked.length === 0 ? [] : statements.rows<ArmRow>(armRowsStatement(asked, most))
+    for (const [at, one] of told.entries()) {
+      take(one)
+      if (at % rowsPerStep === rowsPerStep - 1) yield
+    }
+    return alike.reduce((sum, { rids }) => sum + (rids?.length ?? 0), pairs.length / 2 + told.length)
+  }
+
+  /** The rids of the rows of one arm. */
+  const ridsOfArm = (arm: Arm, most: number): readonly number[] =>
+    arm.rids ??
+    (arm.part && columns.rids(arm.part, most)) ??
+    statements.numbers(armRowsStatement([arm], most))
+
+  const conditionsOf = (search: EntitySearch): readonly Condition[] => {
+    columns.begin()
+    return compileConditions(search, sqlPorts)
+  }
+  const sqlPorts: SqlPorts = {
+    ...ports,
+    hasSeveral(name) {
+      const column = { name, kind: scalarKinds.several }
+      const known = columns.count({ column, ranges: [{ low: 1, high: 1 }] })
+      return (known ?? statements.number(severalStatement(name))) > 0
+    },
+    hasBoxes: () => ports.entities.lastPlace() > 0,
+  }
+  const planPorts: PlanPorts = {
+    selectiveRowsMax: settings.selectiveRowsMax,
+    countRows(arms, most) {
+      const known = arms.map(({ rids, part }) => rids?.length ?? (part && columns.count(part)))
+      const asked = arms.filter((_, i) => known[i] === undefined)
+      const count = known.reduce<number>((sum, rows = 0) => sum + rows, 0)
+      return count + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
+    },
+    *lookCloser(condition, most) {
+      const seen = yield* lookAt({ eachRow, ridsOfArm }, condition, most)
+      return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
+    },
+  }
+
+  /** At most so many rids of a plan behind `after`, ascending; may rest between two statements. */
+  function* ridsOf(plan: Plan, after: number, limit: number, offset: number): Steps<readonly number[]> {
+    if (plan.rids !== undefined) return yield* knownRids(plan, plan.rids, after, { limit, offset })
+    const found: number[] = []
+    for (const range of rangesOf(plan, after, lastRid())) {
+      const most = limit + offset - found.length
+      for (const rid of statements.numbers(ridsStatement(plan, { ...range, limit: most, offset: 0 })))
+        found.push(rid)
+      if (found.length >= limit + offset) break
+      yield
+    }
+    return found.slice(offset)
+  }
+
+  function* knownRids(
+    plan: Plan,
+    rids: readonly number[],
+    after: number,
+    { limit, offset }: { readonly limit: number; readonly offset: number },
+  ): Steps<readonly number[]> {
+    const listed = rids.filter((rid) => rid > after)
+    if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
+    const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
+    const asked = plan.filters.filter((_, i) => tests[i] === undefined)
+    const most = limit + offset
+    const atOnce = ridsPerStatement(plan, listed.length)
+    const found: number[] = []
+    let size = Math.min(Math.ceil(listedPerWanted * most), atOnce)
+    for (let first = 0; first < listed.length && found.length < most; ) {
+      const left = tests.reduce<readonly number[]>(
+        (some, test) => test?.(some) ?? some,
+        listed.slice(first, first + size),
+      )
+      const wanted = Math.min(most - found.length, left.length)
+      const passing =
+        asked.length === 0 ? left.slice(0, wanted) : statements.numbers(passingStatement(left, asked, wanted))
+      found.push(...passing)
+      first += size
+      size = Math.min(2 * size, atOnce)
+      if (asked.length > 0) yield
+    }
+    return found.slice(offset)
+  }
+
+  function* listPage(plan: Plan, after: number, limit: number, offset: number): Steps<ListedPage> {
+    const rids = yield* ridsOf(plan, after, limit + 1, offset)
+    return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
+  }
+  const pageOf = ({ rids, more }: ListedPage, read?: ReadonlyMap<number, EntityRow>): EntityPage => {
+    const { rows, taken } = ports.entities.byRids(rids, read)
+    return { rows, more: more || taken < rids.length }
+  }
+
+  /**
+   * Goes through the candidates of a plan in order until `take` returns false; it is given rows that had to be read. What selects
+   * too much and gives too little is exchanged for sets; when these decide alone the walk ends, and its answer says where to go on.
+   */
+  function* walk(
+    search: EntitySearch,
+    conditions: readonly Condition[],
+    start: Plan,
+    after: number,
+    take: (rid: number, row: EntityRow | undefined) => boolean,
+  ): Steps<{ readonly plan: Plan; readonly after: number } | undefined> {
+    const view = ports.view ?? storedEntity
+    const { idPattern, q } = search
+    const isMatch = compileSearch(search, (id) => {
+      const row = ports.entities.byId(id)
+      return row === undefined ? undefined : view(row)
+    })
+    const withTimes = q !== undefined && needsTimes(q)
+    let plan = start
+    const isSure = (rid: number): boolean => plan.exact || plan.sure?.has(rid) === true
+    const needsRow = (rid: number): boolean => idPattern !== undefined || !isSure(rid)
+    const judge = (row: EntityRow): boolean => {
+      if (idPattern?.test(row.id) === false) return false
+      if (isSure(row.rid)) return true
+      const judged = view(row)
+      return isMatch(judged.entity(), withTimes ? judged.times() : undefined)
+    }
+    let last = after
+    let walked = 0
+    for (let limit = settings.ridsAtFirst; ; limit = Math.min(4 * limit, ridsAtOnce)) {
+      const rids = yield* ridsOf(plan, last, limit, 0)
+      const read = rowsAhead(rids.filter(needsRow), ports.entities.byRids)
+      for (const rid of rids) {
+        const row = read(rid)
+        const isTaken = row === undefined ? !needsRow(rid) : judge(row)
+        if (isTaken && !take(rid, row)) return undefined
+        if (row !== undefined) yield
+      }
+      yield
+      if (rids.length < limit) return undefined
+      last = rids.at(-1)!
+      walked += rids.length
+      if (walked > settings.walkedEntitiesMax && !plan.selective && !plan.exact) {
+        plan = yield* chooseSets(conditions, planPorts)
+        if (plan.exact && idPattern === undefined) return { plan, after: last }
+      }
+    }
+  }
+
+  function* page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): Steps<EntityPage> {
+    const known = pages.find(search, { limit, offset, after })
+    if (known !== undefined) return pageOf(known)
+    const version = pages.version()
+    const conditions = conditionsOf(search)
+    const plan = yield* choosePlan(conditions, planPorts)
+    if (plan.exact && search.idPattern === undefined) {
+      const listed = yield* listPage(plan, after, limit, offset)
+      // What was written between two steps may be missing in it.
+      if (pages.version() === version) pages.remember(search, { limit, offset, after }, listed)
+      return pageOf(listed)
+    }
+    const rids: number[] = []
+    const read = new Map<number, EntityRow>()
+    let [skipped, size] = [0, 0]
+    const rest = yield* walk(search, conditions, plan, after, (rid, row) => {
+      if (skipped < offset) skipped++
+      else {
+        rids.push(rid)
+        size += row?.doc.length ?? 0
+        if (row !== undefined) read.set(rid, row)
+      }
+      return rids.length <= limit && size <= limits.pageBytesMax.value
+    })
+    const isFull = rids.length > limit || size > limits.pageBytesMax.value
+    if (rest === undefined) return pageOf({ rids: rids.slice(0, limit), more: isFull }, read)
+    const others = yield* listPage(rest.plan, rest.after, limit - rids.length, offset - skipped)
+    return pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
+  }
+
+  /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
+  function* listed(search: EntitySearch): Steps<readonly number[] | undefined> {
+    if (search.idPattern !== undefined) return undefined
+    const conditions = conditionsOf(search)
+    const chosen = yield* choosePlan(conditions, planPorts)
+    const plan = chosen.selective ? chosen : yield* chooseSets(conditions, planPorts)
+    return plan.exact ? yield* ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
+  }
+
+  return Object.freeze({
+    page,
+
+    /** A page, where all of it is in memory: what a search would find now. */
+    knownPage(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage | undefined {
+      const known = pages.find(search, { limit, offset, after })
+      const found = known && ports.entities.knownRows(known.rids)
+      return found && { rows: found.rows, more: known.more || found.taken < known.rids.length }
+    },
+
+    /** A page in another order than that of creation, which decides among equals. */
+    *ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): Steps<OrderedPage> {
+      const compiled = compileOrder(order)
+      const view = ports.view ?? storedEntity
+      const first = firstPlaces(compiled, request)
+      const read = (row: EntityRow): void => {
+        const judged = view(row)
+        first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
+      }
+      const rids = yield* listed(search)
+      if (rids !== undefined && rids.length > limits.orderedEntitiesMax.value)
+        throw tooMany(limits.orderedEntitiesMax.value)
+      const known =
+        rids === undefined || rids.length <= settings.walkedEntitiesMax
+          ? undefined
+          : indexedKeys(order, ports, statements.rows)
+      const most = known === undefined ? limits.orderedDocumentsMax.value : limits.orderedEntitiesMax.value
+      if (rids !== undefined && rids.length > most) throw tooMany(most)
+      for (const rid of rids ?? []) {
+        const keys = known?.(rid)
+        const row = keys === undefined ? ports.entities.byRid(rid) : undefined
+        if (keys !== undefined) first.offer({ rid, keys })
+        else if (row !== undefined) read(row)
+        yield
+      }
+      let seen = 0
+      for (let after = 0, more = rids === undefined; more; ) {
+        const found = yield* page(search, { limit: ridsPerSort, offset: 0, after })
+        seen += found.rows.length
+        if (seen > most) throw tooMany(most)
+        for (const row of found.rows) {
+          read(row)
+          yield
+        }
+        after = found.rows.at(-1)?.rid ?? 0
+        more = found.more
+      }
+      const { places, more } = first.take()
+      const { rows, taken } = ports.entities.byRids(places.map(({ rid }) => rid))
+      return { rows, more: more || taken < places.length, last: places[taken - 1] }
+    },
+
+    /** How many entities match. */
+    *count(search: EntitySearch): Steps<number> {
+      const conditions = conditionsOf(search)
+      const chosen = yield* choosePlan(conditions, planPorts)
+      const plan = chosen.selective ? chosen : yield* chooseSets(conditions, planPorts)
+      let count = 0
+      if (plan.exact && search.idPattern === undefined) {
+        if (plan.rids !== undefined) return (yield* ridsOf(plan, 0, Infinity, 0)).length
+        for (const range of rangesOf(plan, 0, lastRid())) {
+          count += statements.number(countStatement(plan, range))
+          yield
+        }
+        return count
+      }
+      yield* walk(search, conditions, plan, 0, () => {
+        count++
+        return true
+      })
+      return count
+    },
+  })
+}
+
+export interface OrderedPage extends EntityPage {
+  /** Place of the last row. */
+  readonly last: OrderedPlace | undefined
+}
+
+/** Entities read at once to be ordered. */
+const ridsPerSort = 1000
+
+const tooMany = (most: number): Error => tooComplex(`more than ${most} entities would have to be ordered`)
+
+/** The most rids asked for at once. */
+const ridsAtOnce = 65_536
+/** Rows looked at in one step: each is compared with all positions of a geometry. */
+const rowsPerStep = 32
+/** Of a known list so many times what is wanted is asked about at first, because most pass. */
+const listedPerWanted = 1.25
+
+function storedEntity(row: EntityRow): JudgedEntity {
+  return {
+    entity: () => JSON.parse(row.doc) as Entity,
+    times: () => ({
+      created: row.created,
+      modified: row.modified,
+      attributes: storedTimes(row),
+    }),
+  }
+}

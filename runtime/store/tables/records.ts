@@ -1,0 +1,158 @@
+/**
+ * Small records of a tenant: facts about the file, interned names, the log, contexts, quarantine,
+ * subscriptions. Statements only; the shapes they carry belong to the rooms above.
+ */
+import type { Database } from '#store/file/database.ts'
+
+/** Added to the kind of a log row with times by a clock that was not set. */
+export const unsettled = 4
+
+/** Whether a log row holds observations; else it holds a change. */
+export const isOfObservations = ({ kind }: Pick<LogRow, 'kind'>): boolean => kind % unsettled === 1
+
+export const recordWrites = {
+  'meta.put':
+    'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+  'meta.delete': 'DELETE FROM meta WHERE key = ?',
+  'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
+  'log.blob': 'INSERT INTO log (n, at, kind, body, heard) VALUES (?, ?, ?, ?, ?)',
+  'log.change': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, CAST(? AS BLOB))',
+  'log.rewrite': 'UPDATE log SET kind = ?, body = ? WHERE n = ?',
+  // The last row stays, because it says which numbers and commit times are taken
+  'log.trim': 'DELETE FROM log WHERE n <= min(?, (SELECT max(n) FROM log) - 1)',
+  'context.put':
+    'INSERT INTO context (url, kind, fetched, expires, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET kind = excluded.kind, fetched = excluded.fetched, expires = excluded.expires, body = excluded.body',
+  'context.delete': 'DELETE FROM context WHERE url = ?',
+  'quarantine.insert':
+    'INSERT INTO quarantine (q, at, topic, source, content_type, retained, transport, bridge, reason, payload) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  'quarantine.trim': 'DELETE FROM quarantine WHERE q <= ?',
+  'quarantine.delete': 'DELETE FROM quarantine WHERE q = ?',
+  'subscription.insert': 'INSERT INTO subscription (i, id, doc, stats) VALUES (?, ?, ?, ?)',
+  'subscription.update': 'UPDATE subscription SET doc = ? WHERE i = ?',
+  'subscription.stats': 'UPDATE subscription SET stats = ? WHERE i = ?',
+  'subscription.delete': 'DELETE FROM subscription WHERE i = ?',
+} as const
+
+export interface NameRow {
+  readonly i: number
+  readonly text: string
+}
+
+export interface LogRow {
+  readonly n: number
+  readonly at: number
+  readonly kind: number
+  readonly rid: number | null
+  readonly body: Uint8Array
+  /** Of observations, through which other brokers they came. */
+  readonly heard: string | null
+}
+
+/** A log row whose body was left in the file where it is a change. */
+export interface LogHead extends LogRow {
+  readonly bytes: number
+}
+
+export interface SubscriptionRow {
+  readonly i: number
+  readonly id: string
+  readonly doc: string
+  readonly stats: string
+}
+
+export interface ContextRow {
+  readonly url: string
+  readonly kind: string
+  readonly fetched: number
+  readonly expires: number | null
+  readonly body: string
+}
+
+/** What is known of a kept @context without reading it. */
+export interface ContextFacts {
+  /** Of a hosted one its local id. */
+  readonly url: string
+  readonly kind: string
+  readonly fetched: number
+  readonly expires: number | null
+  readonly bytes: number
+}
+
+/** A frame that waits, as it was received. */
+export interface QuarantinedRow {
+  readonly q: number
+  readonly at: number
+  readonly topic: string
+  readonly source: string | null
+  readonly content_type: string | null
+  readonly retained: number
+  readonly transport: string
+  readonly payload: Uint8Array
+  readonly bridge: string | null
+  readonly reason: string
+}
+
+/** Read access to the records. */
+export function createRecords(database: Database) {
+  const names = database.prepare<[], NameRow>('SELECT i, text FROM name ORDER BY i')
+  const metaGet = database.prepare<[string], { value: string | number }>(
+    'SELECT value FROM meta WHERE key = ?',
+  )
+  const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
+  const logAfter = database.prepare<[number, number], LogHead>(
+    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, heard, length(body) AS bytes
+     FROM log WHERE n > ? ORDER BY n LIMIT ?`,
+  )
+  const logAt = database.prepare<[number], LogRow>(
+    'SELECT n, at, kind, rid, body, heard FROM log WHERE n = ?',
+  )
+  const logUnsettled = database.prepare<[number], LogRow>(
+    'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
+  )
+  const unsettledCount = database.prepare<[], { count: number }>(
+    'SELECT count(*) AS count FROM log WHERE kind > 4',
+  )
+  const logBytes = database.prepare<[], { bytes: number | null }>(
+    'SELECT sum(length(body)) AS bytes FROM log',
+  )
+  const subscriptions = database.prepare<[], SubscriptionRow>(
+    'SELECT i, id, doc, stats FROM subscription ORDER BY i',
+  )
+  const contextGet = database.prepare<[string], ContextRow>(
+    'SELECT url, kind, fetched, expires, body FROM context WHERE url = ?',
+  )
+  const contexts = database.prepare<[], ContextFacts>(
+    'SELECT url, kind, fetched, expires, length(body) AS bytes FROM context ORDER BY fetched',
+  )
+  const choices = database.prepare<[], { key: string; value: string | number }>(
+    "SELECT key, value FROM meta WHERE key >= 'choice:' AND key < 'choice;'",
+  )
+  const quarantineSizes = database.prepare<[], { q: number; size: number }>(
+    'SELECT q, length(payload) AS size FROM quarantine ORDER BY q',
+  )
+  const quarantined = database.prepare<[number], QuarantinedRow>('SELECT * FROM quarantine WHERE q = ?')
+  return Object.freeze({
+    names: () => names.all(),
+    meta: (key: string) => metaGet.get(key)?.value,
+    /** What an operator chose while the gateway ran. */
+    choices: () => choices.all(),
+    logLast: () => logLast.get()?.n ?? 0,
+    /** Rows in order, those of changes without their bodies. */
+    logAfter: (n: number, limit: number) => logAfter.all(n, limit),
+    logAt: (n: number) => logAt.get(n),
+    /** The first rows with times by a clock that was not set. */
+    logUnsettled: (limit: number) => logUnsettled.all(limit),
+    unsettledCount: () => unsettledCount.get()!.count,
+    /** Bytes of the rows kept. */
+    logBytes: () => logBytes.get()?.bytes ?? 0,
+    subscriptions: () => subscriptions.all(),
+    context: (url: string) => contextGet.get(url),
+    contexts: () => contexts.all(),
+    quarantineSizes: () => quarantineSizes.all(),
+    quarantined: (q: number) => quarantined.get(q),
+    quarantineLast: () =>
+      (database.prepare('SELECT max(q) AS q FROM quarantine').get() as { q: number | null }).q ?? 0,
+  })
+}
+
+export type Records = ReturnType<typeof createRecords>

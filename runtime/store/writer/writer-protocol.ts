@@ -1,0 +1,56 @@
+/**
+ * What the main thread and the writer thread say to each other. One group is in flight per tenant.
+ */
+import type { BootTime } from '#base/time/clock.ts'
+import type { Json } from '#contract/pipeline.ts'
+import type { Synchronous } from '#store/file/database.ts'
+import type { EntityFold, StreamFold } from '#store/history/fold.ts'
+import type { Row } from './write-statements.ts'
+
+/** One log row of observations; `triples` is transferred. */
+export interface BlobMessage {
+  readonly n: number
+  readonly at: number
+  /** Through which other brokers they came. */
+  readonly heard: string | undefined
+  readonly triples: Float64Array
+  readonly others: readonly (readonly [position: number, value: Json])[]
+  /** By which clock the times are, where it was not set. */
+  readonly unset: BootTime | undefined
+}
+
+export interface GroupMessage {
+  readonly kind: 'group'
+  readonly tenant: string
+  /** Bytes that the write-ahead log may have before it is copied back; 0 where room is short, and it is cut off, too. */
+  readonly walBytesMax: number
+  readonly rows: readonly Row[]
+  readonly blobs: readonly BlobMessage[]
+  readonly streamFolds: readonly StreamFold[]
+  readonly entityFolds: readonly EntityFold[]
+}
+
+export interface OpenMessage {
+  readonly kind: 'open'
+  readonly tenant: string
+  readonly file: string
+  readonly synchronous: Synchronous
+}
+
+/** A file that the main thread writes: its log is to be copied back. Its path stands for the tenant. */
+export interface CopyBackMessage {
+  readonly kind: 'copyBack'
+  readonly tenant: string
+}
+
+export type ToWriter =
+  | OpenMessage
+  | GroupMessage
+  | CopyBackMessage
+  | { readonly kind: 'close'; readonly tenant: string }
+
+export type FromWriter =
+  | { readonly kind: 'opened' | 'closed'; readonly tenant: string }
+  | { readonly kind: 'copied'; readonly tenant: string; readonly isEnded: boolean }
+  | { readonly kind: 'written'; readonly tenant: string; readonly chunks: number; readonly logBytes: number }
+  | { readonly kind: 'failed'; readonly tenant: string; readonly code: string; readonly message: string }

@@ -1,0 +1,155 @@
+/**
+ * The writer thread: holds the only writing connection of each tenant, runs one group as one transaction with
+ * `synchronous=FULL`, and checkpoints between groups. It decides nothing. A group either is on disk as a whole when
+ * `written` is said, or has left no trace when `failed` is.
+ */
+import { parentPort } from 'node:worker_threads'
+import { collectWhenQuiet } from '#base/process/garbage-collection.ts'
+import { assert } from '#base/register/errors.ts'
+import { failpoint } from '#base/register/failpoints.ts'
+import { encodeObservations } from '#store/chunks/observation-blob.ts'
+import type { SqlValue } from '#store/chunks/sql-value.ts'
+import { type CopyBack, createCopyBack, endLog } from '#store/file/copy-back.ts'
+import { type Database, openWriter } from '#store/file/database.ts'
+import { giveBackMemory } from '#store/file/free-memory.ts'
+import { foldEntity, foldStream } from '#store/history/fold.ts'
+import { createHistory, type History } from '#store/history/history-rows.ts'
+import { unsettled } from '#store/tables/records.ts'
+import { type Row, type WriteStatement, writeStatements } from './write-statements.ts'
+import type { FromWriter, GroupMessage, OpenMessage, ToWriter } from './writer-protocol.ts'
+
+interface Tenant {
+  readonly database: Database
+  readonly history: History
+  readonly run: (row: Row) => void
+  readonly begin: () => void
+  readonly commit: () => void
+  readonly rollback: () => void
+  readonly copyBack: CopyBack
+}
+
+assert(parentPort !== null, 'the writer runs as a worker thread')
+const port = parentPort
+const tenants = new Map<string, Tenant>()
+const say = (message: FromWriter): void => port.postMessage(message)
+
+// A heap of its own, which the main thread's collections leave alone.
+collectWhenQuiet((what) => giveBackMemory(openDatabases(), what))
+
+port.on('message', (message: ToWriter) => {
+  if (message.kind === 'group') write(message)
+  else if (message.kind === 'open') open(message)
+  else if (message.kind === 'copyBack') copyBack(message.tenant)
+  else close(message.tenant)
+})
+
+const openDatabases = (): Database[] => [...tenants.values()].map(({ database }) => database)
+
+function open({ tenant, file, synchronous }: OpenMessage): void {
+  try {
+    tenants.set(tenant, openTenant(openWriter(file, synchronous), file))
+    say({ kind: 'opened', tenant })
+  } catch (error) {
+    say(failure(tenant, error))
+  }
+}
+
+function copyBack(file: string): void {
+  try {
+    say({ kind: 'copied', tenant: file, isEnded: endLog(file) })
+  } catch (error) {
+    say(failure(file, error))
+  }
+}
+
+/** What cannot be copied back now is found in the WAL at the next start. */
+function close(name: string): void {
+  const tenant = tenants.get(name)
+  tenants.delete(name)
+  if (tenant !== undefined) {
+    tenant.copyBack.cutOff()
+    tenant.database.close()
+  }
+  say({ kind: 'closed', tenant: name })
+}
+
+function openTenant(database: Database, file: string): Tenant {
+  const prepared = new Map<WriteStatement, (...parameters: SqlValue[]) => unknown>()
+  const begin = database.prepare('BEGIN IMMEDIATE')
+  const commit = database.prepare('COMMIT')
+  const rollback = database.prepare('ROLLBACK')
+  return {
+    database,
+    history: createHistory(database),
+    run(row) {
+      const name = row[0]
+      let statement = prepared.get(name)
+      if (statement === undefined) {
+        const compiled = database.prepare<SqlValue[]>(writeStatements[name])
+        statement = (...parameters) => compiled.run(...parameters)
+        prepared.set(name, statement)
+      }
+      statement(...row.slice(1))
+    },
+    begin: () => begin.run(),
+    commit: () => commit.run(),
+    rollback: () => {
+      try {
+        if (database.inTransaction) rollback.run()
+      } catch {
+        // A disk that fails may refuse this, too; SQLite has then ended the transaction by itself.
+      }
+    },
+    copyBack: createCopyBack(database, file, () => failpoint('writer:after-checkpoint')),
+  }
+}
+
+function write(group: GroupMessage): void {
+  const tenant = tenants.get(group.tenant)
+  assert(tenant !== undefined, 'groups come for open tenants')
+  // Where room is short, a log that is left from before need not lie there.
+  if (group.walBytesMax === 0) tenant.copyBack.cutOff()
+  let said = commit(tenant, group)
+  // What is copied back need not be written anew, and the failed attempt has left its pages behind the log's end.
+  if (said.kind === 'failed' && tenant.copyBack.cutOff() && said.code === 'SQLITE_FULL')
+    said = commit(tenant, group)
+  say(said)
+  if (said.kind === 'written') tenant.copyBack.after(group.walBytesMax)
+}
+
+function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly kind: 'written' | 'failed' } {
+  let chunks = 0
+  let logBytes = 0
+  try {
+    tenant.begin()
+    tenant.copyBack.begin()
+    for (const { n, at, heard, ...batch } of group.blobs) {
+      const body = encodeObservations(batch)
+      logBytes += body.length
+      const kind = batch.unset === undefined ? 1 : unsettled + 1
+      tenant.run(['log.blob', n, at, kind, body, heard ?? null])
+    }
+    for (const row of group.rows) {
+      if (row[0] === 'log.change') logBytes += Buffer.byteLength(row[5] as string)
+      tenant.run(row)
+    }
+    for (const fold of group.streamFolds) chunks += foldStream(fold, tenant.history, tenant.run)
+    for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
+    if (!tenant.copyBack.hasRoom()) {
+      tenant.rollback()
+      return failure(group.tenant, { code: 'SQLITE_FULL', message: 'no room to copy the log back to' })
+    }
+    failpoint('writer:before-commit')
+    tenant.commit()
+    failpoint('writer:after-commit')
+  } catch (error) {
+    tenant.rollback()
+    return failure(group.tenant, error)
+  }
+  return { kind: 'written', tenant: group.tenant, chunks, logBytes }
+}
+
+function failure(tenant: string, error: unknown): FromWriter & { readonly kind: 'failed' } {
+  const { code = 'UNKNOWN', message } = error as { code?: string; message: string }
+  return { kind: 'failed', tenant, code, message }
+}

@@ -1,0 +1,201 @@
+/**
+ * The backfill lane: tells the other broker what was observed in a span of commit times, slice by slice, from chunks and tails.
+ * A slice is as long as gives it a good size; of it, the columns of a few streams and a few requests are in memory.
+ * Entities that were deleted meanwhile go when their history has gone up.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Breath } from '#base/load/yielding.ts'
+import type { FollowedPast, FollowedStream, Following } from '#broker/changes/change-feed.ts'
+import type { CommittedPart } from '#broker/history/committed-part.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import type { Level } from '#uplink/progress/budget.ts'
+import type { Losses } from '#uplink/progress/losses.ts'
+import type { Waiting } from '#uplink/progress/uplink-state.ts'
+import { headOfPast, type LeavingPorts, stepsOfGrave } from '#uplink/steps/deletion-steps.ts'
+import type { Attributes, Head, Layer, Step } from '#uplink/steps/step-plan.ts'
+
+export interface BackfillPorts {
+  readonly following: Following
+  readonly reading: LeavingPorts
+  readonly losses: Pick<Losses, 'begin' | 'keep' | 'leastSliceMs'>
+  /** Sends until it was taken; false when the uplink was closed meanwhile. */
+  readonly deliver: (layer: Layer) => Promise<boolean>
+  /**
+   * Has what is gone go over there, too, after its past was told. The live lane does it in its order, since what is gone
+   * may come again meanwhile. False when the uplink was closed.
+   */
+  readonly settle: (entity: Head, told: Attributes, lost?: readonly string[]) => Promise<boolean>
+  /** Has an entity be there whole before its past is told, which met the selection. False when the uplink was closed. */
+  readonly hold: (id: string, told: Attributes) => Promise<boolean>
+  readonly breathe: Breath
+}
+
+/** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
+export async function fillSpan(
+  span: Waiting,
+  sizes: { sliceMs: number },
+  ports: BackfillPorts,
+): Promise<number | undefined> {
+  const { following, reading, losses, settle, breathe } = ports
+  losses.begin(span.from)
+  const { selection } = reading
+  const begins = following.firstCommit(span.from) ?? span.to
+  const level = span.level ?? 'full'
+  const sliceMs = Math.max(sizes.sliceMs, losses.leastSliceMs(level))
+  const to = Math.min(span.to, Math.max(span.from + sliceMs, begins))
+  span.read = to
+  const byEntity = Map.groupBy(
+    following.observations({ from: span.from, to }).flatMap(([s, read]) => {
+      const stream = following.streamOf(s)
+      return stream === undefined || !selection.takesAttribute(stream.name) ? [] : [{ stream, read }]
+    }),
+    ({ stream }) => stream.rid,
+  )
+  let count = 0
+  const waiting = [...byEntity.values()]
+  const work = async (): Promise<boolean> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const told = await tellStreams(next, level, ports)
+      if (told === undefined) return false
+      count += told
+    }
+    return true
+  }
+  const workers = await Promise.all(Array.from({ length: limits.uplinkRequestsInFlight.value }, work))
+  if (workers.includes(false)) return undefined
+  for (const read of following.changes({ from: span.from, to })) {
+    await breathe()
+    const past = read()
+    if (past !== undefined && !(await tellPast(past, ports))) return undefined
+  }
+  // What went under an id goes together, however often it came again.
+  const gone = new Map(following.gravesWithin({ from: span.from, to }).map((grave) => [grave.id, grave]))
+  for (const grave of gone.values())
+    for (const { entity } of stepsOfGrave(grave, undefined, reading))
+      if (!(await settle(entity, new Map()))) return undefined
+  sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
+  return to
+}
+
+interface Part {
+  readonly stream: FollowedStream
+  readonly read: (breathe: Breath) => Promise<CommittedPart>
+}
+
+/**
+ * Tells what streams of one entity hold, a request's worth at a time. Returns how many observations that were, undefined
+ * when the uplink was closed.
+ */
+async function tellStreams(
+  parts: readonly Part[],
+  level: Level,
+  ports: BackfillPorts,
+): Promise<number | undefined> {
+  const { reading, losses, deliver, settle, hold, breathe } = ports
+  const { id, type } = parts[0]!.stream
+  const entity = headOfPast({ id, type }, reading)
+  /** One instance of each stream says which attribute came back, and until when it was observed. */
+  const told = new Map<string, AttributeInstance[]>()
+  let count = 0
+  let request = new Map<string, AttributeInstance[]>()
+  let room = limits.uplinkInstancesPerRequest.value
+  const send = async (): Promise<boolean> => {
+    if (request.size === 0) return true
+    const step = { kind: 'past', entity, attributes: request } as const
+    request = new Map()
+    room = limits.uplinkInstancesPerRequest.value
+    if (!(await hold(id, step.attributes))) return false
+    return deliver({ kind: 'past', steps: [step] })
+  }
+  for (const { stream, read } of parts) {
+    const { name } = stream
+    const part = await read(breathe)
+    const places = losses.keep(part, await placesOf(stream, part, ports), level)
+    for (const place of places) {
+      const instance = part.instanceAt(place)
+      const known = request.get(name)
+      if (known === undefined) request.set(name, [instance])
+      else known.push(instance)
+      if (--room > 0) continue
+      if (!(await send())) return undefined
+      await breathe()
+    }
+    if (places.length > 0) told.set(name, [...(told.get(name) ?? []), part.instanceAt(places.at(-1)!)])
+    count += places.length
+  }
+  if (!(await send())) return undefined
+  if (told.size > 0 && !(await settle(entity, told))) return undefined
+  return count
+}
+
+/** Tells what was written of an entity otherwise than by observing. False when the uplink was closed meanwhile. */
+async function tellPast(past: FollowedPast, ports: BackfillPorts): Promise<boolean> {
+  const { deliver, settle, hold } = ports
+  const lost = lostOf(past, ports)
+  const step = stepOfPast(past, ports)
+  if (step === undefined) return lost.length === 0 || settle(headOfPast(past, ports.reading), new Map(), lost)
+  const { entity, attributes } = step
+  if (!(await hold(entity.id, attributes))) return false
+  return (await deliver({ kind: 'past', steps: [step] })) && settle(entity, attributes, lost)
+}
+
+/** What went of an entity before that was deleted: of one that is there, or came again, the live lane tells it. */
+function lostOf(
+  { id, rid, dropped }: FollowedPast,
+  { following, reading: { selection, isFromThere } }: Pick<BackfillPorts, 'following' | 'reading'>,
+): readonly string[] {
+  const then =
+    dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.standing(rid)
+  if (then === undefined || !selection.takes(then)) return []
+  const ours = dropped.filter(
+    ({ name, heard }) => name !== 'scope' && selection.takesAttribute(name) && !isFromThere(heard),
+  )
+  return [...new Set(ours.map(({ key }) => key))]
+}
+
+/** Places of a part that are selected: asked with what the entity is now, or was when it was deleted, and the value as it was. */
+async function placesOf(
+  { id, rid, type, name }: FollowedStream,
+  part: CommittedPart,
+  { following, reading: { selection }, breathe }: BackfillPorts,
+): Promise<readonly number[]> {
+  const all = Array.from({ length: part.length }, (_, i) => i)
+  if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
+  const entity = following.standing(rid) ?? { id, type }
+  const taken: number[] = []
+  for (const place of all) {
+    if (selection.takes({ ...entity, [name]: part.instanceAt(place) })) taken.push(place)
+    if (place % placesPerLook === 0) await breathe()
+  }
+  return taken
+}
+
+/** Asked in so many steps whether others wait. */
+const placesPerLook = 64
+
+function stepOfPast(
+  { id, rid, type, instances }: FollowedPast,
+  { following, reading }: Pick<BackfillPorts, 'following' | 'reading'>,
+): (Step & { kind: 'put' | 'past' }) | undefined {
+  const { selection } = reading
+  const entity = (selection.dependsOnValues && following.standing(rid)) || { id, type }
+  const attributes = new Map<string, AttributeInstance[]>()
+  for (const [name, instance, at, heard] of instances) {
+    if (reading.isFromThere(heard)) continue
+    if (!selection.takesAttribute(name) || !selection.takes({ ...entity, [name]: instance })) continue
+    const told = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
+    attributes.set(name, [...(attributes.get(name) ?? []), told])
+  }
+  return attributes.size === 0
+    ? undefined
+    : { kind: 'past', entity: headOfPast({ id, type }, reading), attributes }
+}
+
+/** Longer after few observations, shorter after many. */
+function nextSliceMs(sliceMs: number, count: number): number {
+  const good = limits.uplinkSliceObservations.value
+  if (count > 2 * good) return Math.max(limits.uplinkSliceMs.value / 16, sliceMs / 2)
+  return count < good / 2 ? Math.min(limits.uplinkSliceMsMax.value, sliceMs * 2) : sliceMs
+}

@@ -1,0 +1,289 @@
+/**
+ * What became of what was sent: taken, refused with a reason, or not now. Only answers that name what is wrong refuse
+ * something; where time or a change over there may heal it, it is to be sent again.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { retryAfterMs } from '#delivery/backoff.ts'
+import type { PeerAnswer } from '#federation/peer.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import { problemOf } from '#uplink/connection/absence.ts'
+import { createSetbacks } from '#uplink/connection/setbacks.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+
+/** Something the other side will not take, as it is. */
+export interface Refusal {
+  readonly step: Step
+  readonly reason: string
+  /** There is no such thing over there. */
+  readonly isAbsent?: true
+}
+
+export type Outcome =
+  | { readonly kind: 'done'; readonly refused: readonly Refusal[]; readonly skipped: number }
+  /** Not now: nobody can be reached, or asks to wait. What was sent is to be sent again. */
+  | {
+      readonly kind: 'later'
+      readonly reason: string
+      readonly isUnreachable: boolean
+      readonly retryAfterMs?: number | undefined
+      /** It was not sent, because it waited too long for its turn. */
+      readonly isHeldUp?: boolean | undefined
+    }
+
+/** Client errors that time or a change over there heals. */
+const healing = new Set([401, 402, 403, 404, 405, 407, 408, 410, 425, 429])
+/** Of an item whose neighbours were taken these say that it alone is not wanted. */
+const unwanted = new Set([401, 403, 405, 410])
+const loopDetected = 508
+/** Whether a status says only that it is not now; `telling` are those that do say something here. */
+export const isTransient = (status: number, telling: readonly number[] = []): boolean =>
+  (status >= 500 || status < 200 || (status >= 300 && status < 400) || healing.has(status)) &&
+  !telling.includes(status)
+
+/** Not now, although somebody answers. */
+export const later = (reason: string, pauseMs?: number): Outcome & { kind: 'later' } => ({
+  kind: 'later',
+  reason,
+  isUnreachable: false,
+  retryAfterMs: pauseMs,
+})
+
+export const done = (refused: readonly Refusal[] = [], skipped = 0): Outcome => ({
+  kind: 'done',
+  refused,
+  skipped,
+})
+
+/** One after the other, until one is not taken now. */
+export async function inTurn<T>(all: readonly T[], send: (one: T) => Promise<Outcome>): Promise<Outcome> {
+  const refused: Refusal[] = []
+  let skipped = 0
+  for (const one of all) {
+    const outcome = await send(one)
+    if (outcome.kind === 'later') return outcome
+    refused.push(...outcome.refused)
+    skipped += outcome.skipped
+  }
+  return done(refused, skipped)
+}
+
+/** A few at a time, until one is not taken now. */
+export async function atOnce(
+  steps: readonly Step[],
+  send: (step: Step) => Promise<Outcome>,
+): Promise<Outcome> {
+  const waiting = [...steps]
+  const lane = async (): Promise<Outcome> => {
+    const refused: Refusal[] = []
+    let skipped = 0
+    for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
+      const outcome = await send(step)
+      if (outcome.kind === 'later') {
+        waiting.length = 0
+        return outcome
+      }
+      refused.push(...outcome.refused)
+      skipped += outcome.skipped
+    }
+    return done(refused, skipped)
+  }
+  const count = Math.min(steps.length, limits.uplinkRequestsInFlight.value)
+  return inTurn(await Promise.all(Array.from({ length: count }, lane)), (outcome) => Promise.resolve(outcome))
+}
+
+/** What an answer says of each of the steps that were sent together; `again` sends some of them anew. */
+export type Settle = (
+  steps: readonly Step[],
+  answer: PeerAnswer,
+  again: (steps: readonly Step[]) => Promise<Outcome>,
+) => Promise<Outcome>
+
+/**
+ * Settles what was sent. Only a broker's own word counts, of what was taken and of what is refused: what a page of somebody on
+ * the way answers is sent again. An answer that anybody could give counts when it comes again after `seesBroker` saw one.
+ * Where all are refused together nobody knows which is at fault, so each half is sent anew.
+ */
+export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): Settle {
+  const setbacks = createSetbacks(clock.monotonic)
+  /** What is sent once more, to see whether the same is answered by a broker. */
+  const doubted = new Set<string>()
+
+  async function assured(...[steps, answer, again, meant]: Doubted): Promise<Outcome> {
+    // What is sent again may be cut anew, so it goes by what it is of.
+    const key = steps.map(({ kind, entity }) => `${kind} ${entity.id}`).join()
+    if (doubted.has(key)) return meant
+    if (!(await seesBroker())) return later(`answered ${answer.status} and is no broker now`)
+    doubted.add(key)
+    try {
+      return await again(steps)
+    } finally {
+      doubted.delete(key)
+    }
+  }
+
+  async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<Outcome> {
+    if ('failure' in answer) {
+      const { reason, isHeldUp } = answer
+      return { kind: 'later', reason, isUnreachable: true, isHeldUp }
+    }
+    const { status, text } = answer
+    if (status === 207 || (status === 200 && isResult(parsedJson(text))))
+      return settleEach(steps, text, again)
+    if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return taken(steps)
+    if (status === 200 && text.trim() === '') return assured(steps, answer, again, taken(steps))
+    // It went through there before.
+    if (status === loopDetected) return done([], steps.length)
+    const said = `answered ${status} ${detailOf(text)}`
+    if (status < 300 || isTransient(status))
+      return later(said, retryAfterMs(answer.headers['retry-after'], clock.now()))
+    if (steps.length > 1) return inTurn(halvesOf(steps), again)
+    const refused = done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
+    return problemOf(answer) === '' ? assured(steps, answer, again, refused) : refused
+  }
+
+  function taken(steps: readonly Step[]): Outcome {
+    for (const { entity } of steps) setbacks.taken(entity.id)
+    return done()
+  }
+
+  /** The outcome per item (GS CIM 009, 5.2.16). What is named neither as taken nor as failed is sent anew. */
+  async function settleEach(...[steps, text, again]: Told): Promise<Outcome> {
+    const told = batchResult(steps, text)
+    if (told === undefined) return later('answered 207 without a body that can be read')
+    const { named, failed } = told
+    const isAmongTaken = steps.some(({ entity }) => named.has(entity.id))
+    const refused: Refusal[] = []
+    const open: Step[] = []
+    let skipped = 0
+    let heals: string | undefined
+    for (const step of steps) {
+      const { id } = step.entity
+      const error = failed.get(id)
+      const isAlone = steps.length === 1
+      if (named.has(id)) setbacks.taken(id)
+      else if (error === undefined && !isAlone) open.push(step)
+      else if (error !== undefined && statusOf(error) === loopDetected) skipped++
+      else if (isRefused(id, error, isAmongTaken)) refused.push(refusalOf(step, error))
+      else heals ??= `${id}: ${reasonOf(error)}`
+    }
+    if (heals !== undefined) return later(heals)
+    const parts = open.length < steps.length ? [open] : halvesOf(open)
+    const rest = await inTurn(open.length === 0 ? [] : parts, again)
+    if (rest.kind === 'later') return rest
+    return done([...refused, ...rest.refused], skipped + rest.skipped)
+  }
+
+  /** Whether an item is not to be sent again by itself; no error: an answer to it alone does not name it. */
+  function isRefused(id: string, error: ItemError | undefined, isAmongTaken: boolean): boolean {
+    const status = error === undefined ? 503 : statusOf(error)
+    if (status === 404 || !isTransient(status)) return true
+    if (isAmongTaken && unwanted.has(status)) return true
+    const patience = isAmongTaken ? limits.uplinkSetbackMs : limits.uplinkSetbackAloneMs
+    return setbacks.isOver(id, patience.value)
+  }
+
+  return settle
+}
+
+type Told = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
+
+/** Of what is too much together. */
+export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
+  const half = Math.ceil(all.length / 2)
+  return [all.slice(0, half), all.slice(half)]
+}
+
+type Doubted = [
+  steps: readonly Step[],
+  answer: Extract<PeerAnswer, { status: number }>,
+  again: Told[2],
+  meant: Outcome,
+]
+
+/** Some tell the outcome per item by 200, as the first version of NGSI-LD had it. */
+const isResult = (body: unknown): boolean =>
+  isObject(body) && [body['success'], body['errors']].some((list) => Array.isArray(list))
+
+/** Whether an answer names nothing but what was sent, as some name what came into being. */
+function isListOf(steps: readonly Step[], text: string): boolean {
+  const body = parsedJson(text)
+  return Array.isArray(body) && body.every((id) => steps.some(({ entity }) => entity.id === id))
+}
+
+/** Whether an answer to what was sent says in the words of a broker that it was read. */
+export function isRead({ status, text }: Doubted[1]): boolean {
+  const body = status === 200 ? parsedJson(text) : undefined
+  return [201, 204, 207].includes(status) || Array.isArray(body) || isResult(body)
+}
+
+interface ItemError {
+  readonly type?: string
+  readonly status?: number | string
+  readonly title?: string
+  readonly detail?: unknown
+}
+
+interface BatchResult {
+  /** As taken. */
+  readonly named: ReadonlySet<string>
+  readonly failed: ReadonlyMap<string, ItemError>
+}
+
+function batchResult(steps: readonly Step[], text: string): BatchResult | undefined {
+  const body = parsedJson(text)
+  if (!isObject(body)) return undefined
+  const { success = [], errors = [] } = body as unknown as {
+    success?: readonly string[]
+    errors?: readonly BatchError[]
+  }
+  if (!Array.isArray(success) || !Array.isArray(errors)) return undefined
+  const sent = new Set(steps.map(({ entity }) => entity.id))
+  const failed = new Map<string, ItemError>()
+  for (const { entityId, error = {} } of (errors as readonly unknown[]).map(
+    (one) => (isObject(one) ? one : {}) as BatchError,
+  )) {
+    const id = entityId ?? (sent.size === 1 ? [...sent][0] : undefined)
+    // An error of nothing that was sent says nothing; of what it may mean nothing is said, so that is sent anew.
+    if (id === undefined || !sent.has(id)) continue
+    // One that may heal counts more than one that does not.
+    if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
+  }
+  const named = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
+  return { named, failed }
+}
+
+interface BatchError {
+  readonly entityId?: string
+  readonly error?: ItemError
+}
+
+/** Who leaves out the status says it by the type. */
+function statusOf({ status, type = '' }: ItemError): number {
+  if (status !== undefined) return Number(status) || 503
+  if (/(?:ResourceNotFound|NonexistentTenant)$/.test(type)) return 404
+  return /(?:InternalError|LdContextNotAvailable)$/.test(type) ? 503 : 400
+}
+
+const refusalOf = (step: Step, error: ItemError | undefined): Refusal => ({
+  ...{ step, reason: reasonOf(error) },
+  ...(error !== undefined && statusOf(error) === 404 ? { isAbsent: true } : {}),
+})
+
+const reasonOf = (error: ItemError | undefined): string =>
+  error === undefined
+    ? 'answered 207 without naming it'
+    : [error.status, error.title ?? error.type, error.detail]
+        .filter((part) => part !== undefined)
+        .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
+        .join(' ')
+
+function detailOf(text: string): string {
+  try {
+    const { title, detail } = JSON.parse(text) as { title?: string; detail?: string }
+    return [title, detail].filter((part) => typeof part === 'string').join(': ')
+  } catch {
+    return text.slice(0, 200)
+  }
+}

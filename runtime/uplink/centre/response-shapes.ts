@@ -1,0 +1,92 @@
+/**
+ * What the other broker tells when it is asked for what it holds: an answer counts where it has the shape of one, and where a broker
+ * says that there is nothing of the kind. What somebody on the way answers instead, a page or another object, is asked again.
+ */
+import type { HistoryDigests } from '#broker/tenant/digests.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import type { Digest } from '#ngsi-ld/federation/digest.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import { endedEarly, isTooLarge, type Seen } from '#uplink/connection/absence.ts'
+import { keyOf } from '#uplink/steps/deletion-steps.ts'
+import { later, type Outcome } from './outcome.ts'
+
+/** What an answer says. */
+export interface Told<T> {
+  /** Undefined where there is nothing of the kind over there. */
+  readonly json: T | undefined
+  readonly isTooLarge?: boolean
+}
+
+/** What was asked for; an answer that tells nothing is to be asked for again later. */
+export function toldBy<T>(
+  { answer, isBelieved }: Seen,
+  is: (json: unknown) => json is T,
+): Told<T> | (Outcome & { kind: 'later' }) {
+  if (isTooLarge(answer) || endedEarly(answer)) return { json: undefined, isTooLarge: true }
+  if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
+  const json = answer.status === 200 ? parsedJson(answer.text) : undefined
+  if (is(json)) return { json }
+  return isBelieved
+    ? { json: undefined }
+    : later(`answered ${answer.status} to a question, and not with an answer`)
+}
+
+const noAttributes: ReadonlySet<string> = new Set([
+  ...['id', 'type', 'scope', '@context', 'expiresAt', 'createdAt', 'modifiedAt'],
+])
+
+/** The attribute instances of an entity as another broker tells it, as `name` or `name datasetId`. */
+export const keysThere = (entity: Entity): readonly string[] =>
+  Object.keys(entity)
+    .filter((name) => !noAttributes.has(name))
+    .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => keyOf(name, datasetId)))
+
+/** One of them. */
+export function instanceThere(entity: Entity, key: string): AttributeInstance | undefined {
+  const [name = '', dataset = ''] = key.split(' ')
+  return instancesOf(entity, name).find(({ datasetId = '' }) => datasetId === dataset)
+}
+
+/** A system time (ms) as another broker tells it, which may have more digits than the standard knows; undefined of anything else. */
+export function timeThere(text: unknown): number | undefined {
+  const ms = typeof text === 'string' ? Date.parse(text) : Number.NaN
+  return Number.isNaN(ms) ? undefined : ms
+}
+
+const isDigest = (one: unknown): one is Digest => Array.isArray(one) && one.length >= 2
+
+export const areBuckets = (json: unknown): json is { readonly buckets: readonly Digest[] } =>
+  isObject(json) && Array.isArray(json['buckets']) && json['buckets'].every(isDigest)
+
+export const isBucket = (json: unknown): json is { readonly entities: Readonly<Record<string, number>> } =>
+  isObject(json) && isObject(json['entities'])
+
+export const areHistories = (
+  json: unknown,
+): json is { readonly histories: Readonly<Record<string, HistoryDigests>> } =>
+  isObject(json) && isObject(json['histories']) && Object.values(json['histories']).every(isObject)
+
+export const areOthers = (
+  json: unknown,
+): json is { readonly others: Readonly<Record<string, readonly string[]>> } =>
+  isObject(json) && isObject(json['others']) && Object.values(json['others']).every(Array.isArray)
+
+/** Another gateway, and on how many entities it was met over there, such as one. */
+export interface Met {
+  readonly origin: string
+  readonly entities: number
+  readonly entity: string
+}
+
+/** Whom a gateway met, by what a centre says of pairs. */
+export function metIn(json: unknown, alias: string): readonly Met[] {
+  if (!Array.isArray(json)) return []
+  return json.flatMap((one: unknown): Met[] => {
+    if (!isObject(one) || !Array.isArray(one['origins'])) return []
+    const origin: unknown = one['origins'].find((name) => name !== alias)
+    const { entities, entity } = one
+    if (typeof origin !== 'string' || typeof entities !== 'number' || typeof entity !== 'string') return []
+    return [{ origin, entities, entity }]
+  })
+}

@@ -1,0 +1,42 @@
+/**
+ * Keeps what waits for an uplink within its budget while nothing can be sent, so that the budget holds during a cut and not
+ * only after it, and an operator sees what it costs. Nothing is removed here: it is only decided what will not go up.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Following } from '#broker/changes/change-feed.ts'
+import type { Link } from '#uplink/centre/connectivity.ts'
+import type { Measure } from '#uplink/progress/backlog-size.ts'
+import type { UplinkState } from '#uplink/progress/uplink-state.ts'
+import type { Gate } from './gate.ts'
+
+export interface BudgetLanePorts {
+  readonly id: string
+  readonly state: UplinkState
+  readonly following: Pick<Following, 'isHeld' | 'position'>
+  readonly link: Pick<Link, 'isClosed' | 'rest' | 'trouble'>
+  readonly gate: Pick<Gate, 'shut'>
+  readonly measure: Measure
+  readonly log: Log
+  /** Whether the first span is on its way. */
+  readonly isFilling: () => boolean
+  /** The state is another one now. */
+  readonly onBound: () => Promise<void>
+}
+
+/** Settles when the link is closed. */
+export async function budgetLane(ports: BudgetLanePorts): Promise<void> {
+  const { id, state, following, link, gate, measure, log } = ports
+  while (!link.isClosed()) {
+    await link.rest(limits.uplinkBudgetMs.value)
+    const trouble = link.trouble('live') ?? link.trouble('backfill')
+    const isAway = (trouble ?? gate.shut('backfill')) !== undefined && !following.isHeld()
+    if (!isAway || link.isClosed()) continue
+    const { at, n } = following.position()
+    const behindTo = n > state.position.n ? at + 1 : undefined
+    if (!measure.bound({ isFilling: ports.isFilling(), behindTo })) continue
+    const { observations, bytes, letGo } = measure.waits(state.spans[0]?.from ?? state.position.at)
+    log.warn('uplink.over-budget', { uplink: id, observations, bytes, letGo })
+    await ports.onBound()
+  }
+}

@@ -1,0 +1,193 @@
+/**
+ * Uplinks of the settings as subscriptions: what is asked for becomes the body that a client would send, and is parsed by
+ * the same code, so that names and queries mean the same. Credentials are read from their files when the gateway starts,
+ * and no client sees these subscriptions.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { isGatewayError } from '#base/register/errors.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Contexts } from '#broker/contexts/context-resolver.ts'
+import { requireSecretFile } from '#config/load/http-token.ts'
+import type { Settings, UplinkSettings } from '#config/schema/settings-schema.ts'
+import { createPeer, type Peer } from '#federation/peer.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import { parseSubscription } from '#ngsi-ld/subscription/subscription-parse.ts'
+import type { UplinkSubscription } from './uplink.ts'
+
+type Naming = Pick<Context, 'expand' | 'reference'>
+
+/** The members of an uplink that select, each as a part of the body of a subscription. */
+const selecting: {
+  readonly [name in keyof UplinkSettings]?: (one: UplinkSettings) => { readonly [member: string]: unknown }
+} = {
+  types: (one) => entitiesOf({ ...one, ids: [], idPattern: undefined }),
+  ids: ({ ids }) => (ids.length === 0 ? {} : { entities: ids.map((id) => ({ id, type: '*' })) }),
+  idPattern: ({ idPattern }) => (idPattern === undefined ? {} : { entities: [{ idPattern, type: '*' }] }),
+  q: ({ q }) => (q === undefined ? {} : { q }),
+  geoQ: ({ geoQ }) => (geoQ === undefined ? {} : { geoQ }),
+  scopeQ: ({ scopeQ }) => (scopeQ === undefined ? {} : { scopeQ }),
+  watchedAttributes: ({ watchedAttributes: names }) =>
+    names.length === 0 ? {} : { watchedAttributes: names },
+  attributes: ({ attributes }) => (attributes.length === 0 ? {} : { attributes }),
+}
+
+function entitiesOf({ types, ids, idPattern }: Pick<UplinkSettings, 'types' | 'ids' | 'idPattern'>) {
+  if (types.length === 0 && ids.length === 0 && idPattern === undefined) return {}
+  const which = ids.length > 0 ? { id: ids } : idPattern === undefined ? {} : { idPattern }
+  return { entities: (types.length === 0 ? ['*'] : types).map((type) => ({ type, ...which })) }
+}
+
+/** Every mistake in what an uplink asks for. Names in a context of its own are taken as they are. */
+export function uplinkCheck(one: UplinkSettings): { name: string; expected: string }[] {
+  const naming = { expand: (name: string) => name, reference: [] }
+  return Object.entries(selecting).flatMap(([name, partOf]) => {
+    try {
+      parse(one, partOf(one), { naming, headers: {} })
+      return []
+    } catch (error) {
+      if (!isGatewayError(error)) throw error
+      return [{ name, expected: `what a subscription takes there: ${error.message}` }]
+    }
+  })
+}
+
+/** The subscription of an uplink. @throws config.invalid when a file of its credentials cannot be used. */
+export function declare(one: UplinkSettings, naming: Naming): Subscription {
+  const parts = Object.entries(selecting).map(([, partOf]) => partOf(one))
+  const whole = Object.assign({}, ...parts, entitiesOf(one)) as { readonly [member: string]: unknown }
+  return parse(one, whole, { naming, headers: headersOf(one) })
+}
+
+function parse(
+  one: UplinkSettings,
+  { attributes, ...members }: { readonly [member: string]: unknown },
+  { naming, headers }: { naming: Naming; headers: Readonly<Record<string, string>> },
+): Subscription {
+  const body = {
+    type: 'Subscription',
+    // What others hold is theirs to tell; and so it needs to name neither entities nor attributes.
+    localOnly: true,
+    ...members,
+    ...(one.throttling === undefined ? {} : { throttling: one.throttling }),
+    notification: {
+      ...(attributes === undefined ? {} : { attributes }),
+      endpoint: {
+        uri: one.url,
+        receiverInfo: Object.entries(headers).map(([key, value]) => ({ key, value })),
+        notifierInfo: wishesOf(one).map(([key, value]) => ({ key: `selvedge:${key}`, value })),
+      },
+    },
+  }
+  return parseSubscription(body, { context: naming, nowMs: 0, newId: () => one.id })
+}
+
+function wishesOf(one: UplinkSettings): [key: string, value: string][] {
+  const { rate, bytesPerSecond, bytesPerDay, windows, budget, isPaused, scope } = one
+  const numbers = {
+    rate,
+    'bytes-per-second': bytesPerSecond,
+    'bytes-per-day': bytesPerDay,
+    'budget-bytes': budget.bytes,
+    'budget-observations': budget.observations,
+    'budget-hours': budget.hours,
+    'thin-seconds': budget.thinSeconds,
+  }
+  return [
+    ['mode', 'uplink'],
+    ...Object.entries(numbers).flatMap(([key, value]): [string, string][] =>
+      value === undefined ? [] : [[key, decimal(value)]],
+    ),
+    ...windows.map(({ cron, minutes }): [string, string] => ['window', `${cron} for ${minutes}`]),
+    ...(scope === undefined ? [] : [['scope', scope] as [string, string]]),
+    ...(isPaused ? [['paused', 'true'] as [string, string]] : []),
+  ]
+}
+
+/** Without an exponent. */
+const decimal = (value: number): string =>
+  value.toLocaleString('en-US', { useGrouping: false, maximumFractionDigits: 20 })
+
+function headersOf(one: UplinkSettings): Readonly<Record<string, string>> {
+  const { tenant, tokenFile, username, passwordFile, headerFiles } = one
+  const headers: Record<string, string> = {}
+  if (tenant !== undefined) headers['NGSILD-Tenant'] = tenant
+  if (tokenFile !== undefined) headers['Authorization'] = `Bearer ${requireSecretFile(tokenFile)}`
+  if (username !== undefined && passwordFile !== undefined) {
+    const pair = Buffer.from(`${username}:${requireSecretFile(passwordFile)}`).toString('base64')
+    headers['Authorization'] = `Basic ${pair}`
+  }
+  for (const [name, file] of Object.entries(headerFiles)) headers[name] = requireSecretFile(file)
+  return headers
+}
+
+interface DeclaredPorts {
+  readonly contexts: () => Pick<Contexts, 'resolve'>
+  readonly log: Log
+  /** The way to brokers that are trusted by authorities of their own. */
+  readonly peerTrusting: (caFile: string) => Peer
+}
+
+/** Uplinks of the settings for one tenant. */
+export interface Declared {
+  readonly ids: ReadonlySet<string>
+  /** Those whose context is known; the others are looked for at the same time. */
+  ready(): readonly UplinkSubscription[]
+}
+
+function createDeclared(
+  all: readonly UplinkSettings[],
+  tenant: string,
+  { contexts, log, peerTrusting }: DeclaredPorts,
+): Declared {
+  const mine = all.filter(({ sourceTenant = '' }) => sourceTenant === tenant)
+  const found = new Map<string, UplinkSubscription>()
+  const sought = new Set<string>()
+
+  async function seek(one: UplinkSettings): Promise<void> {
+    try {
+      const context = await contexts().resolve(one.context ?? [], tenant)
+      const peer = one.caFile === undefined ? {} : { peer: peerTrusting(one.caFile) }
+      found.set(one.id, { i: undefined, subscription: declare(one, context), ...peer })
+    } catch (error) {
+      log.warn('uplink.undeclared', { uplink: one.id, reason: (error as Error).message })
+      // Contexts come and go with the network; what else is wrong stays wrong until the settings change.
+      if (isGatewayError(error, 'ngsi-ld.context-not-available'))
+        setTimeout(() => sought.delete(one.id), limits.uplinkFaultMs.value).unref()
+    }
+  }
+
+  return Object.freeze({
+    ids: new Set(mine.map(({ id }) => id)),
+    ready() {
+      for (const one of mine) {
+        if (sought.has(one.id)) continue
+        sought.add(one.id)
+        void seek(one)
+      }
+      return [...found.values()]
+    },
+  } satisfies Declared)
+}
+
+/** Uplinks of the settings by tenant, and the ways to those brokers that have authorities of their own. */
+export function openDeclared(
+  opened: AsyncDisposableStack,
+  { uplinks, outbound }: Pick<Settings, 'uplinks' | 'outbound'>,
+  ports: Omit<DeclaredPorts, 'peerTrusting'> & {
+    readonly trusted: (caFile: string) => readonly string[] | undefined
+  },
+): (tenant: string) => Declared {
+  const peers = new Map<string, Peer>()
+  const peerTrusting = (caFile: string): Peer => {
+    const ca = ports.trusted(caFile)
+    const peer = peers.get(caFile) ?? createPeer({ allowsLoopback: outbound.allowLoopback, ca })
+    peers.set(caFile, peer)
+    return peer
+  }
+  opened.defer(() => {
+    for (const peer of peers.values()) peer.close()
+  })
+  return (tenant) => createDeclared(uplinks, tenant, { ...ports, peerTrusting })
+}

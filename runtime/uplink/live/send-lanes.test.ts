@@ -1,0 +1,156 @@
+/** What another broker fails at of the past is owed to the backfill lane, but not before all that is current was told. */
+import { afterEach, expect, it } from 'vitest'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { PeerRequest } from '#federation/peer.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { TombstoneRow } from '#store/entities/entity-rows.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createLink } from '#uplink/centre/connectivity.ts'
+import { newState } from '#uplink/progress/uplink-state.ts'
+import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+import { createGate } from './gate.ts'
+import { createSending } from './send-lanes.ts'
+
+afterEach(restoreLimits)
+
+const clock = { now: () => 5000, monotonic: () => performance.now() }
+const base = 'http://centre/ngsi-ld/v1'
+const dated = { from: 1000, to: 3001 }
+
+/** Of one entity, and with each value a value of the past. */
+const steps = [1, 2].flatMap((n): readonly Step[] => {
+  const entity = { id: `urn:tank:${n}`, type: ['Tank'] }
+  const observedAt = `2026-01-01T00:00:0${n}Z`
+  const of = (name: string): Step & { kind: 'put' } => ({
+    ...{ kind: 'put', entity, heard: undefined },
+    attributes: new Map([[name, [{ type: 'Property', value: n, observedAt }]]]),
+  })
+  return [{ ...of('gone'), kind: 'past' }, of('level')]
+})
+
+const notFound = '{"type":"https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound"}'
+const entityOf = (id: string): Entity => ({ id, type: ['Tank'], level: { type: 'Property', value: 1 } })
+const viewOf = (id: string) => ({ entity: () => entityOf(id) }) as EntityView
+const graveOf = (id: string) => ({ id, doc: JSON.stringify(entityOf(id)) }) as TombstoneRow
+
+/** Sending to a broker that fails at histories with a status, and takes all else when it is let. */
+function sendingTo(
+  pastStatus: number,
+  spans: readonly { from: number; to: number }[] = [],
+  { bytesPerSecond, knows = [] }: { bytesPerSecond?: number; knows?: readonly string[] } = {},
+) {
+  const state = newState({ n: 7, at: 900 }, undefined)
+  state.spans.push(...spans.map((span) => ({ ...span })))
+  state.counts.sent = 1
+  const ports = { ...{ clock, dice: () => 0 }, probe: () => Promise.resolve(true) }
+  const link = createLink({ ...ports, onChange: () => undefined, isShut: () => false })
+  let [puts, open] = [0, (): void => undefined]
+  const told: string[] = []
+  const isLet = new Promise<void>((resolve) => (open = resolve))
+  const peer = {
+    close: () => undefined,
+    async exchange({ url, body }: PeerRequest) {
+      const isOther = bytesPerSecond !== undefined
+      if (isOther && url.endsWith('/info')) return { status: 404, headers: {}, text: notFound }
+      if (url.endsWith('/info')) return { status: 200, headers: {}, text: '{"selvedge":"0"}' }
+      if (url.includes('/temporal/')) return { status: pastStatus, headers: {}, text: '' }
+      puts++
+      told.push(...(JSON.parse(body as string) as { id: string }[]).map(({ id }) => id))
+      await isLet
+      return { status: 204, headers: {}, text: '' }
+    },
+  }
+  const gate = createGate(
+    { peer, clock, state, link: () => link, isHeld: () => false, windows: { isOpen: () => true } },
+    { windows: [], thinSeconds: 60, isPaused: false, ...(bytesPerSecond && { bytesPerSecond }) },
+  )
+  const centre = createCentre(gate.peer('live'), { base, headers: {}, alias: 'here' }, clock)
+  const sending = createSending({
+    ...{ state, link, gate, clock, centres: { live: centre, backfill: centre } },
+    ...{ told: () => undefined, bury: () => Promise.resolve(), look: () => Promise.resolve() },
+    onChanged: () => undefined,
+    reading: {
+      entity: (id) => (knows.includes(id) ? viewOf(id) : undefined),
+      ...{ gravesAfter: (id) => [graveOf(id)], isFromThere: () => false },
+      placing: createPlacing(undefined),
+    },
+  })
+  return { sending, state, link, puts: () => puts, let: () => open(), told }
+}
+
+it('is owed when what came with it was told, so that its history does not pass it', async () => {
+  const { sending, state, link, puts, let: letGo } = sendingTo(503)
+  const all = sending.deliverAll(steps, dated)
+  await expect.poll(puts).toBe(1)
+  expect(link.trouble('backfill')).toMatchObject({ reason: 'answered 503 ' })
+  expect(state.spans).toEqual([])
+  letGo()
+  expect(await all).toBe(true)
+  expect(state.spans).toEqual([{ ...dated, level: 'full', began: 1000 }])
+  link.close()
+})
+
+it.each([
+  ['behind what waits', { from: 0, to: 500 }, [{ from: 0, to: 3001 }]],
+  [
+    'of what may have gone up',
+    { from: 2000, to: 2500 },
+    [
+      { from: 2000, to: 2500 },
+      { from: 1000, to: 3001 },
+    ],
+  ],
+  ['that waits', { from: 0, to: 9000 }, [{ from: 0, to: 9000 }]],
+])('is owed without a hole: %s', async (_, span, expected) => {
+  const { sending, state, link, let: letGo } = sendingTo(503, [span])
+  letGo()
+  expect(await sending.deliverAll(steps, dated)).toBe(true)
+  expect(state.spans).toMatchObject(expected)
+  link.close()
+})
+
+it('owes nothing where it was taken, or where it was closed meanwhile', async () => {
+  const taken = sendingTo(204)
+  taken.let()
+  expect(await taken.sending.deliverAll(steps, dated)).toBe(true)
+  expect([taken.state.spans, taken.state.counts.past]).toEqual([[], 2])
+  const closed = sendingTo(503)
+  closed.link.close()
+  expect(await closed.sending.deliverAll(steps, dated)).toBe(false)
+  expect(closed.state.spans).toEqual([])
+  taken.link.close()
+})
+
+it('is not current any more where it went while it waited for its turn', async () => {
+  setLimit('uplinkBehindMs', 300)
+  const knows = ['urn:tank:1', 'urn:tank:2']
+  const { sending, state, link, told, let: letGo } = sendingTo(503, [], { bytesPerSecond: 400, knows })
+  letGo()
+  const put = (id: string): Step => ({
+    ...{ kind: 'put', entity: { id, type: ['Tank'] } },
+    attributes: new Map([['level', [{ type: 'Property', value: 'x'.repeat(500) }]]]),
+  })
+  // What was sent is to be paid for before more is.
+  expect(await sending.deliverAll([put('urn:tank:1')], dated)).toBe(true)
+  const all = sending.deliverAll([put('urn:tank:2'), put('urn:tank:1')], dated)
+  knows.shift()
+  expect(await all).toBe(true)
+  expect(told).toEqual(['urn:tank:1', 'urn:tank:2'])
+  expect([state.counts.refused, link.trouble('live')]).toEqual([0, undefined])
+  link.close()
+})
+
+it('sends nothing that is not so any more, and waits until that is known', async () => {
+  const { sending, puts, let: letGo, link } = sendingTo(204)
+  letGo()
+  const layer = { kind: 'put', heard: undefined, steps: [steps[1]!] } as const
+  const known: (boolean | undefined)[] = [undefined, false, true]
+  const isStill = () => Promise.resolve(known.shift())
+  expect(await sending.deliver('backfill', layer, isStill)).toBe(true)
+  expect([puts(), known]).toEqual([0, [true]])
+  expect(await sending.deliver('backfill', layer, isStill)).toBe(true)
+  expect(puts()).toBe(1)
+  link.close()
+})

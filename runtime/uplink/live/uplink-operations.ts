@@ -1,0 +1,245 @@
+/**
+ * The uplinks of a tenant as they are operated: what each tells of itself, pausing, a trial of the way, and what its broker
+ * refused. The same is told as metrics.
+ */
+
+import { GatewayError } from '#base/register/errors.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { shownUri } from '#delivery/probe.ts'
+import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
+import { parseWishes, type UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import type { UplinkStates } from '#store/tables/uplink-states.ts'
+import type { Centre } from '#uplink/centre/central-broker.ts'
+import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
+import type { Refusals } from '#uplink/progress/refusals.ts'
+import { readStep } from '#uplink/steps/retry-plan.ts'
+import { type Trial, tryUplink } from './link-test.ts'
+import type { Uplink, UplinkSubscription } from './uplink.ts'
+import type { UplinkStatus } from './uplink-status.ts'
+
+/** An uplink that runs. */
+export interface Operated {
+  readonly one: UplinkSubscription
+  readonly uplink: Uplink
+  /** The other broker for a trial, which does not keep to the pace. */
+  readonly centre: () => Pick<Centre, 'ask'>
+}
+
+export interface OperationsPorts {
+  readonly tenant: string
+  readonly running: ReadonlyMap<string, Operated>
+  /** All there are, those that do not run too. */
+  readonly subscriptions: () => Iterable<UplinkSubscription>
+  readonly states: UplinkStates
+  readonly refusals: Pick<Refusals, 'remove' | 'letGo'>
+  readonly alias: string
+  readonly clock: Clock
+  readonly metrics: Metrics
+}
+
+export function createOperations(ports: OperationsPorts): UplinkOperations {
+  const { running, states, refusals, clock } = ports
+  tellMetrics(ports)
+
+  const find = (id: string): UplinkSubscription | undefined =>
+    [...ports.subscriptions()].find(({ subscription }) => subscription.id === id)
+  const view = (one: UplinkSubscription): object =>
+    viewOf(one, running.get(one.subscription.id)?.uplink.status(), clock.now())
+
+  return Object.freeze({
+    list: () => [...ports.subscriptions()].map(view),
+    get(id) {
+      const one = find(id)
+      return one && view(one)
+    },
+    complaints: () => [...running.values()].flatMap(({ one, uplink }) => complaintsOf(one, uplink.status())),
+    async pause(id, isPaused) {
+      const one = find(id)
+      if (one === undefined) return false
+      const operated = running.get(id)
+      if (operated === undefined)
+        throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
+      if (!isPaused && wishesOf(one).isPaused)
+        throw new GatewayError('ngsi-ld.conflict', 'it is declared as paused (isPaused, selvedge:paused)')
+      await operated.uplink.pause(isPaused)
+      return true
+    },
+    async test(id): Promise<Trial | undefined> {
+      const operated = running.get(id)
+      return operated && tryUplink(operated.centre(), { alias: ports.alias, clock })
+    },
+    async reconcile(id, isDry) {
+      if (find(id) === undefined) return false
+      const operated = running.get(id)
+      if (operated === undefined)
+        throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
+      if (!(await operated.uplink.reconcile(isDry)))
+        throw new GatewayError('ngsi-ld.conflict', 'it is comparing already')
+      return true
+    },
+    async cancelReconcile(id) {
+      if (find(id) === undefined) return false
+      if ((await running.get(id)?.uplink.cancelReconcile()) !== true)
+        throw new GatewayError('ngsi-ld.conflict', 'it is not comparing')
+      return true
+    },
+    refusalCount: states.refusalCount,
+    refusals: ({ limit, offset }) => states.refusals(limit, offset),
+    refusal: states.refusal,
+    async retry(q) {
+      const row = states.refusal(q)
+      if (row === undefined) return false
+      const uplink = running.get(row.uplink)?.uplink
+      if (uplink === undefined)
+        throw new GatewayError('ngsi-ld.conflict', 'its uplink is gone or not active; it can only be dropped')
+      const outcome = await uplink.again(readStep(row.step))
+      if (outcome.kind === 'later')
+        throw new GatewayError('peer.unavailable', `the uplink sends nothing now: ${outcome.reason}`)
+      const [refusal] = outcome.refused
+      if (refusal !== undefined) throw new GatewayError('peer.refused', `refused again: ${refusal.reason}`)
+      await refusals.remove(q)
+      return true
+    },
+    async drop(q) {
+      if (states.refusal(q) === undefined) return false
+      await refusals.remove(q)
+      return true
+    },
+  } satisfies UplinkOperations)
+}
+
+const wishesOf = ({ subscription }: UplinkSubscription): UplinkWishes =>
+  parseWishes(subscription.notification.endpoint.notifierInfo)
+
+const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : msToDateTime(ms))
+
+/** What an uplink tells of itself; `status` is undefined where its subscription is not active. */
+function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: number): object {
+  const { id, notification } = one.subscription
+  const head = {
+    id,
+    from: one.i === undefined ? 'settings' : 'subscription',
+    centre: shownUri(notification.endpoint.uri),
+    state: status?.state ?? 'inactive',
+  }
+  if (status === undefined) return head
+  const { trouble, historyTrouble, shut, historyShut, oldest, counts, last, day, waits } = status
+  return {
+    ...head,
+    ...(shut === undefined ? {} : { waitsFor: shut }),
+    ...(historyShut === undefined ? {} : { historyWaitsFor: historyShut }),
+    ...(trouble === undefined ? {} : { troubleSince: time(trouble.since), trouble: trouble.reason }),
+    ...(historyTrouble === undefined
+      ? {}
+      : { historyTroubleSince: time(historyTrouble.since), historyTrouble: historyTrouble.reason }),
+    behindSeconds: behindSeconds(status, now),
+    ...(oldest === undefined || oldest === 0 ? {} : { oldest: time(oldest) }),
+    sent: counts.sent,
+    histories: counts.past,
+    refused: counts.refused,
+    notKept: counts.skipped,
+    evicted: counts.evicted,
+    waitingObservations: waits.observations,
+    waitingBytes: waits.bytes,
+    toBeLetGo: waits.letGo,
+    roomSeconds: waits.roomSeconds,
+    bytesToday: day.date === new Date(now).toISOString().slice(0, 10) ? day.bytes : 0,
+    lastSuccess: time(last.success),
+    lastFailure: time(last.failure),
+    lastFailureReason: last.reason,
+    ...(status.collisions === undefined ? {} : { collisions: status.collisions }),
+    ...(status.reconcile === undefined ? {} : { reconcile: reconcileOf(status.reconcile) }),
+    wishes: wishesOf(one),
+  }
+}
+
+/** Room for less than this is told, s. */
+const littleRoomSeconds = 86_400
+
+function complaintsOf({ subscription: { id } }: UplinkSubscription, status: UplinkStatus): readonly string[] {
+  const { trouble, historyTrouble: past, waits, oldest } = status
+  const away = trouble && `the uplink ${id} sends nothing since ${time(trouble.since)}: ${trouble.reason}`
+  const failing = past && `the uplink ${id} sends no history since ${time(past.since)}: ${past.reason}`
+  const isFilling = oldest !== undefined && (waits.roomSeconds ?? littleRoomSeconds) < littleRoomSeconds
+  const hours = Math.floor((waits.roomSeconds ?? 0) / 3600)
+  const full =
+    isFilling && `the uplink ${id} has room for ${hours} hours, then what has not gone up is let go`
+  const met = (status.collisions ?? []).map(
+    ({ origin, entities, entity }) =>
+      `what the uplink ${id} sends is written at the centre by ${origin}, too: ${entities} entities, such as ${entity}`,
+  )
+  return [away, failing, full, ...met].filter((one) => typeof one === 'string')
+}
+
+/** How a comparison went, or goes. */
+function reconcileOf({ after: _, startedAt, endedAt, ...task }: ReconcileTask): object {
+  return { ...task, startedAt: time(startedAt), endedAt: time(endedAt) }
+}
+
+/** What is to be told from the beginning on is not behind by all of time. */
+function behindSeconds({ oldest }: UplinkStatus, now: number): number {
+  return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
+}
+
+function tellMetrics({ tenant, running, states, refusals, clock, metrics }: OperationsPorts): void {
+  const labelled = (id: string): string =>
+    `{uplink=${JSON.stringify(id)}${tenant === '' ? '' : `,tenant=${JSON.stringify(tenant)}`}}`
+  const each = (read: (status: UplinkStatus) => number) => () =>
+    [...running].map(([id, { uplink }]) => [labelled(id), read(uplink.status())] as const)
+  metrics.series(
+    'selvedge_uplink_up',
+    each(({ trouble }) => (trouble === undefined ? 1 : 0)),
+  )
+  metrics.series(
+    'selvedge_uplink_behind_seconds',
+    each((status) => behindSeconds(status, clock.now())),
+  )
+  metrics.series(
+    'selvedge_uplink_sent_total',
+    each(({ counts }) => counts.sent),
+  )
+  metrics.series(
+    'selvedge_uplink_past_total',
+    each(({ counts }) => counts.past),
+  )
+  metrics.series(
+    'selvedge_uplink_refused_total',
+    each(({ counts }) => counts.refused),
+  )
+  metrics.series(
+    'selvedge_uplink_not_kept_total',
+    each(({ counts }) => counts.skipped),
+  )
+  metrics.series(
+    'selvedge_uplink_sent_bytes_total',
+    each(({ sentBytes }) => sentBytes),
+  )
+  metrics.series(
+    'selvedge_uplink_waiting_observations',
+    each(({ waits }) => waits.observations),
+  )
+  metrics.series(
+    'selvedge_uplink_evicted_total',
+    each(({ counts }) => counts.evicted),
+  )
+  metrics.series(
+    'selvedge_uplink_collisions',
+    each(({ collisions = [] }) => collisions.reduce((sum, { entities }) => sum + entities, 0)),
+  )
+  metrics.series('selvedge_uplink_room_seconds', () =>
+    [...running].flatMap(([id, { uplink }]) => {
+      const { roomSeconds } = uplink.status().waits
+      return roomSeconds === undefined ? [] : [[labelled(id), roomSeconds] as const]
+    }),
+  )
+  metrics.series('selvedge_uplink_refused_let_go_total', () =>
+    [...running.keys()].map((id) => [labelled(id), refusals.letGo(id)] as const),
+  )
+  metrics.series('selvedge_uplink_refused_waiting', () =>
+    running.size === 0
+      ? []
+      : [[tenant === '' ? '' : `{tenant=${JSON.stringify(tenant)}}`, states.refusalCount()]],
+  )
+}

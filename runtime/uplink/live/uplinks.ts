@@ -1,0 +1,273 @@
+/**
+ * The uplinks of one tenant: those of its subscriptions whose endpoint is a broker, and those of the settings. Looks every
+ * second whether one came, changed or went; one that changed goes on where it was, but tells all there is to another centre or by
+ * another selection; one that went is forgotten.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Metrics } from '#base/register/metrics.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { Inside } from '#broker/tenant/tenant.ts'
+import { originOf, probe, shownUri } from '#delivery/probe.ts'
+import type { Peer } from '#federation/peer.ts'
+import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import { isActive } from '#ngsi-ld/subscription/subscription.ts'
+import { brokerBase, parseWishes, type UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import { type Centre, type CentreSettings, createCentre } from '#uplink/centre/central-broker.ts'
+import { createLink, type Link } from '#uplink/centre/connectivity.ts'
+import type { Lane } from '#uplink/connection/rate-limit.ts'
+import { openWindows, type Windows } from '#uplink/connection/windows.ts'
+import { createMeasure } from '#uplink/progress/backlog-size.ts'
+import { createLosses, type Losses } from '#uplink/progress/losses.ts'
+import { createRefusals } from '#uplink/progress/refusals.ts'
+import { forgo } from '#uplink/progress/refused-gaps.ts'
+import { createSelectedStreams } from '#uplink/progress/selected-streams.ts'
+import type { Loss } from '#uplink/progress/thinning.ts'
+import { adapted, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
+import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { printOf, selectionOf } from '#uplink/steps/uplink-selection.ts'
+import { createGate, type Gate } from './gate.ts'
+import type { UplinkSubscription } from './uplink.ts'
+import { createUplink, type Uplink } from './uplink.ts'
+import { createOperations, type Operated } from './uplink-operations.ts'
+
+export interface UplinksPorts {
+  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates'>
+  /** Subscriptions that are uplinks now. */
+  readonly subscriptions: () => Iterable<UplinkSubscription>
+  /** Ids of the settings, those too that cannot begin yet. */
+  readonly declared: ReadonlySet<string>
+  /** What its clients are told of a subscription. */
+  readonly statistics: {
+    outcome(i: number, outcome: { ok: boolean; at: number; error?: string | undefined }): void
+    /** As JSON text. */
+    statistics(i: number): string | undefined
+  }
+  readonly peer: Peer
+  readonly alias: (tenant: string) => string
+  readonly clock: Clock
+  readonly log: Log
+  readonly metrics: Metrics
+}
+
+export interface Uplinks {
+  readonly operations: UplinkOperations
+  close(): Promise<void>
+}
+
+interface Running extends Operated {
+  readonly text: string
+}
+
+export function createUplinks(ports: UplinksPorts): Uplinks {
+  const { tenant, clock, log } = ports
+  const { door, following, uplinkStates } = tenant
+  const running = new Map<string, Running>()
+  /** Those that have a state on disk. */
+  const kept = new Set(uplinkStates.ids())
+  const refusals = createRefusals({ states: uplinkStates, door, clock, log })
+  let isClosed = false
+  let looking = Promise.resolve()
+
+  /** The state with what changed of its losses, as both are now. */
+  function written(id: string, state: UplinkState, losses: Losses) {
+    const text = JSON.stringify(state)
+    const { rows, kept: onKept } = losses.changes()
+    kept.add(id)
+    return {
+      bytes: text.length + rows.length * lossBytes,
+      onKept,
+      stage(stage: Stage): void {
+        stage.write('uplink.put', id, text)
+        for (const [of, loss] of rows)
+          if (loss === undefined) stage.write('uplink-loss.delete', id, of)
+          else stage.write('uplink-loss.put', id, of, JSON.stringify(loss))
+      },
+    }
+  }
+
+  async function save(
+    { i, subscription: { id } }: UplinkSubscription,
+    state: UplinkState,
+    losses: Losses,
+  ): Promise<void> {
+    const { bytes, stage: write, onKept } = written(id, state, losses)
+    const statistics = i === undefined ? undefined : ports.statistics.statistics(i)
+    await door.commit(
+      (stage) => {
+        write(stage)
+        if (statistics !== undefined) stage.write('subscription.stats', statistics, i!)
+      },
+      { urgent: false, bytes, isSparing: true },
+    )
+    onKept()
+  }
+
+  /** A new one begins with all there is. */
+  function stateOf(
+    { subscription }: UplinkSubscription,
+    { base, headers }: CentreSettings,
+  ): { readonly state: UplinkState; readonly isAnew: boolean } {
+    const text = uplinkStates.get(subscription.id)
+    const { scope } = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const before = text === undefined ? undefined : readState(text)
+    const goal = { centre: `${base} ${headers['ngsild-tenant'] ?? ''}`, selected: printOf(subscription) }
+    const state = adapted(before, goal, following.position())
+    const isAnew = state !== before
+    if (isAnew && scope !== undefined) state.scope = scope
+    return { state, isAnew }
+  }
+
+  const lossesOf = (id: string): ReadonlyMap<string, Loss> =>
+    new Map(uplinkStates.losses(id).map(({ of, loss }) => [of, JSON.parse(loss) as Loss]))
+
+  async function open(one: UplinkSubscription): Promise<Uplink> {
+    const { i, subscription } = one
+    const { id, throttling } = subscription
+    const settings = centreOf(subscription, ports.alias(tenant.name))
+    const wishes = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const { state, isAnew } = stateOf(one, settings)
+    const placing = createPlacing(wishes.scope)
+    const windows = await openWindows(wishes.windows)
+    const { gate, link } = wayOf(
+      { ...ports, peer: one.peer ?? ports.peer, state, windows, isHeld: following.isHeld },
+      { id, base: settings.base, wishes },
+    )
+    const selection = selectionOf(subscription)
+    const selected = createSelectedStreams(following, selection, clock.monotonic)
+    const measure = createMeasure({ state, backlog: tenant.backlog, clock, selected }, wishes)
+    const losses = createLosses(
+      { state, following, backlog: tenant.backlog, selection, before: lossesOf(id), isAnew },
+      { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
+    )
+    const pastMayBecomeCurrent = selection.dependsOnValues
+    const centreBy = (lane: Lane): Centre =>
+      createCentre(gate.peer(lane), { ...settings, pastMayBecomeCurrent }, clock)
+    return createUplink(
+      id,
+      state,
+      { selection, throttling, placing },
+      {
+        following,
+        digests: tenant.digests,
+        link,
+        gate,
+        losses,
+        measure,
+        clock,
+        log,
+        centres: { live: centreBy('live'), backfill: centreBy('backfill') },
+        alias: settings.alias,
+        isAnew,
+        told({ isOk, at, reason }) {
+          if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
+        },
+        save: (saved) => save(one, saved, losses),
+        bury: (some) =>
+          refusals.bury(id, some, (gone) => {
+            const undo = forgo(state, gone)
+            return { stage: written(id, state, losses).stage, undo }
+          }),
+      },
+    )
+  }
+
+  async function look(): Promise<void> {
+    const wanted = new Map<string, UplinkSubscription>()
+    const known = new Set(ports.declared)
+    for (const one of ports.subscriptions()) {
+      known.add(one.subscription.id)
+      if (isActive(one.subscription, clock.now())) wanted.set(one.subscription.id, one)
+    }
+    for (const [id, { text, uplink }] of [...running]) {
+      if (text === JSON.stringify(wanted.get(id)?.subscription)) continue
+      running.delete(id)
+      await uplink.close()
+    }
+    for (const id of kept) {
+      if (known.has(id)) continue
+      await door.commit(
+        (stage) => {
+          stage.write('uplink.delete', id)
+          stage.write('uplink-loss.clear', id)
+        },
+        { isSparing: true },
+      )
+      await refusals.forget(id)
+      kept.delete(id)
+    }
+    for (const [id, one] of wanted) {
+      if (isClosed || running.has(id)) continue
+      const centre = (): Centre =>
+        createCentre(one.peer ?? ports.peer, centreOf(one.subscription, ports.alias(tenant.name)), clock)
+      running.set(id, { one, centre, text: JSON.stringify(one.subscription), uplink: await open(one) })
+    }
+  }
+
+  const timer = setInterval(() => {
+    looking = looking.then(look).catch((error: unknown) => {
+      log.error('gateway.fault', { during: 'uplinks', error })
+    })
+  }, limits.uplinksLookMs.value)
+  timer.unref()
+  looking = look()
+
+  return Object.freeze({
+    operations: createOperations({
+      ...ports,
+      running,
+      refusals,
+      tenant: tenant.name,
+      states: uplinkStates,
+      alias: ports.alias(tenant.name),
+    }),
+    async close() {
+      isClosed = true
+      clearInterval(timer)
+      await looking
+      await Promise.all([...running.values()].map(({ uplink }) => uplink.close()))
+    },
+  } satisfies Uplinks)
+}
+
+/** Of a loss as a row, about. */
+const lossBytes = 150
+
+interface WayPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
+  readonly state: UplinkState
+  readonly windows: Windows
+  readonly isHeld: () => boolean
+}
+
+/** The way to a broker: whether it is there, and whether and how fast it may be used. */
+function wayOf(
+  ports: WayPorts,
+  { id, base, wishes }: { id: string; base: string; wishes: UplinkWishes },
+): { gate: Gate; link: Link } {
+  const { clock, log } = ports
+  const shown = shownUri(base)
+  const address = originOf(base)?.address
+  const link = createLink({
+    clock,
+    dice: Math.random,
+    probe: async () => address !== undefined && (await probe(address)),
+    onChange(lane, isUp, reason) {
+      const isLive = lane === 'live'
+      if (isUp) log.info(isLive ? 'uplink.up' : 'uplink.history-up', { uplink: id, centre: shown })
+      else log.warn(isLive ? 'uplink.down' : 'uplink.history-down', { uplink: id, centre: shown, reason })
+    },
+    isShut: (lane) => gate.shut(lane) !== undefined,
+  })
+  const gate = createGate({ ...ports, link: () => link }, wishes)
+  return { gate, link }
+}
+
+/** Where a subscription goes, and with which headers (GS CIM 009, 5.2.22). */
+function centreOf({ notification }: Subscription, alias: string): CentreSettings {
+  const { uri, receiverInfo = [] } = notification.endpoint
+  const headers = Object.fromEntries(receiverInfo.map(({ key, value }) => [key.toLowerCase(), value]))
+  return { base: brokerBase(uri), headers, alias }
+}

@@ -1,0 +1,130 @@
+/**
+ * Gaps of what the history here let go before it had gone up, told to the other broker. An entity is named only where it is
+ * selected as it is, or was last; what cannot be known to have been selected is told as one sum without an entity, so nothing
+ * that vanished goes untold, and nobody learns of entities that are none of theirs. Records are read a page at a time, and how far
+ * that is, is part of the state: records that change meanwhile come again, behind it.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Following } from '#broker/changes/change-feed.ts'
+import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { GapReason, OwnedGapRow } from '#store/history/oldest-parts.ts'
+import type { Placing } from '#uplink/steps/scope-prefix.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
+import { type GapPage, gapStep } from './gap-step.ts'
+import type { Telling, Unnamed, UplinkState } from './uplink-state.ts'
+
+export interface EvictedPorts {
+  readonly state: UplinkState
+  readonly following: Pick<Following, 'standing' | 'partOf'>
+  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap'>
+  readonly selection: UplinkSelection
+}
+
+export interface EvictedRule {
+  /** With which ids of gaps begin. */
+  readonly prefix: string
+  readonly alias: string
+  readonly placing: Placing
+}
+
+type Known = Pick<Entity, 'id' | 'type'>
+
+/** What is to be told of a span, page by page; each is read when the one before it was told. */
+export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Telling): Generator<GapPage> {
+  const { state, backlog } = ports
+  const most = limits.uplinkEntitiesPerRequest.value
+  for (let isLast = false; !isLast; ) {
+    const rows =
+      telling.again === undefined
+        ? backlog.gapsBehind(state.gap, telling.began, most)
+        : backlog.gapsOwed(telling.again, state.gapsBefore ?? 0, most)
+    isLast = rows.length < most
+    yield pageOf(rows, ports, rule, telling)
+  }
+  const { prefix, ...of } = rule
+  const steps = Object.entries(telling.unnamed).map(([reason, sum]) =>
+    gapStep(
+      `${prefix}:kept-${reason}-${telling.to}`,
+      { id: undefined, stream: undefined, ...of },
+      {
+        ...{ ...sum, reason, atMost: true },
+      },
+    ),
+  )
+  yield {
+    steps,
+    told() {
+      telling.unnamed = {}
+      if (telling.began === 0) state.gapsBefore = Math.max(state.gapsBefore ?? 0, telling.to)
+      state.telling = undefined
+    },
+  }
+}
+
+function pageOf(
+  rows: readonly OwnedGapRow[],
+  { state, following, backlog, selection }: EvictedPorts,
+  { prefix, alias, placing }: EvictedRule,
+  telling: Telling,
+): GapPage {
+  const unnamed: { [reason: string]: Unnamed } = { ...telling.unnamed }
+  const addUp = (reason: string, { t0, t1 }: Pick<OwnedGapRow, 't0' | 't1'>, count: number) => {
+    const sum = unnamed[reason] ?? { from: t0, to: t1, count: 0 }
+    unnamed[reason] = {
+      ...{ from: Math.min(sum.from, t0), to: Math.max(sum.to, t1) },
+      count: sum.count + count,
+    }
+  }
+
+  /** Whether it goes up, by its id, as one of those that cannot be named, or not at all. */
+  function nameable(head: Known | undefined, whole: Entity | undefined): 'named' | 'unnamed' | 'left' {
+    if (head === undefined) return 'unnamed'
+    if (!selection.mayTake(head)) return 'left'
+    const isSelected = !selection.dependsOnValues || (whole !== undefined && selection.takes(whole))
+    return isSelected ? 'named' : 'unnamed'
+  }
+
+  const waits = state.spans[0]?.began ?? state.spans[0]?.from ?? Number.POSITIVE_INFINITY
+  const steps = rows.flatMap((row): Step[] => {
+    const { s, rid, t0: from, t1: to, count, reason, since } = row
+    // A time that a backup lacks, of everything: nobody knows what it held.
+    if (reason === 'restore') {
+      const everything = { id: undefined, stream: undefined, alias, placing }
+      return [gapStep(`${prefix}:restore-${from}`, everything, { from, to, reason })]
+    }
+    // What comes with a span that waits is not told again before.
+    if (telling.again !== undefined && row.g > state.gap && row.m1 >= waits) return []
+    const stream = s === 0 ? undefined : following.partOf(s)
+    if (stream !== undefined && !selection.takesAttribute(stream.name)) return []
+    const whole = following.standing(rid)
+    const head = whole ?? (row.owner === null ? undefined : (JSON.parse(row.owner) as Known))
+    const stands = nameable(head, whole)
+    if (stands === 'unnamed') addUp(reason, row, count)
+    if (stands !== 'named') return []
+    const of = { id: head!.id, stream, alias, placing }
+    const id = `${prefix}:kept-${s === 0 ? `r${rid}` : s}-${since}`
+    return [gapStep(id, of, { from, to, count, reason, atMost: true })]
+  })
+  // Sums are no records of their own, so they are not told again.
+  const summed = telling.again === undefined ? backlog.gapSums() : []
+  // The oldest records go into the sums: where one is left that was told, all in these was told, too.
+  const isNew = (backlog.firstGap() ?? Number.POSITIVE_INFINITY) > state.gap
+  for (const row of isNew ? summed : []) {
+    const count = row.count - (state.summed?.[row.reason as GapReason] ?? 0)
+    if (count > 0 && row.m1 >= telling.began) addUp(row.reason, row, count)
+  }
+  return {
+    steps,
+    told() {
+      const last = rows.at(-1)?.g
+      telling.unnamed = unnamed
+      if (telling.again !== undefined) telling.again = last ?? telling.again
+      else {
+        state.gap = last ?? state.gap
+        state.summed = Object.fromEntries(summed.map(({ reason, count }) => [reason, count]))
+      }
+    },
+  }
+}

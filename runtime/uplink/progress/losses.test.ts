@@ -1,0 +1,104 @@
+/**
+ * What was let go of a history is told once, over a restart too, and put on disk where it changed.
+ */
+import { afterEach, describe, expect, it } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+import { createLosses, type LossesPorts } from './losses.ts'
+import type { Loss } from './thinning.ts'
+import { newState } from './uplink-state.ts'
+
+afterEach(restoreLimits)
+
+const values = {
+  valueAt: (i: number): number => i,
+  timeAt: (i: number): number => 1_767_225_600_000 + i * 1000,
+}
+const places = Array.from({ length: 100 }, (_, i) => i)
+
+describe('losses that are still to be told', () => {
+  const open = (before: ReadonlyMap<string, Loss> = new Map(), isAnew = false) => {
+    const ports = {
+      ...{ state: newState({ n: 0, at: 0 }, undefined), before, isAnew },
+      following: { streamOf: (s: number) => (s === 0 ? undefined : { id: `urn:T:${s}`, name: 'level' }) },
+      backlog: { owe: () => () => undefined, gapsBehind: () => [], gapSums: () => [], firstGap: () => 0 },
+    } as unknown as LossesPorts
+    const placing = createPlacing(undefined)
+    return createLosses(ports, { uplink: 'up', alias: 'site', thinMs: 10_000, placing })
+  }
+  const lose = (losses: ReturnType<typeof open>, streams: readonly number[]): void => {
+    losses.begin(0)
+    for (const s of streams) losses.keep({ ...values, s }, places, 'bare')
+    losses.end(1)
+  }
+  /** How many were told of each entity. */
+  const toldBy = (losses: ReturnType<typeof open>): Readonly<Record<string, unknown>> => {
+    const told: Record<string, unknown> = {}
+    for (const page of losses.gaps({ began: 0, to: 1, unnamed: {} })) {
+      for (const step of page.steps as readonly (Step & { kind: 'put' })[]) {
+        const of = step.attributes.get('gapOf')?.[0]?.['object'] as string | undefined
+        told[of ?? 'undefined'] = step.attributes.get('lost')?.[0]?.value
+      }
+      page.told()
+    }
+    return told
+  }
+
+  it('are put on disk where they changed', () => {
+    const losses = open()
+    lose(losses, [1, 2, 3])
+    const { rows, kept } = losses.changes()
+    expect(rows.map(([of]) => of)).toEqual(['1 budget', '2 budget', '3 budget'])
+    lose(losses, [2])
+    kept()
+    expect(losses.changes().rows).toMatchObject([['2 budget', { count: 200 }]])
+    losses.changes().kept()
+    expect(losses.changes().rows).toEqual([])
+    toldBy(losses)
+    expect(losses.changes().rows).toEqual(['1', '2', '3'].map((s) => [`${s} budget`, undefined]))
+  })
+
+  it('beyond their ceiling are one sum, and none is forgotten', () => {
+    setLimit('uplinkLossesMax', 2)
+    const losses = open()
+    lose(losses, [1, 2, 3, 4])
+    lose(losses, [2, 4])
+    expect(toldBy(losses)).toEqual({ 'urn:T:1': 100, 'urn:T:2': 200, undefined: 300 })
+  })
+
+  it('are forgotten with what went up beside them, also of the slice that goes up', () => {
+    const losses = open()
+    lose(losses, [1])
+    losses.changes().kept()
+    losses.begin(0)
+    losses.keep({ ...values, s: 2 }, places, 'bare')
+    losses.forget()
+    losses.keep({ ...values, s: 3 }, places, 'bare')
+    losses.end(1)
+    expect(losses.changes().rows).toEqual([['1 budget', undefined]])
+    lose(losses, [4])
+    expect(toldBy(losses)).toEqual({ 'urn:T:4': 100 })
+  })
+
+  it('are still so until they are forgotten', () => {
+    const losses = open()
+    lose(losses, [1])
+    const [page] = losses.gaps({ began: 0, to: 1, unnamed: {} })
+    expect(page?.isStill?.()).toBe(true)
+    losses.forget()
+    expect(page?.isStill?.()).toBe(false)
+    lose(losses, [2])
+    const [next] = losses.gaps({ began: 0, to: 1, unnamed: {} })
+    expect([page?.isStill?.(), next?.isStill?.()]).toEqual([false, true])
+  })
+
+  it('go on where they were on disk, but not to another broker', () => {
+    const first = open()
+    lose(first, [1, 2])
+    const onDisk = new Map(first.changes().rows as readonly [string, Loss][])
+    expect(toldBy(open(onDisk))).toEqual({ 'urn:T:1': 100, 'urn:T:2': 100 })
+    expect(toldBy(open(onDisk, true))).toEqual({})
+    expect(open(onDisk, true).changes().rows).toEqual(['1', '2'].map((s) => [`${s} budget`, undefined]))
+  })
+})

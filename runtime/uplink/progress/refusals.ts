@@ -1,0 +1,148 @@
+/**
+ * What the other brokers will not take, kept for people: per uplink so many steps and bytes, so that one that is refused
+ * all the time takes nothing from the others; those of all uplinks that are gone have the room of one. What goes beyond is the
+ * oldest; that is told here, counted, and becomes a gap over there where the uplink still is.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import { createTurns } from '#base/load/semaphore.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { Stage } from '#broker/commit/stage.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { lastRefusalKey, type UplinkStates } from '#store/tables/uplink-states.ts'
+import type { Refusal } from '#uplink/centre/outcome.ts'
+import { printStep } from '#uplink/steps/retry-plan.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+
+export interface RefusalsPorts {
+  readonly states: Pick<UplinkStates, 'ids' | 'lastRefusal' | 'refusalSizes' | 'refusal'>
+  readonly door: Pick<Door, 'commit'>
+  readonly clock: Pick<Clock, 'now'>
+  readonly log: Log
+}
+
+export interface Refusals {
+  /**
+   * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns what puts on disk what is to be
+   * told of that; both are one commit, and where that fails, that is undone.
+   */
+  bury(uplink: string, refusals: readonly Refusal[], onLetGo: OnLetGo): Promise<void>
+  /** Settles when it is gone from disk. */
+  remove(q: number): Promise<void>
+  /** An uplink is gone: what it was refused shares room with that of others that are. Settles when that is on disk. */
+  forget(uplink: string): Promise<void>
+  /** How many of an uplink went beyond its room since start. */
+  letGo(uplink: string): number
+}
+
+/** Something that was refused and goes, and when (ms) it was refused. */
+export interface LetGo {
+  /** The number that it was given; no other one has it. */
+  readonly q: number
+  readonly entity: Step['entity']
+  /** What it told; left out where something was to go. */
+  readonly attributes?: Readonly<Record<string, readonly AttributeInstance[]>>
+  readonly at: number
+}
+
+export type OnLetGo = (gone: readonly LetGo[]) => { stage(stage: Stage): void; undo(): void }
+
+export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
+  let last = states.lastRefusal()
+  /** Bytes by number, the oldest first, by uplink. */
+  const kept = new Map<string, Map<number, number>>()
+  const keptOf = (uplink: string): Map<number, number> => {
+    const known = kept.get(uplink) ?? new Map<number, number>()
+    kept.set(uplink, known)
+    return known
+  }
+  const known = new Set(states.ids())
+  for (const { q, uplink, bytes } of states.refusalSizes())
+    keptOf(known.has(uplink) ? uplink : orphans).set(q, bytes)
+  const gone = new Map<string, number>()
+  /** What goes is chosen among what is on disk. */
+  const turn = createTurns()
+
+  async function bury(...[uplink, refusals, onLetGo]: Parameters<Refusals['bury']>): Promise<void> {
+    const mine = keptOf(uplink)
+    const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: printStep(step) }))
+    const fresh = rows.map(({ q, text }) => [q, text.length] as const)
+    const old = beyond([...mine, ...fresh])
+    const lost = old.map((q): LetGo => {
+      const { step, at } = states.refusal(q) ?? {
+        step: rows.find((row) => row.q === q)!.text,
+        at: clock.now(),
+      }
+      return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at, q }
+    })
+    const told = lost.length === 0 ? undefined : onLetGo(lost)
+    try {
+      await door.commit((stage) => {
+        for (const { q, step, reason, text } of rows)
+          stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
+        stage.write('meta.put', lastRefusalKey, last)
+        for (const q of old) stage.write('uplink-refusal.delete', q)
+        told?.stage(stage)
+      })
+    } catch (error) {
+      told?.undo()
+      throw error
+    }
+    for (const [q, bytes] of fresh) mine.set(q, bytes)
+    for (const q of old) mine.delete(q)
+    for (const { step, reason } of rows)
+      log.warn('uplink.refused', { uplink, entity: step.entity.id, reason })
+    if (old.length === 0) return
+    gone.set(uplink, (gone.get(uplink) ?? 0) + old.length)
+    log.warn('uplink.refused-let-go', { uplink, steps: old.length })
+  }
+
+  async function forget(uplink: string): Promise<void> {
+    const all = keptOf(orphans)
+    const mine = [...keptOf(uplink)]
+    const old = beyond([...all, ...mine].toSorted(([a], [b]) => a - b))
+    if (old.length > 0)
+      await door.commit(
+        (stage) => {
+          for (const q of old) stage.write('uplink-refusal.delete', q)
+        },
+        { isSparing: true },
+      )
+    kept.delete(uplink)
+    for (const [q, bytes] of mine) all.set(q, bytes)
+    for (const q of old) all.delete(q)
+    if (old.length > 0) log.warn('uplink.refused-let-go', { uplink, steps: old.length })
+  }
+
+  async function remove(q: number): Promise<void> {
+    await door.commit((stage) => stage.write('uplink-refusal.delete', q), { isSparing: true })
+    for (const mine of kept.values()) mine.delete(q)
+  }
+
+  return Object.freeze({
+    bury: (...given) => turn(() => bury(...given)),
+    remove: (q) => turn(() => remove(q)),
+    forget: (uplink) => turn(() => forget(uplink)),
+    letGo: (uplink) => gone.get(uplink) ?? 0,
+  } satisfies Refusals)
+}
+
+/** Under which those of uplinks that are gone are counted; no subscription has this id. */
+const orphans = ''
+
+/** The oldest of those for which there is no room. */
+function beyond(sizes: readonly (readonly [q: number, bytes: number])[]): readonly number[] {
+  let count = sizes.length - limits.uplinkRefusalsMax.value
+  let bytes = -limits.uplinkRefusalBytesMax.value
+  for (const [, size] of sizes) bytes += size
+  const old: number[] = []
+  for (const [q, size] of sizes) {
+    if (count <= 0 && bytes <= 0) break
+    old.push(q)
+    count--
+    bytes -= size
+  }
+  return old
+}

@@ -1,0 +1,127 @@
+/** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
+import { expect, it } from 'vitest'
+import {
+  adapted,
+  forgetSettled,
+  newState,
+  owe,
+  oweWhole,
+  settleGraves,
+  type UplinkState,
+} from './uplink-state.ts'
+
+const goal = { centre: 'http://a/ngsi-ld/v1 ', selected: 'tanks' }
+const here = { n: 90, at: 900 }
+const state = (spans: UplinkState['spans']): UplinkState => ({
+  ...newState({ n: 50, at: 500 }, undefined),
+  ...goal,
+  spans,
+})
+
+it.each([
+  ['nothing waits', [], [{ from: 0, to: 901 }]],
+  ['all waits', [{ from: 0, to: 901 }], [{ from: 0, to: 901 }]],
+  [
+    'something waits',
+    [
+      { from: 100, to: 200, level: 'thinned', began: 50 },
+      { from: 300, to: 400 },
+      { from: 400, to: 450 },
+    ],
+    [
+      { from: 0, to: 100 },
+      { from: 100, to: 200, level: 'thinned', began: 50 },
+      { from: 200, to: 300 },
+      { from: 300, to: 400 },
+      { from: 400, to: 450 },
+      { from: 450, to: 901 },
+    ],
+  ],
+] satisfies [string, UplinkState['spans'], UplinkState['spans']][])(
+  'owes all of the past to another selection where %s',
+  (_, spans, expected) => {
+    const next = adapted(state(spans), { ...goal, selected: 'pumps' }, here)
+    expect(next).toMatchObject({ selected: 'pumps', refresh: { since: 0, graves: 50, rid: 0 } })
+    expect(next.spans).toEqual(expected)
+  },
+)
+
+it('goes on where it was to the same, and begins anew elsewhere', () => {
+  const known = state([{ from: 1, to: 2 }])
+  expect(adapted(known, goal, here)).toEqual(known)
+  const other = adapted({ ...known, isPaused: true }, { ...goal, centre: 'http://b/ngsi-ld/v1 ' }, here)
+  expect(other).toMatchObject({ isPaused: true, position: here, spans: [{ from: 0, to: 901 }] })
+})
+
+it('begins no cut with what has gone up while its gaps are told, and owes what came late all the same', () => {
+  const telling = { began: 0, to: 600, unnamed: {} }
+  const owed = (more: object, from: number, to: number): UplinkState['spans'] => {
+    const one: UplinkState = { ...state([]), telling: { ...telling, ...more } }
+    owe(one, from, to)
+    return one.spans
+  }
+  expect(owed({}, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 600 }])
+  expect(owed({}, 650, 700)).toEqual([{ from: 650, to: 700, level: 'full', began: 650 }])
+  expect(owed({ again: 0 }, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 550 }])
+})
+
+it.each([
+  ['where nothing waits', [], [{ from: 550, to: 580 }]],
+  ['without a hole to what waits', [{ from: 100, to: 500 }], [{ from: 100, to: 580 }]],
+  ['as far as it does not wait', [{ from: 100, to: 570 }], [{ from: 100, to: 580 }]],
+  ['not where it waits', [{ from: 100, to: 600 }], [{ from: 100, to: 600 }]],
+  [
+    'as one of its own behind what is on its way',
+    [{ from: 100, to: 500, read: 200 }],
+    [
+      { from: 100, to: 500 },
+      { from: 500, to: 580 },
+    ],
+  ],
+  [
+    'again where a slice of it was read before it was there',
+    [{ from: 100, to: 600, read: 560 }],
+    [
+      { from: 100, to: 600 },
+      { from: 550, to: 580 },
+    ],
+  ],
+  [
+    'again where it is earlier than what waits',
+    [{ from: 560, to: 600 }],
+    [
+      { from: 560, to: 600 },
+      { from: 550, to: 580 },
+    ],
+  ],
+] satisfies [string, UplinkState['spans'], object[]][])(
+  'owes what was not told, %s',
+  (_, spans, expected) => {
+    const one = state(spans.map((span) => ({ ...span })))
+    oweWhole(one, { from: 550, to: 580 })
+    expect(one.spans).toMatchObject(expected)
+    expect(one.spans).toHaveLength(expected.length)
+  },
+)
+
+it('knows of unsent deletions until the live lane has passed what the spans left to it', () => {
+  const one = state([])
+  owe(one, 400, 600)
+  expect(one).toMatchObject({ gravesOwed: 50 })
+  one.position = { n: 70, at: 600 }
+  settleGraves(one, 80)
+  expect(one).toMatchObject({ gravesOwed: 50 })
+  one.spans = []
+  settleGraves(one, 80)
+  forgetSettled(one)
+  expect(one).toMatchObject({ gravesOwed: 50, gravesOwedUpTo: 80 })
+  // A second cut before that: the earliest deletion counts.
+  oweWhole(one, { from: 600, to: 700 })
+  expect(one).toMatchObject({ gravesOwed: 50 })
+  one.spans = []
+  settleGraves(one, 90)
+  one.position = { n: 90, at: 700 }
+  forgetSettled(one)
+  expect(one).not.toHaveProperty('gravesOwed')
+  expect(one).not.toHaveProperty('gravesOwedUpTo')
+})

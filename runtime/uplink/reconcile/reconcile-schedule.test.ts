@@ -1,0 +1,78 @@
+/** A centre that turns out to be an older copy is compared with, and what was let go beside what it lost is told as missing no more. */
+import { expect, it } from 'vitest'
+import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createLink } from '#uplink/centre/connectivity.ts'
+import { newState } from '#uplink/progress/uplink-state.ts'
+import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { type ComparingPorts, createComparing } from './reconcile-schedule.ts'
+
+/** A centre that says something of how far it is, or nothing. */
+function comparingWith(tell: () => object | number | undefined, onForget: () => void) {
+  const clock = { now: () => 5000, monotonic: () => performance.now() }
+  const state = newState({ n: 7, at: 900 }, undefined)
+  const peer = {
+    close: () => undefined,
+    exchange({ url }: { url: string }) {
+      const said = url.endsWith('/info') ? { selvedge: '0' } : tell()
+      if (said === undefined)
+        return Promise.resolve({ failure: 'unreachable', reason: 'it is away' } as const)
+      const status = typeof said === 'number' ? said : 200
+      return Promise.resolve({ status, headers: {}, text: JSON.stringify(said) })
+    },
+  }
+  const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'here' }, clock)
+  const link = createLink({
+    ...{ clock, dice: () => 0, probe: () => Promise.resolve(true) },
+    ...{ onChange: () => undefined, isShut: () => false },
+  })
+  const open = () =>
+    createComparing({
+      ...{ id: 'up', state, link, clock, alias: 'here', centres: { live: centre, backfill: centre } },
+      losses: { forget: onForget },
+      log: { warn: () => undefined },
+      reading: { placing: createPlacing(undefined), selection: { types: undefined } },
+    } as unknown as ComparingPorts)
+  return { open, state, close: link.close }
+}
+
+it('forgets what is not told yet when the other broker was restored', async () => {
+  let said: object = { position: 40 }
+  let forgot = 0
+  const { open, state, close } = comparingWith(
+    () => said,
+    () => forgot++,
+  )
+  const look = (): Promise<boolean> => open().look()
+  expect(await look()).toBe(true)
+  expect([state.centreAt, state.reconcile, forgot]).toEqual([40, undefined, 0])
+  said = { position: 41, restoredAt: 4000 }
+  expect(await look()).toBe(true)
+  expect([state.centreAt, state.mayLackGaps, forgot]).toEqual([41, true, 1])
+  expect(state.reconcile).toMatchObject({ reason: 'restored' })
+  close()
+})
+
+it('is sure of what is there where it says so just then, or never does', async () => {
+  let said: object | number | undefined = { position: 40 }
+  let forgot = 0
+  const { open, close } = comparingWith(
+    () => said,
+    () => forgot++,
+  )
+  const comparing = open()
+  expect([await comparing.isSure(), forgot]).toEqual([true, 0])
+  for (const trouble of [undefined, 429, 503]) {
+    said = trouble
+    expect(await comparing.isSure()).toBe(false)
+  }
+  // Who answers, and never with that, is not waited for.
+  for (const other of [404, 400, 500, 302, {}]) {
+    said = other
+    expect(await comparing.isSure()).toBe(true)
+  }
+  // A look that is not due sees nothing of it.
+  said = { position: 41, restoredAt: 4000 }
+  expect([await comparing.look(), forgot]).toEqual([false, 0])
+  expect([await comparing.isSure(), forgot]).toEqual([true, 1])
+  close()
+})

@@ -1,0 +1,204 @@
+/**
+ * When an uplink compares with the other broker: when somebody asks for it, after a long cut, when this gateway was restored,
+ * and when a gateway over there says that it holds less than it did, or was restored, as one does from an older copy.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import type { Centre } from '#uplink/centre/central-broker.ts'
+import type { Link } from '#uplink/centre/connectivity.ts'
+import type { Outcome } from '#uplink/centre/outcome.ts'
+import { type Met, metIn } from '#uplink/centre/response-shapes.ts'
+import { saysNoTenant } from '#uplink/connection/absence.ts'
+import type { Lane } from '#uplink/connection/rate-limit.ts'
+import type { Losses } from '#uplink/progress/losses.ts'
+import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
+import type { UplinkState } from '#uplink/progress/uplink-state.ts'
+import { createReconciler, newTask } from './reconcile.ts'
+import type { ReconcilePorts } from './reconcile-history.ts'
+
+export interface Comparing {
+  /** Begins one, unless one is under way. */
+  begin(reason: ReconcileTask['reason'], isDry?: boolean): void
+  /** Ends the one that is under way, where it is; what it sent stays. False when there is none. */
+  cancel(): boolean
+  isDue(): boolean
+  /** Does the next portion, if there is one. Returns whether the state is to be kept. */
+  portion(): Promise<boolean>
+  /** Asks a gateway now and then, and after trouble, whether less is over there than was; one that is told for the first time, before that. Returns the same. */
+  look(isFirst?: boolean): Promise<boolean>
+  /** Asks at once; false where it cannot be told now whether it holds what it did. */
+  isSure(): Promise<boolean>
+}
+
+export interface ComparingPorts
+  extends Omit<
+    ReconcilePorts,
+    'uplink' | 'until' | 'once' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'
+  > {
+  readonly centres: Readonly<Record<Lane, Centre>>
+  readonly id: string
+  readonly state: UplinkState
+  readonly link: Link
+  readonly losses: Pick<Losses, 'forget'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export function createComparing(ports: ComparingPorts): Comparing {
+  const { id, state, link, losses, clock, log, centres } = ports
+  const question = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let sentBefore = 0
+  let troubleSince: number | undefined
+
+  async function until<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
+    while (await link.ready('backfill')) {
+      const answer = await once(ask)
+      if (answer !== undefined) return answer
+    }
+    return undefined
+  }
+
+  async function once<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
+    const answer = await ask()
+    if (!isLater(answer)) {
+      link.succeeded('backfill')
+      return answer
+    }
+    if (!link.isClosed()) link.failed('backfill', answer)
+    return undefined
+  }
+
+  const reconciler = createReconciler({
+    ...ports,
+    uplink: id,
+    centre: centres.backfill,
+    live: centres.live,
+    until,
+    once,
+    ready: () => link.ready('backfill'),
+    isStopped: (task) => state.reconcile !== task,
+    types: ports.reading.selection.types,
+  })
+
+  function begin(reason: ReconcileTask['reason'], isDry = false): void {
+    const under = isDue(state) ? state.reconcile : undefined
+    // One that is under way may have gone past what is not there any more, and one that only counts sends nothing.
+    const isVoid = !isDry && (reason === 'restored' || under?.isDry === true)
+    if (under !== undefined && !isVoid) return
+    state.reconcile = newTask(clock.now(), { isDry, reason, placedBefore: under?.placedBefore })
+  }
+  const { prefix } = ports.reading.placing
+  if (state.scope !== prefix) {
+    // What is under way may have gone past entities that stand elsewhere now.
+    const last = isDue(state) ? state.reconcile!.placedBefore : undefined
+    state.reconcile = newTask(clock.now(), { reason: 'scope', placedBefore: last ?? state.scope })
+    if (prefix === undefined) delete state.scope
+    else state.scope = prefix
+  }
+  if (state.restored !== undefined) {
+    delete state.restored
+    begin('restored')
+  }
+
+  /** What is over there is an older copy, or may be. */
+  function beginRestored(): void {
+    state.mayLackGaps = true
+    losses.forget()
+    begin('restored')
+  }
+
+  function meet(met: readonly Met[]): void {
+    for (const one of met)
+      if (state.collisions?.some(({ origin }) => origin === one.origin) !== true)
+        log.warn('uplink.collision', { uplink: id, ...one })
+    if (met.length === 0) delete state.collisions
+    else state.collisions = met
+  }
+
+  /** Asks how far it is over there; silent is who tells nothing of the kind, away who may do so in a moment. */
+  async function ask(): Promise<'told' | 'silent' | 'away'> {
+    const { sent, past } = state.counts
+    lookedAt = clock.monotonic()
+    const isOurs = await centres.live.isSelvedge()
+    const answer = isOurs === true ? await centres.live.look(question) : undefined
+    const status = answer !== undefined && 'status' in answer ? answer.status : undefined
+    const isSilent = isOurs === false || (status !== undefined && telling.has(status))
+    const mute = isSilent || (status !== undefined && !passing.has(status)) ? 'silent' : 'away'
+    // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
+    if (isSilent) sentBefore = sent + past
+    if (answer === undefined || 'failure' in answer) return mute
+    // A tenant that is made by what goes up holds nothing before.
+    if (saysNoTenant(answer)) state.centreAt ??= 0
+    const told = status === 200 ? parsedJson(answer.text) : undefined
+    if (!isObject(told) || typeof told['position'] !== 'number') return mute
+    const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
+    sentBefore = sent + past
+    // Others may have written more to it since then than it lost.
+    const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
+    if (isRestored || position < (state.centreAt ?? 0)) {
+      log.warn('uplink.centre-restored', { uplink: id })
+      beginRestored()
+    }
+    // What was told before it first said so may have gone with an older copy.
+    if (state.centreAt === undefined && sent + past > 0) beginRestored()
+    state.centreAt = position
+    meet(metIn(told['collisions'], ports.alias))
+    state.centreRestoredAt = restoredAt
+    return 'told'
+  }
+
+  return Object.freeze({
+    begin,
+    cancel() {
+      const task = state.reconcile
+      if (task === undefined || !isUnderWay(task)) return false
+      state.reconcile = { ...task, phase: 'cancelled', endedAt: clock.now() }
+      log.info('uplink.reconcile-cancelled', { uplink: id, compared: task.compared, phase: task.phase })
+      return true
+    },
+    isDue: () => isDue(state),
+    async portion() {
+      const task = state.reconcile
+      if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
+      // Ended, or begun anew, meanwhile.
+      if (state.reconcile !== task) return false
+      if (isUnderWay(task)) return true
+      task.endedAt = clock.now()
+      const { missing, different, newer, tooLarge, surplus, days, observations, isDry } = task
+      log.info('uplink.reconciled', {
+        ...{ uplink: id, missing, different, newer, tooLarge, surplus, days, observations, isDry },
+      })
+      return true
+    },
+    async look(isFirst = false) {
+      const since = link.trouble('live')?.since
+      const isBack = troubleSince !== undefined && since === undefined
+      troubleSince = since
+      const { sent, past } = state.counts
+      const hasSent = sent + past !== sentBefore
+      const isTime =
+        clock.monotonic() - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
+      const isDue = since === undefined && (isTime || isBack)
+      if (isFirst ? state.centreAt !== undefined : !isDue) return false
+      return (await ask()) === 'told'
+    },
+    isSure: async () => (await ask()) !== 'away',
+  } satisfies Comparing)
+}
+
+/** Statuses of who is not ready to answer, as while a centre begins anew. */
+const passing: ReadonlySet<number> = new Set([429, 502, 503, 504])
+
+/** Statuses by which somebody tells that there is nothing of the kind. */
+const telling: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
+
+const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)
+
+const isUnderWay = ({ phase }: ReconcileTask): boolean => phase !== 'done' && phase !== 'cancelled'
+
+const isLater = (answer: unknown): answer is Outcome & { kind: 'later' } =>
+  (answer as { kind?: unknown } | null)?.kind === 'later'

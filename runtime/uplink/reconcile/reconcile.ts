@@ -1,0 +1,304 @@
+/**
+ * Comparing what went up with what the other broker holds, and sending the difference. A gateway like this one tells digests,
+ * which narrow it down: entities by buckets of their ids, histories by days. Any other broker is asked for the entities
+ * page by page. One portion is in memory at a time, and how far it is is part of the uplink's state, so it survives a
+ * restart. Nothing that is newer over there is touched, and nothing is deleted but what was deleted here.
+ */
+
+import { limits } from '#base/limits/limits.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
+import type { TombstoneRow } from '#store/entities/entity-rows.ts'
+import { askOthers } from '#uplink/centre/foreign-attributes.ts'
+import { halvesOf, later } from '#uplink/centre/outcome.ts'
+import { areBuckets, isBucket, keysThere, type Told, toldBy } from '#uplink/centre/response-shapes.ts'
+import { areEntities, type Seen } from '#uplink/connection/absence.ts'
+import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
+import { stepsOfEntity } from '#uplink/steps/change-steps.ts'
+import { stepsOfGrave } from '#uplink/steps/deletion-steps.ts'
+import { idParts, idQuery } from '#uplink/steps/id-parts.ts'
+import type { Step } from '#uplink/steps/step-plan.ts'
+import { differenceOf, type IsOthers, staysOf, surplusOf } from './entity-difference.ts'
+import type { ReconcilePorts } from './reconcile-history.ts'
+import { cameAgain, createPastPhases, passOver } from './reconcile-history.ts'
+
+export const newTask = (
+  now: number,
+  {
+    isDry = false,
+    reason,
+    placedBefore,
+  }: { readonly isDry?: boolean } & Pick<ReconcileTask, 'reason' | 'placedBefore'>,
+): ReconcileTask => ({
+  ...(placedBefore === undefined ? {} : { placedBefore }),
+  ...{ phase: 'buckets', after: -1, isDry, reason, startedAt: now },
+  ...{
+    compared: 0,
+    missing: 0,
+    different: 0,
+    newer: 0,
+    tooLarge: 0,
+    surplus: 0,
+    unknown: 0,
+    days: 0,
+    observations: 0,
+  },
+})
+
+export interface Reconciler {
+  /** Does the next portion of a task. False when the uplink was closed, or the task ended, meanwhile. */
+  portion(task: ReconcileTask): Promise<boolean>
+}
+
+/** How it went with some entities in a turn of the live lane. */
+type Turned = 'done' | 'ended' | 'held' | 'too-large'
+
+interface LookedUp {
+  readonly entity: Entity
+  /** Undefined where nobody tells. */
+  readonly isOthers: IsOthers | undefined
+}
+
+export function createReconciler(ports: ReconcilePorts): Reconciler {
+  const { following, digests, centre, live, present, reading, isStopped } = ports
+  const isOurs = (view: EntityView): boolean =>
+    !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
+
+  /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
+  const told = <T>(is: (json: unknown) => json is T, see: () => Promise<Seen>, ask = ports.until) =>
+    ask<Told<T>>(async () => toldBy(await see(), is))
+
+  const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
+    if (isStopped(task)) return false
+    return task.isDry || ports.deliverNow(steps)
+  }
+
+  /** Where digests are told, the buckets that differ are compared; else all is, page by page. */
+  async function buckets(task: ReconcileTask): Promise<boolean> {
+    const chosen = `through=${encodeURIComponent(ports.alias)}${
+      ports.types === undefined ? '' : `&type=${ports.types.map(encodeURIComponent).join(',')}`
+    }`
+    const answer = await told(areBuckets, () => centre.seeOwn(`/selvedge/v1/digests?${chosen}`))
+    if (answer === undefined) return false
+    const theirs = answer.json?.buckets
+    const ours = theirs && (await digests.buckets(isOurs, reading.placing.entity))
+    const differing = ours?.flatMap(([count, sum], i) =>
+      theirs![i]?.[0] === count && theirs![i][1] === sum ? [] : [i],
+    )
+    if (ours !== undefined) task.compared = ours.reduce((all, [count]) => all + count, 0)
+    if (differing === undefined || differing.length > limits.reconcileBucketsMax.value) {
+      task.phase = 'pages'
+      task.after = 0
+      task.compared = 0
+      return true
+    }
+    for (const bucket of differing) if (!(await oneBucket(task, { bucket, chosen }))) return false
+    task.phase = 'histories'
+    task.after = 0
+    return true
+  }
+
+  async function oneBucket(
+    task: ReconcileTask,
+    { bucket, chosen }: { readonly bucket: number; readonly chosen: string },
+  ): Promise<boolean> {
+    const answer = await told(isBucket, () =>
+      centre.seeOwn(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`),
+    )
+    if (answer === undefined) return false
+    const theirs = new Map(Object.entries(answer.json?.entities ?? {}))
+    const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
+    const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
+    if (!(await compare(task, others))) return false
+    const again: string[] = []
+    const graves = [...theirs.keys()].flatMap((id) => {
+      if (ours.has(id)) return []
+      const now = following.entity(id)
+      if (now !== undefined && isOurs(now)) again.push(id)
+      if (now !== undefined) return []
+      const grave = following.gravesAfter(id, 0).at(-1)
+      if (grave !== undefined && stepsOfGrave(grave, undefined, reading).length > 0) return [grave]
+      task.unknown++
+      return []
+    })
+    return (await compare(task, again)) && removeAll(task, graves)
+  }
+
+  /** Compares entities with what is over there, and sends what is not there or not the same. */
+  async function compare(task: ReconcileTask, ids: readonly string[]): Promise<boolean> {
+    const views = ids.flatMap((id) => following.entity(id) ?? [])
+    for (const part of idParts(views, ({ id }) => id))
+      if (!(await inTurns(task, part, (some) => compareNow(task, some)))) return false
+    return true
+  }
+
+  /** Does what is to be done with some of those that have an id, in the stead of the live lane: fewer where an answer is too large. */
+  async function inTurns<T>(
+    task: ReconcileTask,
+    part: readonly T[],
+    now: (some: readonly T[]) => Promise<Turned>,
+  ): Promise<boolean> {
+    while (await ports.ready()) {
+      const outcome = await present.turn(() => now(part))
+      if (outcome === 'held') continue
+      if (outcome !== 'too-large') return outcome === 'done'
+      if (part.length === 1) {
+        passOver(task)
+        return true
+      }
+      for (const half of halvesOf(part)) if (!(await inTurns(task, half, now))) return false
+      return true
+    }
+    return false
+  }
+
+  /** Entities as they are over there, with what others wrote of them as far as that is told. */
+  async function lookUp(
+    task: ReconcileTask,
+    heads: readonly Pick<Entity, 'id' | 'type'>[],
+  ): Promise<ReadonlyMap<string, LookedUp> | Exclude<Turned, 'done'>> {
+    const isKin = (await live.isSelvedge()) === true
+    // One that was given other types here meanwhile has those that it had.
+    const types = isKin ? ['*'] : [...new Set(heads.flatMap(({ type }) => listOf(type)))]
+    const query = [
+      idQuery(heads.map(({ id }) => id)),
+      `type=${types.map(encodeURIComponent).join(',')}&limit=${heads.length}&options=sysAttrs`,
+    ].join('&')
+    const see = (): Promise<Seen> => live.see(() => live.ask('GET', `/entities?${query}`))
+    const answer = await told(areEntities, see, ports.once)
+    if (answer === undefined) return 'held'
+    if (answer.isTooLarge === true) return 'too-large'
+    const there = answer.json ?? []
+    const others = await othersOf(there.map(({ id }) => id))
+    if (isStopped(task)) return 'ended'
+    if (others === undefined || following.isHeld()) return 'held'
+    return new Map(there.map((entity) => [entity.id, { entity, isOthers: others.get(entity.id) }]))
+  }
+
+  /** What the live lane has not told yet is told by this, and would be older behind it. */
+  async function compareNow(task: ReconcileTask, part: readonly EntityView[]): Promise<Turned> {
+    const found = await lookUp(
+      task,
+      part.map((view) => view.entity()),
+    )
+    if (typeof found === 'string') return found
+    const steps = part.flatMap(({ id }) => {
+      const view = following.entity(id)
+      const there = found.get(id)
+      return view === undefined ? [] : comparedSteps(task, view, there?.entity, there?.isOthers)
+    })
+    return (await send(task, steps)) ? 'done' : 'ended'
+  }
+
+  /** What was deleted here goes over there, but for what others wrote. */
+  async function removeNow(task: ReconcileTask, part: readonly TombstoneRow[]): Promise<Turned> {
+    const found = await lookUp(
+      task,
+      part.map(({ doc }) => JSON.parse(doc) as Entity),
+    )
+    if (typeof found === 'string') return found
+    const steps = part.flatMap((grave) => {
+      const there = found.get(grave.id)
+      if (there === undefined || following.entity(grave.id) !== undefined) return []
+      const stays = staysOf(grave.at, there.entity, there.isOthers)
+      if (stays === undefined) task.unknown++
+      const keys = keysThere(there.entity)
+      if (stays === undefined || (keys.length > 0 && keys.every((key) => stays.has(key)))) return []
+      task.surplus++
+      // Where it is said what is of others, all else is from here, whatever it had when it was deleted.
+      const ours =
+        there.isOthers && keys.filter((key) => reading.selection.takesAttribute(key.split(' ', 1)[0]!))
+      return stepsOfGrave(grave, undefined, reading).map((step) =>
+        step.kind === 'remove'
+          ? { ...step, had: new Set([...(ours ?? step.had)].filter((key) => !stays.has(key))) }
+          : step,
+      )
+    })
+    return (await send(task, steps)) ? 'done' : 'ended'
+  }
+
+  async function removeAll(task: ReconcileTask, graves: readonly TombstoneRow[]): Promise<boolean> {
+    for (const part of idParts(graves, ({ id }) => id))
+      if (!(await inTurns(task, part, (some) => removeNow(task, some)))) return false
+    return true
+  }
+
+  function comparedSteps(
+    task: ReconcileTask,
+    view: EntityView,
+    there: Entity | undefined,
+    isOthers: IsOthers | undefined,
+  ): readonly Step[] {
+    const onNewer = (): void => {
+      task.newer = (task.newer ?? 0) + 1
+    }
+    const whole = stepsOfEntity(view, 0, reading)
+    if (whole.length > 0 && !task.isDry) present.mark(view.id)
+    const { placedBefore } = task
+    const all = [
+      ...(there === undefined
+        ? []
+        : surplusOf(view, there, { ...ports, isOthers: isOthers ?? (() => true), onNewer })),
+      ...differenceOf(whole, there, {
+        ...{ times: view.times(), placedBefore, isOthers, onNewer },
+        isHeld: (key, instance) => digests.holds(view.id, key, instance),
+      }),
+    ]
+    if (there === undefined) task.missing++
+    else if (all.length > 0) task.different++
+    return all
+  }
+
+  /** What others wrote over there, as far as that is told; undefined when it is not told now. */
+  async function othersOf(all: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
+    if (all.length === 0 || (await live.isSelvedge()) !== true) return new Map()
+    const theirs = await ports.once(() => askOthers(all, ports.alias, live.seeOwn))
+    return theirs && new Map([...theirs.by].map(([id, keys]) => [id, (key) => keys.includes(key)]))
+  }
+
+  async function pages(task: ReconcileTask): Promise<boolean> {
+    const page = following.entities(task.after, limits.uplinkEntitiesPerRequest.value)
+    const ids = page.flatMap(([, view]) => (isOurs(view) ? [view.id] : []))
+    if (!(await compare(task, ids))) return false
+    task.compared += ids.length
+    const last = page.at(-1)
+    const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
+    if (isLast) task.phase = 'deleted'
+    task.after = isLast ? 0 : last[0]
+    return true
+  }
+
+  /** Pages are of what is here; what was deleted here is asked for beside them. */
+  async function deleted(task: ReconcileTask): Promise<boolean> {
+    const page = following.gravesBehind(task.after, limits.uplinkEntitiesPerRequest.value)
+    const last = page.at(-1)
+    const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
+    const graves = page.filter(
+      (grave) =>
+        following.entity(grave.id) === undefined &&
+        following.gravesAfter(grave.id, grave.n).length === 0 &&
+        stepsOfGrave(grave, undefined, reading).length > 0,
+    )
+    const again = page.flatMap(({ id }) => {
+      const now = following.entity(id)
+      return now !== undefined && cameAgain(task, now) && isOurs(now) ? [id] : []
+    })
+    if (!(await compare(task, again)) || !(await removeAll(task, graves))) return false
+    if (isLast) {
+      const isKin = await ports.until(
+        async () => (await centre.isSelvedge()) ?? later('it does not say now what it is'),
+      )
+      if (isKin === undefined || isStopped(task)) return false
+      task.phase = isKin ? 'histories' : 'done'
+    }
+    task.after = isLast ? 0 : last.n
+    return true
+  }
+
+  const past = createPastPhases({ ...ports, told, isOurs })
+  const phases = { buckets, pages, deleted, ...past, ...{ done: ended, cancelled: ended } }
+  return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
+}
+
+const ended = (): Promise<boolean> => Promise.resolve(true)

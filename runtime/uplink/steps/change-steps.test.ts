@@ -1,0 +1,54 @@
+/** What a row tells as past bears the time of what was written, which in a batch may be earlier than that of its commit. */
+import { expect, it } from 'vitest'
+import type { FollowedChange } from '#broker/changes/change-feed.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import type { TombstoneRow } from '#store/entities/entity-rows.ts'
+import { stepsOf } from './change-steps.ts'
+import { leavesOf } from './deletion-steps.ts'
+import { createPlacing } from './scope-prefix.ts'
+import { selectionOf } from './uplink-selection.ts'
+
+const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
+
+it('what was not observed is told as written when its batch began', () => {
+  const label = { type: 'Property', value: 'x' }
+  const entity = { id: 'urn:a', type: 'A', label } as Entity
+  const times = { created: 100, modified: 100, attributes: {} }
+  const view = {
+    ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 9 },
+    times: () => times,
+  }
+  const nothing = () => undefined
+  const ports = {
+    ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => view },
+    ...{ streamOf: nothing, instanceOf: () => label, graveOf: nothing, grave: nothing },
+    ...{ gravesAfter: () => [], droppedOf: () => [], isFromThere: () => false },
+  }
+  const what: FollowedChange = {
+    ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },
+  }
+  const row = { n: 9, at: 105, heard: undefined, what }
+  expect(stepsOf(row, () => true, ports)).toEqual([
+    {
+      ...{ kind: 'past', entity: { id: 'urn:a', type: 'A' }, heard: undefined },
+      attributes: new Map([['label', [{ ...label, modifiedAt: msToDateTime(100) }]]]),
+    },
+  ])
+})
+
+it('what was told of none of its lives goes with all that it had in any of them', () => {
+  const grave = (n: number, attributes: object): TombstoneRow => ({
+    ...{ n, rid: n, id: 'urn:a', at: n * 1000, heard: null, created: null },
+    doc: JSON.stringify({ id: 'urn:a', type: 'A', ...attributes }),
+  })
+  const value = { type: 'Property', value: 1 }
+  const graves = [grave(1, { v: value, w: value }), grave(2, { x: [{ ...value, datasetId: 'urn:d' }] })]
+  const ports = {
+    ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => undefined },
+    ...{ gravesAfter: () => graves, droppedOf: () => [], isFromThere: () => false },
+  }
+  const steps = leavesOf({ entity: { id: 'urn:a', type: 'A' }, told: new Map(), lost: [] }, ports)
+  expect(steps).toMatchObject([{ kind: 'remove', at: 2000, had: new Set(['v', 'w', 'x urn:d']) }])
+})

@@ -1,0 +1,268 @@
+/**
+ * What one log row, or an entity that changed while nobody followed, means for the other broker, as steps. Names and
+ * values are those of the documents. Pure but for looking up what a row points to.
+ */
+
+import type {
+  Followed,
+  FollowedChange,
+  FollowedObservation,
+  FollowedStream,
+  Following,
+} from '#broker/changes/change-feed.ts'
+import type { Dropped } from '#broker/state/deletions.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { chainOf } from '#ngsi-ld/federation/via.ts'
+import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import type { TombstoneRow } from '#store/entities/entity-rows.ts'
+import {
+  broughtBack,
+  buriedIn,
+  hasInstance,
+  headOfPast,
+  keyOf,
+  type LeavingPorts,
+  leavesOf,
+  stepsOfErased,
+  stepsOfGrave,
+} from './deletion-steps.ts'
+import type { Placing } from './scope-prefix.ts'
+import type { Head, Step } from './step-plan.ts'
+import type { UplinkSelection } from './uplink-selection.ts'
+
+export interface ReadingPorts extends Omit<LeavingPorts, 'gravesAfter'> {
+  readonly streamOf: (s: number) => FollowedStream | undefined
+  readonly instanceOf: Following['instanceOf']
+  /** What an entity was when it was deleted, as far as that is still known. */
+  readonly graveOf: (rid: number) => TombstoneRow | undefined
+  /** What an entity was when it was deleted with a log number, as far as that is still known. */
+  readonly grave: (id: string, n: number) => TombstoneRow | undefined
+}
+
+/** What is read of what happened, for an uplink of a selection. */
+export const readingOf = (
+  following: Following,
+  { selection, placing }: { readonly selection: UplinkSelection; readonly placing: Placing },
+  isThere: (name: string) => boolean,
+): ReadingPorts & LeavingPorts => ({
+  isFromThere: (heard) => chainOf(heard).some(isThere),
+  ...{ selection, placing, streamOf: following.streamOf, instanceOf: following.instanceOf },
+  ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
+  ...{ gravesAfter: following.gravesAfter, droppedOf: following.droppedOf },
+})
+
+/**
+ * `isPast` tells that an entity was told as it is since then: then a row belongs to its past. So do rows of what is gone
+ * since; that it went comes later in the log.
+ */
+export function stepsOf(
+  row: Followed,
+  isPast: (id: string) => boolean,
+  ports: ReadingPorts & LeavingPorts,
+): readonly Step[] {
+  const { n, what, heard } = row
+  const at = datedAt(row)
+  if (ports.isFromThere(heard)) return []
+  if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, heard, isPast }, ports))
+  if (what.kind === 'erased') {
+    // What was told as it is was told with it.
+    const now = isPast(what.id) ? undefined : ports.entity(what.id)?.entity()
+    const { name = '', dataset = '*' } = what
+    return now === undefined ? [] : stepsOfErased(now, [{ name, dataset }], ports, heard)
+  }
+  if (what.kind !== 'deleted') return stepsOfChange(what, { at, heard, isPast: isPast(what.id) }, ports)
+  // One that came again and was told since then stays.
+  if (isPast(what.id) && ports.entity(what.id) !== undefined) return []
+  return stepsOfGrave(ports.grave(what.id, n), heard, ports)
+}
+
+/** The commit time (ms) that what a row says bears: of an item of a batch that of the first one. */
+export const datedAt = ({ at, what }: Followed): number => ('id' in what ? what.at : at)
+
+/** The same for what is read without a pause: streams and entities are looked up once. */
+export function rememberedOnce<T extends ReadingPorts>(ports: T): T {
+  const streams = new Map<number, FollowedStream | undefined>()
+  const views = new Map<string, EntityView | undefined>()
+  const drops = new Map<string, readonly Dropped[]>()
+  const recall = <K, V>(known: Map<K, V>, key: K, look: (key: K) => V): V => {
+    if (!known.has(key)) known.set(key, look(key))
+    return known.get(key) as V
+  }
+  return {
+    ...ports,
+    streamOf: (s) => recall(streams, s, ports.streamOf),
+    droppedOf: (id) => recall(drops, id, ports.droppedOf),
+    entity: (id) => recall(views, id, (one) => parsedOnce(ports.entity(one))),
+  }
+}
+
+function parsedOnce(view: EntityView | undefined): EntityView | undefined {
+  let entity: Entity | undefined
+  return view && { ...view, entity: () => (entity ??= view.entity()) }
+}
+
+interface Passing {
+  readonly n: number
+  readonly heard: string | undefined
+  readonly isPast: (id: string) => boolean
+}
+
+function stepsOfObservation(
+  { s, time, value, isLate }: FollowedObservation,
+  { n, heard, isPast }: Passing,
+  ports: ReadingPorts & LeavingPorts,
+): Step[] {
+  const { selection, streamOf, instanceOf, entity } = ports
+  const stream = streamOf(s)
+  if (stream === undefined || !selection.takesAttribute(stream.name)) return []
+  const instance = instanceOf(stream, { n, time, value })
+  const { id, type, name, mirror } = stream
+  const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
+  const was = selection.dependsOnValues && stream.isGone ? buriedIn(ports.graveOf(stream.rid)) : undefined
+  if (!selection.takes({ ...(was ?? now ?? { id, type }), [name]: instance })) return []
+  const attributes = new Map([[name, [instance]]])
+  const step = { entity: { id, type }, attributes, heard }
+  if (isLate || stream.isGone || isPast(id)) {
+    const back =
+      isPast(id) && now !== undefined ? [...broughtBack(now, { id, type, heard }, attributes, ports)] : []
+    // Where it met the selection when it was deleted, the row of that tells it.
+    const gone =
+      was === undefined || selection.takes(was)
+        ? []
+        : leavesOf({ entity: { id, type }, told: attributes, lost: [] }, ports)
+    return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back, ...gone]
+  }
+  const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
+  if (
+    mirror === undefined ||
+    shown === undefined ||
+    Array.isArray(shown) ||
+    !selection.takesAttribute(mirror)
+  )
+    return [{ kind: 'put', ...step }]
+  attributes.set(mirror, [{ ...(shown as AttributeInstance), value: msToDateTime(time) }])
+  return [{ kind: 'put', ...step, mirror }]
+}
+
+function stepsOfChange(
+  change: FollowedChange,
+  {
+    at,
+    heard,
+    isPast,
+  }: { readonly at: number; readonly heard: string | undefined; readonly isPast: boolean },
+  ports: ReadingPorts & LeavingPorts,
+): Step[] {
+  const { selection, entity } = ports
+  const view = entity(change.id)
+  const now = view?.entity()
+  const grave = view === undefined ? ports.graveOf(change.rid) : undefined
+  const then = now ?? buriedIn(grave)
+  const type = change.type ?? then?.type ?? []
+  const bornBy = view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined
+  const head = headOf({ ...change, type }, bornBy, ports)
+  if (then === undefined || !selection.takes(then)) return []
+  const put = new Map<string, AttributeInstance[]>()
+  const drops: (Step & { kind: 'drop' })[] = []
+  for (const [name, dataset, instance, , since = at] of change.instances) {
+    // Where an entity stood is not told: over there it stands where it is placed now.
+    if (name === 'scope' || !selection.takesAttribute(name)) continue
+    if (instance !== null) {
+      put.set(name, [...(put.get(name) ?? []), dated(instance, since)])
+    } else if (!ports.isFromThere(change.heard?.[keyOf(name, dataset)]))
+      drops.push({ kind: 'drop', entity: head, name, dataset, heard, at: since })
+  }
+  if (change.kind === 'temporal' || isPast || now === undefined) {
+    const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
+    if (put.size === 0) return gone
+    const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put, ports)]
+    return [
+      ...gone,
+      { kind: 'past', entity: headOfPast({ id: change.id, type }, ports), attributes: put, heard },
+      ...back,
+    ]
+  }
+  if (change.scope === null && head.scope === undefined && !ports.isFromThere(bornBy))
+    drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', heard })
+  const isHeadChanged = change.kind === 'created' || head.statesTypes === true || change.scope != null
+  if (put.size > 0 || isHeadChanged || head.scope !== undefined)
+    return [...drops, { kind: 'put', entity: head, attributes: put, heard }]
+  return drops
+}
+
+/** What an entity is, as a change says it: its scope only where that was touched. */
+function headOf(
+  {
+    id,
+    type,
+    kind,
+    scope,
+    retyped,
+  }: Pick<FollowedChange, 'id' | 'kind' | 'scope' | 'retyped'> & Pick<Head, 'type'>,
+  bornBy: string | undefined,
+  { placing, isFromThere }: Pick<ReadingPorts, 'placing' | 'isFromThere'>,
+): Head {
+  const isThere = isFromThere(bornBy)
+  const isTold = kind === 'created' || scope !== undefined
+  const placed = isTold ? placing.scope(scope ?? undefined, isThere) : undefined
+  const statesTypes = !isThere && (kind === 'created' || retyped === true)
+  return {
+    ...{ id, type },
+    ...(placed === undefined ? {} : { scope: placed }),
+    ...(statesTypes ? { statesTypes } : {}),
+  }
+}
+
+/** What was not observed gets the time of its writing. */
+const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
+  instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
+
+/** The same without that time. */
+export function withoutTime(instance: AttributeInstance): AttributeInstance {
+  if (instance['modifiedAt'] === undefined) return instance
+  const { modifiedAt: _, ...rest } = instance
+  return rest
+}
+
+/**
+ * What of an entity became something else after a commit time, as it is now: a step for each way by which it came, none for
+ * what came from where it would go.
+ */
+export function stepsOfEntity(
+  view: EntityView,
+  since: number,
+  { selection, isFromThere, placing }: Pick<ReadingPorts, 'selection' | 'isFromThere' | 'placing'>,
+): readonly Step[] {
+  const times = view.times()
+  if (times.modified < since) return []
+  const entity = view.entity()
+  if (!selection.takes(entity)) return []
+  const bornBy = times.attributes['']?.[2]
+  const byWay = new Map<string | undefined, Map<string, AttributeInstance[]>>()
+  if (times.created >= since && !isFromThere(bornBy)) byWay.set(bornBy, new Map())
+  for (const name of attributeNames(entity)) {
+    if (!selection.takesAttribute(name)) continue
+    for (const instance of instancesOf(entity, name)) {
+      const [, modified, heard] = times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
+      if ((modified ?? times.modified) < since || isFromThere(heard)) continue
+      const attributes = byWay.get(heard) ?? new Map<string, AttributeInstance[]>()
+      attributes.set(name, [...(attributes.get(name) ?? []), dated(instance, modified ?? times.modified)])
+      byWay.set(heard, attributes)
+    }
+  }
+  const isThere = isFromThere(bornBy)
+  // Types and scopes have no times of their own.
+  if (byWay.size === 0 && !isThere) byWay.set(bornBy, new Map())
+  const { id, type } = entity
+  const scope = placing.scope(entity.scope, isThere)
+  const head: Head = {
+    ...{ id, type },
+    ...(scope === undefined ? {} : { scope }),
+    ...(isThere ? {} : { statesTypes: true }),
+  }
+  return [...byWay].map(([heard, attributes]) => ({
+    ...{ kind: 'put', entity: head, attributes, heard },
+  }))
+}

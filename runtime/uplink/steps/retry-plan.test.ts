@@ -1,0 +1,22 @@
+/** Steps survive being text, each with all it has but what came before it: that was told by then. */
+import { expect, it } from 'vitest'
+import { printStep, readStep } from './retry-plan.ts'
+import type { Step } from './step-plan.ts'
+
+const entity = { id: 'urn:a', type: 'A' }
+const instance = { type: 'Property', value: 1 }
+const steps: readonly Step[] = [
+  { kind: 'put', entity, attributes: new Map([['v', [instance]]]), before: new Map([['v', [instance]]]) },
+  { kind: 'past', entity, attributes: new Map([['v', [instance]]]), heard: '1.1 b' },
+  { kind: 'drop', entity, name: 'v', dataset: 'urn:d' },
+  { kind: 'remove', entity, had: new Set(['v', 'v urn:d']) },
+]
+it.each(steps)('a step of kind $kind', (step) => {
+  const { before: _, ...rest } = step as Step & { kind: 'put' }
+  expect(readStep(printStep(step))).toEqual(rest)
+})
+
+it('says what is wrong with a deletion that was kept without what the entity had', () => {
+  const text = JSON.stringify({ kind: 'remove', entity, had: {} })
+  expect(() => readStep(text)).toThrow(/urn:a had here was not kept/)
+})

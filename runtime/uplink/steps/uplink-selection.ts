@@ -1,0 +1,63 @@
+/**
+ * What of the changes an uplink takes up: the selection of its subscription, asked of an entity as it is. Pure.
+ */
+import { createHash } from 'node:crypto'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { compileSearch } from '#ngsi-ld/query/search.ts'
+import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import { textBudget } from '#ngsi-ld/values/pattern.ts'
+
+export interface UplinkSelection {
+  /** Whether an entity goes up; `entity` holds the values that are to go. */
+  takes(entity: Entity): boolean
+  /** Whether an entity of that id and type may go up, whatever it is like otherwise. */
+  mayTake(head: Pick<Entity, 'id' | 'type'>): boolean
+  /** Whether an attribute goes up. */
+  takesAttribute(name: string): boolean
+  /** True when nothing is left out. */
+  readonly takesAll: boolean
+  /** Types that go up, where nothing but the type decides. */
+  readonly types: readonly string[] | undefined
+  /** True when what an entity is like decides, and not only which one it is. */
+  readonly dependsOnValues: boolean
+}
+
+/** Members of a subscription that select (GS CIM 009, 5.2.12). */
+export function selectionOf(subscription: Subscription): UplinkSelection {
+  const { entities, q, geoQ, scopeQ, watchedAttributes, notification } = subscription
+  const selectors = entities === undefined || entities.length === 0 ? undefined : entities
+  const dependsOnValues = q !== undefined || geoQ !== undefined || scopeQ !== undefined
+  const test = compileSearch({ selectors, q, geo: geoQ, scope: scopeQ }, undefined, textBudget)
+  const testHead = compileSearch({ selectors }, undefined, textBudget)
+  const wanted = notification.attributes ?? notification.pick ?? watchedAttributes
+  const names = wanted === undefined ? undefined : new Set(wanted)
+  const left = new Set(notification.omit)
+  return {
+    takes: (entity) => test(entity, undefined),
+    mayTake: (head) => testHead(head, undefined),
+    takesAttribute: (name) => (names === undefined || names.has(name)) && !left.has(name),
+    takesAll: selectors === undefined && names === undefined && left.size === 0 && !dependsOnValues,
+    dependsOnValues,
+    types: typesOf(selectors),
+  }
+}
+
+/** The same for two subscriptions that select the same in the same words. */
+export function printOf({
+  entities,
+  q,
+  geoQ,
+  scopeQ,
+  watchedAttributes,
+  notification: { attributes, pick, omit },
+}: Subscription): string {
+  const members = { entities, q, geoQ, scopeQ, watchedAttributes, attributes, pick, omit }
+  return createHash('sha256').update(JSON.stringify(members)).digest('base64url')
+}
+
+function typesOf(selectors: Subscription['entities']): readonly string[] | undefined {
+  const names = selectors?.map(({ types, ids, idPattern }) =>
+    ids === undefined && idPattern === undefined && types?.kind === 'type' ? types.name : undefined,
+  )
+  return names?.every((name) => name !== undefined) === true ? names : undefined
+}
