@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createAdmission } from '#base/load/concurrency-limit.ts'
+import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import { version } from '#base/register/version.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createBrokerRoutes, openPaths } from '#plugins/indexing/brokers/broker-routes.ts'
@@ -91,7 +91,7 @@ function start(host: IndexingHost): Running {
   })
   begin()
   host.schedule(host.settings.crawl, remotes.crawl)
-  const looking = setInterval(look, limits.indexLookMs.value).unref()
+  const looking = setInterval(look, limits.indexCheckMs.value).unref()
   return {
     async fetch(request, environment) {
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
@@ -121,7 +121,7 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
     return createSelecting({ nameOf, nodeOf, sql, seen, monotonic: clock.monotonic })
   }
   let current = prepared()
-  const admission = createAdmission({
+  const concurrency = createConcurrencyLimit({
     atOnce: limits.indexQueriesMax.value,
     waitingMax: limits.indexQueriesWaiting.value,
     what: 'queries of the index',
@@ -129,7 +129,7 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
   const selecting: Selecting = {
     deduce: (ids) => current.deduce(ids),
     select: (question, page, signal) =>
-      admission.run(signal, async () => {
+      concurrency.run(signal, async () => {
         const used = current
         try {
           return await used.select(question, page, signal)

@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Breath } from '#base/load/yielding.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/values/json.ts'
@@ -21,7 +21,7 @@ export interface GatheringPorts {
   readonly spellings: (name: string) => readonly string[]
   readonly linked: (ids: readonly string[], wanted: Wanted) => Promise<Linked>
   /** Lets others have the event loop when it is their turn. */
-  readonly yieldIfDue: Breath
+  readonly yieldIfDue: YieldIfDue
 }
 
 export interface Gathered {

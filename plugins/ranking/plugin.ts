@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createAdmission } from '#base/load/concurrency-limit.ts'
+import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { version } from '#base/register/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
@@ -68,7 +68,7 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
   const { settings, clock, context } = host
   const backend = createBackend(port, clock.monotonic)
   const ranking = createRanking({ backend, clock, context })
-  const admission = createAdmission({
+  const concurrency = createConcurrencyLimit({
     atOnce: limits.rankingAtOnce.value,
     waitingMax: limits.rankingWaitingMax.value,
     what: 'ranked queries',
@@ -100,7 +100,7 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
       }
       checkLoop()
       const question = parseQuestion(split)
-      return admission.run(signal, async () => {
+      return concurrency.run(signal, async () => {
         const until = clock.monotonic() + settings.timeoutMs
         const found = await ranking.rank(question, { headers: sent(headers, unconditional), signal, until })
         if (found.kind === 'ranked') return rankedAnswer(question, found)

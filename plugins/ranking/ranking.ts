@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createBreath } from '#base/load/yielding.ts'
+import { createYield } from '#base/load/yielding.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
@@ -47,7 +47,7 @@ export interface RankingPorts {
 }
 
 export function createRanking({ backend, clock, context }: RankingPorts): Ranking {
-  const yieldIfDue = createBreath(clock.monotonic, limits.queryTurnMs.value)
+  const yieldIfDue = createYield(clock.monotonic, limits.queryTurnMs.value)
   const finder = createFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 

@@ -13,7 +13,7 @@ import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { urlToHttpOptions } from 'node:url'
 import { limits } from '#base/limits/limits.ts'
-import { isLoopback, lookupElsewhere } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
 import { productToken } from '#base/register/version.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -69,7 +69,7 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
     // As many as one host is sent to at once; fewer would be closed and opened again all the time.
     maxFreeSockets: limits.deliveriesInFlightHostMax.value,
     autoSelectFamilyAttemptTimeout: 1000,
-    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+    ...(settings.allowsLoopback ? {} : { lookup: lookupRemote }),
   }
   const http = new HttpAgent(connections)
   const https = new HttpsAgent({

@@ -5,7 +5,7 @@
 
 import { WebSocket } from 'ws'
 import { limits } from '#base/limits/limits.ts'
-import { lookupElsewhere } from '#base/load/loopback.ts'
+import { lookupRemote } from '#base/load/loopback.ts'
 import { productToken } from '#base/register/version.ts'
 import { createPulse } from '#federation/tunnel-end.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
@@ -35,7 +35,7 @@ export function listen(
     maxPayload: limits.tunnelMessageBytesMax.value,
     perMessageDeflate: false,
     followRedirects: false,
-    ...(allowsLoopback ? {} : { lookup: lookupElsewhere }),
+    ...(allowsLoopback ? {} : { lookup: lookupRemote }),
     ...(ca === undefined ? {} : { ca: [...ca] }),
   })
   let reason: string | undefined

@@ -7,7 +7,7 @@
 import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import { limits } from '#base/limits/limits.ts'
-import { lookupElsewhere } from '#base/load/loopback.ts'
+import { lookupRemote } from '#base/load/loopback.ts'
 import type { Log } from '#base/register/log.ts'
 import { productToken } from '#base/register/version.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -100,7 +100,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
           maxPayload: limits.tunnelMessageBytesMax.value,
           perMessageDeflate: false,
           followRedirects: false,
-          ...(allowsLoopback ? {} : { lookup: lookupElsewhere }),
+          ...(allowsLoopback ? {} : { lookup: lookupRemote }),
           ...(ca === undefined ? {} : { ca: [...ca] }),
         },
       )

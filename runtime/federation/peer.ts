@@ -11,7 +11,7 @@ import {
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https'
 import { Socket } from 'node:net'
 import { limits } from '#base/limits/limits.ts'
-import { isLoopback, lookupElsewhere } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
 import { productToken } from '#base/register/version.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
 import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
@@ -56,7 +56,7 @@ export function createPeer(settings: PeerSettings): Peer {
   const options = {
     keepAlive: true,
     maxSockets: limits.sourceSocketsMax.value,
-    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+    ...(settings.allowsLoopback ? {} : { lookup: lookupRemote }),
   }
   const secure = {
     ...options,

@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { collectDoneWith, noteDoneWith } from '#base/process/garbage-collection.ts'
+import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Followed, FollowedChange, Following } from '#broker/changes/change-feed.ts'
@@ -34,9 +34,9 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
     position: () => following.position().n,
     entities(behind, limit) {
       // Whoever reads all of them reads large ones, too.
-      collectDoneWith()
+      collectDiscarded()
       const page = following.entities(behind, Math.min(limit, limits.pluginBatchEntities.value))
-      for (const [, view] of page) noteDoneWith(view.text().length)
+      for (const [, view] of page) noteDiscarded(view.text().length)
       return page.map(([rid, view]) => stateOf(rid, view))
     },
     entity(id) {

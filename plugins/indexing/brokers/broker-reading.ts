@@ -126,8 +126,8 @@ export async function readByIds(
 ): Promise<Result<readonly Json[]>> {
   const found: Json[] = []
   const type = types.map(encodeURIComponent).join(',')
-  for (let at = 0; at < ids.length; at += limits.indexIdsAskedFor.value) {
-    const some = ids.slice(at, at + limits.indexIdsAskedFor.value)
+  for (let at = 0; at < ids.length; at += limits.indexIdsPerRequest.value) {
+    const some = ids.slice(at, at + limits.indexIdsPerRequest.value)
     const query = `type=${type}&id=${some.map(encodeURIComponent).join(',')}`
     let path: string | undefined = `${entities}?${query}&limit=${some.length}`
     // A page of large entities ends before its limit.

@@ -36,7 +36,7 @@ export function createAsking({ port, signal, monotonic, paceMs }: AskingPorts) {
     return new Promise((resolve) => {
       const abandon = (): void => resolve(left)
       signal.addEventListener('abort', abandon, { once: true })
-      void port.exchange({ timeoutMs: limits.indexAskMs.value, signal, ...request }).then((answer) => {
+      void port.exchange({ timeoutMs: limits.indexRequestMs.value, signal, ...request }).then((answer) => {
         signal.removeEventListener('abort', abandon)
         resolve(answer)
       })

@@ -69,7 +69,7 @@ export async function crawl(
   /** Entities that pages did not show, though they may be there: they move while pages are read. */
   async function lookForMissing(types: readonly string[]): Promise<Trouble | undefined> {
     for (let behind = 0; ; ) {
-      const missing = catalogue.unmarked(b, behind, limits.indexIdsAskedFor.value)
+      const missing = catalogue.unmarked(b, behind, limits.indexIdsPerRequest.value)
       if (missing.length === 0) return undefined
       behind = missing.at(-1)!.n
       const askedAt = clock.monotonic()

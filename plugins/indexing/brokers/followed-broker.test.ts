@@ -59,7 +59,7 @@ function begin(clock: Clock = systemClock) {
 }
 
 it('is looked at again and again while nothing can be written', async () => {
-  setLimit('indexBrokerLookMs', 20)
+  setLimit('indexBrokerCheckMs', 20)
   const { remote, brokers, row, errors } = begin()
   const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
   const write = (isAllowed: boolean): unknown =>

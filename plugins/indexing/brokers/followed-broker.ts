@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Items } from '#plugins/indexing/entries/broker-messages.ts'
@@ -71,7 +71,7 @@ export function createRemote(ports: RemotePorts) {
   const counts = { notifications: 0, unreadable: 0 }
   let [isBehind, crawledAt, looked, waiting] = [true, Number.NEGATIVE_INFINITY, 0, 0]
   /** Works on the index, one after the other. */
-  const inTurn = createTurns()
+  const inTurn = createSemaphore()
   let wake: () => void = () => {}
   let isClosed = false
 
@@ -203,7 +203,7 @@ export function createRemote(ports: RemotePorts) {
         if (isClosed || signal.aborted) break
         fail(error as Error)
       }
-      if (!isClosed) await pause(limits.indexBrokerLookMs.value)
+      if (!isClosed) await pause(limits.indexBrokerCheckMs.value)
     }
   }
 
@@ -244,7 +244,7 @@ export function createRemote(ports: RemotePorts) {
             // Behind that, its clock was set back, and what it tells now is newer.
             const isRecent = last !== undefined && clock.monotonic() - last.at < limits.indexReorderMs.value
             if (isRecent && last.stamp > stamp) return false
-            if (told.size >= limits.indexToldKept.value) told.delete(told.keys().next().value!)
+            if (told.size >= limits.indexNotifiedMax.value) told.delete(told.keys().next().value!)
             told.delete(id)
             told.set(id, { at: clock.monotonic(), stamp })
             return true

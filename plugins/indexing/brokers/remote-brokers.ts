@@ -165,7 +165,7 @@ export function createRemotes({ host, brokers, catalogue, tell }: RemotesPorts) 
         if (isUnwanted) void drop(row).catch(tell(`forgetting ${row.host}`))
         else begin(respelt(row, brokers, reach))
       }
-      leaving ??= setInterval(lookAround, limits.indexBrokerLookMs.value).unref()
+      leaving ??= setInterval(lookAround, limits.indexBrokerCheckMs.value).unref()
       beginDeclared()
       lookAround()
       void learnFromOwn().catch(tell('learning brokers'))

@@ -4,7 +4,7 @@
 import { type Limit, limit } from './limit.ts'
 
 export const clockLimits = {
-  clockLookMs: limit(1000, 'ms', 'How soon a clock that was set is believed', 'the next look'),
+  clockCheckMs: limit(1000, 'ms', 'How soon a clock that was set is believed', 'the next look'),
   clockJumpMs: limit(2000, 'ms', 'What drifts and is corrected stays below', 'a jump: an event, and doubt'),
   clockConfirmMs: limit(
     600_000,

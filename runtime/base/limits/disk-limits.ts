@@ -8,7 +8,7 @@ export const diskLimits = {
   backupRestMsMax: limit(500, 'ms', 'Leaves half of a slow disk to the gateway', 'the next step begins'),
   backupFileBytesMax: limit(1024 * 1024, 'bytes', 'Credentials and certificates are small', 'left out'),
   backupsKeptMax: limit(1000, 'backups', 'Each is a folder that is looked into', 'refused as a setting'),
-  backupLookMs: limit(15_000, 'ms', 'A schedule goes by the minute', 'the next look'),
+  backupCheckMs: limit(15_000, 'ms', 'A schedule goes by the minute', 'the next look'),
   backupLateMs: limit(
     26 * 3_600_000,
     'ms',
@@ -22,7 +22,7 @@ export const diskLimits = {
     'A database is read through when it is opened; about 2 s on a slow card',
     'only its beginning is looked at; backups read all',
   ),
-  restoredToldMs: limit(
+  restoredReportMs: limit(
     7 * 86_400_000,
     'ms',
     'Somebody will have looked',
@@ -30,16 +30,16 @@ export const diskLimits = {
   ),
   checkedMs: limit(2000, 'ms', 'The same, of larger ones: their small tables', 'the rest is not looked at'),
   damagedKeptMax: limit(2, 'files', 'Of each tenant, set aside as they were', 'the oldest goes'),
-  diskLookMs: limit(1000, 'ms', 'How soon a filling disk is noticed', 'the next look'),
-  diskLookMsMin: limit(10, 'ms', 'The same, where next to nothing is left', 'the next look'),
+  diskCheckMs: limit(1000, 'ms', 'How soon a filling disk is noticed', 'the next look'),
+  diskCheckMsMin: limit(10, 'ms', 'The same, where next to nothing is left', 'the next look'),
   diskFillBytesPerMs: limit(
     100_000,
     'bytes',
     'How fast a disk fills at most; it is looked at before what is left could be gone',
     'a commit may find it full',
   ),
-  diskShedMs: limit(100, 'ms', 'Looking for backups and snapshots to give up takes time', 'the next look'),
-  walLookMs: limit(100, 'ms', 'Asking for the size of the WAL, where there is room', 'the next commit'),
+  diskEvictMs: limit(100, 'ms', 'Looking for backups and snapshots to give up takes time', 'the next look'),
+  walCheckMs: limit(100, 'ms', 'Asking for the size of the WAL, where there is room', 'the next commit'),
   walRoomShare: limit(
     16,
     'parts',
@@ -58,7 +58,7 @@ export const diskLimits = {
     'Or the reserve, where that is more: below, backups, snapshots and history are given up',
     'at nothing, writes are refused',
   ),
-  diskToldMs: limit(10_000, 'ms', 'A disk at its bound goes to and fro', 'not told'),
+  diskLogMs: limit(10_000, 'ms', 'A disk at its bound goes to and fro', 'not told'),
   shrinkEveryMs: limit(
     50,
     'ms',

@@ -44,8 +44,13 @@ export const httpLimits = {
     'Sent on one connection before it is their turn',
     'connection closed',
   ),
-  wishesKeptMax: limit(256, 'texts', 'Queries of URLs that are read once; about 1 kB each', 'oldest leaves'),
-  wishCharactersMax: limit(1024, 'characters', 'Of one of them', 'read each time'),
+  preparedQueriesMax: limit(
+    256,
+    'texts',
+    'Queries of URLs that are read once; about 1 kB each',
+    'oldest leaves',
+  ),
+  preparedQueryCharactersMax: limit(1024, 'characters', 'Of one of them', 'read each time'),
   pageBytesMax: limit(
     2 * 1024 * 1024,
     'characters',

@@ -64,7 +64,7 @@ export const limits = underTrial({
     'Documents read lately or often, of all tenants together: the heap takes 256 MB',
     'where most is kept, what was not read since, or searches meet least, leaves',
   ),
-  rowsMetMax: limit(
+  rowFrequenciesMax: limit(
     131_072,
     'entities',
     'Entities of which is counted how often searches met them lately, by a byte, of all tenants together',
@@ -132,7 +132,7 @@ export const limits = underTrial({
   writebacksPerGroup: limit(256, 'documents', 'Bounds one commit', 'the next group'),
   expiriesPerGroup: limit(64, 'entities', 'Bounds deciding and one commit', 'the next group'),
   evictionPartsPerGroup: limit(32, 'parts', 'Bounds deciding and one commit', 'the next group'),
-  evictionLooksPerGroup: limit(
+  evictionSearchesPerGroup: limit(
     64,
     'series',
     'Finding the oldest history would stall the event loop',

@@ -14,7 +14,7 @@ export const pluginLimits = {
     'A longer log of its file saves writes; 4 MB of disk',
     'copied back; beyond twice as many long works wait',
   ),
-  pluginWalLookMs: limit(10_000, 'ms', 'For what is written without a transaction', 'the next look'),
+  pluginWalCheckMs: limit(10_000, 'ms', 'For what is written without a transaction', 'the next look'),
   pluginWalRetryMs: limit(10_000, 'ms', 'After a disk refused to take such a log', 'the next attempt'),
   pluginRequestMs: limit(30_000, 'ms', 'What a plugin asks of a broker', 'told as a timeout'),
   followersMax: limit(1000, 'subscriptions', 'Of components, per tenant, beside those of clients', '403'),

@@ -18,7 +18,7 @@ export const uplinkLimits = {
     'What the other broker holds, noted while there is traffic',
     'the next look',
   ),
-  reconcileLookMs: limit(600_000, 'ms', 'Whether the other broker holds less than before', 'the next look'),
+  reconcileCheckMs: limit(600_000, 'ms', 'Whether the other broker holds less than before', 'the next look'),
   digestEntitiesPerTurn: limit(16, 'entities', 'Read at once to be compared', 'the next ones'),
   digestInstancesPerTurn: limit(
     4000,
@@ -37,7 +37,7 @@ export const uplinkLimits = {
     'the next request',
   ),
   uplinkTurnMs: limit(2, 'ms', 'The past is read so long before others pass', 'the next turn'),
-  uplinkInstancesAskedFor: limit(
+  uplinkInstancesPerQuery: limit(
     400,
     'instances',
     'Twice as many are in the answers of all brokers known',
@@ -47,7 +47,7 @@ export const uplinkLimits = {
   uplinkRequestBytes: limit(512 * 1024, 'bytes', 'Passes slow links within a timeout', 'the next request'),
   uplinkGzipBytesMin: limit(1024, 'bytes', 'Less gains nothing', 'sent as it is'),
   uplinkTimeoutMs: limit(20_000, 'ms', 'A full request over a slow link', 'sent again after a pause'),
-  uplinkLandsWithinMs: limit(
+  uplinkArrivalMs: limit(
     300_000,
     'ms',
     'What was sent is there by then, also by a way that holds requests up, and clocks differ by less',
@@ -70,7 +70,7 @@ export const uplinkLimits = {
   uplinkWindowMinutesMax: limit(10_080, 'minutes', 'A week; who wants more wants no window', 'refused'),
   uplinkRateMs: limit(600_000, 'ms', 'What came in lately tells how long there is room', 'nothing'),
   uplinkMeasureMs: limit(10_000, 'ms', 'Figures for people are that old at most', 'measured anew'),
-  uplinkStreamsPerLook: limit(
+  uplinkStreamsPerCheck: limit(
     5000,
     'streams',
     'Of which is looked up, in one go, whether they go up',
@@ -85,7 +85,7 @@ export const uplinkLimits = {
   uplinkBudgetMs: limit(30_000, 'ms', 'How often what waits is weighed', 'the next look'),
   uplinkBudgetParts: limit(64, 'parts', 'In which a span is thinned or let go', 'longer parts'),
   uplinkBudgetPartMs: limit(1000, 'ms', 'A shorter part gains nothing', 'one part'),
-  uplinkShutMs: limit(1000, 'ms', 'How soon a pause or a window is noticed', 'the next look'),
+  uplinkPauseCheckMs: limit(1000, 'ms', 'How soon a pause or a window is noticed', 'the next look'),
   uplinkDayReservePercent: limit(
     50,
     'percent',
@@ -118,7 +118,7 @@ export const uplinkLimits = {
     'A slice is made as long as holds so many',
     'shorter',
   ),
-  uplinkWholesMax: limit(
+  uplinkFullySyncedMax: limit(
     200_000,
     'entities',
     'Known to be held whole by the other broker, where values select',
@@ -130,7 +130,7 @@ export const uplinkLimits = {
     'Of an uplink; what is looked through by people',
     'the oldest goes, told',
   ),
-  uplinkAskAgainMs: limit(
+  uplinkRecheckMs: limit(
     4 * 3_600_000,
     'ms',
     'What another broker was seen to be, or not to know, may change',
@@ -165,12 +165,12 @@ export const uplinkLimits = {
     'Of what an uplink let go and has not told yet, in memory and as rows',
     'one gap for the rest, by reason',
   ),
-  uplinkForgoneMax: limit(
+  uplinkRefusedGapsMax: limit(
     1000,
     'attributes',
     'Of what was refused and went, to be told as gaps',
     'one gap for the rest',
   ),
-  uplinksLookMs: limit(1000, 'ms', 'How soon a new uplink begins', 'the next look'),
+  uplinksCheckMs: limit(1000, 'ms', 'How soon a new uplink begins', 'the next look'),
   uplinkFaultMs: limit(5000, 'ms', 'A lane that failed for a fault of ours rests', 'it begins again'),
 } as const satisfies Record<string, Limit>

@@ -1,14 +1,14 @@
 /** So many works at once, so many that wait, and none for those who went away. */
 import { setImmediate as breathe } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import { type Admission, createAdmission } from './concurrency-limit.ts'
+import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
 
 const idle = new AbortController().signal
 const [atOnce, waitingMax] = [3, 5]
-const begin = (): Admission => createAdmission({ atOnce, waitingMax, what: 'works' })
+const begin = (): ConcurrencyLimit => createConcurrencyLimit({ atOnce, waitingMax, what: 'works' })
 
 /** Work that ends when it is told to. */
-function works(admission: Admission, count: number) {
+function works(admission: ConcurrencyLimit, count: number) {
   const begun: (() => void)[] = []
   const all = Array.from({ length: count }, () =>
     admission.run(idle, () => new Promise<void>((resolve) => begun.push(resolve))),

@@ -4,14 +4,14 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 
-export interface AdmissionSettings {
+export interface ConcurrencyLimitSettings {
   readonly atOnce: number
   readonly waitingMax: number
   /** What is admitted, for a person: `ranked queries`. */
   readonly what: string
 }
 
-export interface Admission {
+export interface ConcurrencyLimit {
   /**
    * Does the work when it is its turn.
    * @param signal aborted when nobody waits for it any more.
@@ -20,7 +20,11 @@ export interface Admission {
   run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>
 }
 
-export function createAdmission({ atOnce, waitingMax, what }: AdmissionSettings): Admission {
+export function createConcurrencyLimit({
+  atOnce,
+  waitingMax,
+  what,
+}: ConcurrencyLimitSettings): ConcurrencyLimit {
   let running = 0
   const waiting = new Set<() => void>()
 
@@ -65,7 +69,7 @@ export function createAdmission({ atOnce, waitingMax, what }: AdmissionSettings)
         end()
       }
     },
-  } satisfies Admission)
+  } satisfies ConcurrencyLimit)
 }
 
 /** What a work ends with for which nobody waits. */

@@ -1,6 +1,6 @@
 /** Which hosts count as this machine. */
 import { describe, expect, it } from 'vitest'
-import { isLoopback, lookupElsewhere, reachableHost } from './loopback.ts'
+import { isLoopback, lookupRemote, reachableHost } from './loopback.ts'
 
 describe('isLoopback', () => {
   it.each([
@@ -29,9 +29,9 @@ it.each([
   ['gateway.local', 'gateway.local'],
 ])('a listener at %s is reached at %s', (host, name) => expect(reachableHost(host)).toBe(name))
 
-describe('lookupElsewhere', () => {
+describe('lookupRemote', () => {
   it('fails for a name that is this machine', async () => {
-    const error = await new Promise((resolve) => lookupElsewhere('localhost', {}, resolve))
+    const error = await new Promise((resolve) => lookupRemote('localhost', {}, resolve))
     expect(error).toMatchObject({ code: 'peer.loopback' })
   })
 })

@@ -29,7 +29,7 @@ export function reachableHost(host: string): string {
 }
 
 /** A `lookup` for node:net and node:http that fails where a name resolves to this machine. */
-export const lookupElsewhere: LookupFunction = (hostname, options, callback) => {
+export const lookupRemote: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return callback(error, '', 0)
     const elsewhere = addresses.filter(({ address }) => !isLoopback(address))

@@ -15,7 +15,7 @@ export function qualitiesOf(accept: string, types: readonly string[]): readonly 
 }
 
 /** Whether a header names what it takes by wildcards, too. */
-export const isLoose = (accept: string): boolean =>
+export const acceptsWildcards = (accept: string): boolean =>
   accept.split(',').some((text) => parseRange(text).type.endsWith('/*'))
 
 function parseRange(text: string): MediaRange {

@@ -1,11 +1,11 @@
 /** Turns are bounded, in order, fair, and handed on whatever a task does. */
 import { expect, it } from 'vitest'
-import { createTurns } from './semaphore.ts'
+import { createSemaphore } from './semaphore.ts'
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 it('runs so many at a time, in the order they came', async () => {
-  const takeTurn = createTurns(2)
+  const takeTurn = createSemaphore(2)
   let running = 0
   let most = 0
   const begun: number[] = []
@@ -24,14 +24,14 @@ it('runs so many at a time, in the order they came', async () => {
 
 it('begins at once when it is free', () => {
   let hasBegun = false
-  void createTurns()(async () => {
+  void createSemaphore()(async () => {
     hasBegun = true
   })
   expect(hasBegun).toBe(true)
 })
 
 it('lets others in between the parts of a long job', async () => {
-  const takeTurn = createTurns()
+  const takeTurn = createSemaphore()
   const order: string[] = []
   const job = async (name: string, parts: number): Promise<void> => {
     for (let part = 0; part < parts; part++) {
@@ -46,7 +46,7 @@ it('lets others in between the parts of a long job', async () => {
 })
 
 it('goes on after a task that fails', async () => {
-  const takeTurn = createTurns()
+  const takeTurn = createSemaphore()
   const failing = takeTurn(() => Promise.reject(new TypeError('no')))
   const next = takeTurn(() => Promise.resolve('yes'))
   await expect(failing).rejects.toThrow('no')

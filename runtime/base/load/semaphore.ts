@@ -5,10 +5,10 @@
  */
 
 /** Runs a task when it is its turn, and settles as it does. */
-export type Turn = <T>(task: () => Promise<T>) => Promise<T>
+export type Semaphore = <T>(task: () => Promise<T>) => Promise<T>
 
 /** @param most tasks at the same time; left out, one after the other. */
-export function createTurns(most = 1): Turn {
+export function createSemaphore(most = 1): Semaphore {
   let running = 0
   const line: (() => void)[] = []
   return async (task) => {

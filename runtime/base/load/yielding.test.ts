@@ -2,11 +2,11 @@
  * Work that breathes lets others pass, however many do it at once.
  */
 import { expect, it } from 'vitest'
-import { createBreath, createPacing } from './yielding.ts'
+import { createPacing, createYield } from './yielding.ts'
 
 it('lets work of all who share it last no longer than a turn', async () => {
   let now = 0
-  const breathe = createBreath(() => now, 4)
+  const yieldIfDue = createYield(() => now, 4)
   let isOver = false
   /** What was worked in each turn of the event loop. */
   const turns = [0]
@@ -18,7 +18,7 @@ it('lets work of all who share it last no longer than a turn', async () => {
   setImmediate(look)
   const work = async (): Promise<void> => {
     for (let i = 0; i < 20; i++) {
-      await breathe()
+      await yieldIfDue()
       now++
       turns[turns.length - 1]!++
     }

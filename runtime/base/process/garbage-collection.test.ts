@@ -4,13 +4,13 @@
  */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import { createLook, type Holding } from './garbage-collection.ts'
+import { createMemoryCheck, type Holding } from './garbage-collection.ts'
 
 const base = 30_000_000
 
 function site() {
   const state = { bytes: base, live: base, share: 0, collections: 0, released: [] as Holding[] }
-  const look = createLook({
+  const look = createMemoryCheck({
     collect() {
       state.collections++
       state.bytes = state.live
@@ -67,7 +67,7 @@ it('notices growth from the lowest point, which V8 may reach on its own', () => 
 it('does nothing in a process that cannot collect', () => {
   let bytes = base
   const released: Holding[] = []
-  const look = createLook({
+  const look = createMemoryCheck({
     collect: undefined,
     release: (what) => void released.push(what),
     residentBytes: () => bytes,

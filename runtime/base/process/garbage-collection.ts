@@ -36,13 +36,13 @@ export interface QuietCollectionPorts {
  * Looks at the process from time to time, which does not keep it alive. Returns its end.
  */
 export function collectWhenQuiet(release: QuietCollectionPorts['release']): () => void {
-  const look = createLook(ofThisThread(release), atStart)
+  const look = createMemoryCheck(ofThisThread(release), atStart)
   const timer = setInterval(look, lookMs).unref()
   return () => clearInterval(timer)
 }
 
 /** One look: gives back what the load since the last one allows, where there is enough to gain. */
-export function createLook(
+export function createMemoryCheck(
   { collect, release, residentBytes, busyShare }: QuietCollectionPorts,
   left = residentBytes(),
 ): () => void {
@@ -81,13 +81,13 @@ export const collectYoung = (): void => gc?.({ type: 'minor', execution: 'sync' 
 /** Bytes of large texts that were done with since the last collection, whoever made them. */
 let doneWith = 0
 
-/** To be told of large texts that are done with, or will be by the next time that `collectDoneWith` is called. */
-export function noteDoneWith(bytes: number): void {
+/** To be told of large texts that are done with, or will be by the next time that `collectDiscarded` is called. */
+export function noteDiscarded(bytes: number): void {
   doneWith += bytes
 }
 
 /** Collects young garbage where it is worth it: V8 alone would keep 48 MB of large texts, and as much again that was in use when it looked. */
-export function collectDoneWith(): void {
+export function collectDiscarded(): void {
   if (doneWith < limits.uncollectedBytes.value) return
   doneWith = 0
   collectYoung()

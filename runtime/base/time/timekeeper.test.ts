@@ -33,8 +33,8 @@ function machine(wall: number, believe: 'plausible' | 'synced' | 'always' = 'pla
     return keeper
   }
   const pass = (ms: number, keeper?: Timekeeper): void => {
-    for (let left = ms; left > 0; left -= limits.clockLookMs.value) {
-      const step = Math.min(left, limits.clockLookMs.value)
+    for (let left = ms; left > 0; left -= limits.clockCheckMs.value) {
+      const step = Math.min(left, limits.clockCheckMs.value)
       state.wall += step
       state.mono += step
       keeper?.look()

@@ -219,7 +219,7 @@ export function createTimekeeper(
     monotonic: system.monotonic,
     look,
     start() {
-      timer ??= setInterval(look, limits.clockLookMs.value).unref()
+      timer ??= setInterval(look, limits.clockCheckMs.value).unref()
     },
     stop: () => clearInterval(timer),
     trust: Object.freeze({

@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Breath } from '#base/load/yielding.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Names } from '#broker/commit/interned-names.ts'
 import { type CommittedPart, readCommittedPart } from '#broker/history/committed-part.ts'
@@ -321,7 +321,7 @@ export function createFollowing(ports: FollowingPorts) {
     /** Streams that may have observations committed within from <= ms < to, by number, each read when it is asked for. */
     observations(
       span: Span,
-    ): readonly (readonly [s: number, read: (breathe: Breath) => Promise<CommittedPart>])[] {
+    ): readonly (readonly [s: number, read: (yieldIfDue: YieldIfDue) => Promise<CommittedPart>])[] {
       const touched = spans.touched(span.from, span.to)
       for (const { s, tail } of live.streams())
         if (tail.committed > 0 && tail.modified[tail.committed - 1]! >= span.from && !touched.has(s))
@@ -332,11 +332,11 @@ export function createFollowing(ports: FollowingPorts) {
           const known = { keys, folded: foldedOf(s) }
           return [
             s,
-            (breathe) =>
+            (yieldIfDue) =>
               readCommittedPart(
                 { s, span: unerased(ports, s, span), known },
                 { spans, live, foldedOf },
-                breathe,
+                yieldIfDue,
               ),
           ] as const
         })

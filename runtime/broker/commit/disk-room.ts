@@ -123,7 +123,7 @@ export function createDiskRoom(
     const from = state
     state = to
     // Under a steady load it goes to and fro.
-    if (clock.monotonic() - (toldAt.get(to) ?? Number.NEGATIVE_INFINITY) < limits.diskToldMs.value) return
+    if (clock.monotonic() - (toldAt.get(to) ?? Number.NEGATIVE_INFINITY) < limits.diskLogMs.value) return
     toldAt.set(to, clock.monotonic())
     const facts = { room, low, ...(quotaBytes !== undefined && { quotaBytes }) }
     if (to === 'ample') log.info('disk.room', facts)
@@ -140,7 +140,7 @@ export function createDiskRoom(
     // One at a time, and looking goes on meanwhile.
     if (isActing || clock.monotonic() < actAt) return
     isActing = true
-    actAt = clock.monotonic() + limits.diskShedMs.value
+    actAt = clock.monotonic() + limits.diskEvictMs.value
     acting = act(measured.free)
       .catch((error: unknown) => log.error('gateway.fault', { during: 'disk', error }))
       .finally(() => {
@@ -165,7 +165,7 @@ export function createDiskRoom(
 
   /** Before the room that there was can have been filled. */
   function wait(): void {
-    const ms = Math.max(room / limits.diskFillBytesPerMs.value, limits.diskLookMsMin.value)
+    const ms = Math.max(room / limits.diskFillBytesPerMs.value, limits.diskCheckMsMin.value)
     timer = setTimeout(
       () => {
         try {
@@ -176,7 +176,7 @@ export function createDiskRoom(
         }
         wait()
       },
-      Math.min(ms, limits.diskLookMs.value),
+      Math.min(ms, limits.diskCheckMs.value),
     ).unref()
   }
 

@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import { footprintOf } from '#base/process/footprint.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -23,7 +23,7 @@ export const sliceSize = 256
 const workBytes = 256
 
 export function createBatches(door: Door) {
-  const takeTurn = createTurns(limits.batchSlicesMax.value)
+  const takeTurn = createSemaphore(limits.batchSlicesMax.value)
 
   /** One urgent work; `given` is what it holds in memory while it waits. */
   const commit = <T>(given: unknown, decide: (stage: Stage) => T, isSparing = false): Promise<T> =>

@@ -6,7 +6,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createBreath } from '#base/load/yielding.ts'
+import { createYield } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Names } from '#broker/commit/interned-names.ts'
@@ -88,7 +88,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     }
   })
   const turnMs = limits.queryTurnMs.value
-  const yieldIfDue = createBreath(clock.monotonic, turnMs)
+  const yieldIfDue = createYield(clock.monotonic, turnMs)
   const inTurns = async (steps: Steps<QueryPage>): Promise<QueryPage> => {
     for (;;) {
       await yieldIfDue()

@@ -3,7 +3,7 @@
  * and becomes attribute instances one by one, so a part of many thousands holds little; reading it breathes. What was
  * folded or packed anew while it was read is read again.
  */
-import type { Breath } from '#base/load/yielding.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
 import type { Tail } from '#broker/state/unwritten.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -48,7 +48,7 @@ const triesMax = 3
 export async function readCommittedPart(
   { s, span, known }: { readonly s: number; readonly span: Span; readonly known: Known },
   ports: CommittedPartPorts,
-  breathe: Breath,
+  yieldIfDue: YieldIfDue,
 ): Promise<CommittedPart> {
   const { spans, live, foldedOf } = ports
   const now = (): Known => ({ keys: spans.touched(span.from, span.to).get(s) ?? [], folded: foldedOf(s) })
@@ -58,7 +58,7 @@ export async function readCommittedPart(
     columns.addTail(live.stream(s)?.tail)
     let isWhole = true
     for (const key of keys) {
-      if (tries < triesMax) await breathe()
+      if (tries < triesMax) await yieldIfDue()
       const chunk = spans.chunk(key)
       if (chunk === undefined) isWhole = false
       else columns.addChunk(chunk)

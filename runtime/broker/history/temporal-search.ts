@@ -6,7 +6,7 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
-import { createBreath } from '#base/load/yielding.ts'
+import { createYield } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
@@ -50,12 +50,12 @@ export function createTemporalSearch(
   const { database, clock } = ports
   const aggregation = { ...ports, decoded: createDecodedChunks(ports.history) }
   const turnMs = limits.aggregateTurnMs.value
-  const breathe = createBreath(clock.monotonic, turnMs)
+  const yieldIfDue = createYield(clock.monotonic, turnMs)
   // Of one instant, because the writer thread may cut a chunk in two between two reads.
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
   async function pass({ goOn }: TemporalQuery): Promise<void> {
-    await breathe()
+    await yieldIfDue()
     checkOpen(database)
     goOn?.()
   }

@@ -4,9 +4,9 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
-import { createBreath } from '#base/load/yielding.ts'
-import { collectDoneWith, noteDoneWith } from '#base/process/garbage-collection.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
+import { createYield } from '#base/load/yielding.ts'
+import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Following, Span } from '#broker/changes/change-feed.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { Collision, Collisions } from '#broker/state/collisions.ts'
@@ -91,8 +91,8 @@ function createRepeats(): (key: string, at: number, one: number) => boolean {
 }
 
 export function createDigests({ following, history, records, collisions }: DigestsPorts): Digests {
-  const alone = createTurns()
-  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
+  const alone = createSemaphore()
+  const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
 
   async function* chosen(isChosen: Chosen): AsyncGenerator<EntityView> {
     const limit = limits.digestEntitiesPerTurn.value
@@ -100,8 +100,8 @@ export function createDigests({ following, history, records, collisions }: Diges
       const page = following.entities(rid, limit)
       for (const [, view] of page) {
         await yieldIfDue()
-        collectDoneWith()
-        noteDoneWith(view.text().length)
+        collectDiscarded()
+        noteDiscarded(view.text().length)
         if (isChosen(view)) yield view
       }
       if (page.length < limit) return

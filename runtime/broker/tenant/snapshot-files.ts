@@ -7,7 +7,7 @@ import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -172,7 +172,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     await write(made, facts)
   }
   /** One after another, or several would take the same room, or the same name. */
-  const turn = createTurns()
+  const turn = createSemaphore()
 
   for (const key of keysIn(folder)) {
     const kept = await openKey(key).catch((error: unknown) => unreadable(key, error))

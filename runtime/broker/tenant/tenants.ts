@@ -179,7 +179,7 @@ function lossOf({ name, records }: Tenant, now: number): string[] {
   const text = records.meta('restored')
   if (text === undefined) return []
   const { at, from, to } = JSON.parse(String(text)) as Restored
-  if (now - at > limits.restoredToldMs.value) return []
+  if (now - at > limits.restoredReportMs.value) return []
   return [
     `${called(name)} lacks what came from ${msToDateTime(from)} to ${msToDateTime(to)}: it was restored`,
   ]

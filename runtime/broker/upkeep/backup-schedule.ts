@@ -112,7 +112,7 @@ export function createBackups(
   }
 
   const timer =
-    expression === 'off' ? undefined : setInterval(() => void look(), limits.backupLookMs.value).unref()
+    expression === 'off' ? undefined : setInterval(() => void look(), limits.backupCheckMs.value).unref()
 
   return Object.freeze({
     make,

@@ -50,7 +50,7 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
   return Object.freeze({
     /** Goes on with the search; true when it is through. */
     look(): boolean {
-      for (let room: number = limits.evictionLooksPerGroup.value; toSearch.length > 0; room--) {
+      for (let room: number = limits.evictionSearchesPerGroup.value; toSearch.length > 0; room--) {
         if (room <= 0) return false
         const part = toSearch[0]!.seriesAfter(series)
         series = part?.series ?? 0

@@ -3,7 +3,7 @@
  * per item, a few at a time. An upsert creates, and replaces or extends the entity that exists already.
  */
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Json } from '#contract'
 import type { SourceRequest } from '#federation/source-form.ts'
 import type { Asker, Sources } from '#federation/sources.ts'
@@ -53,7 +53,7 @@ export async function sendSingly(
   asker: Asker,
   { registration, isProxied, operation, path, headers, items }: SingleWrites,
 ): Promise<readonly PartOutcome[]> {
-  const takeTurn = createTurns(limits.sourceItemsAtOnce.value)
+  const takeTurn = createSemaphore(limits.sourceItemsAtOnce.value)
   const [, query = ''] = path.split('?')
   const part = { registration, isProxied, isOffered: true }
   const send = (one: Operation, { id, json, context }: SingleWrites['items'][number]): Promise<PartOutcome> =>

@@ -130,9 +130,9 @@ function createKept<Wish extends { readonly rendering: Rendering }>() {
     const context = ask.context.forQueries?.(isKnown)
     const wish = read(text, context === undefined ? ask : { ...ask, context })
     const own = wish.rendering.joins === true ? undefined : wish
-    if (text.length > limits.wishCharactersMax.value) return own
+    if (text.length > limits.preparedQueryCharactersMax.value) return own
     kept.set(text, { wish: own, names: context?.lookedUp ?? noNames })
-    if (kept.size > limits.wishesKeptMax.value) kept.delete(kept.keys().next().value!)
+    if (kept.size > limits.preparedQueriesMax.value) kept.delete(kept.keys().next().value!)
     return own
   }
 }

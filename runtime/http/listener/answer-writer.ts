@@ -4,7 +4,7 @@
  */
 import { type OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
-import { collectDoneWith, noteDoneWith } from '#base/process/garbage-collection.ts'
+import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Reply } from '#http/request/response.ts'
@@ -37,7 +37,7 @@ const plain = ServerResponse.prototype as unknown as Readonly<
 export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): AnswerWriter {
   const fits = (bytes: number): boolean => {
     if (bytes <= limits.outflowSmallBytes.value) return true
-    noteDoneWith(bytes)
+    noteDiscarded(bytes)
     return outflow.hasRoom(bytes)
   }
 
@@ -52,8 +52,8 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
 
   return Object.freeze({
     collect(received) {
-      collectDoneWith()
-      if (received > limits.outflowSmallBytes.value) noteDoneWith(received)
+      collectDiscarded()
+      if (received > limits.outflowSmallBytes.value) noteDiscarded(received)
     },
     refuse: sendRefusal,
     write(outgoing, { status, headers, body }) {

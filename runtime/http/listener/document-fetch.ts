@@ -7,7 +7,7 @@
 import type { IncomingMessage, RequestOptions } from 'node:http'
 import { request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
-import { isLoopback, lookupElsewhere } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { productToken } from '#base/register/version.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
@@ -54,7 +54,7 @@ function get(
     agent: false,
     headers: { Accept: accept, 'User-Agent': productToken },
     signal,
-    ...(allowLoopback ? {} : { lookup: lookupElsewhere }),
+    ...(allowLoopback ? {} : { lookup: lookupRemote }),
   }
   return new Promise((resolve, reject) => {
     const send = target.protocol === 'https:' ? requestHttps : requestHttp

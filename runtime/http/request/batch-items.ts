@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { type Breath, createBreath } from '#base/load/yielding.ts'
+import { createYield, type YieldIfDue } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -28,7 +28,7 @@ export interface BatchItems extends Iterable<BatchItem> {
   /** Bytes of an item that is parsed each time anew; else 0. */
   bytesAt(index: number): number
   /** Awaited between items: lets others have their turn. */
-  readonly yieldIfDue: Breath
+  readonly yieldIfDue: YieldIfDue
 }
 
 /**
@@ -41,7 +41,7 @@ export async function readItems(
   amended: (json: Json) => Json,
 ): Promise<BatchItems> {
   const { length, json } = accessTo(body)
-  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
+  const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
   const contexts: (Context | { readonly error: unknown })[] = []
   const parsed: Json[] = []
   for (let index = 0; index < length; index++) {

@@ -11,7 +11,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createGunzip } from 'node:zlib'
 import type { Context } from 'hono'
 import { limits } from '#base/limits/limits.ts'
-import { createBreath } from '#base/load/yielding.ts'
+import { createYield } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { finerTime } from '#ngsi-ld/values/datetime.ts'
@@ -44,7 +44,7 @@ export type BatchBody = { readonly json: Json } | { readonly texts: ItemTexts }
 /** Readers of bodies that share one allowance of memory. */
 export function createBodies(): Bodies {
   const state = { held: 0, large: 0 }
-  const yieldIfDue = createBreath(() => performance.now(), limits.queryTurnMs.value)
+  const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
   /** Requests whose body counts as large already, whoever reads it once more. */
   const entered = new WeakSet<IncomingMessage>()
   const raw = (c: Pick<HttpContext, 'env'>, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>

@@ -3,7 +3,7 @@
  * more than its bytes is in memory. The list itself is checked whole before; whether an item is JSON shows when it is
  * parsed.
  */
-import type { Breath } from '#base/load/yielding.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 
 export interface ItemTexts {
@@ -29,7 +29,7 @@ const bytesAtOnce = 65_536
  * @throws ngsi-ld.invalid-request for what cannot be JSON, ngsi-ld.bad-request-data for what is no list,
  *   http.body-too-large beyond `most` items.
  */
-export async function splitList(body: Buffer, most: number, yieldIfDue: Breath): Promise<ItemTexts> {
+export async function splitList(body: Buffer, most: number, yieldIfDue: YieldIfDue): Promise<ItemTexts> {
   let at = 0
   while (isSpace(body[at])) at++
   if (body[at] !== 0x5b) throw new GatewayError('ngsi-ld.bad-request-data', 'body: must be an array')

@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { isLoose, qualitiesOf } from '#base/load/media-range.ts'
+import { acceptsWildcards, qualitiesOf } from '#base/load/media-range.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { hostedContextsPath } from '#broker/contexts/context-resolver.ts'
 
@@ -51,7 +51,7 @@ export function answerType(
       },
     )
   }
-  if (qualities.every((quality) => quality === best) && isLoose(accept)) return byDefault
+  if (qualities.every((quality) => quality === best) && acceptsWildcards(accept)) return byDefault
   return offered[qualities.indexOf(best)]!
 }
 

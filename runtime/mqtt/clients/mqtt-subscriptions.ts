@@ -4,7 +4,7 @@
  */
 import { generate } from 'mqtt-packet'
 import { limits } from '#base/limits/limits.ts'
-import { createBreath } from '#base/load/yielding.ts'
+import { createYield } from '#base/load/yielding.ts'
 import type { Link } from '#mqtt/link/client-connection.ts'
 import type { Retained } from '#mqtt/publish/retained.ts'
 import type { Routes } from '#mqtt/publish/topic-routes.ts'
@@ -25,7 +25,7 @@ export interface SubscriptionsPorts {
 type Subscription = SubscribeRequest['subscriptions'][number]
 
 export function createSubscriptions({ presences, sessions, retained, routes }: SubscriptionsPorts) {
-  const yieldIfDue = createBreath(() => performance.now(), limits.mqttTurnMs.value)
+  const yieldIfDue = createYield(() => performance.now(), limits.mqttTurnMs.value)
 
   /** The reason code of one filter: its QoS, or why it is refused. */
   function judge(presence: Presence, { filter, grant }: Subscription): number {

@@ -9,7 +9,7 @@ import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
 import { MqttClient } from 'mqtt'
 import { limits } from '#base/limits/limits.ts'
-import { isLoopback, lookupElsewhere } from '#base/load/loopback.ts'
+import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
 import { messageOf, noteCertificate, type Validity } from '#base/time/certificate-time.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { mqttTopicOf } from '#ngsi-ld/subscription/notification-parse.ts'
@@ -220,7 +220,7 @@ function openSocket(url: URL, address: { host: string; port: number }, settings:
   const options = {
     ...address,
     autoSelectFamilyAttemptTimeout: 1000,
-    ...(settings.allowsLoopback ? {} : { lookup: lookupElsewhere }),
+    ...(settings.allowsLoopback ? {} : { lookup: lookupRemote }),
   }
   if (url.protocol !== 'mqtts:') return connectTcp(options)
   const servername = /^[\d.]+$|:/.test(address.host) ? {} : { servername: address.host }

@@ -65,7 +65,7 @@ it('lets in what searches of one tenant meet oftener than those of another met w
 })
 
 it('forgets how often a tenant met something that nobody searches any more, as others search', () => {
-  setLimit('rowsMetMax', 4)
+  setLimit('rowFrequenciesMax', 4)
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
   const { doc, sys, id } = one.byRids([1]).rows[0]!
@@ -154,7 +154,7 @@ it('lets what searches meet often stay, and what they meet oftener in', () => {
 })
 
 it('forgets slowly how often searches met something', () => {
-  setLimit('rowsMetMax', 4)
+  setLimit('rowFrequenciesMax', 4)
   const { entities } = open()
   for (let i = 0; i < 4; i++) entities.byRids([1, 2])
   // The ninth halves what was counted, and so once more is only the third time.

@@ -26,7 +26,7 @@ interface Holder {
 /** What the rows of all tenants take, and how often searches met them: of a tenant that is not searched any more less and less. */
 export function createRowBudget() {
   const holders = new Set<Holder>()
-  const meetings = createMeetings(limits.rowsMetMax.value)
+  const meetings = createMeetings(limits.rowFrequenciesMax.value)
   let opened = 0
   let bytes = 0
   return Object.freeze({

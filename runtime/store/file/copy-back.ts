@@ -77,7 +77,7 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
       const now = performance.now()
       if (now < lookAt) return
       const isRoomy = walBytesMax >= limits.walPagesMax.value * walFrameBytes
-      lookAt = isRoomy ? now + limits.walLookMs.value : 0
+      lookAt = isRoomy ? now + limits.walCheckMs.value : 0
       if (checkpoint('NOOP') * walFrameBytes < walBytesMax) return
       checkpoint('PASSIVE')
       onCopied()

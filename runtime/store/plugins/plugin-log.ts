@@ -71,7 +71,7 @@ export function createPluginLog(
     const now = performance.now()
     if (now < lookAt || database().inTransaction) return
     if (pages() < limits.pluginWalPages.value) {
-      lookAt = now + limits.walLookMs.value
+      lookAt = now + limits.walCheckMs.value
       return
     }
     copying = copy()
@@ -89,7 +89,7 @@ export function createPluginLog(
   }
 
   // What is written without a transaction makes it longer, too.
-  const looking = setInterval(look, limits.pluginWalLookMs.value).unref()
+  const looking = setInterval(look, limits.pluginWalCheckMs.value).unref()
 
   return Object.freeze({
     look,

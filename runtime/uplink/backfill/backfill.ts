@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Breath } from '#base/load/yielding.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { FollowedPast, FollowedStream, Following } from '#broker/changes/change-feed.ts'
 import type { CommittedPart } from '#broker/history/committed-part.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -29,7 +29,7 @@ export interface BackfillPorts {
   readonly settle: (entity: Head, told: Attributes, lost?: readonly string[]) => Promise<boolean>
   /** Has an entity be there whole before its past is told, which met the selection. False when the uplink was closed. */
   readonly hold: (id: string, told: Attributes) => Promise<boolean>
-  readonly breathe: Breath
+  readonly yieldIfDue: YieldIfDue
 }
 
 /** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
@@ -38,7 +38,7 @@ export async function fillSpan(
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, losses, settle, breathe } = ports
+  const { following, reading, losses, settle, yieldIfDue } = ports
   losses.begin(span.from)
   const { selection } = reading
   const begins = following.firstCommit(span.from) ?? span.to
@@ -66,7 +66,7 @@ export async function fillSpan(
   const workers = await Promise.all(Array.from({ length: limits.uplinkRequestsInFlight.value }, work))
   if (workers.includes(false)) return undefined
   for (const read of following.changes({ from: span.from, to })) {
-    await breathe()
+    await yieldIfDue()
     const past = read()
     if (past !== undefined && !(await tellPast(past, ports))) return undefined
   }
@@ -81,7 +81,7 @@ export async function fillSpan(
 
 interface Part {
   readonly stream: FollowedStream
-  readonly read: (breathe: Breath) => Promise<CommittedPart>
+  readonly read: (yieldIfDue: YieldIfDue) => Promise<CommittedPart>
 }
 
 /**
@@ -93,7 +93,7 @@ async function tellStreams(
   level: Level,
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { reading, losses, deliver, settle, hold, breathe } = ports
+  const { reading, losses, deliver, settle, hold, yieldIfDue } = ports
   const { id, type } = parts[0]!.stream
   const entity = headOfPast({ id, type }, reading)
   /** One instance of each stream says which attribute came back, and until when it was observed. */
@@ -111,7 +111,7 @@ async function tellStreams(
   }
   for (const { stream, read } of parts) {
     const { name } = stream
-    const part = await read(breathe)
+    const part = await read(yieldIfDue)
     const places = losses.keep(part, await placesOf(stream, part, ports), level)
     for (const place of places) {
       const instance = part.instanceAt(place)
@@ -120,7 +120,7 @@ async function tellStreams(
       else known.push(instance)
       if (--room > 0) continue
       if (!(await send())) return undefined
-      await breathe()
+      await yieldIfDue()
     }
     if (places.length > 0) told.set(name, [...(told.get(name) ?? []), part.instanceAt(places.at(-1)!)])
     count += places.length
@@ -159,7 +159,7 @@ function lostOf(
 async function placesOf(
   { id, rid, type, name }: FollowedStream,
   part: CommittedPart,
-  { following, reading: { selection }, breathe }: BackfillPorts,
+  { following, reading: { selection }, yieldIfDue }: BackfillPorts,
 ): Promise<readonly number[]> {
   const all = Array.from({ length: part.length }, (_, i) => i)
   if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
@@ -167,7 +167,7 @@ async function placesOf(
   const taken: number[] = []
   for (const place of all) {
     if (selection.takes({ ...entity, [name]: part.instanceAt(place) })) taken.push(place)
-    if (place % placesPerLook === 0) await breathe()
+    if (place % placesPerLook === 0) await yieldIfDue()
   }
   return taken
 }

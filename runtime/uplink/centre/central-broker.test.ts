@@ -121,7 +121,7 @@ it.each<[string, Told]>([
   expect(await send(centre, past())).toEqual(done([], 1))
   expect(asked).toEqual([])
   answers = broker
-  now += limits.uplinkAskAgainMs.value
+  now += limits.uplinkRecheckMs.value
   expect(await send(centre, past())).toEqual(done())
 })
 
@@ -147,7 +147,7 @@ it('is not taken for another by what is answered while it begins', async () => {
   answers = { ...broker, selvedge: kin }
   expect(await centre.isSelvedge()).toBe(true)
   answers = ingress
-  now += limits.uplinkAskAgainMs.value
+  now += limits.uplinkRecheckMs.value
   expect(await centre.isSelvedge()).toBe(true)
   answers = broker
   expect(await centre.isSelvedge()).toBe(false)
@@ -182,10 +182,10 @@ it.each([401, 403])(
     expect(await send(centre, past())).toMatchObject({ kind: 'later' })
 
     // One that said who it is stays that.
-    now += limits.uplinkAskAgainMs.value
+    now += limits.uplinkRecheckMs.value
     answers = { ...broker, selvedge: kin }
     expect(await centre.isSelvedge()).toBe(true)
-    now += limits.uplinkAskAgainMs.value
+    now += limits.uplinkRecheckMs.value
     answers = { ...broker, selvedge: barred }
     expect(await centre.isSelvedge()).toBe(true)
   },
@@ -246,7 +246,7 @@ it('forgets no deletion while somebody else answers for it', async () => {
 })
 
 describe('what went long ago', () => {
-  const within = limits.uplinkLandsWithinMs.value
+  const within = limits.uplinkArrivalMs.value
   const longAgo = Date.now() - 10 * within
   const went = (step: Step, at = longAgo): Step => ({ ...step, at }) as Step
   const remove: Step = { kind: 'remove', entity: { id: 'urn:a:0', type: 'A' }, had: new Set(['v', 'w']) }

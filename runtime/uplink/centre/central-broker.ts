@@ -6,7 +6,7 @@
 import { promisify } from 'node:util'
 import { gzip, type ZlibOptions } from 'node:zlib'
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -86,7 +86,7 @@ const pack = promisify<string, ZlibOptions, Buffer>(gzip)
 
 export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
   /** One after the other: many at once would take the core of a small board from who decides. */
-  const turn = createTurns()
+  const turn = createSemaphore()
   let bytes = 0
   /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
   let packs: boolean | undefined
@@ -129,7 +129,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   const seesBroker = async (): Promise<boolean> => isList(await ask('GET', brokerQuestion))
   const settle = createSettle(clock, seesBroker)
   const seeAbsent = createSeeAbsent(seesBroker)
-  const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkAskAgainMs.value
+  const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkRecheckMs.value
 
   const unknown = (): Outcome & { kind: 'later' } => ({
     ...{ kind: 'later', ...silence, reason: `it does not say what it is: ${silence.reason}` },
@@ -166,7 +166,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     // Other brokers know no times of what was not observed.
     const attributes = observedOf(attributesOf(step))
     if (step.kind !== 'past' || attributes.size === 0) return done([], 1)
-    return inTurn(pastParts({ ...step, attributes }, limits.uplinkInstancesAskedFor.value), pastElsewhere)
+    return inTurn(pastParts({ ...step, attributes }, limits.uplinkInstancesPerQuery.value), pastElsewhere)
   }
 
   /** What is told twice would be twice in the history of another broker. */

@@ -82,7 +82,7 @@ export function createLink({ clock, probe, dice, onChange, isShut }: LinkPorts):
   async function ready(lane: Lane): Promise<boolean> {
     while (!isClosed) {
       const pause = lanes[lane].pausedUntil - clock.monotonic()
-      if (isShut(lane)) await rest(limits.uplinkShutMs.value)
+      if (isShut(lane)) await rest(limits.uplinkPauseCheckMs.value)
       else if (pause > 0) await rest(pause)
       else if (!mustProbe) return true
       else if (await probed()) mustProbe = false

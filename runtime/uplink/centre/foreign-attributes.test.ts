@@ -6,7 +6,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { aheadBy, writtenSince } from './foreign-attributes.ts'
 
 const at = Date.UTC(2026, 0, 1)
-const margin = limits.uplinkLandsWithinMs.value
+const margin = limits.uplinkArrivalMs.value
 const time = (ms: number): string => msToDateTime(at + ms)
 const theirs = (members: object, ahead = 0, went: { at?: number } = { at }): unknown => {
   const there = { id: 'urn:a', type: 'A', ...members } as unknown as Entity

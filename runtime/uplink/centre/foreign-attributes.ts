@@ -31,7 +31,7 @@ export async function askOthers(
 
 /** Whether something went so long ago (commit time, ms) that others may have written since what it was. */
 const isLongAgo = (at: number | undefined, now: number): at is number =>
-  at !== undefined && now - at > limits.uplinkLandsWithinMs.value
+  at !== undefined && now - at > limits.uplinkArrivalMs.value
 
 /**
  * What others wrote of entities since they, or attributes of them, went here, by the times with which they are told; an entity
@@ -60,7 +60,7 @@ function keysSince(
   { at, seen = at, ahead }: Went & { readonly at: number; readonly ahead: number },
 ): readonly string[] {
   const isSince = (time: number | undefined): boolean =>
-    time !== undefined && time > at + ahead + limits.uplinkLandsWithinMs.value
+    time !== undefined && time > at + ahead + limits.uplinkArrivalMs.value
   const born = timeThere(there['createdAt'])
   const keys = keysThere(there)
   if (keys.length === 0) return isSince(born) ? [''] : []

@@ -86,7 +86,7 @@ export function createGate(
     if (hasRoom(lane, bytes)) return false
     do {
       waiting[lane] = bytes
-      await link().rest(limits.uplinkShutMs.value)
+      await link().rest(limits.uplinkPauseCheckMs.value)
     } while (!link().isClosed() && (shut(lane) !== undefined || !hasRoom(lane, bytes)))
     waiting[lane] = undefined
     return true

@@ -6,7 +6,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { type Breath, createBreath } from '#base/load/yielding.ts'
+import { createYield, type YieldIfDue } from '#base/load/yielding.ts'
 import { isGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
@@ -228,7 +228,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   }
 
   async function liveLane(): Promise<void> {
-    await present.wholes.learn(createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value))
+    await present.wholes.learn(createYield(ports.clock.monotonic, limits.uplinkTurnMs.value))
     // After a crash, deletions are sent since the position on disk: so there is one before anything is sent.
     if (!isOnDisk) await keep(true)
     while (!isClosed) {
@@ -241,14 +241,14 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
 
   async function backfillLane(): Promise<void> {
     const sizes = { sliceMs: limits.uplinkSliceMs.value }
-    const breathe = createBreath(ports.clock.monotonic, limits.uplinkTurnMs.value)
+    const yieldIfDue = createYield(ports.clock.monotonic, limits.uplinkTurnMs.value)
     while (!isClosed) {
       isFilling = false
       const span = state.spans[0]
       const mayFill = state.refresh === undefined && !following.isHeld()
       recall(state, ports.clock.now())
       if (mayFill && state.telling !== undefined) {
-        if (!(await tellGaps(state.telling, breathe))) return
+        if (!(await tellGaps(state.telling, yieldIfDue))) return
         continue
       }
       if (!mayFill || span === undefined) {
@@ -259,7 +259,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       if (measure.bound()) continue
       span.began ??= span.from
       isFilling = true
-      const way = { deliver: fill, settle: ghosts.settle, hold: meetings.hold, breathe }
+      const way = { deliver: fill, settle: ghosts.settle, hold: meetings.hold, yieldIfDue }
       const to = await fillSpan(span, sizes, { following, reading, losses, ...way })
       if (to === undefined) return
       losses.end(to)
@@ -273,7 +273,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   }
 
   /** Tells what is missing of a span that has gone up, a request's worth at a time. False when the uplink was closed meanwhile. */
-  async function tellGaps(telling: Telling, breathe: Breath): Promise<boolean> {
+  async function tellGaps(telling: Telling, yieldIfDue: YieldIfDue): Promise<boolean> {
     // By the end of the span gaps are known when they are told again: so it is on disk before the first of them is sent.
     await keep(true)
     let gaps = 0
@@ -284,7 +284,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       told()
       isUnsaved = true
       gaps += steps.length
-      await breathe()
+      await yieldIfDue()
     }
     if (gaps > 0) log.warn('uplink.evicted', { uplink: id, gaps, observations: counts.evicted })
     return true

@@ -211,7 +211,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     looking = looking.then(look).catch((error: unknown) => {
       log.error('gateway.fault', { during: 'uplinks', error })
     })
-  }, limits.uplinksLookMs.value)
+  }, limits.uplinksCheckMs.value)
   timer.unref()
   looking = look()
 

@@ -3,7 +3,7 @@
  * rows up to now belong to its past. Whoever does that sends nothing meanwhile by the live lane, whose requests would
  * arrive behind it with what was before: so turns, one after the other.
  */
-import { createTurns, type Turn } from '#base/load/semaphore.ts'
+import { createSemaphore, type Semaphore } from '#base/load/semaphore.ts'
 import type { Followed, Following } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import { heardFrom } from '#ngsi-ld/federation/via.ts'
@@ -22,7 +22,7 @@ import { forgetSettled, type GravesOwed, type UplinkState } from './uplink-state
 export interface Present {
   readonly wholes: Wholes
   /** Does something while nobody else has a turn, in the order of asking. */
-  readonly turn: Turn
+  readonly turn: Semaphore
   /** Whether a row with a log number is of the time before its entity was told as it was. */
   isPast(n: number, id: string): boolean
   /** The live lane has gone past a log number. */
@@ -120,7 +120,7 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
   }
 
   return Object.freeze({
-    turn: createTurns(),
+    turn: createSemaphore(),
     isPast,
     unsentEnds,
     passed(n) {

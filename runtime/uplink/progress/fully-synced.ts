@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Breath } from '#base/load/yielding.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
@@ -25,7 +25,7 @@ export interface Wholes {
    */
   afterwards(entities: readonly (readonly [rid: number, view: EntityView])[], since: number): () => void
   /** Learns, once, who is held whole by how far the uplink was; nothing may be told before. */
-  learn(breathe: Breath): Promise<void>
+  learn(yieldIfDue: YieldIfDue): Promise<void>
 }
 
 export interface WholesPorts {
@@ -48,7 +48,7 @@ export function createWholes({ following, selection, state }: WholesPorts): Whol
   function set(rid: number, isWhole: boolean): void {
     if (!known.delete(rid) && !isWhole) return
     known.set(rid, isWhole)
-    if (known.size > limits.uplinkWholesMax.value) known.delete(known.keys().next().value!)
+    if (known.size > limits.uplinkFullySyncedMax.value) known.delete(known.keys().next().value!)
   }
 
   return Object.freeze({
@@ -62,12 +62,12 @@ export function createWholes({ following, selection, state }: WholesPorts): Whol
         for (const [rid, isMet] of looked) set(rid, isMet)
       }
     },
-    async learn(breathe) {
+    async learn(yieldIfDue) {
       if (isLearnt) return
       const { position, refresh } = state
       let after = 0
       for (let isLast = false; !isLast; ) {
-        await breathe()
+        await yieldIfDue()
         const page = following.entities(after, limits.uplinkEntitiesPerRequest.value)
         for (const [rid, view] of page) {
           const isOwed = refresh !== undefined && rid > refresh.rid && view.times().modified >= refresh.since

@@ -5,7 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { createTurns } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -63,7 +63,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
     keptOf(known.has(uplink) ? uplink : orphans).set(q, bytes)
   const gone = new Map<string, number>()
   /** What goes is chosen among what is on disk. */
-  const turn = createTurns()
+  const turn = createSemaphore()
 
   async function bury(...[uplink, refusals, onLetGo]: Parameters<Refusals['bury']>): Promise<void> {
     const mine = keptOf(uplink)

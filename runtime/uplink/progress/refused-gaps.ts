@@ -27,7 +27,7 @@ export function forgo(state: UplinkState, gone: readonly LetGo[]): () => void {
     for (const lost of forgoneOf(one)) {
       const named = JSON.stringify([lost.id, lost.name, lost.dataset])
       const hasRoom =
-        named in state.forgone || Object.keys(state.forgone).length < limits.uplinkForgoneMax.value
+        named in state.forgone || Object.keys(state.forgone).length < limits.uplinkRefusedGapsMax.value
       const key = hasRoom ? named : ''
       const { from, to, count, since } = lost
       const known =

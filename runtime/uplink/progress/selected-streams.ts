@@ -27,7 +27,7 @@ export function createSelectedStreams(
 
   return () => {
     const now = monotonic()
-    let left = limits.uplinkStreamsPerLook.value
+    let left = limits.uplinkStreamsPerCheck.value
     return (s) => {
       const before = known.get(s)
       const isKnown = before !== undefined && now - before.at < limits.uplinkRateMs.value

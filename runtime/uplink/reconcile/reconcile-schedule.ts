@@ -181,7 +181,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
       const { sent, past } = state.counts
       const hasSent = sent + past !== sentBefore
       const isTime =
-        clock.monotonic() - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileLookMs).value
+        clock.monotonic() - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileCheckMs).value
       const isDue = since === undefined && (isTime || isBack)
       if (isFirst ? state.centreAt !== undefined : !isDue) return false
       return (await ask()) === 'told'

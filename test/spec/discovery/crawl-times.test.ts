@@ -13,7 +13,7 @@ afterEach(restoreLimits)
 it('is read when its minute comes', async () => {
   setLimit('pluginTimetableMs', 20)
   // Nothing else makes it read anew meanwhile.
-  setLimit('indexBrokerLookMs', 60_000)
+  setLimit('indexBrokerCheckMs', 60_000)
   const { folder, remove } = temporaryFolder()
   const broker = createServer((request, response) => {
     if (request.method === 'POST')

@@ -14,7 +14,7 @@ import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
-setLimit('indexBrokerLookMs', 1000)
+setLimit('indexBrokerCheckMs', 1000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-foreign-'))
 const patience = { timeout: 30_000, interval: 200 }
 

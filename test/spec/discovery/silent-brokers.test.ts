@@ -7,7 +7,7 @@ import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
-setLimit('indexBrokerLookMs', 1000)
+setLimit('indexBrokerCheckMs', 1000)
 setLimit('indexMissedMs', 2000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-silent-'))
 const patience = { timeout: 40_000, interval: 200 }

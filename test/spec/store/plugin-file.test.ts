@@ -26,7 +26,7 @@ beforeEach(() => {
   temporary = temporaryFolder()
   writer = immortalWriter()
   setLimit('pluginWalPages', 50)
-  setLimit('walLookMs', 0)
+  setLimit('walCheckMs', 0)
 })
 afterEach(async () => {
   restoreLimits()
@@ -64,7 +64,7 @@ it('is copied back while a long work goes on, which waits where it is too long',
 })
 
 it('is copied back where statements are written one by one, without a transaction', async () => {
-  setLimit('pluginWalLookMs', 5)
+  setLimit('pluginWalCheckMs', 5)
   const insert = open().prepare('INSERT INTO note (text) VALUES (?)')
   for (let i = 0; i < 200; i++) insert.run('x'.repeat(pageBytes))
   await vi.waitFor(() => expect(logBytes()).toBeLessThan(10 * pageBytes), patience)

@@ -68,7 +68,7 @@ test('a search looks at a few series at a time and gives what is oldest, in orde
   const survey = createSurvey(retained.shelves, Number.POSITIVE_INFINITY)
   let steps = 1
   while (!survey.look()) steps++
-  expect(steps).toBeGreaterThanOrEqual(streams / limits.evictionLooksPerGroup.value)
+  expect(steps).toBeGreaterThanOrEqual(streams / limits.evictionSearchesPerGroup.value)
   expect(survey.isCut()).toBe(true)
   let taken = 0
   let before = Number.NEGATIVE_INFINITY

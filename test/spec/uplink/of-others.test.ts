@@ -37,7 +37,7 @@ describe.each([
   beforeEach(async () => {
     known = { ...unknown }
     centre = await createLesserBroker(pair.centre.httpPort!, known)
-    setLimit('uplinkLandsWithinMs', 1000)
+    setLimit('uplinkArrivalMs', 1000)
     setLimit('uplinkBehindMs', 500)
     await at('site', 'POST', '/subscriptions', {
       ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
