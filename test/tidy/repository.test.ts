@@ -34,7 +34,7 @@ describe('the repository', () => {
     expect(brokenRecords(tree)).toEqual([])
   })
   it('has a change log for operators', () => {
-    expect(textOf('CHANGELOG.md')).toContain('FEATURE')
+    expect(textOf('CHANGELOG.md')).toContain('### Added')
     expect(oddChangelogLines(textOf('CHANGELOG.md'))).toEqual([])
   })
   it('promises only commands that exist', () => {
@@ -77,9 +77,9 @@ describe('the checks', () => {
     expect(brokenRecords([file('docs/decisions/0001-a.md', '## Context\n')])).toHaveLength(4)
   })
 
-  it('see a line of the change log without its kind', () => {
-    expect(oddChangelogLines('# Changelog\n\n## Unreleased\n\n- FIX: a thing.\n')).toEqual([])
-    expect(oddChangelogLines('# Changelog\n- mended a thing\n## Soon\n')).toHaveLength(2)
+  it('see a line of the change log that is no entry, and a version without a number', () => {
+    expect(oddChangelogLines('# Changelog\n\n## 0.1.0 (unreleased)\n\n### Fixed\n\n- A thing.\n')).toEqual([])
+    expect(oddChangelogLines('# Changelog\n* mended a thing\n## Soon\n')).toHaveLength(2)
   })
 
   it('see absent scripts, dead links and stale pages', () => {

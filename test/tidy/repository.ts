@@ -56,14 +56,15 @@ export function brokenRecords(files: readonly TreeFile[]): string[] {
   })
 }
 
-/** Lines of the change log speak to operators and say their kind first. */
+/** Lines of the change log stand below a version and a section of it; paragraphs name the part of the product. */
 export function oddChangelogLines(text: string): string[] {
   return text.split('\n').filter((line, index) => {
     const isHead =
       index === 0
         ? line === '# Changelog'
-        : /^## (Unreleased|\d+\.\d+\.\d+ \(\d{4}-\d{2}-\d{2}\))$/.test(line)
-    const isLine = /^- (CHANGE|FEATURE|FIX|PERF|SECURITY): \S/.test(line) || /^ {2}\S/.test(line)
+        : /^## \d+\.\d+\.\d+ \((unreleased|\d{4}-\d{2}-\d{2})\)$/.test(line) ||
+          /^### (Added|Changed|Fixed|Security|Performance)$/.test(line)
+    const isLine = /^- \S/.test(line) || /^ {2}\S/.test(line)
     return !(line === '' || isHead || isLine || /^[A-Z]/.test(line))
   })
 }
