@@ -40,8 +40,9 @@ export interface ConsumePorts {
 export function createConsume({ database, entities, live, names, clock }: ConsumePorts) {
   /** What is over is not shown, although it is still to be removed. */
   const shown = (row: EntityRow, now: number): EntityView | undefined => {
-    const whole = view(row)
-    return entities.firstExpiry() > now || !mentionsExpiry(row.doc) ? whole : unexpired(whole, now)
+    const first = entities.firstExpiry()
+    const whole = createView(row, live.entity(row.rid), first < Number.POSITIVE_INFINITY)
+    return first > now || !mentionsExpiry(row.doc) ? whole : unexpired(whole, now)
   }
   const view = (row: EntityRow): EntityView => createView(row, live.entity(row.rid))
   const search = createEntityQuery({

@@ -22,7 +22,7 @@ export const timesNow = (
 export const timesKey = (name: string, dataset: string): string =>
   dataset === '' ? name : `${name} ${dataset}`
 
-export function createView(row: EntityRow, live: LiveEntity | undefined): EntityView {
+export function createView(row: EntityRow, live: LiveEntity | undefined, mayExpire = true): EntityView {
   const newer = live?.dirtySince === undefined ? [] : live.streams.filter((stream) => stream.number > row.n)
   return {
     id: row.id,
@@ -30,6 +30,7 @@ export function createView(row: EntityRow, live: LiveEntity | undefined): Entity
     entity: () => overlay(JSON.parse(row.doc) as Entity, newer),
     times: () => timesOf(row, newer),
     version: () => newer.reduce((version, { number }) => Math.max(version, number), row.n),
+    mayExpire,
   }
 }
 

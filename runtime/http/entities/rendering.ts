@@ -67,7 +67,7 @@ export interface RenderingPorts {
 /** The stored text, unless something in it has an end: that is a system attribute, and not shown unasked (4.22). */
 function storedText(view: EntityView, context: Context): string {
   const text = view.text()
-  if (!mentionsExpiry(text)) return text
+  if (view.mayExpire === false || !mentionsExpiry(text)) return text
   return JSON.stringify(renderEntity(view.entity(), undefined, { context, format: 'normalized' }))
 }
 

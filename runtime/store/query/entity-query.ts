@@ -35,7 +35,7 @@ import {
   severalStatement,
 } from './query-plan.ts'
 import { compileConditions } from './query-sql.ts'
-import { rangesOf, ridsPerStatement } from './rid-slices.ts'
+import { allBehind, isOneStatement, rangesOf, ridsPerStatement } from './rid-slices.ts'
 import type { Condition } from './sql-text.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 import { createStatements } from './statement-cache.ts'
@@ -150,6 +150,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   /** At most so many rids of a plan behind `after`, ascending; may rest between two statements. */
   function* ridsOf(plan: Plan, after: number, limit: number, offset: number): Steps<readonly number[]> {
     if (plan.rids !== undefined) return yield* knownRids(plan, plan.rids, after, { limit, offset })
+    if (isOneStatement(plan)) {
+      const rids = statements.numbers(ridsStatement(plan, { ...allBehind(after), limit, offset }))
+      yield
+      return rids
+    }
     const found: number[] = []
     for (const range of rangesOf(plan, after, lastRid())) {
       const most = limit + offset - found.length
@@ -348,6 +353,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       let count = 0
       if (plan.exact && search.idPattern === undefined) {
         if (plan.rids !== undefined) return (yield* ridsOf(plan, 0, Infinity, 0)).length
+        if (isOneStatement(plan)) return statements.number(countStatement(plan, allBehind(0)))
         for (const range of rangesOf(plan, 0, lastRid())) {
           count += statements.number(countStatement(plan, range))
           yield

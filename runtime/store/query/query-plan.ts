@@ -21,6 +21,8 @@ export interface Plan {
   readonly exact: boolean
   /** True when the arms together have few rows. */
   readonly selective: boolean
+  /** How many rows the arms together have, where they are few. */
+  readonly rows?: number
   /** What the arms list, when it is known already. */
   readonly rids?: readonly number[]
   /** Those of the rids that match without doubt, where the plan as a whole is not exact. */
@@ -65,7 +67,7 @@ export function* choosePlan(conditions: readonly Condition[], ports: PlanPorts):
   if (best === undefined || !isFew(best)) return assemble(conditions, orderedDriver(conditions), () => false)
   const driver = counts.get(best)!.seen ?? best
   const others = conditions.filter((condition) => condition !== best)
-  return { ...assemble([driver, ...others], driver, isFew), selective: true }
+  return { ...assemble([driver, ...others], driver, isFew), selective: true, rows: rowsOf(best) }
 }
 
 /** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
