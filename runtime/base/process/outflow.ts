@@ -158,9 +158,10 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
       }
       const connection = { held: 0, unsent: 0, written: 0, progressAt: clock.monotonic() }
       connections.set(socket, connection)
-      const write = socket.write as (...args: unknown[]) => boolean
-      socket.write = (...args: unknown[]) => {
-        const isBelow = write.apply(socket, args)
+      // Arguments one by one: each answer passes here.
+      const write = socket.write as (data: unknown, encoding: unknown, done: unknown) => boolean
+      socket.write = (data: unknown, encoding?: unknown, done?: unknown) => {
+        const isBelow = write.call(socket, data, encoding, done)
         if (!isBelow && connections.has(socket)) note(socket, connection)
         return isBelow
       }

@@ -2,7 +2,7 @@
  * The one place where answers are handed to a connection, for the direct way and for hono's alike. An answer that does not
  * fit into the byte budget of all connections is replaced by 503 with Retry-After before anything of it is sent.
  */
-import { type OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Outflow } from '#base/process/outflow.ts'
@@ -24,8 +24,8 @@ export interface AnswerWriter {
   write(outgoing: ServerResponse, reply: Reply): void
   /** Writes a problem that Retry-After belongs to. */
   refuse(outgoing: ServerResponse): void
-  /** Has the same done to whatever a library writes to this response. */
-  guard(outgoing: ServerResponse): void
+  /** Checks in the same way whatever a library writes; to be given to createServer. */
+  readonly Response: typeof ServerResponse
 }
 
 type Method = (this: ServerResponse, ...rest: unknown[]) => unknown
@@ -51,6 +51,7 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
   }
 
   return Object.freeze({
+    Response: responseThat(fits, sendRefusal),
     collect(received) {
       collectDiscarded()
       if (received > limits.outflowSmallBytes.value) noteDiscarded(received)
@@ -58,7 +59,8 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
     refuse: sendRefusal,
     write(outgoing, { status, headers, body }) {
       if (body === null) {
-        outgoing.writeHead(status, headers).end()
+        plain.writeHead.call(outgoing, status, headers)
+        plain.end.call(outgoing)
         return
       }
       const length = Buffer.byteLength(body)
@@ -66,50 +68,58 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
         sendRefusal(outgoing)
         return
       }
-      outgoing.writeHead(status, { ...headers, 'Content-Length': length })
+      plain.writeHead.call(outgoing, status, { ...headers, 'Content-Length': length })
       if (length > limits.outflowSmallBytes.value) sendHeadApart(outgoing)
       // A text in ASCII is handed over as Latin-1: these are the same bytes, and sooner copied.
-      outgoing.end(body, length === body.length ? 'latin1' : 'utf8')
-    },
-    guard(outgoing) {
-      let head: unknown[] | undefined
-      const sendHead = (): void => {
-        if (head === undefined) return
-        const held = head
-        head = undefined
-        plain.writeHead.apply(outgoing, held)
-      }
-      const guarded: typeof plain = {
-        // Held back until it is known whether the body fits.
-        writeHead(...rest) {
-          head = rest
-          return outgoing
-        },
-        flushHeaders() {
-          sendHead()
-          return plain.flushHeaders.call(outgoing)
-        },
-        write(...rest) {
-          sendHead()
-          return plain.write.apply(outgoing, rest)
-        },
-        end(...rest) {
-          const [body] = rest
-          const isWhole = head !== undefined && (typeof body === 'string' || body instanceof Uint8Array)
-          if (isWhole && !fits(body.length)) {
-            sendRefusal(outgoing)
-            return outgoing
-          }
-          sendHead()
-          if (isWhole && body.length > limits.outflowSmallBytes.value) sendHeadApart(outgoing)
-          return isLongAscii(rest)
-            ? plain.end.call(outgoing, body, 'latin1')
-            : plain.end.apply(outgoing, rest)
-        },
-      }
-      Object.assign(outgoing, guarded)
+      plain.end.call(outgoing, body, length === body.length ? 'latin1' : 'utf8')
     },
   } satisfies AnswerWriter)
+}
+
+/** A response that holds its head back until it is known whether the body fits. */
+function responseThat(
+  fits: (bytes: number) => boolean,
+  sendRefusal: (outgoing: ServerResponse) => void,
+): typeof ServerResponse {
+  return class<Request extends IncomingMessage> extends ServerResponse<Request> {
+    heldHead: unknown[] | undefined = undefined
+
+    override writeHead(...rest: unknown[]): this {
+      this.heldHead = rest
+      return this
+    }
+
+    override flushHeaders(): void {
+      this.sendHead()
+      plain.flushHeaders.call(this)
+    }
+
+    override write(...rest: unknown[]): boolean {
+      this.sendHead()
+      return plain.write.apply(this, rest) as boolean
+    }
+
+    override end(...rest: unknown[]): this {
+      const [body] = rest
+      const isWhole = this.heldHead !== undefined && (typeof body === 'string' || body instanceof Uint8Array)
+      if (isWhole && !fits(body.length)) {
+        sendRefusal(this)
+        return this
+      }
+      this.sendHead()
+      if (isWhole && body.length > limits.outflowSmallBytes.value) sendHeadApart(this)
+      if (isLongAscii(rest)) plain.end.call(this, body, 'latin1')
+      else plain.end.apply(this, rest)
+      return this
+    }
+
+    sendHead(): void {
+      const { heldHead } = this
+      if (heldHead === undefined) return
+      this.heldHead = undefined
+      plain.writeHead.apply(this, heldHead)
+    }
+  }
 }
 
 /** Node would copy a long text to put the head before it. Until the answer ends the head stays here, and leaves with the body. */

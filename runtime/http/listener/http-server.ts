@@ -53,7 +53,6 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       writer.write(outgoing, reply)
       return
     }
-    writer.guard(outgoing)
     listener(incoming, outgoing)
   }
   /** A page is made only when there is room for it: until then the request waits. */
@@ -71,6 +70,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   }
   const server = createServer(
     {
+      ServerResponse: writer.Response,
       maxHeaderSize: limits.httpHeaderBytesMax.value,
       headersTimeout: limits.httpHeadersMs.value,
       requestTimeout: limits.httpRequestMs.value,
@@ -90,7 +90,6 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     inTurn((incoming, outgoing) => {
       if (Number(incoming.headers['content-length'] ?? 0) <= limits.batchBytesMax.value)
         outgoing.writeContinue()
-      writer.guard(outgoing)
       listener(incoming, outgoing)
     }),
   )
