@@ -19,7 +19,7 @@ export function scopeChange(before: Entity['scope'], after: Entity['scope']): En
 
 /** Whether these are the same types, in whatever order. */
 export const isSameTypes = (before: Entity['type'], after: Entity['type']): boolean =>
-  new Set(listOf(before)).symmetricDifference(new Set(listOf(after))).size === 0
+  before === after || new Set(listOf(before)).symmetricDifference(new Set(listOf(after))).size === 0
 
 /** Through whom what is gone had come, by `name` or `name datasetId`; '' is the entity. */
 export function heardOfGone(

@@ -64,6 +64,10 @@ export function createPageGuard({ host: bound, allowedHosts, publicUrl }: PageRu
   } satisfies PageGuard)
 }
 
+/** Whether a page may have made a request. Programs send neither of these headers. */
+export const mayBePage = ({ origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean =>
+  origin !== undefined || site !== undefined
+
 const safeMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** Media types are compared without case (RFC 9110, 8.3.1). */

@@ -9,7 +9,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import type { DirectReads } from '#http/request/response.ts'
-import { createPageGuard, doesMoreThanRead, type PageGuard, type PageRules } from './cross-origin.ts'
+import { createPageGuard, doesMoreThanRead, mayBePage, type PageGuard, type PageRules } from './cross-origin.ts'
 
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
 
@@ -55,7 +55,7 @@ function keepPagesOut(inside: Inside, pages: PageGuard, isShared: (path: string)
     const { headers } = env.incoming
     try {
       pages.assertHost(headers)
-      if (doesMoreThanRead(request.method, headers) && !isShared(pathOf(request.url)))
+      if (mayBePage(headers) && doesMoreThanRead(request.method, headers) && !isShared(pathOf(request.url)))
         pages.assertOrigin(headers)
     } catch (error) {
       return inside.refuse(error as GatewayError)

@@ -16,7 +16,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { finerTime } from '#ngsi-ld/values/datetime.ts'
 import type { HttpEnv } from './http-environment.ts'
-import { type ItemTexts, splitList } from './item-texts.ts'
+import { endOfText, type ItemTexts, splitList } from './item-texts.ts'
 
 export type HttpContext = Context<{ Bindings: HttpEnv }>
 
@@ -58,26 +58,34 @@ export function createBodies(): Bodies {
     outgoing.once('close', () => state.large--)
   }
   const finer = new WeakSet<IncomingMessage>()
-  /** Looks at a large body and parses it in turns of their own. */
-  const parse = async (c: Pick<HttpContext, 'env'>, body: Buffer): Promise<Json> => {
-    checkBytes(body)
-    if (isLarge(body)) await nextTurn()
-    const json = parseChecked(body, (text) => {
-      if (finerTime.test(text)) finer.add(c.env.incoming)
+  const parse = ({ env }: Pick<HttpContext, 'env'>, body: Buffer): Json =>
+    parseChecked(body, (text) => {
+      if (finerTime.test(text)) finer.add(env.incoming)
     })
-    if (isLarge(body)) await nextTurn()
+  /** Parses a large body, whose bytes were checked, in a turn of its own. */
+  const parseAlone = async (c: Pick<HttpContext, 'env'>, body: Buffer): Promise<Json> => {
+    await nextTurn()
+    const json = parse(c, body)
+    await nextTurn()
     return json
   }
   return Object.freeze({
     raw,
-    json: async (c) => parse(c, await raw(c)),
+    async json(c) {
+      const body = await raw(c)
+      checkBytes(body)
+      return isLarge(body) ? parseAlone(c, body) : parse(c, body)
+    },
     hasFinerTimes: (c) => finer.has(c.env.incoming),
     async batch(c) {
       const body = await raw(c, limits.batchBytesMax.value)
+      checkText(body)
+      if (!isLarge(body)) return { json: parse(c, body) }
       const isSmall = body.length <= limits.bodyBytesMax.value
-      if (isSmall && !(isLarge(body) && shapeOf(body).hasMany)) return { json: await parse(c, body) }
+      const shape = isSmall ? shapeOf(body) : undefined
+      if (shape?.isDeep === true) throw tooDeep()
+      if (shape?.hasMany === false) return { json: await parseAlone(c, body) }
       if (!isSmall) enter(c.env)
-      if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
       return { texts: await splitList(body, limits.batchEntitiesMax.value, yieldIfDue) }
     },
   } satisfies Bodies)
@@ -100,9 +108,14 @@ export function parseJson(body: Buffer): Json {
 
 /** Refuses bytes that are no text, and a large body by its shape. @throws GatewayError ngsi-ld.invalid-request */
 function checkBytes(body: Buffer): void {
+  checkText(body)
+  if (isLarge(body)) checkShape(body)
+}
+
+/** Refuses bytes that are no text. @throws GatewayError ngsi-ld.invalid-request */
+function checkText(body: Buffer): void {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
-  if (isLarge(body)) checkShape(body)
 }
 
 /** @param look sees the text, where it is JSON. */
@@ -138,8 +151,8 @@ function checkShape(body: Buffer): void {
   throw new GatewayError('ngsi-ld.bad-request-data', detail)
 }
 
-const [quote, backslash, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
-  '"\\,[{]}',
+const [quote, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
+  '",[{]}',
 ) as unknown as readonly number[]
 
 /**
@@ -159,16 +172,6 @@ function shapeOf(body: Buffer): { readonly isDeep: boolean; readonly hasMany: bo
     }
   }
   return { isDeep: false, hasMany: false }
-}
-
-/** Where a text that begins at a quotation mark ends; behind the body when it does not. */
-function endOfText(body: Buffer, start: number): number {
-  for (let end = body.indexOf('"', start + 1); end !== -1; end = body.indexOf('"', end + 1)) {
-    let before = end - 1
-    while (body[before] === backslash) before--
-    if ((end - before) % 2 === 1) return end
-  }
-  return body.length
 }
 
 function isShallow(value: Json, levels: number): boolean {

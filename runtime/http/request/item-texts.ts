@@ -67,14 +67,15 @@ export async function splitList(body: Buffer, most: number, yieldIfDue: YieldIfD
   } satisfies ItemTexts)
 }
 
-/** Where the text that begins at a quote ends: at a quote before which stands an even number of backslashes. */
-function endOfText(body: Buffer, start: number): number {
-  for (let end = body.indexOf(quote, start + 1); end >= 0; end = body.indexOf(quote, end + 1)) {
-    let backslashes = 0
-    while (body[end - 1 - backslashes] === backslash) backslashes++
-    if (backslashes % 2 === 0) return end
+/** Where the text that begins at a quotation mark ends; behind the body when it does not. */
+export function endOfText(body: Buffer, start: number): number {
+  for (let at = start + 1; at < body.length; at++) {
+    const byte = body[at]
+    // The byte behind a backslash does not end the text.
+    if (byte === backslash) at++
+    else if (byte === quote) return at
   }
-  throw notJson()
+  return body.length
 }
 
 const notJson = (): GatewayError => new GatewayError('ngsi-ld.invalid-request', 'the body is not JSON')
