@@ -85,8 +85,10 @@ export function evolutionOf(
     return streams.several.has(name) ? withoutRepeats(ordered) : ordered
   }
   const bounds = createBounds(query, found, order)
+  let allTimed = true
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
+    if (time === undefined) allTimed = false
     if (time === undefined || !bounds.fits(name, time)) return false
     const list = found.get(name) ?? []
     if (list.push(one) === 1) found.set(name, list)
@@ -103,7 +105,8 @@ export function evolutionOf(
   for (const { s, name, dataset, own } of streams.all)
     addStream(ports, { s, name, own, told: told(name, dataset) }, { query, add, bounds })
   const { entity, created, modified, deleted } = lives
-  return { id, type: entity.type, entity, created, modified, deleted, ...arrange(found, query, order) }
+  const head = { id, type: entity.type, entity, created, modified, deleted, allTimed }
+  return { ...head, ...arrange(found, query, order) }
 }
 
 /** Times that an instance may have to be in the answer, by what is known so far. */

@@ -32,6 +32,8 @@ export interface TemporalQuery extends TemporalSelection {
 export interface EntityHistory extends CutEvolution {
   /** The document as it is, or as it was last. */
   readonly entity: Entity
+  /** True where no instance was left out because it lacks the time property. */
+  readonly allTimed?: boolean
 }
 
 /** Aggregates of one entity: per attribute one entry for each kind and datasetId. */

@@ -25,4 +25,6 @@ export interface EntityView {
   times(): SystemTimes
   /** Number of its last change: another one whenever the entity became something else. */
   version(): number
+  /** False where it is known that nothing of it expires. */
+  readonly mayExpire?: boolean
 }

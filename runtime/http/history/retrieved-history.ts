@@ -24,33 +24,39 @@ export function retrievedHistory(
   query: TemporalQuery,
   { most, asValues }: { readonly most: number; readonly asValues: boolean },
 ): Retrieved | undefined {
+  const first = read(lookOf(query, most))
+  if (first === undefined) return undefined
   const isWhole = query.timerel === undefined && query.timeproperty === 'observedAt'
-  if (!isWhole) return partFor(read, query, { most, share: 1 })
+  if (!isWhole || first.allTimed === true) return partFor({ read, first }, query, { most, share: 1 })
   const written = { ...query, timeproperty: 'modifiedAt', unobserved: true } as const
   const readWritten: Read = (more) => {
     const found = read(more)
     return found && withoutTimed(found, asValues)
   }
-  const unobserved = partFor(readWritten, written, { most, share: 1 })
+  const firstWritten = readWritten(lookOf(written, most))
+  if (firstWritten === undefined) return undefined
+  const unobserved = partFor({ read: readWritten, first: firstWritten }, written, { most, share: 1 })
   if (unobserved === undefined) return undefined
   // What they leave of the answer, by number and by size.
   const share = 1 - countIn(unobserved.evolution) / unobserved.held
   if (unobserved.range !== undefined || share <= 0) return unobserved
-  const observed = partFor(read, query, { most, share })
+  const observed = partFor({ read, first }, query, { most, share })
   return observed && { ...observed, evolution: joined(observed.evolution, unobserved.evolution, query) }
 }
 
-/** What a share of an answer holds of a history; `held` is how many instances like these it may hold. */
+const lookOf = (query: TemporalQuery, most: number): TemporalQuery => firstLook({ ...query, limit: most }, 1)
+
+/**
+ * What a share of an answer holds of a history; `held` is how many instances like these it may hold.
+ * @param reading.first what the first look saw
+ */
 function partFor(
-  read: Read,
+  { read, first }: { readonly read: Read; readonly first: EntityHistory },
   query: TemporalQuery,
   { most, share }: { readonly most: number; readonly share: number },
 ): (Retrieved & { readonly held: number }) | undefined {
-  const look = firstLook({ ...query, limit: most }, 1)
-  const found = read(look)
-  if (found === undefined) return undefined
-  const held = Math.max(1, Math.floor(mostLike([found], most) * share))
-  const shown = readOn([found], { query: look, most: held }, (_, more) => read(more))
+  const held = Math.max(1, Math.floor(mostLike([first], most) * share))
+  const shown = readOn([first], { query: lookOf(query, most), most: held }, (_, more) => read(more))
   const { evolutions, range } = partOf(shown, held, query)
   const [evolution] = evolutions
   return evolution && { evolution, range, held }

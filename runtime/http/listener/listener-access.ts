@@ -9,7 +9,13 @@ import { GatewayError } from '#base/register/errors.ts'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import type { DirectReads } from '#http/request/response.ts'
-import { createPageGuard, doesMoreThanRead, mayBePage, type PageGuard, type PageRules } from './cross-origin.ts'
+import {
+  createPageGuard,
+  doesMoreThanRead,
+  mayBePage,
+  type PageGuard,
+  type PageRules,
+} from './cross-origin.ts'
 
 type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
 

@@ -69,11 +69,10 @@ export async function splitList(body: Buffer, most: number, yieldIfDue: YieldIfD
 
 /** Where the text that begins at a quotation mark ends; behind the body when it does not. */
 export function endOfText(body: Buffer, start: number): number {
-  for (let at = start + 1; at < body.length; at++) {
-    const byte = body[at]
-    // The byte behind a backslash does not end the text.
-    if (byte === backslash) at++
-    else if (byte === quote) return at
+  for (let end = body.indexOf(quote, start + 1); end >= 0; end = body.indexOf(quote, end + 1)) {
+    let before = end - 1
+    while (body[before] === backslash) before--
+    if ((end - before) % 2 === 1) return end
   }
   return body.length
 }
