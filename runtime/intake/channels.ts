@@ -198,7 +198,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     find: (key: string) => channels.get(key),
     /** True when the channel's stream is live and, whoever wrote it last, has the unit and time source of the reading. */
     fits: (channel: Channel, reading: Reading, stamp: Stamp): boolean =>
-      !channel.stream.gone &&
+      !channel.stream.dropped &&
       channel.stream.shape === channel.shape &&
       channel.unitCode === reading.unitCode &&
       channel.unitText === reading.unitText &&

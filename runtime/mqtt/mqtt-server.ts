@@ -72,7 +72,7 @@ export interface MqttStats {
   readonly retained: number
   /** Messages owed to sessions, and their bytes. */
   readonly owed: number
-  readonly owedBytes: number
+  readonly growthBytes: number
 }
 
 export interface MqttServer {
@@ -124,7 +124,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       sessions: sessions.count(),
       retained: retained.count(),
       owed: queues.messages(),
-      owedBytes: queues.bytes(),
+      growthBytes: queues.bytes(),
     }),
     async close(deadlineMs) {
       const deadline = clock.monotonic() + deadlineMs

@@ -19,7 +19,7 @@ import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { fromShape } from '#ngsi-ld/entity/merge.ts'
-import { heardFrom } from '#ngsi-ld/federation/via.ts'
+import { viaFrom } from '#ngsi-ld/federation/via.ts'
 import { decodeChunk } from '#store/chunks/chunk-codec.ts'
 import { decodeObservations, type ObservationBatch } from '#store/chunks/observation-blob.ts'
 import type { Entities, TombstoneRow } from '#store/entities/entity-rows.ts'
@@ -158,7 +158,7 @@ export function createFollowing(ports: FollowingPorts) {
     const { n, at } = row
     if (isOfObservations(row)) return { n, at, heard: row.heard ?? undefined, what: decode(row.body) }
     const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
-    return { n, at, heard: heardFrom(change.by), what: { ...change, rid: row.rid! } }
+    return { n, at, heard: viaFrom(change.by), what: { ...change, rid: row.rid! } }
   }
 
   function after<T>(
@@ -218,7 +218,7 @@ export function createFollowing(ports: FollowingPorts) {
       change.instances.flatMap(([name, dataset, instance, , at]) =>
         instance === null || isRecordErased(name, dataset, change.n)
           ? []
-          : [[name, instance, at ?? change.at, heardFrom(change.by)] as const],
+          : [[name, instance, at ?? change.at, viaFrom(change.by)] as const],
       ),
     )
     return { id: owner.id, rid, type, instances, dropped: droppedBy(changes) }

@@ -1,7 +1,7 @@
 /**
- * Answers leave in the order of the works, whatever group they came in, since a message that goes on to its subscribers
- * when it is answered must not pass one that was stored before it. They leave in slices, so that a thousand
- * acknowledgements never hold the event loop, and one that throws keeps nobody else from theirs.
+ * Answers works in queue order, across groups: a message that is forwarded to its subscribers when it is
+ * answered must not overtake one that was stored before it. Answers leave in slices, so that thousands of
+ * acknowledgements never block the event loop. An answer that throws does not affect the others.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,18 +11,18 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Work } from './work-queue.ts'
 
-/** Works of a group, of which some were refused. */
+/** The works of one group, and the errors of those that were refused. */
 interface Answered {
   readonly works: readonly Work[]
   readonly refused: ReadonlyMap<Work, GatewayError>
 }
 
-/** `onAnswered` is told each time when nobody is left to be answered. */
+/** @param ports `onAnswered` is called whenever no answer is pending any more. */
 export function createAnswers(ports: { log: Log; metrics: Metrics; onAnswered: () => void }) {
   const answered = ports.metrics.counter('selvedge_commit_works_total')
   const refusedTotal = ports.metrics.counter('selvedge_commit_works_refused_total')
-  /** Groups whose works are still being answered, in order, and the next work of the first of them. */
-  const line: Answered[] = []
+  /** Groups whose works are still being answered, in order; `next` is the next work of the first group. */
+  const pending: Answered[] = []
   let next = 0
 
   function answer(work: Work, error: GatewayError | undefined): void {
@@ -36,11 +36,11 @@ export function createAnswers(ports: { log: Log; metrics: Metrics; onAnswered: (
   }
 
   function slice(): void {
-    for (let room: number = limits.answersPerTurn.value; room > 0 && line.length > 0; room--) {
-      const { works, refused } = line[0]!
+    for (let budget: number = limits.answersPerTurn.value; budget > 0 && pending.length > 0; budget--) {
+      const { works, refused } = pending[0]!
       const work = works[next++]!
       if (next === works.length) {
-        line.shift()
+        pending.shift()
         next = 0
       }
       answer(work, refused.get(work))
@@ -49,15 +49,18 @@ export function createAnswers(ports: { log: Log; metrics: Metrics; onAnswered: (
   }
 
   return Object.freeze({
-    isDone: () => line.length === 0,
-    /** Answers what waits and then the works of a group: one slice now, and one in each turn for every slice that it has. */
-    give(works: readonly Work[], refused: ReadonlyMap<Work, GatewayError>): void {
-      if (works.length > 0) line.push({ works, refused })
+    isDone: () => pending.length === 0,
+    /**
+     * Queues the works of a group for answering. Sends one slice now, and one per turn of the event loop for
+     * each slice of this group.
+     */
+    enqueue(works: readonly Work[], refused: ReadonlyMap<Work, GatewayError>): void {
+      if (works.length > 0) pending.push({ works, refused })
       let slices = Math.ceil(works.length / limits.answersPerTurn.value)
       const turn = (): void => {
         slice()
         slices--
-        if (line.length === 0) ports.onAnswered()
+        if (pending.length === 0) ports.onAnswered()
         else if (slices > 0) setImmediate(turn)
       }
       turn()

@@ -1,23 +1,21 @@
-/**
- * Commit times go with the clock and never back; a clock that was set back is waited for slowly, not standing still.
- */
+/** Commit times follow the clock and never decrease; after the clock was set back, they advance slowly. */
 import { describe, expect, it } from 'vitest'
 import { createCommitTimes } from './commit-times.ts'
 
-/** Commits at a time of the clock and a monotonic time (ms), one after the other. */
+/** Commit times for consecutive pairs of wall-clock and monotonic times (ms). */
 function commits(latest: number, moments: readonly (readonly [said: number, monotonic: number])[]): number[] {
   let [said, monotonic] = [0, 0]
   const times = createCommitTimes({ now: () => said, monotonic: () => monotonic }, latest)
   return moments.map((moment) => {
     ;[said, monotonic] = moment
     const at = times.next()
-    times.took(at)
+    times.committed(at)
     return at
   })
 }
 
-describe('times of commits', () => {
-  it('are those of the clock', () => {
+describe('commit times', () => {
+  it('follow the clock', () => {
     const moments = [
       [1000, 5],
       [1000, 5],
@@ -27,7 +25,7 @@ describe('times of commits', () => {
     expect(commits(0, moments)).toEqual([1000, 1000, 1007, 90_000])
   })
 
-  it('go on slowly while the clock says less than the last one, until it says more', () => {
+  it('advance slowly while the clock is behind the last one, until it has caught up', () => {
     const moments = [
       [10_000, 0],
       [4000, 8],
@@ -40,17 +38,17 @@ describe('times of commits', () => {
     expect(commits(0, moments)).toEqual([10_000, 10_002, 10_002, 10_003, 11_002, 11_727, 11_900])
   })
 
-  it('are after all that is on disk from the first one on, also of one that was not taken', () => {
+  it('are later than everything on disk from the first one on, also after a failed commit', () => {
     expect(commits(10_000, [[4000, 0]])).toEqual([10_001])
     const times = createCommitTimes({ now: () => 4000, monotonic: () => 0 }, 10_000)
     expect([times.next(), times.next()]).toEqual([10_001, 10_001])
   })
 
-  it('are later than one that was closed', () => {
+  it('are later than a closed commit time', () => {
     const times = createCommitTimes({ now: () => 4000, monotonic: () => 0 }, 0)
-    times.took(times.next(), true)
+    times.committed(times.next(), true)
     expect(times.next()).toBe(4001)
-    times.took(4001)
+    times.committed(4001)
     expect(times.next()).toBe(4001)
   })
 })

@@ -1,33 +1,37 @@
 /**
- * The times of commits: those of the clock, and never less than the last. While the clock says less, because it was set back,
- * they go on slowly by monotonic time: whoever follows the changes tells by commit times what came before what, so
- * time that stands still would make one moment of everything that is committed meanwhile.
+ * Commit times: wall-clock times that never decrease. While the clock is behind the last commit time because
+ * it was set back, commit times advance slowly with monotonic time. Followers of the change log order changes
+ * by commit time, so a constant time would merge everything committed meanwhile into one moment.
  */
 import type { Clock } from '#base/time/clock.ts'
 
 export interface CommitTimes {
   /** The time of a commit that begins now, ms. */
   next(): number
-  /** The commit with this time is on disk; where it closes its time, what follows is later. */
-  took(at: number, closesTime?: boolean): void
+  /**
+   * Records that the commit with this time is on disk. If it closes its time, later commits get a later time.
+   */
+  committed(at: number, closesTime?: boolean): void
 }
 
-/** Of so many ms one counts while the clock is waited for, so that it catches up soon. */
-const pace = 4
+/**
+ * While the clock is behind, commit time advances 1 ms per this many ms, so that the clock catches up soon.
+ */
+const slowdown = 4
 
 /** @param latest the latest commit time on disk, ms */
 export function createCommitTimes({ now, monotonic }: Clock, latest: number): CommitTimes {
   let last = latest
-  // The first one is after all that is on disk.
-  let lastBegan = monotonic() - pace
+  // Makes the first commit time later than everything on disk.
+  let lastBegan = monotonic() - slowdown
   let began = lastBegan
   return Object.freeze({
     next() {
-      const said = now()
+      const clockTime = now()
       began = monotonic()
-      return said >= last ? said : last + Math.floor((began - lastBegan) / pace)
+      return clockTime >= last ? clockTime : last + Math.floor((began - lastBegan) / slowdown)
     },
-    took(at, closesTime = false) {
+    committed(at, closesTime = false) {
       const reached = closesTime ? at + 1 : at
       if (reached <= last) return
       last = reached

@@ -1,8 +1,13 @@
 /**
- * What is done when the disk, or the quota, fills. In this order: backups but the newest verified one go, then snapshots
- * one by one, then the log and the oldest history, which leave gap records; when nothing helps, writes are refused, and
- * what deletes goes on by the reserve. All of it ends by itself when there is room again, and the reserve is made anew.
- * Nothing here waits for the disk, and nothing that the disk says ends the process.
+ * Frees disk space when the disk or the quota is nearly full, in this order:
+ *
+ * 1. delete backups, except the newest verified one;
+ * 2. delete snapshots, one at a time;
+ * 3. trim the log and the oldest history, which leaves gap records;
+ * 4. refuse writes; deletions still work, because the reserve file is released.
+ *
+ * All of it ends by itself when there is space again; then the reserve file is created again. Nothing here
+ * blocks on the disk, and no disk error ends the process.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -14,28 +19,28 @@ import { type Reserve, roomOf } from '#store/file/reserve.ts'
 
 export interface DiskRoomPorts {
   readonly reserve: Reserve
-  /** Removes backups on the same disk that are not needed most. Returns how many went. */
-  readonly shedBackups: () => number
+  /** Deletes dispensable backups on the same disk. Returns how many were deleted. */
+  readonly deleteBackups: () => number
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
 }
 
-/** Of one database. */
+/** Disk use of one database. */
 export interface Extent {
-  /** Bytes inside that can be filled again. */
+  /** Bytes of free pages inside the file. */
   readonly freeBytes: number
-  /** Bytes that the file has still to grow by, when its write-ahead log is copied back. */
-  readonly owedBytes: number
-  /** Bytes that this log has on the disk. */
+  /** Bytes by which the file will grow when its write-ahead log is checkpointed. */
+  readonly growthBytes: number
+  /** Size of the write-ahead log. */
   readonly walBytes: number
 }
 
-/** What of the gateway takes room, once it stands. */
+/** The parts of the gateway that use disk space; known only after start. */
 export interface Holders {
   readonly extents: () => readonly Extent[]
-  /** Lets go of one snapshot. False when there is none. */
-  readonly shedSnapshot: () => Promise<boolean>
+  /** Deletes one snapshot. False when there is none. */
+  readonly deleteSnapshot: () => Promise<boolean>
 }
 
 export interface DiskRoomSettings {
@@ -46,101 +51,105 @@ export interface DiskRoomSettings {
 type DiskState = 'ample' | 'tight' | 'full'
 
 export interface DiskRoom {
-  /** Whether what makes the data grow may be written. */
+  /** Whether writes that make the data grow are allowed. */
   hasRoom(): boolean
-  /** Whether things are given up. */
+  /** Whether space is being freed. */
   isShort(): boolean
-  /** Bytes that one who holds so many should let go of; 0 when there is room. */
+  /** Bytes that a holder of `ownBytes` should free; 0 when there is enough space. */
   shortBytes(ownBytes: number): number
-  /** Bytes that a write-ahead log may have before it is copied back; 0: at once, and it is cut off. */
+  /** Size at which a write-ahead log is checkpointed; 0 means at once, and the log is truncated. */
   walBytesMax(): number
-  /** A write failed for want of room. */
+  /** Reports that a write failed because the disk is full. */
   refused(): void
-  /** What an operator should know, in words. */
+  /** Warnings for the operator. */
   complaints(): readonly string[]
   watch(holders: Holders | undefined): void
   close(): Promise<void>
 }
 
-/** Where there is room. */
+/** The ceiling while there is enough space. */
 export const walBytesMax = limits.walPagesMax.value * walFrameBytes
 
 export function createDiskRoom(
-  { reserve, shedBackups, clock, log, metrics }: DiskRoomPorts,
+  { reserve, deleteBackups, clock, log, metrics }: DiskRoomPorts,
   { dataFolder, quotaBytes }: DiskRoomSettings,
 ): DiskRoom {
-  /** Below, things are given up; from twice as much on there is room. */
+  /** Below this many bytes, space is freed; above twice as many, there is enough. */
   const low = Math.min(Math.max(reserve.bytes, limits.diskLowBytes.value), (quotaBytes ?? 2 ** 50) / 16)
   let holders: Holders | undefined
   let state: DiskState = 'ample'
   let room = Number.POSITIVE_INFINITY
   let usedBytes = 0
-  /** What a log may have while there is room: the less is left, the sooner it is copied back. */
+  /** Ceiling of a write-ahead log while there is enough space: the less is left, the lower it is. */
   let walBytes = walBytesMax
-  /** Bytes of history that should go. */
-  let lack = 0
-  const toldAt = new Map<DiskState, number>()
+  /** Bytes of history that should be deleted. */
+  let shortfall = 0
+  const loggedAt = new Map<DiskState, number>()
   let isRefused = false
   let timer: NodeJS.Timeout | undefined
   let acting = Promise.resolve()
   let isActing = false
-  let actAt = Number.NEGATIVE_INFINITY
+  let nextActionAt = Number.NEGATIVE_INFINITY
   metrics.gauge('selvedge_disk_room_bytes', () => (Number.isFinite(room) ? room : 0))
 
-  /** What may be filled; the reserve that was given up is not for that. */
+  /** Measures the usable space. Space needed to create the reserve again does not count. */
   function measure(): { room: number; free: number } {
     const { freeBytes, ...used } = roomOf(dataFolder)
     usedBytes = used.usedBytes
     const extents = holders?.extents() ?? []
     const inside = extents.reduce((sum, extent) => sum + extent.freeBytes, 0)
-    const owed = extents.reduce((sum, extent) => sum + extent.owedBytes, 0)
+    const growth = extents.reduce((sum, extent) => sum + extent.growthBytes, 0)
     walBytes = Math.min(
       walBytesMax,
       Math.max(freeBytes / limits.walRoomShare.value, limits.groupBytesMax.value),
     )
-    // Logs of tenants that nobody writes to do not grow; the one that will grow most is room enough for the others.
+    // Logs of idle tenants do not grow; space for the log that will grow most is enough for all.
     const walGrowth = walBytes - Math.min(walBytes, ...extents.map((extent) => extent.walBytes))
-    const onDisk = freeBytes - owed - walGrowth
-    const inQuota = quotaBytes === undefined ? Number.POSITIVE_INFINITY : quotaBytes - usedBytes - owed
-    const spared = reserve.isHeld() ? 0 : reserve.bytes
-    const whole = Math.min(onDisk - spared, inQuota) + inside
-    // Free pages are of no use to a log that cannot be written, and history that goes makes nothing but free pages.
+    const onDisk = freeBytes - growth - walGrowth
+    const inQuota = quotaBytes === undefined ? Number.POSITIVE_INFINITY : quotaBytes - usedBytes - growth
+    const heldBack = reserve.isHeld() ? 0 : reserve.bytes
+    const whole = Math.min(onDisk - heldBack, inQuota) + inside
+    // A log that cannot be written does not profit from free pages, and deleting history only makes free
+    // pages.
     const isStuck = onDisk < 0
-    lack = Math.max(0, low * 2 - (isStuck ? inside : whole))
+    shortfall = Math.max(0, low * 2 - (isStuck ? inside : whole))
     return { room: isStuck ? onDisk : whole, free: freeBytes }
   }
 
   function next(): DiskState {
-    // What SQLite refused is not over before there is room to speak of.
+    // After SQLite reported a full disk, a few free bytes are not enough to accept writes again.
     if (room <= low / 4 || ((isRefused || state === 'full') && room < low / 2)) return 'full'
     isRefused = false
     if (room < low) return 'tight'
     return state === 'ample' || room > low * 2 ? 'ample' : 'tight'
   }
 
-  function turn(to: DiskState): void {
+  function enterState(to: DiskState): void {
     if (to === state) return
     const from = state
     state = to
-    // Under a steady load it goes to and fro.
-    if (clock.monotonic() - (toldAt.get(to) ?? Number.NEGATIVE_INFINITY) < limits.diskLogMs.value) return
-    toldAt.set(to, clock.monotonic())
+    // Under steady load the state alternates; each state is logged at most once per interval.
+    if (clock.monotonic() - (loggedAt.get(to) ?? Number.NEGATIVE_INFINITY) < limits.diskLogMs.value) return
+    loggedAt.set(to, clock.monotonic())
     const facts = { room, low, ...(quotaBytes !== undefined && { quotaBytes }) }
     if (to === 'ample') log.info('disk.room', facts)
     else if (to === 'tight') log.warn('disk.tight', { ...facts, from })
     else log.error('disk.full', facts)
   }
 
-  /** A disk that is full already needs the room at once, or nothing can be opened. */
-  function look(): void {
+  /**
+   * Checks the space. If the disk is already full, the reserve is released at once, or no file could be
+   * opened.
+   */
+  function check(): void {
     const measured = measure()
     room = measured.room
-    turn(next())
-    if (state === 'full') giveReserve()
-    // One at a time, and looking goes on meanwhile.
-    if (isActing || clock.monotonic() < actAt) return
+    enterState(next())
+    if (state === 'full') releaseReserve()
+    // One action at a time; checks continue meanwhile.
+    if (isActing || clock.monotonic() < nextActionAt) return
     isActing = true
-    actAt = clock.monotonic() + limits.diskEvictMs.value
+    nextActionAt = clock.monotonic() + limits.diskEvictMs.value
     acting = act(measured.free)
       .catch((error: unknown) => log.error('gateway.fault', { during: 'disk', error }))
       .finally(() => {
@@ -154,34 +163,34 @@ export function createDiskRoom(
         log.info('disk.reserve-made', { bytes: reserve.bytes })
       return
     }
-    const backups = shedBackups()
+    const backups = deleteBackups()
     if (backups > 0) log.warn('disk.shed', { backups })
-    else if ((await holders?.shedSnapshot()) === true) log.warn('disk.shed', { snapshots: 1 })
+    else if ((await holders?.deleteSnapshot()) === true) log.warn('disk.shed', { snapshots: 1 })
   }
 
-  function giveReserve(): void {
+  function releaseReserve(): void {
     if (reserve.release()) log.warn('disk.reserve-released', { bytes: reserve.bytes })
   }
 
-  /** Before the room that there was can have been filled. */
-  function wait(): void {
+  /** Schedules the next check before the remaining space can have been filled. */
+  function scheduleCheck(): void {
     const ms = Math.max(room / limits.diskFillBytesPerMs.value, limits.diskCheckMsMin.value)
     timer = setTimeout(
       () => {
         try {
-          look()
+          check()
         } catch (error) {
-          // A disk that cannot be read now.
+          // The disk cannot be read now.
           log.error('gateway.fault', { during: 'disk', error })
         }
-        wait()
+        scheduleCheck()
       },
       Math.min(ms, limits.diskCheckMs.value),
     ).unref()
   }
 
-  look()
-  wait()
+  check()
+  scheduleCheck()
 
   return Object.freeze({
     hasRoom: () => state !== 'full',
@@ -189,19 +198,20 @@ export function createDiskRoom(
     shortBytes(ownBytes) {
       if (state === 'ample') return 0
       const share = ownBytes / Math.max(ownBytes, usedBytes, 1)
-      return Math.ceil(lack * share)
+      return Math.ceil(shortfall * share)
     },
     walBytesMax: () => (state === 'ample' ? walBytes : 0),
     refused() {
       if (isRefused) return
       isRefused = true
       room = Math.min(room, 0)
-      turn('full')
-      giveReserve()
+      enterState('full')
+      releaseReserve()
     },
-    complaints: () => (state === 'tight' ? ['room on the disk gets short; history is given up'] : []),
-    watch(given) {
-      holders = given
+    complaints: () =>
+      state === 'tight' ? ['the disk is nearly full; the oldest history is being deleted'] : [],
+    watch(started) {
+      holders = started
     },
     async close() {
       clearTimeout(timer)

@@ -1,8 +1,8 @@
 /**
- * The door: the only way anything is written. All writes of a tenant, from MQTT, HTTP and inside, are works in
- * one FIFO. When the previous group is on disk, the waiting works are decided in order against committed state
- * plus their own group, the finished rows go to the writer thread, and only after the flush is staged state
- * published and every waiter answered: acknowledged means on disk and readable.
+ * The door: the only way to write. All writes of a tenant, from MQTT, HTTP and internal parts, are works in
+ * one FIFO queue. When the previous group is on disk, the waiting works are decided in order against
+ * committed state plus the works of their own group. Their rows are sent to the writer thread. Only after the
+ * flush is staged state published and every work answered: acknowledged means on disk and readable.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -19,15 +19,15 @@ import { createGroup, type Group, type Stage } from './stage.ts'
 import { createWorkQueue, type Work } from './work-queue.ts'
 
 export interface Door {
-  /** Queues a work; false when the queue is full (nothing was taken). */
+  /** Queues a work; false when the queue is full (nothing was queued). */
   submit(work: Work): boolean
   /** Calls back once when a full queue has room again; never after `close`. */
   whenRoom(action: () => void): void
   /** Queues an urgent work and settles when it is on disk. @throws store.busy when the queue is full. */
   commit<T>(decide: (stage: Stage) => T, options?: CommitOptions): Promise<T>
   /**
-   * Works waiting, the highest log number on disk, the latest commit time (ms) up to it, and the number behind which
-   * nothing bears an earlier time than its own.
+   * Number of waiting works, the highest log number on disk and the latest commit time (ms) up to it. After
+   * `datedUpTo`, no log row has a commit time earlier than that of its group.
    */
   status(): {
     waiting: number
@@ -37,11 +37,14 @@ export interface Door {
     full: boolean
     fails: boolean
   }
-  /** Sets a group going even without a work, for upkeep that is due. */
+  /** Starts a group even without a work, for upkeep that is due. */
   nudge(): void
-  /** Calls back after each commit, when it is readable, until what it returns is called. A listener does little and throws nothing. */
+  /**
+   * Calls the listener after each commit, once it is readable; the returned function removes the listener. A
+   * listener must be short and must not throw.
+   */
   onCommit(listener: () => void): () => void
-  /** Refuses what comes from now on, and settles when all that is queued is on disk and answered. */
+  /** Refuses new works, and settles when all queued works are on disk and answered. */
   close(): Promise<void>
 }
 
@@ -62,20 +65,20 @@ export interface DoorPorts {
   readonly number: number
   /** Latest commit time on disk at start, ms; commit times never decrease. */
   readonly at: number
-  /** Runs the decisions of a group, which see one state of the database; left out, each read sees the newest. */
+  /** Runs the decisions of a group in one read transaction; without it, each read sees the newest state. */
   readonly snapshot?: (<T>(decide: () => T) => T) | undefined
   /** Adds upkeep that is due (folding, write-back, trimming) to a group about to be sent. */
   readonly upkeep: (group: Group) => void
-  /** Left out, there is always room. */
+  /** Without it, disk space is never checked. */
   readonly room?: Pick<DiskRoom, 'hasRoom' | 'isShort' | 'walBytesMax' | 'refused'> | undefined
-  /** A group failed because the database is damaged. */
+  /** Called when a group failed because the database is damaged. */
   readonly onDamage: (error: GatewayError) => void
 }
 
-/** How long upkeep rests after a group that carried it failed, ms. */
+/** Pause of upkeep after a group that carried it failed, ms. */
 const upkeepPauseMs = 10_000
 const upkeepSoonMs = 500
-/** How often a group may be decided anew because a work threw halfway; then it ends before the next work. */
+/** How often a group is decided again because a work threw halfway; then it ends before the next work. */
 const restartsMax = 8
 
 /** A group with the works decided in it. */
@@ -93,9 +96,9 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   const retries = metrics.counter('selvedge_commit_retries_total')
   const seconds = metrics.histogram('selvedge_commit_seconds')
 
-  const answers = createAnswers({ log, metrics, onAnswered: rest })
+  const answers = createAnswers({ log, metrics, onAnswered: notifyIdle })
   const queue = createWorkQueue()
-  /** Since when the oldest of them waits, as far as lingering goes. */
+  /** When the linger of the oldest waiting work began. */
   let firstAt = 0
   let inFlight = false
   let nudged = false
@@ -106,9 +109,9 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   let lingerTimer: NodeJS.Timeout | undefined
   const [roomWaiters, idleWaiters] = [[] as (() => void)[], [] as (() => void)[]]
   const listeners = new Set<() => void>()
-  const passed = { number: ports.number, at: ports.at, datedUpTo: ports.number }
+  const onDisk = { number: ports.number, at: ports.at, datedUpTo: ports.number }
   const times = createCommitTimes(clock, ports.at)
-  /** Works to be tried one by one after a failed group; they come before the queue. */
+  /** Works of a failed group, to be retried one by one before the queue. */
   const singly: Work[] = []
 
   const waiting = (): number => queue.length() + singly.length
@@ -121,11 +124,11 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     return true
   }
 
-  /** Starts a group now, or arms the linger when only observations wait and they are few. */
+  /** Starts a group now, or the linger timer when only a few observations wait. */
   function schedule(): void {
     if (inFlight) return
     if (waiting() === 0 && !nudged) {
-      rest()
+      notifyIdle()
       return
     }
     const ready =
@@ -158,9 +161,9 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     send(snapshot(() => decide(works)))
   }
 
-  /** Decides works in a group of their own and adds the upkeep that is due, never to works that are tried singly. */
+  /** Decides works in a new group and adds the upkeep that is due, unless works are retried one by one. */
   function decide(works: Work[]): Decided {
-    const group = createGroup({ at: times.next(), number: passed.number })
+    const group = createGroup({ at: times.next(), number: onDisk.number })
     const until = now() + limits.groupDecideMs.value
     const isLong = (): boolean =>
       group.closesTime() || group.rowCount() > limits.groupRowsMax.value || now() > until
@@ -170,7 +173,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     try {
       ports.upkeep(group)
     } catch (error) {
-      // Nobody waits for upkeep, and nobody may fail for it.
+      // No client waits for upkeep, and no work may fail because of it.
       log.error('gateway.fault', { error, during: 'upkeep' })
       upkeepPausedUntil = now() + upkeepPauseMs
       undo(group)
@@ -179,10 +182,10 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     return { group, works, refused, hasUpkeep: group.mark() !== mark }
   }
 
-  /** Ends a group before these works. They have lingered long enough. */
+  /** Returns these works to the queue; the next group starts without linger. */
   function postpone(works: readonly Work[]): void {
     if (works.length === 0) return
-    queue.giveBack(works)
+    queue.putBack(works)
     nudged = true
   }
 
@@ -206,21 +209,21 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
           diskFails = false
           commits.value++
           seconds.observe((now() - sentAt) / 1000)
-          pass(passed, group)
-          times.took(group.stage.at, group.closesTime())
+          noteCommit(onDisk, group)
+          times.committed(group.stage.at, group.closesTime())
           group.written(outcome)
           settle(decided)
         },
       )
     } catch (error) {
-      // A row that cannot travel to the writer.
+      // A row cannot be transferred to the writer thread.
       failed(decided, toGatewayError(error))
     }
   }
 
   /**
-   * A group that left no trace. Where the disk is full its works are refused; else all of them are decided anew, one
-   * by one and without upkeep, because one may have spoilt it for the others, and what one saw of another is undone.
+   * Handles a group that failed without a trace. On a full disk its works are refused. Otherwise they are
+   * decided again one by one and without upkeep, because any of them may have failed the others.
    */
   function failed({ group, works, refused, hasUpkeep }: Decided, error: GatewayError): void {
     undo(group)
@@ -232,7 +235,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     diskFails = isUnwritable
     if (isFull) room?.refused()
     if (error.code === 'store.corrupt') ports.onDamage(error)
-    // Where there is no room, upkeep is what makes it.
+    // On a full disk, upkeep is what frees space, so it pauses only briefly.
     if (hasUpkeep) upkeepPausedUntil = now() + (isFull ? upkeepSoonMs : upkeepPauseMs)
     if (!isFull && !isUnwritable && (works.length > 1 || hasUpkeep)) {
       log.warn('store.commit-failed', { error: error.message, works: works.length, upkeep: hasUpkeep })
@@ -257,16 +260,16 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     for (const error of group.undo()) log.error('gateway.fault', { error, during: 'undo' })
   }
 
-  /** The next group does not wait until all are answered. */
+  /** The next group does not wait until all works are answered. */
   function answer(works: readonly Work[], refused: ReadonlyMap<Work, GatewayError>): void {
     inFlight = false
-    answers.give(works, refused)
+    answers.enqueue(works, refused)
     schedule()
     if (queue.hasRoom()) for (const waiter of roomWaiters.splice(0)) waiter()
   }
 
-  /** Lets go of whoever waits for the door to come to rest. */
-  function rest(): void {
+  /** Resolves the callers of `close` once the door is idle. */
+  function notifyIdle(): void {
     if (inFlight || !answers.isDone() || waiting() > 0) return
     for (const waiter of idleWaiters.splice(0)) waiter()
   }
@@ -307,7 +310,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     commit,
     status: () => ({
       waiting: waiting(),
-      ...passed,
+      ...onDisk,
       full: diskFull || room?.hasRoom() === false,
       fails: diskFails,
     }),
@@ -331,25 +334,25 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   } satisfies Door)
 }
 
-/** Notes what a group that is on disk says of times. Of what was written before the start nobody knows. */
-function pass(passed: { number: number; at: number; datedUpTo: number }, group: Group): void {
-  // What is not in the log is not known after a restart.
-  if (group.number() > passed.number) passed.at = Math.max(passed.at, group.stage.at)
-  passed.number = group.number()
-  if (group.isDated()) passed.datedUpTo = passed.number
+/** Records times and numbers of a committed group. Rows from before the start may have any earlier time. */
+function noteCommit(onDisk: { number: number; at: number; datedUpTo: number }, group: Group): void {
+  // A group without log rows would not be known after a restart.
+  if (group.number() > onDisk.number) onDisk.at = Math.max(onDisk.at, group.stage.at)
+  onDisk.number = group.number()
+  if (group.isDated()) onDisk.datedUpTo = onDisk.number
 }
 
-/** Where room is short, groups are small, so that what makes room goes along with what takes it. */
+/** When disk space is short, groups are small, so that upkeep, which frees space, runs between writes. */
 const groupBytesMax = (room: DoorPorts['room']): number =>
   room?.isShort() === true ? limits.shortGroupBytes.value : limits.groupBytesMax.value
 
-/** One for all: there may be thousands. */
-const noRoom = new GatewayError('store.full', 'there is no room on the disk, or in the quota')
+/** Shared by all refused works: there may be thousands. */
+const noRoom = new GatewayError('store.full', 'the disk or the quota is full')
 
 /**
- * Decides works in order. One that throws is refused alone: when it had staged something already, the whole
- * group is undone and decided again without it, because nothing less would take its traces back. Works that are too
- * many for one group are postponed, and taken out of `works`.
+ * Decides works in order. A work that throws is refused alone. If it had already staged something, the whole
+ * group is undone and decided again without it, since nothing less removes its traces. Works beyond the size
+ * of a group are postponed and removed from `works`.
  */
 function decideAll(
   works: Work[],
@@ -362,7 +365,7 @@ function decideAll(
   }: {
     undo: (group: Group) => void
     postpone: (works: readonly Work[]) => void
-    /** Whether the group has enough. */
+    /** Whether the group is full. */
     isLong: () => boolean
     hasRoom: boolean
   },

@@ -1,6 +1,7 @@
 /**
- * Interned names: attribute and type names (core-compacted) have small numbers in the database. All of them are in
- * memory; a new one is written in the commit that first uses it. None is forgotten, so how many there may be is bounded.
+ * Interned names: the database stores attribute and type names (core-compacted) as small numbers. All names
+ * are in memory; a new one is written in the commit that first uses it. Names are never removed, so their
+ * number is bounded.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,7 +12,7 @@ import type { Stage } from './stage.ts'
 export function createNames(records: Records) {
   const numbers = new Map<string, number>()
   const texts = new Map<number, string>()
-  // A full IRI by the part that a client without its context would write.
+  // Full IRIs, by the local part that a client without the matching @context would write.
   const iris = new Map<string, string>()
   let last = 0
   let characters = 0
@@ -29,7 +30,7 @@ export function createNames(records: Records) {
     if (numbers.size >= limits.namesMax.value * share || characters + text.length > charactersMax)
       throw new GatewayError(
         'ngsi-ld.too-many-names',
-        `${numbers.size} names of attributes and types are known, and there is no room for another`,
+        `the maximum of attribute and type names is reached (${numbers.size} names)`,
       )
     const i = ++last
     characters += text.length
@@ -47,24 +48,30 @@ export function createNames(records: Records) {
   }
 
   return Object.freeze({
-    /** The number of a known name. */
+    /** The number of an existing name. */
     find: (text: string) => numbers.get(text),
     text: (i: number) => texts.get(i),
     isKnown: (text: string) => numbers.has(text),
-    /** Another known name that ends like this one: a full IRI for a short name, or the same term of another vocabulary. */
+    /**
+     * An existing name with the same local part: a full IRI for a short name, or the same term of another
+     * vocabulary.
+     */
     alike(text: string): string | undefined {
       const local = localPart(text)
       const found = iris.get(local) ?? (numbers.has(local) ? local : undefined)
       return found === text ? undefined : found
     },
-    /** The number of a name, given one if it is new; throws `ngsi-ld.too-many-names` when there is no room for it. */
+    /** The number of a name, assigned if it is new; throws `ngsi-ld.too-many-names` at the ceiling. */
     intern: (stage: Stage, text: string): number => intern(stage, text, 1),
-    /** The same of a combination that is left where something goes, for which there is as much room again: nothing stays for want of it. */
+    /**
+     * The same for the name combination that remains after a deletion. Its ceiling is twice as high, so that
+     * a full name table never prevents a deletion.
+     */
     internRest: (stage: Stage, text: string): number => intern(stage, text, 2),
   })
 }
 
-/** Combinations of names are JSON, which no IRI begins like. */
+/** A combination of names is JSON text, which never looks like an IRI. */
 const isIri = (text: string): boolean => /^[a-z][a-z\d+.-]*:/i.test(text)
 
 const localPart = (name: string): string =>

@@ -1,8 +1,9 @@
 /**
- * A group in the making: rows, log blobs and folds of one commit, and what must happen in memory when it is on disk
- * or when it left no trace. The stage is the part of it that a deciding work sees.
+ * A group under construction: the rows, log blobs and folds of one commit, plus actions to run in memory when
+ * it is on disk or undone. The stage is the part of it that a work sees while it is decided.
  *
- * Log numbers are given here, in arrival order: a run of observations shares one blob, which a change record ends.
+ * Log numbers are assigned here, in arrival order. Consecutive observations share one blob; a change record
+ * ends it.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -16,41 +17,48 @@ import type { Row, WriteStatement } from '#store/writer/write-statements.ts'
 import type { WriteOutcome } from '#store/writer/writer.ts'
 import type { BlobMessage } from '#store/writer/writer-protocol.ts'
 
-/** What a work may do while it is decided. Everything is undone when the group fails. */
+/** The operations of a work while it is decided. All of them are undone if the group fails. */
 export interface Stage {
   /** Commit time in ms, the same for the whole group unless dated otherwise, never decreasing. */
   readonly at: number
-  /** The chain of other brokers that what is written came through; undefined where it began here. */
-  readonly heard: string | undefined
-  /** The same stage for what came through other brokers. */
-  from(heard: string | undefined): Stage
-  /** The same stage with an earlier commit time: what belongs together has one, also in several groups. */
+  /** The Via chain of the write; undefined for a write that originates here. */
+  readonly via: string | undefined
+  /** The same stage for a write with this Via chain. */
+  from(via: string | undefined): Stage
+  /**
+   * The same stage with an earlier commit time, so that parts of one operation share a time across groups.
+   */
   dated(at: number): Stage
   /** The same stage for an item of a batch operation; all items have the commit time `at` of the first. */
   ofBatch(at: number): Stage
-  /** The commit time of the first item of the batch operation that is decided; undefined for any other write. */
+  /** The commit time of the first item of the batch operation; undefined for any other write. */
   readonly batchAt: number | undefined
-  /** The same stage, where these times (ms) are by a clock that was not set. */
+  /** The same stage for a write whose times `times` (ms) were read from a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage
   /** Adds a row to the group. */
   write(statement: WriteStatement, ...parameters: SqlValue[]): void
-  /** Adds one observation to the log and returns its log number; `late` ones never become current at replay. */
+  /**
+   * Adds one observation to the log and returns its log number; `late` ones never become current at replay.
+   */
   observation(stream: number, time: number, value: Json, late: boolean): number
-  /** Adds a change record of an entity to the log, which gets its number as its member `n`. */
-  record(rid: number, body: object): Recorded
+  /** Adds a change record of an entity to the log; its member `n` is its log number. */
+  record(rid: number, change: object): Recorded
   /** Packs the tail of a stream into chunks within this commit. */
   foldStream(fold: StreamFold): void
-  /** Lets nothing more into this group, and what begins behind it bears a later commit time. */
+  /** Closes the group to further works, and makes the next group have a later commit time. */
   closeTime(): void
-  /** Runs when the group is on disk, before the answers: publish in-memory state here. */
+  /**
+   * Registers an action that runs when the group is on disk, before the answers: publish in-memory state
+   * here.
+   */
   published(action: () => void): void
-  /** Runs when the group (or this work) is undone: take back in-memory state that was changed while deciding. */
+  /** Registers an action that runs when the group (or this work) is undone: restore in-memory state here. */
   undone(action: () => void): void
-  /** Values kept for the length of one group, so that later works see what earlier ones staged. */
+  /** Values kept for the duration of one group, so that later works see what earlier ones staged. */
   readonly scratch: Map<string, unknown>
 }
 
-/** A change record that was logged, and about how large it is. */
+/** The number and approximate size of a logged change record. */
 export interface Recorded {
   readonly number: number
   readonly bytes: number
@@ -61,16 +69,16 @@ export interface Group {
   /** Changes whenever something is staged. */
   mark(): number
   isEmpty(): boolean
-  /** Rows staged so far, blobs and folds aside. */
+  /** Number of rows staged so far, without blobs and folds. */
   rowCount(): number
   number(): number
-  /** The first log number this group may give. */
+  /** The first log number this group may assign. */
   firstNumber(): number
-  /** Whether something bears an earlier commit time. */
+  /** Whether a part of the group has an earlier commit time. */
   isDated(): boolean
-  /** Whether what follows must bear a later one. */
+  /** Whether the next group must have a later commit time. */
   closesTime(): boolean
-  /** Log rows with times by a clock that was not set. */
+  /** Number of log rows with times of a clock that was not set. */
   unsettledCount(): number
   foldEntity(fold: EntityFold): void
   message(): {
@@ -79,34 +87,34 @@ export interface Group {
     streamFolds: StreamFold[]
     entityFolds: EntityFold[]
   }
-  /** Called with what the writer reports, before `publish`. */
+  /** Called with the writer's outcome, before `publish`. */
   onWritten(action: (outcome: WriteOutcome) => void): void
   written(outcome: WriteOutcome): void
-  /** Runs every action, whatever the others do, and returns what they threw: the group is on disk anyway. */
+  /** Runs every action even if some throw, and returns the errors: the group is on disk anyway. */
   publish(): readonly unknown[]
-  /** Takes everything back, last things first, and is empty again. Returns what the actions threw. */
+  /** Undoes everything in reverse order and leaves the group empty. Returns the errors of the actions. */
   undo(): readonly unknown[]
 }
 
 interface OpenBlob {
   readonly n: number
   readonly at: number
-  readonly heard: string | undefined
+  readonly via: string | undefined
   readonly triples: number[]
   readonly others: [number, Json][]
   readonly unset: BootTime | undefined
 }
 
-/** Times by a clock that was not set. */
+/** Times that were read from a clock that was not set. */
 interface Unset {
   readonly clock: BootTime
   readonly times: ReadonlySet<number>
 }
 
-/** Facts that a work states of what it writes. */
+/** Facts that apply to the writes of a work. */
 interface WriteFacts {
   readonly at: number
-  readonly heard: string | undefined
+  readonly via: string | undefined
   readonly batchAt: number | undefined
   readonly unset: Unset | undefined
 }
@@ -129,7 +137,7 @@ export function createGroup(start: { at: number; number: number }): Group {
 
   const stageAs = (facts: WriteFacts): Stage => ({
     at: facts.at,
-    heard: facts.heard,
+    via: facts.via,
     batchAt: facts.batchAt,
     dated(at) {
       if (at < start.at) isDated = true
@@ -139,7 +147,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       if (at < start.at) isDated = true
       return stageAs({ ...facts, at, batchAt: at })
     },
-    from: (heard) => stageAs({ ...facts, heard }),
+    from: (via) => stageAs({ ...facts, via }),
     unset: (clock, times) => stageAs({ ...facts, unset: { clock, times } }),
     scratch,
     write(...row) {
@@ -147,13 +155,13 @@ export function createGroup(start: { at: number; number: number }): Group {
       rows.push(row)
     },
     observation(stream, time, value, late) {
-      const { at, heard, unset } = facts
+      const { at, via, unset } = facts
       staged++
       const isFull = open !== undefined && open.triples.length >= limits.groupObservationsMax.value * 3
       const clock = unset?.times.has(time) ? unset.clock : undefined
-      const isOther = open?.at !== at || open.heard !== heard || open.unset !== clock
+      const isOther = open?.at !== at || open.via !== via || open.unset !== clock
       if (open === undefined || isFull || isOther) {
-        open = { n: ++number, at, heard, triples: [], others: [], unset: clock }
+        open = { n: ++number, at, via, triples: [], others: [], unset: clock }
         if (clock !== undefined) unsettledRows++
         blobs.push(open)
       }
@@ -162,16 +170,16 @@ export function createGroup(start: { at: number; number: number }): Group {
       open.triples.push(stream * 2 + (late ? 1 : 0), time, isNumber ? value : Number.NaN)
       return open.n
     },
-    record(rid, body) {
+    record(rid, change) {
       const { unset } = facts
       staged++
       open = undefined
-      const text = JSON.stringify({ n: ++number, ...body })
-      const told = unset === undefined ? text : withUnset(text, unset)
-      if (told !== text) unsettledRows++
-      const kind = told === text ? 2 : unsettled + 2
-      rows.push(['log.change', number, start.at, kind, rid, told])
-      return { number, bytes: told.length }
+      const text = JSON.stringify({ n: ++number, ...change })
+      const body = unset === undefined ? text : withUnset(text, unset)
+      if (body !== text) unsettledRows++
+      const kind = body === text ? 2 : unsettled + 2
+      rows.push(['log.change', number, start.at, kind, rid, body])
+      return { number, bytes: body.length }
     },
     foldStream(fold) {
       staged++
@@ -189,7 +197,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       undoers.push(action)
     },
   })
-  const stage = stageAs({ at: start.at, heard: undefined, batchAt: undefined, unset: undefined })
+  const stage = stageAs({ at: start.at, via: undefined, batchAt: undefined, unset: undefined })
 
   return {
     stage,
@@ -208,8 +216,9 @@ export function createGroup(start: { at: number; number: number }): Group {
     },
     message: () => ({
       rows,
-      blobs: blobs.map(({ triples, unset, ...blob }) => ({
+      blobs: blobs.map(({ triples, unset, via, ...blob }) => ({
         ...blob,
+        heard: via,
         triples: Float64Array.from(triples),
         unset: unset && { boot: unset.boot, offset: unset.offset },
       })),
@@ -241,7 +250,7 @@ export function createGroup(start: { at: number; number: number }): Group {
   }
 }
 
-/** A change record that says which of its times are by a clock that was not set; as it was where none is. */
+/** Adds to a change record which of its times came from a clock that was not set; unchanged if none did. */
 function withUnset(text: string, { clock: { boot, offset }, times }: Unset): string {
   const found = [...times].filter((time) => text.includes(`"${msToDateTime(time)}"`))
   return found.length === 0

@@ -1,22 +1,23 @@
 /**
- * Values by id in memory, as two see them: readers see what is on disk, a deciding work also what earlier works of
- * its group staged. What is staged becomes what is on disk when the group is published, and is gone when it is undone.
+ * Values by id in memory, in two views: readers see what is on disk, and a work being decided also sees what
+ * earlier works of its group staged. Publishing the group makes staged values visible to readers; undoing it
+ * discards them.
  */
 import type { Stage } from './stage.ts'
 
 export interface Staged<T> {
-  /** What is on disk, in order of coming. */
+  /** The values on disk, in order of insertion. */
   readonly stored: ReadonlyMap<string, T>
-  /** Takes what was read at start. */
+  /** Adds a value that was read at start. */
   load(id: string, value: T): void
   find(stage: Stage, id: string): T | undefined
-  /** All values as a deciding work sees them. */
+  /** All values as a work being decided sees them. */
   all(stage: Stage): ReadonlyMap<string, T>
-  /** Stages a value, or that there is none any more; `then` runs when that is on disk. */
+  /** Stages a value, or its removal (undefined); `then` runs when that is on disk. */
   put(stage: Stage, id: string, value: T | undefined, then?: () => void): void
 }
 
-/** `kind` tells these values from others of the same group. */
+/** @param kind distinguishes these values from others of the same group. */
 export function createStaged<T>(kind: string): Staged<T> {
   const stored = new Map<string, T>()
   const key = `staged ${kind}`

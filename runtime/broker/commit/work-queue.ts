@@ -1,31 +1,37 @@
 /**
- * The line before the door: works in the order they came, bounded by number and by bytes, taken in groups that are
- * bounded too. It knows nothing of time, and a work that it does not take is somebody else's again.
+ * The queue of the door: works in arrival order, bounded by number and bytes, and taken out in bounded
+ * groups. It knows nothing of time, and leaves a rejected work to its caller.
  */
 
 import { limits } from '#base/limits/limits.ts'
 import type { GatewayError } from '#base/register/errors.ts'
 import type { Stage } from './stage.ts'
 
-/** One thing to be written. `decide` runs synchronously in FIFO order and may throw to refuse itself alone. */
+/**
+ * One thing to be written. `decide` runs synchronously in FIFO order; if it throws, only this work is
+ * refused.
+ */
 export interface Work {
-  /** False for observations of sensors, which may linger for company; everything else ends the linger. */
+  /**
+   * False for observations of sensors, which may linger so that more join the group; any other work ends the
+   * linger.
+   */
   readonly urgent: boolean
   /** Bytes it holds in memory while it waits. */
   readonly bytes: number
-  /** What makes room or costs next to none; it goes on where there is no room for others. */
+  /** True for a write that frees space or needs almost none; it is accepted even when the disk is full. */
   readonly isSparing?: boolean | undefined
   /** Runs again, on a clean stage, when the group it was decided in is undone. */
   decide(stage: Stage): void
-  /** Called once, after the flush (no argument), or with why it was refused or could not be written. */
+  /** Called once: after the flush without argument, or with the error of a refused or failed write. */
   answer(error?: GatewayError): void
 }
 
-/** What sensors send leaves so much of the line to everybody else: a flood of it shuts nobody out. */
+/** Share of the queue that sensors may fill, so that a flood of observations does not block other writes. */
 const sensorsShare = 3 / 4
 
-/** Works that are gone are let go of from so many on. */
-const goneMax = 4096
+/** Number of taken works at the head of the array from which on they are removed from it. */
+const takenMax = 4096
 
 export function createWorkQueue() {
   let works: Work[] = []
@@ -41,10 +47,10 @@ export function createWorkQueue() {
   return Object.freeze({
     length: () => works.length - head,
     hasUrgent: () => urgent > 0,
-    /** True when there is room enough for those who were turned away. */
+    /** True when at least half of the queue is free: callers that were rejected may submit again. */
     hasRoom: () =>
       works.length - head < limits.queueWorksMax.value / 2 && bytes < limits.queueBytesMax.value / 2,
-    /** Takes a work in; false when that would be beyond a ceiling. One work of any size fits an empty queue. */
+    /** Adds a work; false when that would exceed a ceiling. One work of any size fits an empty queue. */
     put(work: Work): boolean {
       const length = works.length - head
       const placesMax = limits.queueWorksMax.value
@@ -54,7 +60,7 @@ export function createWorkQueue() {
       count(work, 1)
       return true
     },
-    /** The next works that share a group of so many bytes, one at least if there is any. */
+    /** Takes the next works that fit a group of `bytesMax`; at least one if any waits. */
     take(bytesMax: number): Work[] {
       const taken: Work[] = []
       let takenBytes = 0
@@ -71,14 +77,14 @@ export function createWorkQueue() {
         count(work, -1)
         taken.push(work)
       }
-      if (head === works.length || head > goneMax) {
+      if (head === works.length || head > takenMax) {
         works = works.slice(head)
         head = 0
       }
       return taken
     },
-    /** Puts works back at the head. */
-    giveBack(more: readonly Work[]): void {
+    /** Returns works to the head of the queue. */
+    putBack(more: readonly Work[]): void {
       works = [...more, ...works.slice(head)]
       head = 0
       for (const work of more) count(work, 1)

@@ -1,7 +1,7 @@
 /**
- * The @context documents that users name: from the gateway itself, from disk, or fetched once and then kept. A kept
- * copy always stands in while a newer one cannot be had, so that a site without Internet goes on working; it is
- * renewed in the background when its age is over. How documents travel is a port.
+ * The @context documents that clients refer to: built in, on disk, or fetched once and then cached. A cached
+ * copy is used for as long as a newer one cannot be fetched, so that a site without Internet keeps working.
+ * Expired copies are renewed in the background. The transport is a port.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -28,51 +28,55 @@ export interface FetchedDocument {
   readonly body: Buffer
 }
 
-/** Gets a complete document, or rejects with a GatewayError that says why not. */
+/** Fetches a complete document, or rejects with a GatewayError that contains the reason. */
 export type FetchDocument = (request: DocumentRequest) => Promise<FetchedDocument>
 
 export interface ContextLibraryPorts {
   readonly records: { context(url: string): ContextRow | undefined; contexts(): readonly ContextFacts[] }
   readonly door: Pick<Door, 'commit'>
-  /** Absent where fetching is switched off. */
+  /** Absent if fetching is disabled. */
   readonly fetchDocument: FetchDocument | undefined
   readonly clock: Clock
   readonly log: Log
-  /** Told when a document was replaced by a newer one. */
+  /** Called when a newer version replaced a document. */
   readonly onChange: (url: string) => void
 }
 
 export interface ContextLibrary {
-  /** The document, when it is at hand. */
+  /** The document, if it is available locally. */
   find(url: string): Json | undefined
-  /** Wall-clock ms after which a document at hand should be renewed. */
+  /** Wall-clock ms after which a local document should be renewed. */
   freshUntil(url: string): number
   /** Starts to renew a document, unless that failed a short while ago. */
   renew(url: string): void
   /**
-   * Gets a document that is not at hand; concurrent callers share one request.
-   * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when what came is no context.
+   * Fetches a document that is not available locally; concurrent callers share one request.
+   *
+   * @throws ngsi-ld.context-not-available, or ngsi-ld.bad-request-data if the document is not a valid
+   * @context.
    */
   fetch(url: string): Promise<Json>
-  /** What is kept, the longest unfetched first. */
-  kept(): readonly KeptContext[]
+  /** The cached documents, least recently fetched first. */
+  cached(): readonly CachedContext[]
   /**
-   * Gets a kept document anew, whatever its age; it stays as it is when that fails [NGSI-LD 5.13.5.4].
-   * @throws ngsi-ld.context-not-available, also when what came is no context.
+   * Fetches a cached document again, whatever its age; if that fails, the copy stays unchanged [NGSI-LD
+   * 5.13.5.4].
+   *
+   * @throws ngsi-ld.context-not-available, also if the document is not a valid @context.
    */
   reload(url: string): Promise<void>
-  /** Lets go of a kept document. */
+  /** Removes a cached document. */
   forget(url: string): Promise<void>
 }
 
-export interface KeptContext {
+export interface CachedContext {
   readonly url: string
   readonly fetched: number
   readonly expires: number
 }
 
-/** What a kept document is known by; bytes are those of its text. */
-interface Kept {
+/** Facts about a cached document; `bytes` is the size of its text. */
+interface CachedFacts {
   readonly bytes: number
   readonly fetched: number
   readonly expires: number
@@ -83,42 +87,43 @@ export function createContextLibrary(
   builtIn: ReadonlyMap<string, Json>,
 ): ContextLibrary {
   const { records, door, clock, log } = ports
-  const kept = new Map<string, Kept>()
+  const cached = new Map<string, CachedFacts>()
   for (const { url, kind, fetched, expires, bytes } of records.contexts()) {
     if (kind === 'Cached')
-      kept.set(url, { bytes, fetched, expires: expires ?? fetched + limits.contextAgeMs.value })
+      cached.set(url, { bytes, fetched, expires: expires ?? fetched + limits.contextAgeMs.value })
   }
-  const underWay = new Map<string, Promise<Json>>()
+  const fetching = new Map<string, Promise<Json>>()
   const failures = new Map<string, { readonly error: GatewayError; readonly until: number }>()
 
   const find = (url: string): Json | undefined => {
     const own = builtIn.get(pathOf(url))
     if (own !== undefined) return own
-    const row = kept.has(url) ? records.context(url) : undefined
+    const row = cached.has(url) ? records.context(url) : undefined
     return row === undefined ? undefined : (JSON.parse(row.body) as Json)
   }
 
-  const keep = async (url: string, text: string, expires: number): Promise<void> => {
-    const leaving: string[] = []
-    kept.delete(url)
-    kept.set(url, { bytes: text.length, fetched: clock.now(), expires })
-    let bytes = [...kept.values()].reduce((sum, one) => sum + one.bytes, 0)
-    for (const [oldest, one] of kept) {
-      if (kept.size <= limits.contextsCachedMax.value && bytes <= limits.contextsBytesMax.value) break
-      kept.delete(oldest)
+  const store = async (url: string, text: string, expires: number): Promise<void> => {
+    const evicted: string[] = []
+    cached.delete(url)
+    cached.set(url, { bytes: text.length, fetched: clock.now(), expires })
+    let bytes = [...cached.values()].reduce((sum, one) => sum + one.bytes, 0)
+    for (const [oldest, one] of cached) {
+      if (cached.size <= limits.contextsCachedMax.value && bytes <= limits.contextsBytesMax.value) break
+      cached.delete(oldest)
       bytes -= one.bytes
-      leaving.push(oldest)
+      evicted.push(oldest)
     }
     await door.commit((stage) => {
-      for (const old of leaving) stage.write('context.delete', old)
+      for (const old of evicted) stage.write('context.delete', old)
       stage.write('context.put', url, 'Cached', clock.now(), expires, text)
     })
   }
 
   const get = async (url: string): Promise<Json> => {
     const { fetchDocument } = ports
-    if (fetchDocument === undefined) throw notAvailable(url, 'fetching is switched off')
-    if (underWay.size >= limits.contextFetchesMax.value) throw notAvailable(url, 'too many are being fetched')
+    if (fetchDocument === undefined) throw notAvailable(url, 'fetching is disabled')
+    if (fetching.size >= limits.contextFetchesMax.value)
+      throw notAvailable(url, 'too many @contexts are being fetched; retry later')
     const { headers, body } = await fetchDocument({
       url,
       accept: 'application/ld+json, application/json;q=0.9, */*;q=0.1',
@@ -128,10 +133,11 @@ export function createContextLibrary(
     })
     const text = body.toString('utf8')
     const document = parseDocument(url, text)
-    // Throws for definitions that no context may have; what it refers to is looked at when it is used.
+    // Throws for definitions that no @context may contain. Documents it refers to are checked when it is
+    // used.
     compileContext(url, (other) => (other === url ? document : find(other)))
     const age = ageOf(headers)
-    await keep(url, text, clock.now() + age)
+    await store(url, text, clock.now() + age)
     log.info('context.fetched', { url, bytes: body.length, ageMs: age })
     return document
   }
@@ -140,53 +146,53 @@ export function createContextLibrary(
     const error = isGatewayError(thrown, 'ngsi-ld.bad-request-data') ? thrown : notAvailable(url, thrown)
     if (failures.size >= limits.contextsCachedMax.value) failures.clear()
     failures.set(url, { error, until: clock.monotonic() + limits.contextFailureMs.value })
-    log.warn('context.unavailable', { url, reason: error.message, kept: kept.has(url) })
+    log.warn('context.unavailable', { url, reason: error.message, kept: cached.has(url) })
     return error
   }
 
-  const obtain = (url: string): Promise<Json> => {
+  const fetchOnce = (url: string): Promise<Json> => {
     const failure = failures.get(url)
     if (failure !== undefined && failure.until > clock.monotonic()) return Promise.reject(failure.error)
-    return underWay.get(url) ?? start(url)
+    return fetching.get(url) ?? start(url)
   }
 
   const start = (url: string): Promise<Json> => {
     const started = get(url)
       .catch((thrown: unknown) => Promise.reject(fail(url, thrown)))
-      .finally(() => underWay.delete(url))
-    underWay.set(url, started)
+      .finally(() => fetching.delete(url))
+    fetching.set(url, started)
     return started
   }
 
   return Object.freeze({
     find,
-    fetch: obtain,
-    kept: () => [...kept].map(([url, { fetched, expires }]) => ({ url, fetched, expires })),
+    fetch: fetchOnce,
+    cached: () => [...cached].map(([url, { fetched, expires }]) => ({ url, fetched, expires })),
     async reload(url) {
-      await (underWay.get(url) ?? start(url)).catch((thrown: unknown) => {
+      await (fetching.get(url) ?? start(url)).catch((thrown: unknown) => {
         throw notAvailable(url, thrown)
       })
       ports.onChange(url)
     },
     async forget(url) {
-      kept.delete(url)
+      cached.delete(url)
       failures.delete(url)
       ports.onChange(url)
       await door.commit((stage) => stage.write('context.delete', url))
     },
-    freshUntil: (url) => kept.get(url)?.expires ?? Number.POSITIVE_INFINITY,
+    freshUntil: (url) => cached.get(url)?.expires ?? Number.POSITIVE_INFINITY,
     renew(url) {
-      const before = kept.get(url)
-      if (before === undefined || before.expires > clock.now() || underWay.has(url)) return
-      obtain(url).then(
+      const before = cached.get(url)
+      if (before === undefined || before.expires > clock.now() || fetching.has(url)) return
+      fetchOnce(url).then(
         () => ports.onChange(url),
-        () => kept.set(url, { ...before, expires: clock.now() + limits.contextAgeMsMin.value }),
+        () => cached.set(url, { ...before, expires: clock.now() + limits.contextAgeMsMin.value }),
       )
     },
   } satisfies ContextLibrary)
 }
 
-/** Path of an address; the address itself when it is none. What the gateway serves is at every host the same. */
+/** The path of a URL, or the text itself if it is not a URL. Built-in documents match at any host. */
 function pathOf(url: string): string {
   return URL.parse(url)?.pathname ?? url
 }
@@ -205,13 +211,13 @@ function notAvailable(url: string, reason: unknown): GatewayError {
   return new GatewayError('ngsi-ld.context-not-available', `@context ${url}: ${text}`, { url }, reason)
 }
 
-/** How long an answer may be used, ms: Cache-Control, else Expires, else a day [RFC 9111 4.2.1]. */
+/** How long a response may be cached, ms: Cache-Control, else Expires, else a day [RFC 9111 4.2.1]. */
 function ageOf(headers: FetchedDocument['headers']): number {
   const control = String(headers['cache-control'] ?? '')
   const maxAge = /(?:^|[\s,])max-age\s*=\s*"?(\d{1,10})/i.exec(control)?.[1]
   const dated = Date.parse(String(headers['expires'])) - Date.parse(String(headers['date']))
   const stated = /no-store|no-cache/i.test(control) ? 0 : maxAge === undefined ? dated : Number(maxAge) * 1000
   const age = Number.isFinite(stated) ? stated : limits.contextAgeMs.value
-  // An answer that forbids keeping is kept for a while all the same.
+  // A response that forbids caching is still cached for the minimum age.
   return Math.min(limits.contextAgeMsMax.value, Math.max(limits.contextAgeMsMin.value, age))
 }

@@ -1,6 +1,6 @@
 /**
- * Resolves the @context of a request to its compiled form. Those in use are kept compiled, so that the answer is
- * there at once, without a promise, for all but the first request that names a context. The core is never fetched.
+ * Resolves the @context of a request to its compiled form. Contexts in use stay compiled, so that only the
+ * first request with a context needs a promise. The core context is never fetched.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -10,39 +10,43 @@ import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import { createUnnamedContext } from '#ngsi-ld/context/platform-names.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
 import {
+  type CachedContext,
   type ContextLibrary,
   type ContextLibraryPorts,
   createContextLibrary,
-  type KeptContext,
 } from './context-library.ts'
 
 /**
- * Where every gateway publishes the vocabulary of the platform. Under whatever host somebody names it, it is this
- * gateway's own copy.
+ * Path under which every gateway publishes the platform's vocabulary. At any host, this gateway uses its own
+ * copy.
  */
 export const platformContextPath = '/contexts/selvedge-platform.jsonld'
 
-/** Where hosted @contexts are served, each under its local id. */
+/** Path under which hosted @contexts are served, each by its local id. */
 export const hostedContextsPath = '/ngsi-ld/v1/jsonldContexts'
 
 export interface Contexts {
-  /** The core alone, for requests that name it and for exchange with other brokers. */
+  /** The core context alone, for requests that name it and for exchange with other brokers. */
   readonly core: Context
   /** The context of requests that name none. */
   readonly unnamed: Context
   /**
-   * What stands behind a Link header or in an `@context` member; `tenant` decides which hosted ones there are.
-   * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data; at once or by rejection.
+   * The compiled context of a Link header or an `@context` member; `tenant` decides which hosted contexts
+   * exist.
+   *
+   * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data; synchronously or by rejection.
    */
   resolve(local: Json, tenant?: string): Context | Promise<Context>
-  /** @throws ngsi-ld.bad-request-data for what no context may say; documents that are not at hand are not looked at. */
+  /**
+   * Checks a context without fetching documents. @throws ngsi-ld.bad-request-data for invalid definitions.
+   */
   check(local: Json, tenant: string): void
-  /** How often a document was used since it was stored, at most since the start, and when last, ms. */
+  /** How often a document was used since it was stored or since the start, and when last, ms. */
   uses(url: string): ContextUses
-  /** A hosted document is no more; whatever was made of it is forgotten. */
+  /** Discards everything compiled from a hosted document that was deleted. */
   dropped(id: string): void
-  /** Documents fetched from elsewhere, which all tenants share: they are facts of the outside. */
-  readonly cached: Pick<ContextLibrary, 'reload' | 'forget'> & { list(): readonly KeptContext[] }
+  /** Documents fetched from other hosts. All tenants share them, because they are public. */
+  readonly cached: Pick<ContextLibrary, 'reload' | 'forget'> & { list(): readonly CachedContext[] }
 }
 
 export interface ContextUses {
@@ -55,7 +59,7 @@ export interface ContextsPorts extends Omit<ContextLibraryPorts, 'onChange'> {
   readonly hosted: (tenant: string, id: string) => Json | undefined
 }
 
-/** A context in its compiled form, the documents it was made from, and until when these are fresh. */
+/** A compiled context, the documents it was made from, and until when these are fresh. */
 interface Compiled {
   readonly context: Context
   readonly urls: readonly string[]
@@ -64,45 +68,46 @@ interface Compiled {
   usedAt: number
 }
 
-/** An inline context with a longer text is compiled for each request instead of kept. */
+/** An inline context with a longer text is compiled for each request and not cached. */
 const keyCharactersMax = 16_384
-/** How long a kept context is used before it is looked at again whether its documents could be renewed. */
-const lookAgainMs = 60_000
+/** Interval at which a context with expired documents tries to renew them, ms. */
+const renewAgainMs = 60_000
 
-/** @param rules decide what a request means that names no context, and how answers name theirs. */
+/** @param rules decide the context of a request that names none, and how responses name theirs. */
 export function createContexts(
   ports: ContextsPorts,
   { coreVersion, servesPlatform = false }: Pick<ProfileRules, 'coreVersion' | 'servesPlatform'>,
 ): Contexts {
   const core = createCoreContext(coreVersion, { isListed: servesPlatform })
   const compiled = new Map<string, Compiled>()
-  const earlier = new Map<string, { hits: number; last: number }>()
+  const evictedUses = new Map<string, { hits: number; last: number }>()
   const library = createContextLibrary(
-    { ...ports, onChange: (changed) => release((url) => url === changed) },
+    { ...ports, onChange: (changed) => discard((url) => url === changed) },
     new Map([[platformContextPath, platformContextDocument]]),
   )
 
-  /** Forgets what was made of certain documents, but not how often these were used. */
-  const release = (isChanged: (url: string) => boolean): void => {
-    for (const [key, { urls }] of compiled) if (urls.some(isChanged)) leave(key)
+  /** Discards what was compiled from the changed documents, and keeps their usage counts. */
+  const discard = (isChanged: (url: string) => boolean): void => {
+    for (const [key, { urls }] of compiled) if (urls.some(isChanged)) evict(key)
   }
-  const leave = (key: string): void => {
+  const evict = (key: string): void => {
     const { urls, hits, usedAt } = compiled.get(key)!
     compiled.delete(key)
     for (const name of urls.map(nameOf)) {
-      const before = earlier.get(name)
-      earlier.delete(name)
-      earlier.set(name, { hits: (before?.hits ?? 0) + hits, last: Math.max(before?.last ?? 0, usedAt) })
+      const before = evictedUses.get(name)
+      evictedUses.delete(name)
+      evictedUses.set(name, { hits: (before?.hits ?? 0) + hits, last: Math.max(before?.last ?? 0, usedAt) })
     }
-    while (earlier.size > 4 * limits.contextsCachedMax.value) earlier.delete(earlier.keys().next().value!)
+    while (evictedUses.size > 4 * limits.contextsCachedMax.value)
+      evictedUses.delete(evictedUses.keys().next().value!)
   }
 
-  const keep = (key: string, context: Context, shelf: Shelf): Context => {
-    const urls = shelf.urls()
-    // What had to be fetched is stored anew, also where it had been here before.
-    for (const url of shelf.fetched()) earlier.delete(nameOf(url))
+  const keep = (key: string, context: Context, documentSet: DocumentSet): Context => {
+    const urls = documentSet.urls()
+    // A fetched document is newly stored, so its usage count restarts.
+    for (const url of documentSet.fetched()) evictedUses.delete(nameOf(url))
     if (key.length > keyCharactersMax) return context
-    if (compiled.size >= limits.contextsCachedMax.value) leave(compiled.keys().next().value!)
+    if (compiled.size >= limits.contextsCachedMax.value) evict(compiled.keys().next().value!)
     const freshUntil = Math.min(...urls.map(library.freshUntil))
     compiled.set(key, { context, urls, freshUntil, hits: 1, usedAt: ports.clock.now() })
     return context
@@ -115,14 +120,14 @@ export function createContexts(
     found.hits++
     found.usedAt = now
     if (found.freshUntil <= now) {
-      found.freshUntil = now + lookAgainMs
+      found.freshUntil = now + renewAgainMs
       for (const url of found.urls) library.renew(url)
     }
     return found.context
   }
 
-  const shelfOf = (tenant: string): Shelf =>
-    createShelf(library, (url) => {
+  const documentSetOf = (tenant: string): DocumentSet =>
+    createDocumentSet(library, (url) => {
       const id = hostedIdOf(url)
       return id === undefined ? undefined : ports.hosted(tenant, id)
     })
@@ -136,48 +141,48 @@ export function createContexts(
       const key = tenant === '' ? name : `${tenant} ${name}`
       const found = compiled.get(key)
       if (found !== undefined) return use(key, found)
-      const shelf = shelfOf(tenant)
-      const result = compileContext(local, shelf.find, core)
-      if (!('missing' in result)) return keep(key, result, shelf)
-      return compileWithFetching(local, result.missing, shelf, core).then((context) =>
-        keep(key, context, shelf),
+      const documentSet = documentSetOf(tenant)
+      const result = compileContext(local, documentSet.find, core)
+      if (!('missing' in result)) return keep(key, result, documentSet)
+      return compileWithFetching(local, result.missing, documentSet, core).then((context) =>
+        keep(key, context, documentSet),
       )
     },
     check(local, tenant) {
-      compileContext(local, shelfOf(tenant).find, core)
+      compileContext(local, documentSetOf(tenant).find, core)
     },
     uses(url) {
       const name = nameOf(url)
       const users = [...compiled.values()].filter(({ urls }) => urls.some((used) => nameOf(used) === name))
-      const before = earlier.get(name)
+      const before = evictedUses.get(name)
       const last = Math.max(before?.last ?? 0, ...users.map(({ usedAt }) => usedAt))
       const hits = users.reduce((sum, user) => sum + user.hits, before?.hits ?? 0)
       return { hits, last: last === 0 ? undefined : last }
     },
-    dropped: (id) => release((url) => hostedIdOf(url) === id),
-    cached: { list: library.kept, reload: library.reload, forget: library.forget },
+    dropped: (id) => discard((url) => hostedIdOf(url) === id),
+    cached: { list: library.cached, reload: library.reload, forget: library.forget },
   } satisfies Contexts)
 }
 
-/** The local id in the address of a hosted context, whatever host and proxy stand before it. */
+/** The local id in the URL of a hosted context, whatever host and proxy path precede it. */
 export function hostedIdOf(url: string): string | undefined {
   const at = url.lastIndexOf(`${hostedContextsPath}/`)
   const id = at === -1 ? '' : url.slice(at + hostedContextsPath.length + 1)
   return /^[\w-]+$/.test(id) ? id : undefined
 }
 
-/** What a document is counted by: a hosted one is the same under whatever host. */
+/** The key for usage counts: a hosted document counts as one under any host. */
 const nameOf = (url: string): string => hostedIdOf(url) ?? url
 
-/** The documents that one compilation used: what was found at hand stays the same until its end. */
-interface Shelf {
+/** The documents of one compilation; a document does not change until the compilation ends. */
+interface DocumentSet {
   find(url: string): Json | undefined
   fetch(url: string): Promise<void>
   urls(): readonly string[]
   fetched(): Iterable<string>
 }
 
-function createShelf(library: ContextLibrary, hosted: (url: string) => Json | undefined): Shelf {
+function createDocumentSet(library: ContextLibrary, hosted: (url: string) => Json | undefined): DocumentSet {
   const documents = new Map<string, Json>()
   const fetched = new Set<string>()
   return {
@@ -195,14 +200,17 @@ function createShelf(library: ContextLibrary, hosted: (url: string) => Json | un
   }
 }
 
-/** Fetches what is missing, which may name more; ends because a context may name only so many documents. */
+/**
+ * Fetches missing documents, which may refer to more; ends because a context may refer to only so many
+ * documents.
+ */
 async function compileWithFetching(
   local: Json,
   missing: readonly string[],
-  shelf: Shelf,
+  documentSet: DocumentSet,
   core: Context,
 ): Promise<Context> {
-  await Promise.all(missing.map(shelf.fetch))
-  const result = compileContext(local, shelf.find, core)
-  return 'missing' in result ? compileWithFetching(local, result.missing, shelf, core) : result
+  await Promise.all(missing.map(documentSet.fetch))
+  const result = compileContext(local, documentSet.find, core)
+  return 'missing' in result ? compileWithFetching(local, result.missing, documentSet, core) : result
 }

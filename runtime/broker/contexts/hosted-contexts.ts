@@ -1,7 +1,8 @@
 /**
- * The @contexts that a tenant hosts (GS CIM 009, 5.13): those that users added, and those the gateway made because an
- * inline context has to be named in a Link header. They are on disk, never change, and belong to their tenant alone. Of
- * those the gateway made, the longest unused that no subscription names makes room for the next.
+ * The @contexts that a tenant hosts (GS CIM 009, 5.13): those added by users, and those that the gateway
+ * created because a Link header must name an inline context. They are on disk, never change, and belong to
+ * one tenant. When the ceiling is reached, the least recently used created context that no subscription names
+ * is deleted.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -29,7 +30,10 @@ export interface HostedContexts {
   document(id: string): Json | undefined
   /** @throws ngsi-ld.too-many-results, http.body-too-large */
   add(id: string, document: Json): Promise<void>
-  /** Keeps an inline context and returns its id, the same each time for the same context. @throws as add does. */
+  /**
+   * Stores an inline context and returns its id, which is always the same for the same context. @throws as
+   * `add` does.
+   */
   keep(context: Json): Promise<string>
   remove(id: string): Promise<void>
 }
@@ -38,33 +42,33 @@ export function createHostedContexts(ports: {
   readonly records: Pick<Records, 'context' | 'contexts'>
   readonly door: Pick<Door, 'commit'>
   readonly clock: Clock
-  /** Addresses of the contexts that subscriptions are written in. */
+  /** URLs of the contexts that subscriptions use. */
   readonly inUse: () => readonly string[]
 }): HostedContexts {
   const { records, door, clock, inUse } = ports
-  /** In order of use, as far as the gateway made them. */
+  /** Created contexts are in order of use. */
   const known = new Map<string, HostedContext>()
   for (const { url: id, kind, fetched, bytes } of records.contexts()) {
     if (kind === 'Hosted' || kind === 'ImplicitlyCreated')
       known.set(id, { id, kind, createdAt: fetched, bytes })
   }
 
-  /** Those of our making that have to go before one of so many bytes comes. */
-  function inTheWay(bytes: number): readonly string[] {
+  /** The created contexts to delete before one with so many bytes is added. */
+  function toEvict(bytes: number): readonly string[] {
     const made = [...known.values()].filter(({ kind }) => kind === 'ImplicitlyCreated')
     let [count, sum] = [made.length, made.reduce((all, one) => all + one.bytes, bytes)]
     const isFull = () =>
       count >= limits.contextsImplicitMax.value || sum > limits.contextsImplicitBytesMax.value
-    const going: string[] = []
+    const evicted: string[] = []
     const kept = new Set(isFull() ? inUse().map(hostedIdOf) : [])
     for (const one of made) {
       if (!isFull()) break
       if (kept.has(one.id)) continue
-      going.push(one.id)
+      evicted.push(one.id)
       count--
       sum -= one.bytes
     }
-    return going
+    return evicted
   }
 
   const put = async (id: string, kind: HostedKind, document: Json): Promise<void> => {
@@ -72,23 +76,23 @@ export function createHostedContexts(ports: {
     if (text.length > limits.contextBytesMax.value) {
       throw new GatewayError(
         'http.body-too-large',
-        `a @context has at most ${limits.contextBytesMax.value} bytes`,
+        `the @context exceeds ${limits.contextBytesMax.value} bytes`,
       )
     }
     const bytes = Buffer.byteLength(text)
-    const going = kind === 'Hosted' ? [] : inTheWay(bytes)
-    if (known.size - going.length >= limits.contextsHostedMax.value) {
+    const evicted = kind === 'Hosted' ? [] : toEvict(bytes)
+    if (known.size - evicted.length >= limits.contextsHostedMax.value) {
       throw new GatewayError(
         'ngsi-ld.too-many-results',
-        `there are ${limits.contextsHostedMax.value} contexts already`,
+        `the tenant already has the maximum of ${limits.contextsHostedMax.value} @contexts`,
       )
     }
     const createdAt = clock.now()
     await door.commit((stage) => {
-      for (const one of going) stage.write('context.delete', one)
+      for (const one of evicted) stage.write('context.delete', one)
       stage.write('context.put', id, kind, createdAt, null, text)
       stage.published(() => {
-        for (const one of going) known.delete(one)
+        for (const one of evicted) known.delete(one)
         known.set(id, { id, kind, createdAt, bytes })
       })
     })

@@ -28,7 +28,7 @@ import {
   updatePartially,
 } from '#ngsi-ld/entity/merge.ts'
 import { mirroredIn, mirrorName } from '#ngsi-ld/entity/mirror.ts'
-import { heardFrom } from '#ngsi-ld/federation/via.ts'
+import { viaFrom } from '#ngsi-ld/federation/via.ts'
 import { matchesType } from '#ngsi-ld/query/entity-selector.ts'
 import { compileSearch } from '#ngsi-ld/query/search.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
@@ -96,7 +96,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     draft: Draft,
     { entity, changes }: Pick<Merged, 'entity' | 'changes'>,
   ): boolean {
-    const found = stage.heard === undefined ? undefined : mirroredIn(changes)
+    const found = stage.via === undefined ? undefined : mirroredIn(changes)
     const [observation] = found === undefined ? [] : (observationsOf([found.observed]) ?? [])
     if (found === undefined || observation === undefined) return false
     const { change, value, time } = observation
@@ -251,8 +251,8 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
 
 /** The stage for a write by some hand. */
 export const heardBy = (stage: Stage, by: Origin): Stage => {
-  const heard = heardFrom(by)
-  return heard === undefined ? stage : stage.from(heard)
+  const via = viaFrom(by)
+  return via === undefined ? stage : stage.from(via)
 }
 
 /** A batch bears the time of its first item, unless an entity was changed since then. */

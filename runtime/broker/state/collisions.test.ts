@@ -1,4 +1,4 @@
-/** Two origins that write the same are noted as a pair, in bounds; one that came by two ways is none. */
+/** Two origins that write the same attribute are recorded as a pair, within bounds. */
 import { afterEach, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { createLog } from '#base/register/log.ts'
@@ -18,7 +18,7 @@ function open() {
   return { lines, noted, collisions, pass: (ms: number) => (now += ms) }
 }
 
-it('notes what came from one origin in the place of what came from another, and tells it once', () => {
+it('records a value that replaces one of another origin, and logs the pair once', () => {
   const { lines, noted, collisions } = open()
   collisions.note(1, 'one', 'two,between')
   collisions.note(2, 'two', 'one')
@@ -28,7 +28,7 @@ it('notes what came from one origin in the place of what came from another, and 
   expect([noted.value, lines]).toMatchObject([2, [{ event: 'entity.two-origins', origins: 'one two' }]])
 })
 
-it('forgets a pair of which nothing comes any more, and notes it anew', () => {
+it('removes a pair without recent collisions, and records a new one in its place', () => {
   setLimit('collisionPairsMax', 1)
   const { lines, collisions, pass } = open()
   collisions.note(1, 'one', 'two')
@@ -41,14 +41,14 @@ it('forgets a pair of which nothing comes any more, and notes it anew', () => {
   collisions.note(1, 'three', 'four')
   expect(collisions.of('four')).toMatchObject([{ entities: 1 }])
   expect(lines).toHaveLength(2)
-  // The same pair again, whoever asked meanwhile.
+  // The same pair again, also after a read in between.
   pass(limits.collisionKeptMs.value + 1)
   collisions.note(2, 'three', 'four')
   expect(collisions.of('four')).toMatchObject([{ entities: 1, entity: 'urn:x:2' }])
   expect(lines).toHaveLength(3)
 })
 
-it('notes nothing of one origin by two ways, and nothing of what began here', () => {
+it('records no collision of one origin over two paths, and none of local writes', () => {
   const { noted, collisions } = open()
   collisions.note(1, 'one', 'one,between')
   collisions.note(1, undefined, 'one')
@@ -56,7 +56,7 @@ it('notes nothing of one origin by two ways, and nothing of what began here', ()
   expect([noted.value, collisions.of('one')]).toEqual([0, []])
 })
 
-it('keeps as many pairs and entities of each as it may, and counts the others', () => {
+it('keeps pairs and their entities up to their limits, and counts all collisions', () => {
   setLimit('collisionPairsMax', 1)
   setLimit('collisionEntitiesMax', 2)
   const { noted, collisions } = open()

@@ -1,7 +1,8 @@
 /**
- * Gateways that write the same attribute of the same entity here: ids are those of devices, so that is one device at two sites, or
- * a data folder that was copied, and each undoes what the other tells. Noted in memory, by pairs of origins, bounded, and
- * forgotten when it does not happen any more; what came by two ways from one origin is none. Nothing is refused for it.
+ * Detects gateways that write the same attribute of the same entity. Entity ids derive from devices, so this
+ * means one device at two sites or a copied data folder, and each gateway overwrites the other's values.
+ * Collisions are recorded in memory by pair of origins, within bounds, and expire when they stop. One origin
+ * over two paths is no collision. No write is refused.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -10,19 +11,19 @@ import type { Counter } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { chainOf } from '#ngsi-ld/federation/via.ts'
 
-/** Two origins, and on how many entities they met. */
+/** Two origins, and how many entities both wrote. */
 export interface Collision {
   readonly origins: readonly [string, string]
-  /** At most as many as are kept of a pair. */
+  /** Bounded by a limit per pair. */
   readonly entities: number
-  /** The last one. */
+  /** The latest one. */
   readonly entity: string
 }
 
 export interface Collisions {
-  /** Something that had come by a chain of brokers comes by another one now. */
+  /** Records that a value with one Via chain was replaced by a value with another. */
   note(rid: number, before: string | undefined, now: string | undefined): void
-  /** Those of an origin. */
+  /** The collisions of an origin. */
   of(origin: string): readonly Collision[]
 }
 

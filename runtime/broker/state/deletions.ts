@@ -1,5 +1,6 @@
 /**
- * What went of an entity, by its change records and by its tombstones: attribute instances, and its scope. Pure.
+ * The attribute instances and scopes that were deleted from an entity, derived from its change records and
+ * tombstones. Pure.
  */
 
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -7,18 +8,21 @@ import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import { timesKey } from './entity-view.ts'
 
-/** An attribute instance that is gone ('' is the default instance), or the scope, named as an attribute. */
+/**
+ * A deleted attribute instance ('' is the default instance), or the deleted scope in the form of an
+ * attribute.
+ */
 export interface Dropped {
   /** `name` or `name datasetId`. */
   readonly key: string
   readonly name: string
   readonly dataset: string
   readonly heard: string | undefined
-  /** When that was committed, ms. */
+  /** Commit time of the deletion, ms. */
   readonly at: number
 }
 
-/** What a change record says of it. */
+/** The members of a change record that describe deletions. */
 export interface DroppingChange {
   readonly kind: string
   readonly at: number
@@ -35,25 +39,25 @@ export interface DroppingChange {
 export const droppedBy = (changes: readonly DroppingChange[]): readonly Dropped[] =>
   changes.flatMap(({ kind, instances, scope, heard, at }) => {
     if (kind !== 'updated') return []
-    const gone = instances.flatMap(([name, dataset, instance]) => {
+    const deleted = instances.flatMap(([name, dataset, instance]) => {
       const key = timesKey(name, dataset)
       return instance === null ? [{ key, name, dataset, at, heard: heard?.[key] }] : []
     })
-    return scope === null ? [...gone, droppedScope(at, undefined)] : gone
+    return scope === null ? [...deleted, droppedScope(at, undefined)] : deleted
   })
 
-/** Scopes do not tell by themselves through whom they came. */
+/** A change record does not contain the Via chain of a scope. */
 const droppedScope = (at: number, heard: string | undefined): Dropped => ({
   ...{ key: 'scope', name: 'scope', dataset: '', at, heard },
 })
 
 export function droppedWith({ doc, at, heard }: TombstoneRow): readonly Dropped[] {
   const was = JSON.parse(doc) as Entity
-  const gone = attributeNames(was).flatMap((name) =>
+  const deleted = attributeNames(was).flatMap((name) =>
     instancesOf(was, name).map(({ datasetId: dataset = '' }) => {
       const key = timesKey(name, dataset)
       return { key, name, dataset, at, heard: heard ?? undefined }
     }),
   )
-  return was.scope === undefined ? gone : [...gone, droppedScope(at, heard ?? undefined)]
+  return was.scope === undefined ? deleted : [...deleted, droppedScope(at, heard ?? undefined)]
 }

@@ -1,6 +1,6 @@
 /**
- * What is derived of a document and written with it, so that it is found: its rows by type, attribute, value and place, its shape,
- * and when something of it expires first. All of it follows from the document; names get their numbers here.
+ * Rows derived from a document and written with it: index rows by type, attribute, value and place, its
+ * shape, and its earliest expiry. All of them follow from the document; names get their numbers here.
  */
 
 import type { Names } from '#broker/commit/interned-names.ts'
@@ -11,11 +11,11 @@ import type { IndexRows } from '#store/entities/entity-index.ts'
 import type { Entities } from '#store/entities/entity-rows.ts'
 import { hasShapeOf, shapeText } from '#store/entities/entity-shape.ts'
 
-/** An entity before and after it became something else; absent where there was or is none. */
+/** An entity before and after a change; absent where it does not exist. */
 interface Reshaping {
   readonly before?: Entity
   readonly after?: Entity
-  /** What is there after is the rest of what was: something went, and nothing came. */
+  /** True if the change only removed parts. */
   readonly isRest?: boolean
 }
 
@@ -63,7 +63,7 @@ export function createDerivedRows({
       }
     },
 
-    /** Live values never change a shape, so that only what people and devices make of an entity writes one. */
+    /** Values of live streams never change a shape, so observations write none. */
     writeShape(stage: Stage, rid: number, { before, after, isRest = false }: Reshaping): void {
       if (before !== undefined && after !== undefined && hasShapeOf(before, after)) return
       const intern = (text: string): number => names.intern(stage, text)

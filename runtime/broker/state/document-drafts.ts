@@ -1,7 +1,8 @@
 /**
- * Entity documents in the making: loads what a deciding work sees (stored, staged by earlier works of the group, and
- * live values), and stages a new version with its index rows, its log record and its effects on streams. Nothing
- * else writes documents. A document includes all values up to its log number.
+ * Creates new versions of entity documents. Loads the document as a work sees it: stored, plus what earlier
+ * works of the group staged, plus live values. Stages the new version with its index rows, its log record and
+ * its effects on streams. All writes of documents are here. A document includes all values up to its log
+ * number.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -13,7 +14,7 @@ import { attributeNames, type Entity } from '#ngsi-ld/entity/entity.ts'
 import { type AttributeChange, changesBetween } from '#ngsi-ld/entity/entity-draft.ts'
 import { shapeOf } from '#ngsi-ld/entity/merge.ts'
 import type { WrittenTimes } from '#ngsi-ld/federation/uplink-statements.ts'
-import { heardFrom } from '#ngsi-ld/federation/via.ts'
+import { viaFrom } from '#ngsi-ld/federation/via.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { type StoredTimes, storedTimes, timesText } from '#store/entities/attribute-times.ts'
@@ -21,29 +22,29 @@ import { diffIndexRows, type IndexRows, indexRows } from '#store/entities/entity
 import type { Entities } from '#store/entities/entity-rows.ts'
 import type { EntityRow } from '#store/entities/page-rows.ts'
 import { createDerivedRows } from './derived-rows.ts'
-import { heardOfGone, isSameTypes, scopeChange, timesAfter, writtenAt } from './document-changes.ts'
-import { layTimes, layValue, timesKey } from './entity-view.ts'
+import { isSameTypes, scopeChange, timesAfter, viaOfDeleted, writtenAt } from './document-changes.ts'
+import { overlayTimes, overlayValue, timesKey } from './entity-view.ts'
 import type { Origin, SystemTimes } from './stored-entity.ts'
 import { type Streams, typesOf } from './streams.ts'
 
-/** An entity as a deciding work sees it. */
+/** An entity as a work sees it while it is decided. */
 export interface Draft {
   readonly rid: number
   readonly id: string
   /** With all values staged so far. */
   readonly entity: Entity
-  /** What the index rows in the database (or earlier in this group) were made from. */
+  /** The document from which the index rows in the database (or earlier in this group) were derived. */
   readonly indexed: Entity
-  /** Log number that `entity` includes, values staged since aside. */
+  /** Log number that `entity` includes, without values staged since. */
   readonly number: number
-  /** Log number of the last change, values staged since included. */
+  /** Log number of the last change, with values staged since. */
   readonly version: number
   readonly created: number
   readonly modified: number
   readonly times: StoredTimes
 }
 
-/** What happened to an entity, for the log, the matcher and followers. */
+/** A change of an entity, for the log, the matcher and followers. */
 export interface EntityChange {
   readonly kind: 'created' | 'updated' | 'deleted'
   readonly number: number
@@ -60,9 +61,9 @@ export interface DocumentsPorts {
   readonly names: Names
   readonly streams: Streams
   readonly noteOrigins: (draft: Draft, changes: readonly AttributeChange[], by: Origin) => void
-  /** Told of each change while it is decided, to match subscriptions. */
+  /** Called for each change while it is decided, to match subscriptions. */
   readonly onChange: (stage: Stage, change: EntityChange, times: SystemTimes) => void
-  /** Told of each entity that is deleted, where more is to go with it. */
+  /** Called for each deleted entity, to delete what belongs to it. */
   readonly onRemoved?: ((stage: Stage, rid: number) => void) | undefined
 }
 
@@ -98,14 +99,14 @@ export function createDocuments(ports: DocumentsPorts) {
     const newer =
       streams
         .liveOf(draft.rid)
-        ?.streams.filter((stream) => !stream.gone && stream.nextNumber > draft.number) ?? []
+        ?.streams.filter((stream) => !stream.dropped && stream.nextNumber > draft.number) ?? []
     if (newer.length === 0) return draft
     const entity = { ...draft.entity }
     const times = { ...draft.times }
     let { modified, version } = draft
     for (const stream of newer) {
-      layValue(entity, stream, stream.nextTime, stream.nextValue)
-      layTimes(times, stream, { modified: stream.nextModified, heard: stream.nextHeard })
+      overlayValue(entity, stream, stream.nextTime, stream.nextValue)
+      overlayTimes(times, stream, { modified: stream.nextModified, via: stream.nextVia })
       modified = Math.max(modified, stream.nextModified)
       version = Math.max(version, stream.nextNumber)
     }
@@ -114,14 +115,14 @@ export function createDocuments(ports: DocumentsPorts) {
 
   function create(stage: Stage, entity: Entity, by: Origin, written?: WrittenTimes): Draft {
     if (find(stage, entity.id) !== undefined) {
-      throw new GatewayError('ngsi-ld.already-exists', `the entity ${entity.id} exists already`)
+      throw new GatewayError('ngsi-ld.already-exists', `the entity ${entity.id} already exists`)
     }
     const doc = documentText(entity)
     const rid = ++lastRid
     const changes = writtenAt(changesBetween(undefined, entity), written)
-    const heard = heardFrom(by)
-    const born: StoredTimes = heard === undefined ? {} : { '': [stage.at, stage.at, heard] }
-    const times = timesAfter(born, changes, { at: stage.at, heard })
+    const via = viaFrom(by)
+    const born: StoredTimes = via === undefined ? {} : { '': [stage.at, stage.at, via] }
+    const times = timesAfter(born, changes, { at: stage.at, via })
     const number = record(stage, { kind: 'created', rid, entity, changes, by, scope: entity.scope })
     const draft: Draft = {
       rid,
@@ -150,7 +151,7 @@ export function createDocuments(ports: DocumentsPorts) {
     return draft
   }
 
-  /** Stages a new version of an entity. `changes` are the instances that became something else. */
+  /** Stages a new version of an entity. `changes` are the instances that changed. */
   function update(
     stage: Stage,
     draft: Draft,
@@ -159,7 +160,7 @@ export function createDocuments(ports: DocumentsPorts) {
     by: Origin,
   ): Draft {
     ports.noteOrigins(draft, changes, by)
-    const times = timesAfter(draft.times, changes, { at: stage.at, heard: heardFrom(by) })
+    const times = timesAfter(draft.times, changes, { at: stage.at, via: viaFrom(by) })
     checkAttributeCount(draft.entity, entity)
     const doc = documentText(entity)
     const number = record(stage, {
@@ -183,7 +184,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage.scratch.set(`entity ${draft.id}`, next)
     streams.documentWritten(stage, draft.rid, number)
     if (entity.type !== draft.entity.type) streams.retyped(stage, draft.rid, typesOf(entity))
-    for (const change of changes) carryToStream(stage, next, change, number)
+    for (const change of changes) applyToStream(stage, next, change, number)
     ports.onChange(
       stage,
       {
@@ -196,7 +197,7 @@ export function createDocuments(ports: DocumentsPorts) {
         changes,
         by,
       },
-      // What was deleted is told with the times it had.
+      // A notification of a deleted attribute contains the times it had.
       timesOf(
         changes.some(({ after }) => after === undefined)
           ? { ...next, times: { ...draft.times, ...times } }
@@ -255,8 +256,8 @@ export function createDocuments(ports: DocumentsPorts) {
   }
 
   /**
-   * Writes live values of an entity into its document without a new log number: nothing new happened. Not where the
-   * group writes or deletes the document already, unless its text is to be amended.
+   * Writes live values of an entity into its document without a new log number, since the entity did not
+   * change. Skips documents that the group already writes or deletes, unless `amended` changes the text.
    */
   function writeBack(stage: Stage, rid: number, amended?: (text: string) => string): boolean {
     const row = entities.byRid(rid)
@@ -287,7 +288,7 @@ export function createDocuments(ports: DocumentsPorts) {
     stage: Stage,
     what: Pick<EntityChange, 'kind' | 'rid' | 'changes' | 'by'> & {
       readonly entity: Entity
-      /** The scopes after the change, where it touched them; null when there are none any more. */
+      /** The scopes after the change, if it touched them; null if it removed them. */
       readonly scope?: Entity['scope'] | null
       /** Whether the change replaced the types or added one. */
       readonly isRetyped?: boolean
@@ -303,7 +304,7 @@ export function createDocuments(ports: DocumentsPorts) {
     )
     const { scope } = what
     const retyped = what.isRetyped === true || undefined
-    const heard = times === undefined ? undefined : heardOfGone(times, changes)
+    const via = times === undefined ? undefined : viaOfDeleted(times, changes)
     const body = {
       kind,
       id: entity.id,
@@ -313,19 +314,22 @@ export function createDocuments(ports: DocumentsPorts) {
       instances,
       scope,
       retyped,
-      heard,
+      heard: via,
     }
     const logged = stage.record(rid, body)
     streams.recorded(stage, rid, logged)
     return logged.number
   }
 
-  /** An entity write on an observed attribute changes the stream behind it: its current value, shape, or its end. */
-  function carryToStream(stage: Stage, draft: Draft, change: AttributeChange, number: number): void {
+  /**
+   * Applies an entity write to the stream of an observed attribute: sets its current value or shape, or ends
+   * it.
+   */
+  function applyToStream(stage: Stage, draft: Draft, change: AttributeChange, number: number): void {
     const stream = streams.existing(stage, draft, change.name, change.datasetId ?? '')
     if (stream === undefined) return
     const { after } = change
-    // A Relationship in the place of a Property is another attribute under the same name.
+    // A Relationship that replaces a Property is another attribute under the same name.
     if (after?.value === undefined || kindOf(after).member !== 'value') {
       streams.retire(stage, stream)
       return
@@ -335,7 +339,7 @@ export function createDocuments(ports: DocumentsPorts) {
       value: after.value,
       time: dateTimeToMs(after.observedAt ?? '') ?? Number.NEGATIVE_INFINITY,
       number,
-      heard: draft.times[timesKey(change.name, change.datasetId ?? '')]?.[2],
+      via: draft.times[timesKey(change.name, change.datasetId ?? '')]?.[2],
     })
   }
 
@@ -350,11 +354,14 @@ export function timesOf(draft: Draft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
 }
 
-/** An entity that has more since an earlier version may still be changed, but gets no more. @throws ngsi-ld.bad-request-data */
+/**
+ * An entity that exceeds a lowered ceiling may still be changed, but gets no further attributes. @throws
+ * ngsi-ld.bad-request-data
+ */
 function checkAttributeCount(before: Entity, after: Entity): void {
   const [most, count] = [limits.attributesPerEntityMax.value, attributeNames(after).length]
   if (count > most && count > attributeNames(before).length)
-    throw badRequestData(`the entity ${after.id} would have ${count} attributes; at most ${most}`)
+    throw badRequestData(`the entity ${after.id} would have ${count} attributes; the maximum is ${most}`)
 }
 
 /** @throws http.body-too-large */

@@ -1,13 +1,13 @@
 /**
- * What is laid into the text of a document is what laying it over the document gives, whatever else stands there; where
- * that is not plain, nothing is said.
+ * Patching a value into the text of a document gives the same result as overlaying it on the parsed document.
+ * If the position in the text is ambiguous, there is no result.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import { layText } from './document-patch.ts'
-import { layValue } from './entity-view.ts'
+import { patchText } from './document-patch.ts'
+import { overlayValue } from './entity-view.ts'
 
 const at = Date.UTC(2026, 0, 2)
 const stream = (value: Json, more: { dataset?: string; mirror?: string } = {}) => ({
@@ -19,9 +19,9 @@ const stream = (value: Json, more: { dataset?: string; mirror?: string } = {}) =
   ...more,
 })
 
-function laidOver(entity: Entity, one: ReturnType<typeof stream>): string {
+function overlaidOn(entity: Entity, one: ReturnType<typeof stream>): string {
   const copy = JSON.parse(JSON.stringify(entity)) as Entity
-  layValue(copy, one, one.time, one.value)
+  overlayValue(copy, one, one.time, one.value)
   return JSON.stringify(copy)
 }
 
@@ -54,22 +54,22 @@ const entity = fc
   })
   .map((attributes) => ({ id: 'urn:e:0', type: 'T', ...attributes }) as unknown as Entity)
 
-describe('a value laid into a text', () => {
-  it('is the value laid over the document', () => {
+describe('a value patched into a text', () => {
+  it('equals the value overlaid on the document', () => {
     fc.assert(
       fc.property(entity, scalar, fc.constantFrom(undefined, 'm', 'before'), (document, value, mirror) => {
         const { datasetId } = document['a'] as { datasetId?: string }
-        // Of a stream that is live, the instance is in the document.
+        // The instance of a live stream is in the document.
         fc.pre(Array.isArray(document['a']) || datasetId === undefined)
         const one = stream(value as Json, mirror === undefined ? {} : { mirror })
-        const laid = layText(JSON.stringify(document), one)
-        if (laid !== undefined) expect(laid).toBe(laidOver(document, one))
+        const patched = patchText(JSON.stringify(document), one)
+        if (patched !== undefined) expect(patched).toBe(overlaidOn(document, one))
       }),
       { numRuns: 2000 },
     )
   })
 
-  it('finds the attribute of a device, with what hangs on it and what is rendered from its time', () => {
+  it('finds an attribute with sub-attributes, and the attribute rendered from its time', () => {
     const document = {
       id: 'urn:e:0',
       type: 'T',
@@ -84,7 +84,7 @@ describe('a value laid into a text', () => {
       m: { type: 'Property', value: 'x' },
     } as unknown as Entity
     const one = stream(22.5, { mirror: 'm' })
-    expect(layText(JSON.stringify(document), one)).toBe(laidOver(document, one))
+    expect(patchText(JSON.stringify(document), one)).toBe(overlaidOn(document, one))
   })
 
   it.each([
@@ -101,6 +101,6 @@ describe('a value laid into a text', () => {
     ['value that is an object', stream(1), { a: { type: 'Property', value: {}, observedAt: 'x' } }],
     ['document without the attribute', stream(1), {}],
   ])('says nothing of an %s', (_, one, attributes) => {
-    expect(layText(JSON.stringify({ id: 'urn:e:0', type: 'T', ...attributes }), one)).toBeUndefined()
+    expect(patchText(JSON.stringify({ id: 'urn:e:0', type: 'T', ...attributes }), one)).toBeUndefined()
   })
 })

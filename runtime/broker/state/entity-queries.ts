@@ -8,35 +8,38 @@ import type { ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
 import type { Pattern } from '#ngsi-ld/values/pattern.ts'
 import type { EntityView } from './stored-entity.ts'
 
-/** What a query asks for; names core-compacted, members joined by AND, absent ones do not restrict. */
+/** The parameters of a query. Names are core-compacted; all given members must match. */
 export interface EntityQuery {
   readonly selection?: TypeSelection | undefined
   readonly ids?: readonly string[] | undefined
   readonly idPattern?: Pattern | undefined
-  /** Entities that at least one of these means. */
+  /** Entities that match at least one selector. */
   readonly selectors?: readonly EntitySelector[] | undefined
   readonly scope?: ScopeQuery | undefined
   /** Entities that have at least one of these attributes. */
   readonly attrs?: readonly string[] | undefined
   readonly q?: QueryTree | undefined
   readonly geo?: GeoQuery | undefined
-  /** Without one, in order of creation. */
+  /** Default: order of creation. */
   readonly order?: EntityOrder | undefined
   readonly limit: number
   readonly offset: number
-  /** Only what stands behind this position, the `next` of an earlier page; `offset` does not count then. */
+  /** Continues behind this position, the `next` of an earlier page; `offset` is then ignored. */
   readonly after?: string | undefined
   readonly count: boolean
 }
 
 export interface QueryPage {
   readonly entities: readonly EntityView[]
-  /** All that match, when count was asked for. */
+  /** Number of all matches, if the query has `count`. */
   readonly count?: number
-  /** True when more follow after this page. */
+  /** True when more entities follow this page. */
   readonly more: boolean
   /** Position behind the last entity. */
   readonly next?: string | undefined
-  /** How many of the list the page covers, where lists have no positions: fewer than its limit when they are large. */
+  /**
+   * For lists without positions: how many list entries the page covers. Fewer than the limit if entities are
+   * large.
+   */
   readonly taken?: number | undefined
 }

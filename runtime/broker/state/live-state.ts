@@ -1,8 +1,8 @@
 /**
- * Live state: current values of observed attributes, in memory over the stored documents, and the unfolded tail of
- * each stream. A value is *staged* while its group is being written and *published* when the group is on disk; readers
- * see published state only. Memory wins over a document only where its log number is newer, which makes replay
- * after a crash idempotent.
+ * Live state: the current values of observed attributes, in memory over the stored documents, and the
+ * unfolded tail of each stream. A value is *staged* while its group is being written and *published* when the
+ * group is on disk; readers see published values only. A live value overrides the document only if its log
+ * number is newer, which makes replay after a crash idempotent.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -20,12 +20,12 @@ export interface StreamSeed {
   readonly dataset: string
   readonly shape: string
   readonly mirror: string | undefined
-  /** What the document says. */
+  /** The value in the document. */
   readonly time: number
   readonly value: Json
   readonly modified: number
   readonly number: number
-  readonly heard: string | undefined
+  readonly via: string | undefined
   /** Newest observedAt anywhere in its history. */
   readonly newestTime: number
 }
@@ -57,7 +57,7 @@ export function createLiveState(clock: Clock) {
     if (streams.get(stream.s) !== stream) return
     unwritten.remove(stream)
     shrink(stream.tail, stream.tail.values)
-    stream.gone = true
+    stream.dropped = true
     streams.delete(stream.s)
     const siblings = stream.entity.streams
     siblings.splice(siblings.indexOf(stream), 1)
@@ -73,22 +73,22 @@ export function createLiveState(clock: Clock) {
     streams: () => streams.values(),
     streamCount: () => streams.size,
     tailCount: () => tailTotal,
-    /** Roughly what all tails hold in memory. */
+    /** Approximate memory of all tails. */
     tailBytes: () => tailBytes,
     /** Streams whose published value is newer than the document's. */
     unwritten,
-    /** Those that an attribute of this name is rendered from. */
+    /** The unwritten streams from which an attribute of this name is rendered. */
     unwrittenMirrors: (mirror: string): readonly LiveStream[] =>
       mirrors.has(mirror) ? unwritten.mirrored(mirror) : [],
     dirtyEntities: () => dirtyEntities as ReadonlySet<LiveEntity>,
 
-    /** From now on an attribute is rendered from observedAt of this stream; undefined ends that. */
+    /** Renders an attribute from observedAt of this stream from now on; undefined ends that. */
     mirror(stream: LiveStream, name: string | undefined): void {
       stream.mirror = name
       if (name !== undefined) mirrors.add(name)
     },
 
-    /** `written` is the log number its document includes. */
+    /** @param written the log number that its document includes */
     enterEntity(rid: number, id: string, types: readonly string[], written: number): LiveEntity {
       let entity = entities.get(rid)
       if (entity === undefined) {
@@ -112,12 +112,12 @@ export function createLiveState(clock: Clock) {
         value: seed.value,
         modified: seed.modified,
         number: seed.number,
-        heard: seed.heard,
+        via: seed.via,
         nextTime: seed.time,
         nextValue: seed.value,
         nextModified: seed.modified,
         nextNumber: seed.number,
-        nextHeard: seed.heard,
+        nextVia: seed.via,
         newestTime: seed.newestTime,
         newestValue: seed.newestTime === seed.time ? seed.value : null,
         newestTimeBefore: seed.newestTime,
@@ -130,12 +130,12 @@ export function createLiveState(clock: Clock) {
           values: [],
           shapes: [],
           committed: 0,
-          leaving: 0,
+          folding: 0,
           bytes: 0,
           firstNumber: 0,
           since: 0,
         },
-        gone: false,
+        dropped: false,
         candidates: undefined,
         candidatesVersion: -1,
       }
@@ -180,7 +180,7 @@ export function createLiveState(clock: Clock) {
       }
     },
 
-    /** Stages a current value whose instance is in chunks already (replay). */
+    /** Stages a current value whose instance is already in chunks (replay). */
     setCurrent(stream: LiveStream, time: number, value: Json, modified: number, number: number): void {
       stream.nextTime = time
       stream.nextValue = value
@@ -188,10 +188,10 @@ export function createLiveState(clock: Clock) {
       stream.nextNumber = number
     },
 
-    /** Publishes what was staged in a stream: the group is on disk. */
+    /** Publishes the staged values of a stream: the group is on disk. */
     publish(stream: LiveStream): void {
       stream.touched = false
-      if (stream.gone) return
+      if (stream.dropped) return
       stream.tail.committed = stream.tail.times.length
       stream.newestTimeBefore = stream.newestTime
       stream.newestValueBefore = stream.newestValue
@@ -200,12 +200,12 @@ export function createLiveState(clock: Clock) {
       stream.value = stream.nextValue
       stream.modified = stream.nextModified
       stream.number = stream.nextNumber
-      stream.heard = stream.nextHeard
+      stream.via = stream.nextVia
       if (stream.number > stream.entity.written) addDirty(stream)
       else unwritten.remove(stream)
     },
 
-    /** Takes back what was staged in a stream: the group left no trace. */
+    /** Discards the staged values of a stream: the group was undone. */
     undo(stream: LiveStream): void {
       stream.touched = false
       const { tail } = stream
@@ -217,12 +217,14 @@ export function createLiveState(clock: Clock) {
       stream.nextValue = stream.value
       stream.nextModified = stream.modified
       stream.nextNumber = stream.number
-      stream.nextHeard = stream.heard
+      stream.nextVia = stream.via
       stream.newestTime = stream.newestTimeBefore
       stream.newestValue = stream.newestValueBefore
     },
 
-    /** The document now includes everything up to `number`: the entity is clean where nothing is newer. */
+    /**
+     * Records that the document includes everything up to `number`: without newer values the entity is clean.
+     */
     settle(entity: LiveEntity, number: number): void {
       entity.written = number
       let clean = true
@@ -235,14 +237,16 @@ export function createLiveState(clock: Clock) {
       if (!clean) dirtyEntities.add(entity)
     },
 
-    /** Removes the first `count` instances of a tail: they are in chunks. `number` is the log number they reach. */
+    /**
+     * Removes the first `count` instances of a tail, now in chunks. `number` is the log number they reach.
+     */
     folded(stream: LiveStream, count: number, number: number): void {
       const { tail } = stream
       tail.times.splice(0, count)
       tail.modified.splice(0, count)
       shrink(tail, tail.values.splice(0, count))
       tail.committed -= count
-      tail.leaving -= count
+      tail.folding -= count
       tail.shapes = tail.shapes
         .map(({ from, shape }) => ({ from: Math.max(0, from - count), shape }))
         .filter(({ from }, i, all) => all[i + 1]?.from !== from)
@@ -250,10 +254,10 @@ export function createLiveState(clock: Clock) {
       tail.since = clock.monotonic()
     },
 
-    /** Forgets a stream: its entity or attribute was deleted, or it came with a group that left no trace. */
+    /** Removes a stream: its entity or attribute was deleted, or the group that created it was undone. */
     drop,
 
-    /** Drops idle streams from memory when there are too many: no tail, nothing unwritten. */
+    /** Evicts idle streams above the ceiling: those with an empty tail and no unwritten value. */
     evictIdle(): void {
       if (streams.size <= limits.streamsLiveMax.value) return
       let excess = streams.size - limits.streamsLiveMax.value

@@ -1,7 +1,7 @@
 /**
- * Streams: the observed attribute instances. Finds or opens the stream of an instance, stages observations with
- * their identity rule (entity, attribute, datasetId, observedAt, value), and carries what entity writes mean for
- * them. A stream's current value lives in memory; its past in the tail and in chunks.
+ * Streams: the observed attribute instances. Finds or opens the stream of an instance, stages observations
+ * with their identity rule (entity, attribute, datasetId, observedAt, value), and applies entity writes to
+ * streams. A stream's current value is in memory; its past is in the tail and in chunks.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -22,7 +22,7 @@ import type { LiveState } from './live-state.ts'
 import { createUnfolded } from './unfolded.ts'
 import type { LiveEntity, LiveStream, Tail } from './unwritten.ts'
 
-/** Which attribute instance a stream is. */
+/** Identifies the attribute instance of a stream. */
 export interface StreamName {
   readonly name: string
   readonly dataset: string
@@ -31,7 +31,7 @@ export interface StreamName {
   readonly shape: string
 }
 
-/** What a stream needs to know of its entity to enter memory. */
+/** The facts about an entity that a stream needs to enter memory. */
 export interface StreamOwner {
   readonly rid: number
   readonly id: string
@@ -52,24 +52,24 @@ export interface StreamsPorts {
 export function createStreams({ history, names, live, collisions }: StreamsPorts) {
   let lastStream = history.lastStream()
 
-  /** The stream of an instance if there is one; it enters memory. */
+  /** The stream of an instance if it exists; loads it into memory. */
   function existing(stage: Stage, owner: StreamOwner, name: string, dataset: string): LiveStream | undefined {
     const found = live
       .entity(owner.rid)
-      ?.streams.find((stream) => stream.name === name && stream.dataset === dataset && !stream.gone)
+      ?.streams.find((stream) => stream.name === name && stream.dataset === dataset && !stream.dropped)
     if (found !== undefined) return found
     const nameNumber = names.find(name)
     if (nameNumber === undefined) return undefined
     const row = history.streamOf(owner.rid, nameNumber, dataset)
-    // One that is in memory was retired by this group.
+    // A stream still in memory was retired by this group.
     if (row === undefined || live.stream(row.s) !== undefined) return undefined
     const stream = enter(row, owner)
-    // What it was told of its entity may be staged only.
+    // The owner's facts may be only staged.
     stage.undone(() => live.drop(stream))
     return stream
   }
 
-  /** Brings a stream into memory as its document says. */
+  /** Loads a stream into memory with the values of its document. */
   function enter(row: StreamRow, owner: StreamOwner): LiveStream {
     const name = names.text(row.name)!
     const instance = instanceOf(owner.entity, name, row.dataset)
@@ -85,12 +85,12 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
       value: instance?.value ?? null,
       modified: 0,
       number: owner.number,
-      heard: undefined,
+      via: undefined,
       newestTime: Math.max(time, history.lastTime(row.s) ?? Number.NEGATIVE_INFINITY),
     })
   }
 
-  /** The stream of an instance of this entity, opened if there is none. The instance must exist in the entity. */
+  /** The stream of an existing instance of this entity, opened if there is none. */
   function open(
     stage: Stage,
     owner: StreamOwner,
@@ -111,10 +111,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
       )
     }
     if (lastStream >= limits.streamsMax.value) {
-      throw new GatewayError(
-        'store.failed',
-        `no more than ${limits.streamsMax.value} streams can be numbered`,
-      )
+      throw new GatewayError('store.failed', `the maximum of ${limits.streamsMax.value} streams is reached`)
     }
     const shape = shapeOf(instance)
     const row: StreamRow = {
@@ -133,7 +130,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     return stream
   }
 
-  /** The stream of an instance, from which `mirror` is rendered now; undefined where that is another stream's. */
+  /** The stream of an instance that renders `mirror`; undefined if another stream does so already. */
   function mirrored(
     stage: Stage,
     owner: StreamOwner,
@@ -143,7 +140,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     if (known?.mirror === mirror) return known
     const number = names.intern(stage, mirror)
     const isTaken = history.streamsOf(owner.rid).some((row) => row.retired === 0 && row.mirror === number)
-    const isTakenNow = live.entity(owner.rid)?.streams.some((one) => !one.gone && one.mirror === mirror)
+    const isTakenNow = live.entity(owner.rid)?.streams.some((one) => !one.dropped && one.mirror === mirror)
     if (isTaken || isTakenNow === true || known?.mirror !== undefined) return undefined
     if (known === undefined) return open(stage, owner, name, dataset, mirror)
     stage.write('stream.mirror', number, known.s)
@@ -153,9 +150,8 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
   }
 
   /**
-   * Stages one observation. Newer than the stream's newest is new at once; otherwise its past is searched for the
-   * same identity. A late one enters history and becomes current only when `replace` says so (writes by HTTP, which
-   * must be readable afterwards even where they repeat the past; history keeps it once).
+   * Stages one observation. If it is not newer than the stream, the past is searched for the same identity.
+   * A late one becomes current only with `replace` (HTTP writes, whose value must be readable afterwards).
    */
   function observe(stage: Stage, stream: LiveStream, time: number, value: Json, replace: boolean): Verdict {
     if (time === stream.nextTime && same(stream.nextValue, value)) return 'duplicate'
@@ -165,15 +161,15 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     const number = stage.observation(stream.s, time, value, !current)
     live.stage(stream, time, value, stage.at, number, current)
     if (current) {
-      collisions.note(stream.entity.rid, stream.nextHeard, stage.heard)
-      stream.nextHeard = stage.heard
+      collisions.note(stream.entity.rid, stream.nextVia, stage.via)
+      stream.nextVia = stage.via
     }
     return current ? 'new' : 'late'
   }
 
   /**
-   * Adds what was observed once, in order of time, to the past of a stream; its current value stays. Unlike single
-   * observations, many are compared at once with what the tail holds, and chunk by chunk with what is folded.
+   * Adds distinct observations, in order of time, to the past of a stream; its current value stays. Unlike
+   * `observe`, it compares many at once with the tail, and chunk by chunk with folded history.
    */
   function addPast(
     stage: Stage,
@@ -182,12 +178,13 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
   ): void {
     const [from, to] = [past[0]?.[0] ?? 0, past.at(-1)?.[0] ?? 0]
     const known = new Set<string>()
-    const know = (time: number, value: Json): boolean => known.size < known.add(identityOf(time, value)).size
+    const isFirst = (time: number, value: Json): boolean =>
+      known.size < known.add(identityOf(time, value)).size
     const { tail } = stream
     for (let i = 0; i < tail.times.length; i++)
-      if (tail.times[i]! >= from && tail.times[i]! <= to) know(tail.times[i]!, tail.values[i]!)
-    know(stream.newestTime, stream.newestValue)
-    know(stream.nextTime, stream.nextValue)
+      if (tail.times[i]! >= from && tail.times[i]! <= to) isFirst(tail.times[i]!, tail.values[i]!)
+    isFirst(stream.newestTime, stream.newestValue)
+    isFirst(stream.nextTime, stream.nextValue)
     const folded = history.summaries(stream.s, from, to)
     let next = 0
     touch(stage, stream)
@@ -196,15 +193,15 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
         if (folded[next]!.t1 < time) continue
         const series = decodeChunk(history.chunkAt(stream.s, folded[next]!.t0)!)
         for (let i = 0; i < series.times.length; i++)
-          if (series.times[i]! >= from && series.times[i]! <= to) know(series.times[i]!, series.values[i]!)
+          if (series.times[i]! >= from && series.times[i]! <= to) isFirst(series.times[i]!, series.values[i]!)
       }
-      if (!know(time, value)) continue
+      if (!isFirst(time, value)) continue
       const number = stage.observation(stream.s, time, value, true)
       live.stage(stream, time, value, stage.at, number, false)
     }
   }
 
-  /** Publishes or takes back a stream's staged state with its group. */
+  /** Publishes or undoes a stream's staged state together with its group. */
   function touch(stage: Stage, stream: LiveStream): void {
     if (stream.touched) return
     stream.touched = true
@@ -213,14 +210,13 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
   }
 
   /**
-   * An entity write gave the observed instance another value or shape: that is current now. What was observed in the
-   * old shape is folded with this commit, since at replay a stream has one shape. `time` is -Infinity where the
-   * instance has no observedAt: whatever is observed next is newer.
+   * Makes a value or shape from an entity write current. Folds instances of the old shape with this commit,
+   * since a stream has one shape at replay. `time` is -Infinity if the instance has no observedAt.
    */
   function overwrite(
     stage: Stage,
     stream: LiveStream,
-    next: { shape: string; value: Json; time: number; number: number; heard: string | undefined },
+    next: { shape: string; value: Json; time: number; number: number; via: string | undefined },
   ): void {
     touch(stage, stream)
     const { shape, shapedAt } = stream
@@ -238,48 +234,48 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     stream.nextValue = next.value
     stream.nextModified = stage.at
     stream.nextNumber = next.number
-    stream.nextHeard = next.heard
+    stream.nextVia = next.via
     if (next.time >= stream.newestTime) {
       stream.newestTime = next.time
       stream.newestValue = next.value
     }
   }
 
-  /** Ends a stream whose attribute was deleted: its tail is folded with this commit, its number never used again. */
+  /** Ends the stream of a deleted attribute: folds its tail with this commit. Its number is never reused. */
   function retire(stage: Stage, stream: LiveStream): void {
     stage.write('stream.retire', stream.s)
-    leave(stage, stream)
+    end(stage, stream)
   }
 
   function retireEntity(stage: Stage, rid: number): void {
     stage.write('stream.retire-entity', rid)
-    for (const stream of [...(live.entity(rid)?.streams ?? [])]) if (!stream.gone) leave(stage, stream)
+    for (const stream of [...(live.entity(rid)?.streams ?? [])]) if (!stream.dropped) end(stage, stream)
   }
 
-  function leave(stage: Stage, stream: LiveStream): void {
+  function end(stage: Stage, stream: LiveStream): void {
     foldTail(stage, stream, stream.tail.times.length, Number.MAX_SAFE_INTEGER)
-    stream.gone = true
+    stream.dropped = true
     stage.undone(() => {
-      stream.gone = false
+      stream.dropped = false
     })
     stage.published(() => live.drop(stream))
   }
 
-  /** Packs the first `end` instances of a tail into chunks with this commit; `folded` is the log number they reach. */
+  /** Packs the first `end` instances of a tail into chunks; `folded` is the log number they reach. */
   function foldTail(stage: Stage, stream: LiveStream, end: number, folded: number): boolean {
     const { tail } = stream
-    const from = tail.leaving
+    const from = tail.folding
     if (end <= from) return false
     stage.foldStream(foldOf(stream, from, end, folded))
-    tail.leaving = end
+    tail.folding = end
     stage.undone(() => {
-      tail.leaving = from
+      tail.folding = from
     })
     stage.published(() => live.folded(stream, end - from, folded))
     return true
   }
 
-  /** The types of an entity change, and with them who may want to know of its streams. */
+  /** Sets new types of an entity, and makes the matcher select its candidate subscriptions again. */
   function retyped(stage: Stage, rid: number, types: readonly string[]): void {
     const entity = live.entity(rid)
     if (entity === undefined) return
@@ -301,7 +297,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     enter,
     foldTail,
     liveOf: (rid: number) => live.entity(rid),
-    /** The document of an entity includes everything up to `number` once this group is on disk. */
+    /** Records that the document includes everything up to `number` once this group is on disk. */
     documentWritten(stage: Stage, rid: number, number: number): void {
       stage.published(() => {
         const entity = live.entity(rid)
@@ -320,11 +316,11 @@ function setTypes(entity: LiveEntity, types: readonly string[]): void {
   for (const stream of entity.streams) stream.candidatesVersion = -1
 }
 
-/** What makes an observation of one stream the same as another. */
+/** Two observations of a stream with equal identity are the same observation. */
 export const identityOf = (time: number, value: Json): string =>
   `${time} ${typeof value === 'number' ? value : JSON.stringify(value)}`
 
-/** Whether a stream has this value at this time already. */
+/** Whether a stream already has this value at this time. */
 function isKnown(history: History, stream: LiveStream, time: number, value: Json): boolean {
   if (time === stream.newestTime && same(stream.newestValue, value)) return true
   const { tail } = stream
@@ -340,7 +336,7 @@ function isKnown(history: History, stream: LiveStream, time: number, value: Json
   return false
 }
 
-/** Copies the instances from `from` to `end` of a tail for the folder. */
+/** Copies the instances from `from` to `end` of a tail for folding. */
 function foldOf(stream: LiveStream, from: number, end: number, folded: number): StreamFold {
   const { tail } = stream
   const kept = tail.values.slice(from, end)

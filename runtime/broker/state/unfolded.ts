@@ -1,6 +1,6 @@
 /**
- * Which change records of the log are not in the histories of their entities yet: log numbers per entity, in the
- * order of first records, and about how many bytes they are. What they say stays in the log.
+ * The change records of the log that are not yet folded into the histories of their entities: log numbers per
+ * entity, in order of first records, and their approximate size. The contents stay in the log.
  */
 import type { Recorded, Stage } from '#broker/commit/stage.ts'
 
@@ -25,7 +25,7 @@ export function createUnfolded() {
   }
 
   return Object.freeze({
-    /** A change record is logged: remembered, once on disk, until it is folded. */
+    /** Remembers a logged change record, once it is on disk, until it is folded. */
     recorded(stage: Stage, rid: number, record: Recorded): void {
       stage.published(() => remember(rid, record))
     },
@@ -33,7 +33,10 @@ export function createUnfolded() {
     unfolded: (rid: number): readonly number[] => byEntity.get(rid)?.numbers ?? [],
     unfoldedEntities: () => byEntity as ReadonlyMap<number, Unfolded>,
     unfoldedCount: () => count,
-    /** The first records of an entity are folded. It goes to the end, because what is left of it is young. */
+    /**
+     * Removes the first records of an entity, which are folded. The entity moves to the end, since its
+     * remaining records are recent.
+     */
     forget(rid: number, folded: number): void {
       const known = byEntity.get(rid)
       if (known === undefined) return

@@ -1,8 +1,9 @@
 /**
- * Times by a clock that was not set: while they wait, nothing is folded, written back or told to other brokers; when the
- * clock is set, some rows per commit are put right, in the log, in documents and in memory. The rows in the log say by which
- * boot and monotonic time they are, so that a restart changes nothing. Times that come from devices stay.
- * Of a boot that ended before its clock was set nothing is known: its times stand, as the earliest that they can be.
+ * Corrects times that were read from a clock that was not set. While such times wait, nothing is folded,
+ * written back or sent to other brokers. Once the clock is set, some rows per commit are corrected: in the
+ * log, in documents and in memory. Log rows contain the boot and monotonic time, so that a restart changes
+ * nothing. Times sent by devices stay. For a boot that ended before its clock was set, no correction is
+ * known: its times stay, as the earliest possible ones.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -32,14 +33,17 @@ export interface UnsettledPorts {
   readonly log: Log
 }
 
-/** What becomes of times, of an entity or a stream. */
+/** Corrected times by original time, of an entity or a stream. */
 type Moves = Map<number, number>
-/** The same as a function; what was committed at another time (ms) than these were may have a time that one of them had. */
+/**
+ * The same as a function. A time is corrected only if it was committed (ms) together with these rows, since
+ * an unrelated instance may have the same time.
+ */
 type Move = (time: number, committedAt?: number) => number
 /** The same as they stand in JSON. */
 type Texts = ReadonlyMap<string, string>
 
-/** A change record with the times in it that are by a clock that was not set. */
+/** A change record with those of its times that came from a clock that was not set. */
 interface UnsetChange {
   readonly unset?: BootTime & { readonly times: readonly number[] }
 }
@@ -53,8 +57,8 @@ export function createUnsettled(ports: UnsettledPorts) {
   let settled = { observations: 0, corrected: 0 }
 
   /**
-   * Puts right what can be, in a group that is about to be sent. Returns whether the rest of upkeep has to wait. What is
-   * too much to wait stands, the oldest first.
+   * Corrects what can be corrected, in a group that is about to be sent. Returns whether the rest of upkeep
+   * has to wait. If too much waits, the oldest times stay uncorrected.
    */
   function attach(group: Group): boolean {
     const added = group.unsettledCount()
@@ -63,10 +67,10 @@ export function createUnsettled(ports: UnsettledPorts) {
         count += added
       })
     if (count === 0 && added === 0) return false
-    const isBelieved = clock.trust?.stretch() === undefined
-    if (!isBelieved && !isTooMuch()) return true
-    const rows = settle(group.stage, isBelieved ? correction : () => 0)
-    return isBelieved || rows < count
+    const isTrusted = clock.trust?.stretch() === undefined
+    if (!isTrusted && !isTooMuch()) return true
+    const rows = settle(group.stage, isTrusted ? correction : () => 0)
+    return isTrusted || rows < count
   }
 
   const correction = (then: BootTime): number => clock.trust?.correction(then) ?? 0
@@ -92,7 +96,7 @@ export function createUnsettled(ports: UnsettledPorts) {
           const [s, from, to] = [Math.floor(triples[i]! / 2), triples[i + 1]!, triples[i + 1]! + shift]
           movesOf(byStream, s).set(from, to)
           triples[i + 1] = to
-          // What came after something newer, by the right time, did not become current.
+          // With corrected times, an observation that arrived after a newer one did not become current.
           if (newest.isLate(s, from, to)) triples[i] = 2 * s + 1
         }
         observations += triples.length / 3
@@ -124,7 +128,7 @@ export function createUnsettled(ports: UnsettledPorts) {
     return rows.length
   }
 
-  /** What was folded nevertheless, because its stream ended or became another, is packed anew. */
+  /** Packs chunks again that were folded early because their stream ended or changed its shape. */
   function refold(stage: Stage, s: number, moves: Moves, move: Move): void {
     const folded = history.stream(s)?.folded ?? 0
     if (folded === 0) return
@@ -148,7 +152,7 @@ export function createUnsettled(ports: UnsettledPorts) {
     for (const stream of live.entity(rid)?.streams ?? []) restamp(stage, stream, move)
     for (const n of streams.unfolded(rid)) {
       const row = records.logAt(n)
-      // A change of something else may tell a time that was observed before.
+      // An unrelated change record may contain a corrected observation time.
       if (row?.kind === 2) rewrite(stage, row, texts)
     }
     ports.documents().writeBack(stage, rid, (text) => moved(text, texts))
@@ -171,7 +175,10 @@ export function createUnsettled(ports: UnsettledPorts) {
     })
   }
 
-  /** A clock that was believed and ran ahead left something newer than what is current with its right time. */
+  /**
+   * A trusted clock that ran ahead may have stored a value that is newer than the current one with its
+   * corrected time.
+   */
   function becomeNewest(stage: Stage, stream: LiveStream, move: Move): void {
     const { tail, shape } = stream
     const take = (time: number, value: Json): void => {
@@ -200,18 +207,18 @@ export function createUnsettled(ports: UnsettledPorts) {
 
   return Object.freeze({
     attach,
-    /** Whether times wait to be put right, or come in that will. */
+    /** Whether times wait for correction, or new ones may arrive. */
     isHeld: (): boolean => count > 0 || clock.trust?.stretch() !== undefined,
-    /** Whether a group should be made for it alone. */
+    /** Whether a group should be started for it alone. */
     isDue: (): boolean => count > 0 && (clock.trust?.stretch() === undefined || isTooMuch()),
     count: () => count,
   })
 }
 
-/** The newest right time of each stream, as rows are put right in order. */
+/** The newest corrected time of each stream, while rows are corrected in order. */
 function createNewest({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
   const newest = new Map<number, number>()
-  /** Before the first of them, which was given this time. */
+  /** The newest time before the first of them, which has the original time `first`. */
   function before(s: number, first: number): number {
     const times = live.stream(s)?.tail.times ?? []
     const end = times.indexOf(first)
@@ -222,7 +229,7 @@ function createNewest({ live, history }: Pick<UnsettledPorts, 'live' | 'history'
     isLate(s: number, from: number, to: number): boolean {
       const known = newest.get(s) ?? before(s, from)
       newest.set(s, Math.max(known, to))
-      // Where times go forward, what was late stays late, and nothing else becomes it.
+      // If the correction moves times forward, late observations stay late and no others become late.
       return to < from && to < known
     },
   }
@@ -236,7 +243,7 @@ function movesOf(all: Map<number, Moves>, key: number): Moves {
   return known
 }
 
-/** Moves what was committed with these rows. */
+/** Restricts corrections to instances committed together with these rows. */
 function movesWithin(rows: readonly LogRow[]): (moves: Moves) => Move {
   let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const { at } of rows) [from, to] = [Math.min(from, at), Math.max(to, at)]
@@ -250,7 +257,7 @@ const changeOf = ({ body }: LogRow): UnsetChange => JSON.parse(Buffer.from(body)
 const textsOf = (moves: Moves): Texts =>
   new Map([...moves].map(([from, to]) => [msToDateTime(from), msToDateTime(to)]))
 
-/** A JSON text with these times put right wherever they stand. */
+/** A JSON text with all occurrences of these times corrected. */
 function moved(text: string, texts: Texts): string {
   return text.replace(dateTimes, (whole, time: string) => {
     const to = texts.get(time)

@@ -1,7 +1,7 @@
 /**
- * Streams whose published value is newer than what their document says, by the name of their attribute. Their numbers lie
- * side by side, so that a search looks at a hundred thousand of them in the time of a few documents; only where a number
- * is within its bounds, or the value is none, it is asked further.
+ * Streams whose published value is newer than their document, by attribute name. Their numbers are stored
+ * contiguously, so that a search scans a hundred thousand of them in the time of a few documents. Only a
+ * number within the bounds, or a value that is not a number, needs the full test.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { ValueTest } from '#store/query/newer-values.ts'
@@ -23,27 +23,30 @@ export interface Tail {
   times: number[]
   modified: number[]
   values: Json[]
-  /** Shape from an index on; the first entry starts at 0. */
+  /** Each shape with the index from which it applies; the first entry starts at 0. */
   shapes: { from: number; shape: string }[]
   committed: number
-  /** So many of the first are packed into chunks by the group being written. */
-  leaving: number
-  /** Roughly what the instances hold in memory. */
+  /** How many of the first instances the group being written packs into chunks. */
+  folding: number
+  /** Approximate memory of the instances. */
   bytes: number
   /** No instance of the tail has a smaller log number; 0 when the tail is empty. */
   firstNumber: number
-  /** Monotonic ms when the oldest instance came. */
+  /** Monotonic ms when the oldest instance arrived. */
   since: number
 }
 
-/** One observed attribute instance. Fields named `next...` and `newest...` are staged, the others published. */
+/**
+ * A live observed attribute instance. Fields named `next...` and `newest...` are staged, the others
+ * published.
+ */
 export interface LiveStream {
   readonly s: number
   readonly entity: LiveEntity
   readonly name: string
   readonly dataset: string
   shape: string
-  /** Log number since which that is the shape, as far as is known. */
+  /** Log number since which it has this shape, as far as known. */
   shapedAt: number
   /** Attribute rendered from observedAt (sosa:resultTime), if any. */
   mirror: string | undefined
@@ -51,13 +54,13 @@ export interface LiveStream {
   value: Json
   modified: number
   number: number
-  /** Through which other brokers the value came; undefined where it began here. */
-  heard: string | undefined
+  /** The Via chain of the value; undefined if it originates here. */
+  via: string | undefined
   nextTime: number
   nextValue: Json
   nextModified: number
   nextNumber: number
-  nextHeard: string | undefined
+  nextVia: string | undefined
   newestTime: number
   newestValue: Json
   newestTimeBefore: number
@@ -67,18 +70,20 @@ export interface LiveStream {
   dirtyAt: number
   readonly tail: Tail
   /** True when this object may no longer be used: deleted, or dropped from memory. */
-  gone: boolean
-  /** Subscriptions that may care, as the matcher keeps them, and its version they were found at. */
+  dropped: boolean
+  /**
+   * Candidate subscriptions, as cached by the matcher, and the matcher version at which they were selected.
+   */
   candidates: unknown
   candidatesVersion: number
 }
 
-/** The streams of one attribute; each knows its place as `dirtyAt`. */
+/** The streams of one attribute; each knows its index as `dirtyAt`. */
 interface Column {
   readonly streams: LiveStream[]
-  /** The value of each, NaN where it is no number. */
+  /** The value of each stream, NaN if it is not a number. */
   numbers: Float64Array
-  /** The entity of each. */
+  /** The entity of each stream. */
   rids: Float64Array
 }
 
@@ -97,7 +102,7 @@ export function createUnwritten() {
   }
 
   return Object.freeze({
-    /** Takes in a stream, or its new value. */
+    /** Adds a stream, or updates its value. */
     note(stream: LiveStream): void {
       const column = columnOf(stream.name)
       if (stream.dirtyAt < 0) {
@@ -111,7 +116,9 @@ export function createUnwritten() {
       column.numbers[stream.dirtyAt] = typeof stream.value === 'number' ? stream.value : Number.NaN
     },
 
-    /** The document says the value, or the stream is gone; the last one takes its place. */
+    /**
+     * Removes a stream whose document includes the value, or that was deleted; the last one takes its index.
+     */
     remove(stream: LiveStream): void {
       if (stream.dirtyAt < 0) return
       const { streams, numbers, rids } = columns.get(stream.name)!
@@ -128,20 +135,20 @@ export function createUnwritten() {
 
     isEmpty: (name: string): boolean => !columns.has(name),
 
-    /** The entities of the streams of an attribute whose value fits. */
+    /** The entities of the streams of an attribute whose value matches. */
     fitting(name: string, { fits, low, high }: ValueTest): number[] {
       const { streams, numbers, rids } = columns.get(name) ?? none
       const found: number[] = []
       for (let at = 0; at < streams.length; at++) {
         const number = numbers[at]!
-        // One jump that is nearly always taken; of NaN both are false.
+        // A single, well-predicted branch; both comparisons are false for NaN.
         if ((Number(number < low) | Number(number > high)) !== 0) continue
         if (fits(Number.isNaN(number) ? streams[at]!.value : number)) found.push(rids[at]!)
       }
       return found
     },
 
-    /** The streams that an attribute of this name is rendered from. */
+    /** The streams from which an attribute of this name is rendered. */
     mirrored: (mirror: string): readonly LiveStream[] =>
       [...columns.values()].flatMap(({ streams }) => streams.filter((stream) => stream.mirror === mirror)),
   })

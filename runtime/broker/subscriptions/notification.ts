@@ -7,7 +7,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import { layValue } from '#broker/state/entity-view.ts'
+import { overlayValue } from '#broker/state/entity-view.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { StreamName } from '#broker/state/streams.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -206,7 +206,7 @@ function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number):
   const entity = view.entity()
   const instances = instancesOf(entity, stream.name)
   if (instances.some(({ datasetId = '' }) => datasetId === stream.dataset)) {
-    layValue(entity, stream, time, value)
+    overlayValue(entity, stream, time, value)
     return { entity, times: view.times(), changes, at }
   }
   // It matched, so it is told, although the attribute has been deleted since.

@@ -224,7 +224,7 @@ function extentOf(file: string, { whole, free }: { readonly whole: number; reado
   const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   return {
     freeBytes: free,
-    owedBytes: Math.max(0, whole - sizeOf(file)),
+    growthBytes: Math.max(0, whole - sizeOf(file)),
     walBytes: sizeOf(`${file}-wal`),
   }
 }

@@ -118,7 +118,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   ports.metrics.gauge('selvedge_tenants_closed', () => refused.size)
   ports.room?.watch({
     extents: () => [...tenants.values()].map((tenant) => tenant.extent()),
-    shedSnapshot: snapshots.shed,
+    deleteSnapshot: snapshots.shed,
   })
   gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
   const broker: Broker = Object.freeze({

@@ -39,7 +39,7 @@ export function keepFolder(
   opened.defer(() => backups.close())
   const reserve = createReserve(data, disk.reserveBytes)
   const room = createDiskRoom(
-    { ...ports, reserve, shedBackups: () => (isOneDisk(data, backup.folder) ? backups.shed() : 0) },
+    { ...ports, reserve, deleteBackups: () => (isOneDisk(data, backup.folder) ? backups.shed() : 0) },
     { dataFolder: data, quotaBytes: disk.quotaBytes },
   )
   opened.defer(room.close)

@@ -103,7 +103,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
       if (room <= 0) break
       room -= Math.max(stream.tail.committed, leastFolded)
       due.delete(stream)
-      if (!stream.gone) foldStream(group, stream)
+      if (!stream.dropped) foldStream(group, stream)
     }
   }
 

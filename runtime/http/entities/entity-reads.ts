@@ -7,7 +7,7 @@ import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import { wholeNumber } from '#http/request/negotiate.ts'
 import { type PageLinker, pageLinker } from '#http/request/paging.ts'
-import { type ApiRequest, withWarning } from '#http/request/request.ts'
+import { type Ask, withWarning } from '#http/request/request.ts'
 import type { Answers, Reply } from '#http/request/response.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { linkedDepthOf } from '#ngsi-ld/query/query.ts'
@@ -37,12 +37,12 @@ export const queryParameters: ReadonlySet<string> = new Set([
   ...pageParameters,
 ])
 
-export interface PreparedRetrieval {
+export interface RetrievalWish {
   readonly rendering: Rendering
   readonly type: TypeSelection | undefined
 }
 
-export interface PreparedQuery {
+export interface QueryWish {
   readonly rendering: Rendering
   readonly query: EntityQuery
   readonly links: PageLinker
@@ -58,38 +58,35 @@ export interface QueryOrigin {
 }
 
 export function createEntityReads(answers: Answers) {
-  const renderingFor = (request: ApiRequest): Rendering => {
+  const renderingFor = (ask: Ask): Rendering => {
     let joinedBytes = 0
-    return renderingOf(request.parameters, {
-      context: request.context,
-      shown: answers.contextFor(request),
+    return renderingOf(ask.parameters, {
+      context: ask.context,
+      shown: answers.contextFor(ask),
       follow: (id, types) => {
-        const found = request.broker.retrieve(id)
+        const found = ask.broker.retrieve(id)
         joinedBytes += found?.text().length ?? 0
         if (joinedBytes > limits.joinedBytesMax.value)
           throw tooComplex(`linked entities of more than ${limits.joinedBytesMax.value} characters`)
         // Only whoever says of which type it is links to what others hold (4.5.23).
-        if (found === undefined && types.length > 0) request.broker.linked?.(id, types)
+        if (found === undefined && types.length > 0) ask.broker.linked?.(id, types)
         return found
       },
-      isGeoJson: request.isGeoJson,
-      amendment: request.amendment,
+      isGeoJson: ask.isGeoJson,
+      amendment: ask.amendment,
     })
   }
 
   return Object.freeze({
     /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
-    prepareRetrieval: (request: ApiRequest): PreparedRetrieval => ({
-      rendering: renderingFor(request),
-      type: typesOf(request),
-    }),
+    retrievalWish: (ask: Ask): RetrievalWish => ({ rendering: renderingFor(ask), type: typesOf(ask) }),
 
     /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
-    prepareQuery(request: ApiRequest, { url, chosen, isWithin = false }: QueryOrigin): PreparedQuery {
-      const rendering = renderingFor(request)
-      const query = entityQueryOf(request, rendering.attrs, chosen, conditionsOrIds)
+    queryWish(ask: Ask, { url, chosen, isWithin = false }: QueryOrigin): QueryWish {
+      const rendering = renderingFor(ask)
+      const query = entityQueryOf(ask, rendering.attrs, chosen, conditionsOrIds)
       // Components find by what entities are linked to, and have no use for those.
-      if (!isWithin) checkLinks(query, request)
+      if (!isWithin) checkLinks(query, ask)
       return { rendering, query, links: pageLinker(url, query) }
     },
 
@@ -97,45 +94,36 @@ export function createEntityReads(answers: Answers) {
      * One entity, or that it is as the client `knows` it.
      * @throws ngsi-ld.not-found where it is of other types, or has nothing of what is asked for.
      */
-    one(
-      request: ApiRequest,
-      view: EntityView,
-      { rendering, type }: PreparedRetrieval,
-      knows: string | undefined,
-    ): Reply {
-      const context = answers.contextFor(request)
+    one(ask: Ask, view: EntityView, { rendering, type }: RetrievalWish, knows: string | undefined): Reply {
+      const context = answers.contextFor(ask)
       if (type !== undefined && !matchesType(type, view.entity().type))
         throw notFound(`${view.id} is of other types`)
       const text = rendering.text(view)
       if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
       // A flat answer is a list, whether there is somebody linked or not.
       const linked = rendering.linked?.([view])
-      if (linked !== undefined) return answers.page(request, { texts: [text, ...linked], context })
-      if (rendering.joins === true) return answers.whole(request, text, context)
-      return answers.version(request, text, context, { version: view.version(), knows })
+      if (linked !== undefined) return answers.page(ask, { texts: [text, ...linked], context })
+      if (rendering.joins === true) return answers.whole(ask, text, context)
+      return answers.version(ask, text, context, { version: view.version(), knows })
     },
 
-    page(request: ApiRequest, prepared: PreparedQuery): Reply | Promise<Reply> {
-      const found = request.broker.query(prepared.query, request.broker.linked)
+    page(ask: Ask, wish: QueryWish): Reply | Promise<Reply> {
+      const found = ask.broker.query(wish.query, ask.broker.linked)
       return found instanceof Promise
-        ? found.then((page) => pageReply(request, prepared, page))
-        : pageReply(request, prepared, found)
+        ? found.then((page) => pageReply(ask, wish, page))
+        : pageReply(ask, wish, found)
     },
 
     /** The same, where it is found within one turn. */
-    shortPage(request: ApiRequest, prepared: PreparedQuery): Reply | undefined {
-      const found = request.broker.shortQuery(prepared.query)
-      return found && pageReply(request, prepared, found)
+    shortPage(ask: Ask, wish: QueryWish): Reply | undefined {
+      const found = ask.broker.shortQuery(wish.query)
+      return found && pageReply(ask, wish, found)
     },
   })
 
-  function pageReply(
-    request: ApiRequest,
-    { rendering, query, links }: PreparedQuery,
-    page: QueryPage,
-  ): Reply {
+  function pageReply(ask: Ask, { rendering, query, links }: QueryWish, page: QueryPage): Reply {
     const { entities, count } = page
-    const context = answers.contextFor(request)
+    const context = answers.contextFor(ask)
     const texts: string[] = []
     for (const view of entities) {
       const text = rendering.text(view)
@@ -143,9 +131,9 @@ export function createEntityReads(answers: Answers) {
     }
     const linked = rendering.linked?.(entities) ?? []
     const isFirst = query.offset === 0 && query.after === undefined
-    const hint = entities.length === 0 && isFirst ? typeHint(query, request) : undefined
+    const hint = entities.length === 0 && isFirst ? typeHint(query, ask) : undefined
     return answers.page(
-      withWarning(request, hint),
+      withWarning(ask, hint),
       { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
       { count, links: links(page) },
     )
@@ -153,7 +141,7 @@ export function createEntityReads(answers: Answers) {
 }
 
 /** Conditions on linked entities go only with these (5.7.2.4). @throws ngsi-ld.bad-request-data */
-function checkLinks({ q }: EntityQuery, { parameters }: ApiRequest): void {
+function checkLinks({ q }: EntityQuery, { parameters }: Ask): void {
   const depth = q === undefined ? 0 : linkedDepthOf(q)
   if (depth === 0) return
   if ((parameters.get('join') ?? '@none') === '@none')

@@ -14,7 +14,7 @@ import type { EntityQuery } from '#broker/state/entity-queries.ts'
 import type { Broker, Linked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
-import type { MapUse, SourceResults } from '#http/request/http-environment.ts'
+import type { MapUse, Told } from '#http/request/http-environment.ts'
 import { type Parameters, pagingOf, truthOf } from '#http/request/negotiate.ts'
 import { pathSegment } from '#http/request/path-ids.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
@@ -83,14 +83,14 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
     const lifetime = parameters.get('entityMapLifetime')
     let made: string | undefined
     return {
-      mapParameters: lifetime === undefined ? {} : { entityMapLifetime: lifetime },
+      wish: lifetime === undefined ? {} : { entityMapLifetime: lifetime },
       id: () => made,
-      through: (whole, results) =>
+      through: (whole, told) =>
         recording(whole, (ids) => {
           if (made !== undefined) maps.delete(tenant, made)
           made = maps.create(
             tenant,
-            { origins: originsOf(at, ids, results), linked: results.linked },
+            { origins: originsOf(at, ids, told), linked: told.linked },
             lifetimeMs,
           ).id
         }),
@@ -207,11 +207,7 @@ function lifetimeOf(parameters: Parameters, nowMs: number): number {
   return Math.min(addDuration(nowMs, duration, 1) - nowMs, limits.entityMapLifetimeMsMax.value)
 }
 
-function originsOf(
-  at: TenantBroker,
-  ids: readonly string[],
-  { copies }: SourceResults,
-): EntityMap['origins'] {
+function originsOf(at: TenantBroker, ids: readonly string[], { copies }: Told): EntityMap['origins'] {
   const sources = new Map<string, string[]>()
   for (const { entity, source } of copies) sources.set(entity.id, [...(sources.get(entity.id) ?? []), source])
   return new Map(
@@ -225,21 +221,21 @@ function originsOf(
 /** A broker that tells what the next question finds, all of it, before it answers with the page. */
 function recording(broker: TenantBroker, found: (ids: readonly string[]) => void): TenantBroker {
   const max = limits.entityMapIdsMax.value
-  const report = (ids: readonly string[], more: boolean): void => {
+  const tell = (ids: readonly string[], more: boolean): void => {
     if (more) {
       throw new GatewayError('ngsi-ld.too-many-results', `an entity map names at most ${max} entities`)
     }
     found(ids)
   }
-  let isReported = false
+  let isTold = false
   const one = <Found>(id: string, view: Found | undefined): Found | undefined => {
-    if (!isReported && view !== undefined) report([id], false)
-    isReported = true
+    if (!isTold && view !== undefined) tell([id], false)
+    isTold = true
     return view
   }
   const { temporal } = broker
-  const reportFound = async (search: EntityQuery, query: TemporalQuery): Promise<void> => {
-    isReported = true
+  const tellFound = async (search: EntityQuery, query: TemporalQuery): Promise<void> => {
+    isTold = true
     const ids: string[] = []
     for (let more = true; more && ids.length <= max; ) {
       const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }
@@ -248,15 +244,15 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
       ids.push(...page.found.map(({ id }) => id))
       more = page.more
     }
-    report(ids, ids.length > max)
+    tell(ids, ids.length > max)
   }
   return {
     ...broker,
     async query(query, linked) {
-      isReported = true
+      isTold = true
       const { limit, offset, count } = query
       const ids = await idsOf(broker, query, linked, max)
-      report(ids, ids.length > max)
+      tell(ids, ids.length > max)
       const views = pageOfIds(ids.slice(offset, offset + limit), broker.retrieve)
       return {
         ...views,
@@ -270,11 +266,11 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
       ...temporal,
       aggregate: async (id, query) => one(id, await temporal.aggregate(id, query)),
       async search(search, query) {
-        await reportFound(search, query)
+        await tellFound(search, query)
         return temporal.search(search, query)
       },
       async searchAggregates(search, query) {
-        await reportFound(search, query)
+        await tellFound(search, query)
         return temporal.searchAggregates(search, query)
       },
     },

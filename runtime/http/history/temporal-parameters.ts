@@ -30,7 +30,7 @@ export const historyParameters = [
   'aggrPeriodDuration',
 ] as const
 
-export interface HistoryOptions {
+export interface HistoryWish {
   readonly query: TemporalQuery
   /** Canonical names that `attrs` lists. */
   readonly attrs: ReadonlySet<string> | undefined
@@ -42,7 +42,7 @@ export interface HistoryOptions {
 const formats = ['normalized', 'temporalValues', 'aggregatedValues']
 
 /** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */
-export function historyOptionsOf(parameters: Parameters, context: Context, limit: number): HistoryOptions {
+export function historyWishOf(parameters: Parameters, context: Context, limit: number): HistoryWish {
   const lastN = wholeNumber(parameters, 'lastN')
   if (lastN === 0) throw badRequestData('must be above 0', 'lastN')
   const selection = parseTemporalSelection({

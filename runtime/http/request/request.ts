@@ -35,7 +35,7 @@ import {
 } from './negotiate.ts'
 
 /** What requests with and without a body have in common. */
-export interface RequestHead {
+export interface AskHead {
   /** '' is the default tenant. */
   readonly tenant: string
   readonly context: Context
@@ -46,7 +46,7 @@ export interface RequestHead {
   readonly warning?: string
 }
 
-export interface ApiRequest extends RequestHead {
+export interface Ask extends AskHead {
   readonly broker: TenantBroker
   /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
   readonly type: AnswerType
@@ -54,28 +54,28 @@ export interface ApiRequest extends RequestHead {
 }
 
 /** A request that asks by its body. */
-export interface QueryRequest extends ApiRequest {
+export interface QueryAsk extends Ask {
   readonly body: Json
 }
 
 /** The tenant is entered when all else is known to be right, because with a create it comes into being. */
-interface WriteRequest extends RequestHead {
+interface AskToWrite extends AskHead {
   /** @throws ngsi-ld.nonexistent-tenant, ngsi-ld.too-many-results when there would be too many. */
   enter(): TenantBroker | Promise<TenantBroker>
   /** Whether the tenant has or had a type or an attribute of a canonical name. */
   readonly isKnown: (name: string) => boolean
 }
 
-export interface BodyRequest extends WriteRequest {
+export interface BodyAsk extends AskToWrite {
   readonly body: Json
 }
 
 /** A request whose items each bring their own context, or the reason why that cannot be had. */
-export interface BatchRequest extends WriteRequest {
+export interface BatchAsk extends AskToWrite {
   readonly items: BatchItems
 }
 
-export interface RequestReaderPorts {
+export interface AskPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly bodies: Bodies
@@ -93,23 +93,23 @@ export interface BodyOptions {
   readonly chunks?: boolean
 }
 
-export interface RequestReader {
+export interface Asks {
   /** By whose hand a request changes something: the brokers in its Via, if any. @throws peer.loop */
   by(c: HttpContext): Origin
   /** A request without a body. */
-  read(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
+  read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body for entities, which may be answered in GeoJSON. */
-  readEntities(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
+  readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request without a body whose answer is no NGSI-LD document. */
-  stream(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
+  stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
   /** A request for entities whose body says which. */
-  query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryRequest>
+  query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryAsk>
   /** A request whose body is one document. */
-  body(c: HttpContext, options?: BodyOptions): Promise<BodyRequest>
+  body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
   /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
-  batch(c: HttpContext, options?: BodyOptions): Promise<BatchRequest>
+  batch(c: HttpContext, options?: BodyOptions): Promise<BatchAsk>
   /** A request whose body is no NGSI-LD element; a @context in it is part of what it says. */
-  document(c: HttpContext, options?: BodyOptions): Promise<BodyRequest>
+  document(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
 }
 
 /** Scheme and authority under which a request came. */
@@ -136,7 +136,7 @@ export async function nameable(c: HttpContext, { hosted }: TenantBroker, context
 }
 
 /** What an answer looks like. */
-type Form = Pick<ApiRequest, 'type' | 'isGeoJson' | 'amendment'>
+type Form = Pick<Ask, 'type' | 'isGeoJson' | 'amendment'>
 
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
@@ -149,23 +149,19 @@ const bareLink = warningLine(
 const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; further digits were cut')
 
 /** The request with one more warning for its answer. */
-export const withWarning = <Warned extends Pick<RequestHead, 'warning'>>(
-  request: Warned,
+export const withWarning = <Warned extends Pick<AskHead, 'warning'>>(
+  ask: Warned,
   warning: string | undefined,
 ): Warned =>
-  warning === undefined
-    ? request
-    : { ...request, warning: [request.warning ?? [], warning].flat().join(', ') }
+  warning === undefined ? ask : { ...ask, warning: [ask.warning ?? [], warning].flat().join(', ') }
 
-const warnedOfLink = <Warned extends Pick<RequestHead, 'warning'>>(
-  c: HttpContext,
-  request: Warned,
-): Warned => (hasBareLink(headerOf(c, 'link')) ? withWarning(request, bareLink) : request)
+const warnedOfLink = <Warned extends Pick<AskHead, 'warning'>>(c: HttpContext, ask: Warned): Warned =>
+  hasBareLink(headerOf(c, 'link')) ? withWarning(ask, bareLink) : ask
 
-export function createRequestReader(
-  { broker, contexts, bodies, alias }: RequestReaderPorts,
+export function createAsks(
+  { broker, contexts, bodies, alias }: AskPorts,
   settings: { readonly defaultMediaType: AnswerType; readonly servesPlatform?: boolean | undefined },
-): RequestReader {
+): Asks {
   const tenantOf = (c: HttpContext): string => {
     refuseUnbuilt(c)
     const name = headerOf(c, 'ngsild-tenant') ?? ''
@@ -223,18 +219,14 @@ export function createRequestReader(
     return warnedOfLink(c, { tenant, parameters, json, context, isLinked, enter, ...more })
   }
 
-  const readAs = (
-    c: HttpContext,
-    known: ReadonlySet<string>,
-    form: Form,
-  ): ApiRequest | Promise<ApiRequest> => {
+  const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
     const tenant = tenantOf(c)
     const parameters = amendedParameters(c, known)
     const context = linked(c, tenant)
     const at = c.env.broker ?? existing(tenant)
-    const request = (found: Context): ApiRequest =>
-      warnedOfLink<ApiRequest>(c, { tenant, broker: at, context: found, parameters, ...form })
-    return context instanceof Promise ? context.then(request) : request(context)
+    const ask = (found: Context): Ask =>
+      warnedOfLink<Ask>(c, { tenant, broker: at, context: found, parameters, ...form })
+    return context instanceof Promise ? context.then(ask) : ask(context)
   }
   const entityForm = (c: HttpContext): Form => {
     const type = answerType(headerOf(c, 'accept'), settings.defaultMediaType, entityTypes)
@@ -275,36 +267,36 @@ export function createRequestReader(
       const at = c.env.broker ?? existing(tenant)
       const own = isLinked ? context : await embedded(c, json, tenant)
       const shown = form.type === 'application/json' ? await nameable(c, existing(tenant), own) : own
-      const request: QueryRequest = { tenant, broker: at, context: shown, parameters, body: json, ...form }
-      return withWarning(request, warning)
+      const ask: QueryAsk = { tenant, broker: at, context: shown, parameters, body: json, ...form }
+      return withWarning(ask, warning)
     },
 
     async body(c, options = {}) {
-      const { json: sent, isLinked, context, ...request } = await open(c, options, bodies.json)
+      const { json: sent, isLinked, context, ...ask } = await open(c, options, bodies.json)
       const json = amended(sent)
       if (!isObject(json)) {
         if (!isLinked) throw invalidRequest('body: a body of application/ld+json is an object')
-        return { ...request, body: json, context }
+        return { ...ask, body: json, context }
       }
       if (isLinked) refuseEmbedded(json)
       const { jsonldContext: named } = json
       const body = named === undefined ? json : { ...json, jsonldContext: withOrigin(c, named) }
-      return { ...request, body, context: isLinked ? context : await embedded(c, json, request.tenant) }
+      return { ...ask, body, context: isLinked ? context : await embedded(c, json, ask.tenant) }
     },
 
     async batch(c, options = {}) {
-      const { json: body, isLinked, context, ...request } = await open(c, options, bodies.batch)
+      const { json: body, isLinked, context, ...ask } = await open(c, options, bodies.batch)
       const items = await readItems(
         body,
         (item) => {
           if (!isObject(item)) return context
-          if (!isLinked) return embedded(c, item, request.tenant)
+          if (!isLinked) return embedded(c, item, ask.tenant)
           refuseEmbedded(item)
           return context
         },
         amended,
       )
-      return { ...request, items, context }
+      return { ...ask, items, context }
     },
 
     async document(c, { known = nothing, creates = false, chunks = false } = {}) {
@@ -316,11 +308,11 @@ export function createRequestReader(
       const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
       return { tenant, parameters, body, context: contexts.core, enter, isKnown: knownIn(tenant) }
     },
-  } satisfies RequestReader)
+  } satisfies Asks)
 }
 
 /** What a Prefer header asks for that concerns the version of the standard [NGSI-LD 1.9, 4.3.6.8]. */
-function amendingFor(prefer: string | undefined): Pick<ApiRequest, 'amendment'> {
+function amendingFor(prefer: string | undefined): Pick<Ask, 'amendment'> {
   const minor = preferredMinor(prefer)
   return minor === undefined ? {} : { amendment: createAmendment(minor) }
 }

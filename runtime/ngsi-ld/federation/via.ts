@@ -20,7 +20,7 @@ export function viaOrigin(pseudonyms: readonly string[], most: number): ViaOrigi
 }
 
 /** The chain of an origin as text, as it is kept with what was changed; undefined where it began here. */
-export const heardFrom = (origin: string): string | undefined =>
+export const viaFrom = (origin: string): string | undefined =>
   origin.startsWith('via:') ? origin.slice(4) : undefined
 
 /** The pseudonyms of a kept chain. */

@@ -6,7 +6,7 @@
 import { createSemaphore, type Semaphore } from '#base/load/semaphore.ts'
 import type { Followed, Following } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
-import { heardFrom } from '#ngsi-ld/federation/via.ts'
+import { viaFrom } from '#ngsi-ld/federation/via.ts'
 import { stepsOfEntity } from '#uplink/steps/change-steps.ts'
 import {
   type Ended,
@@ -113,7 +113,7 @@ export function createPresent({ following, reading, state }: PresentPorts): Pres
     if (gravesOwed === undefined || !('id' in what) || what.kind !== 'created' || isPast(n, what.id))
       return []
     const { id, type = [], scope } = what
-    const isThere = reading.isFromThere(heardFrom(what.by))
+    const isThere = reading.isFromThere(viaFrom(what.by))
     const placed = reading.placing.scope(scope ?? undefined, isThere)
     const head = { id, type, ...(placed === undefined ? {} : { scope: placed }) }
     return endsOf(head, endedSince(id, gravesOwed, n), { ...reading, isUnsent: true })

@@ -109,7 +109,7 @@ describe('a session', () => {
     await gone(client)
     const again = await back('away')
     expect(await again.all(50)).toEqual([])
-    expect(broker.server.stats()).toMatchObject({ owed: 0, owedBytes: 0 })
+    expect(broker.server.stats()).toMatchObject({ owed: 0, growthBytes: 0 })
   })
 
   it('gets live messages in the same order while it is there', async () => {
@@ -251,7 +251,7 @@ describe('ceilings of sessions', () => {
     await restart({ sessionBytesMax: 10_000 })
     await gone(await persistent('fat', ['f', 1]))
     for (let n = 1; n <= 30; n++) await publish('f', Buffer.alloc(1000, `${n % 10}`))
-    expect(broker.server.stats().owedBytes).toBeLessThanOrEqual(10_000)
+    expect(broker.server.stats().growthBytes).toBeLessThanOrEqual(10_000)
     expect(rows('session_message')).toBeGreaterThanOrEqual(8)
   })
 
@@ -261,7 +261,7 @@ describe('ceilings of sessions', () => {
     await gone(await persistent('small', ['f/s', 1]))
     for (let n = 1; n <= 5; n++) await publish('f/s', Buffer.alloc(500, 's'))
     for (let n = 1; n <= 40; n++) await publish('f/l', Buffer.alloc(1000, 'l'))
-    expect(broker.server.stats().owedBytes).toBeLessThanOrEqual(20_000)
+    expect(broker.server.stats().growthBytes).toBeLessThanOrEqual(20_000)
     expect(evictions()).toMatchObject([{ client: 'large' }])
     expect((await (await back('small')).all(50)).length).toBe(5)
   })
@@ -269,9 +269,9 @@ describe('ceilings of sessions', () => {
   it('keep the counts over a restart', async () => {
     await gone(await persistent('count', ['f', 1]))
     for (let n = 1; n <= 5; n++) await publish('f', `${n}`)
-    const { owed, owedBytes } = broker.server.stats()
+    const { owed, growthBytes } = broker.server.stats()
     await restart({ sessionMessagesMax: 5 })
-    expect(broker.server.stats()).toMatchObject({ owed, owedBytes, sessions: 1 })
+    expect(broker.server.stats()).toMatchObject({ owed, growthBytes, sessions: 1 })
     await publish('f', '6')
     expect(rows('session_message')).toBe(5)
   })

@@ -33,9 +33,7 @@ it('is bounded, and tells so', async () => {
   const refused = await gateway.send('POST', entities, entity('more', 'yet'))
   expect(refused.json()).toMatchObject({
     type: 'https://uri.etsi.org/ngsi-ld/errors/TooManyResults',
-    detail: expect.stringMatching(
-      /^\d+ names of attributes and types are known, and there is no room for another/,
-    ),
+    detail: expect.stringMatching(/^the maximum of attribute and type names is reached \(\d+ names\)/),
   })
 })
 

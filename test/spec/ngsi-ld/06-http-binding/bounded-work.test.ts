@@ -96,7 +96,7 @@ describe('an entity', () => {
     const { status, text } = await gateway.send(method, path + suffix, attributes(1, most))
     expect([status, JSON.parse(text).detail]).toEqual([
       400,
-      `the entity urn:x:wide would have ${most + 1} attributes; at most ${most}`,
+      `the entity urn:x:wide would have ${most + 1} attributes; the maximum is ${most}`,
     ])
     expect((await gateway.send('PATCH', `${path}/attrs`, { a7: property('new') })).status).toBe(204)
   })
