@@ -37,7 +37,7 @@ export function byDataset(instances: readonly AttributeInstance[]): Map<string, 
  * history holds already changes no current value. It adds an attribute that the entity lacks, unless it is only retold.
  */
 export function newerThan({ entity }: Draft, given: TemporalFragment, unknown: TemporalFragment): Fragment {
-  const { types, scope, expiresAt, attributes, deletions = [], isRetold = false } = given
+  const { types, scope, expiresAt, attributes, deletions = [], isReplay = false } = given
   const members: Record<string, Attribute> = {}
   for (const [name, instances] of attributes) {
     const left = new Set(unknown.attributes.get(name))
@@ -45,7 +45,7 @@ export function newerThan({ entity }: Draft, given: TemporalFragment, unknown: T
       const newest = ofDataset.findLast((one) => !isEnded(deletions, name, one))
       if (newest === undefined) return []
       const current = findInstance(entity, name, dataset === '' ? undefined : dataset)
-      const mayAdd = left.has(newest) || (current === undefined && !isRetold)
+      const mayAdd = left.has(newest) || (current === undefined && !isReplay)
       return mayAdd && isNewer(newest, current) ? [newest] : []
     })
     if (newer.length > 0) members[name] = newer.length === 1 ? newer[0]! : newer

@@ -164,14 +164,14 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
 
   /** Deletes what is current and was deleted since it was observed; other deletions are added to the past. */
   function applyDeletions(stage: Stage, id: string, given: TemporalFragment, by: Origin): void {
-    const { deletions = [], isRetold = false, isPast = false } = given
+    const { deletions = [], isReplay = false, isPast = false } = given
     if (deletions.length === 0) return
     const draft = documents.find(stage, id)!
     const past: PastInstance[] = []
     const changes: AttributeChange[] = []
     let { entity } = draft
     for (const { at, ...one } of deletions) {
-      if (!isRetold && !isPast && endsCurrent({ ...draft, entity }, one, at ?? Number.POSITIVE_INFINITY)) {
+      if (!isReplay && !isPast && endsCurrent({ ...draft, entity }, one, at ?? Number.POSITIVE_INFINITY)) {
         const datasetId = one.dataset === '' ? undefined : one.dataset
         const merged = deleteAttribute(entity, one.name, { datasetId, deleteAll: false })
         entity = merged.entity
@@ -292,7 +292,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         // An entity whose history was erased has it anew.
         const isKnown = livesOf(ports, id) !== undefined
         if (draft === undefined) {
-          const entity = given.isRetold === true && isKnown ? unknownOf(ports, id, given) : given
+          const entity = given.isReplay === true && isKnown ? unknownOf(ports, id, given) : given
           const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
           // What is gone does not come again for being told once more.
           if (isTold && unknownPast(ports, id, given.past).length === 0) return 'extended'

@@ -1,4 +1,4 @@
-/** Compiled contexts: what a term means, how a name is shortened, what is refused. */
+/** Compiled contexts: expansion, compaction and rejected contexts. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -17,12 +17,12 @@ function compile(local: Json, documents: Record<string, Json> = {}): Context {
 }
 
 describe('the core context', () => {
-  it('is what remains when nothing else is named', () => {
+  it('applies if no other context is given', () => {
     for (const local of [core, oldCore, [oldCore, core], [], null]) expect(compile(local)).toBe(coreContext)
     expect(coreContext).toMatchObject({ key: core, isCore: true, reference: [core] })
   })
 
-  it('keeps core and default-context terms short and everything else whole', () => {
+  it('keeps core and default-context terms short and all other names full', () => {
     const { expand, compact } = coreContext
     expect(expand('https://uri.etsi.org/ngsi-ld/location')).toBe('location')
     expect(expand('ngsi-ld:location')).toBe('location')
@@ -38,7 +38,7 @@ describe('the core context', () => {
     }
   })
 
-  it('of another version changes the address in answers alone', () => {
+  it('of another version changes only the address in responses', () => {
     const old = createCoreContext('1.0')
     expect(old.isCore).toBe(true)
     expect(compileContext({ sosa }, none, old)).toMatchObject({
@@ -62,7 +62,7 @@ describe('a user context', () => {
     expect(isCore).toBe(false)
   })
 
-  it('lets the core win wherever it stands', () => {
+  it('gives the core precedence at any position', () => {
     const { expand, compact } = compile([
       core,
       {
@@ -91,7 +91,7 @@ describe('a user context', () => {
     expect(compact(`${sosa}hosts`)).toBe('hosts#1')
   })
 
-  it('never shortens a name into something that means another', () => {
+  it('never compacts a name into one with another meaning', () => {
     const { expand, compact } = compile({
       temperature: 'http://x.org/t',
       x: 'http://x.org/',
@@ -103,7 +103,7 @@ describe('a user context', () => {
     expect(compact('http://x.org/v')).toBe('x:v')
   })
 
-  it('takes prefixes as JSON-LD 1.1 does', () => {
+  it('accepts prefixes as JSON-LD 1.1 does', () => {
     const { expand } = compile({
       a: 'http://a.org/x',
       b: { '@id': 'http://b.org/' },
@@ -116,7 +116,7 @@ describe('a user context', () => {
     expect(expand('a://y')).toBe('a://y')
   })
 
-  it('begins a term that is defined by its prefix alone with what the prefix stands for', () => {
+  it('expands a term defined by its prefix alone with that prefix', () => {
     const { expand, compact } = compile({
       issue: { '@id': 'http://x.org/issue/', '@type': '@id' },
       'issue:raisedBy': { '@container': '@set' },
@@ -142,7 +142,7 @@ describe('a user context', () => {
     expect(expand('unknown')).toBe('unknown')
   })
 
-  it('replaces earlier definitions by later ones, takes out by null, starts again after null', () => {
+  it('replaces earlier definitions by later ones, removes by null, restarts after null', () => {
     const { expand, reference } = compile([
       { gone: 'http://x.org/gone' },
       null,
@@ -153,7 +153,7 @@ describe('a user context', () => {
     expect(reference).toHaveLength(3)
   })
 
-  it('is not fooled by names every object has', () => {
+  it('treats inherited member names as ordinary names', () => {
     const { expand, compact } = compile(
       JSON.parse('{"__proto__": "http://x.org/p", "constructor": "http://x.org/c"}') as Json,
     )
@@ -163,14 +163,14 @@ describe('a user context', () => {
     expect(expand('hasOwnProperty')).toBe('hasOwnProperty')
   })
 
-  it('has the key of its address or of its text', () => {
+  it('uses its address or its text as key', () => {
     const documents = { 'https://x.org/c': { '@context': { a: 'http://x.org/a' } } }
     expect(compile(['https://x.org/c', core], documents).key).toBe('https://x.org/c')
     expect(compile([{ sosa }, core]).key).toBe(compile({ sosa }).key)
     expect(compile({ sosa }).key).not.toBe(compile({ ssn: sosa }).key)
   })
 
-  it('forgets and finds again more names than it keeps', () => {
+  it('resolves more names than it caches', () => {
     const { expand, compact } = compile({ sosa })
     for (let round = 0; round < 2; round++) {
       for (let i = 0; i < limits.contextNamesKeptMax.value + 10; i++) {
@@ -181,7 +181,7 @@ describe('a user context', () => {
 })
 
 describe('documents', () => {
-  it('that are wrong are named, each by its own address', () => {
+  it('that are invalid are named, each by its own address', () => {
     const documents: Record<string, Json> = {
       'https://x.org/a': { '@context': ['https://x.org/b', { c: 'http://x.org/c' }] },
       'https://x.org/b': { '@context': { speed: { '@id': 7 } } },
@@ -193,7 +193,7 @@ describe('documents', () => {
     )
   })
 
-  it('that are missing are named, all of one level at once', () => {
+  it('that are missing are listed, all of one level at once', () => {
     expect(compileContext(['https://x.org/a', core, 'https://x.org/b'], none)).toEqual({
       missing: ['https://x.org/a', 'https://x.org/b'],
     })
@@ -203,7 +203,7 @@ describe('documents', () => {
     })
   })
 
-  it('may name others and the core', () => {
+  it('may refer to other contexts and the core', () => {
     const documents: Record<string, Json> = {
       'https://x.org/a': { '@context': [core, 'https://x.org/b', { speed: 'x:speed' }] },
       'https://x.org/b': { '@context': { x: 'http://x.org/' } },
@@ -222,7 +222,7 @@ describe('documents', () => {
     ])
   })
 
-  it('give an address where one is enough to name the context', () => {
+  it('have an address if a single one identifies the context', () => {
     const documents = { 'https://x.org/a': { '@context': {} } }
     expect(compile(['https://x.org/a', core], documents).address).toBe('https://x.org/a')
     expect(compile(['https://x.org/a', { sosa }], documents).address).toBeUndefined()
@@ -243,9 +243,9 @@ describe('what is refused', () => {
     ['a relative address', 'context.jsonld', {}, /context.jsonld/],
     ['a document without @context', 'https://x.org/a', { 'https://x.org/a': { a: 1 } }, /no @context/],
     ['a document that is a list', 'https://x.org/a', { 'https://x.org/a': [] }, /no @context/],
-    ['a loop', 'https://x.org/a', loop, /deep/],
+    ['a loop', 'https://x.org/a', loop, /levels/],
     ['too many documents', Array.from({ length: 100 }, () => 'https://x.org/a'), wide, /documents/],
-    ['nested lists', JSON.parse(`${'['.repeat(50)}${']'.repeat(50)}`), {}, /deep/],
+    ['nested lists', JSON.parse(`${'['.repeat(50)}${']'.repeat(50)}`), {}, /levels/],
     ['@import', { '@import': 'https://x.org/a' }, {}, /@import/],
     ['a scoped context', { a: { '@id': 'http://x.org/a', '@context': {} } }, {}, /@context\.a.*scoped/],
     ['@reverse', { a: { '@reverse': 'http://x.org/a' } }, {}, /@context\.a.*@reverse/],
@@ -256,7 +256,7 @@ describe('what is refused', () => {
     ['an @id that is a number', { a: { '@id': 5 } }, {}, /@context\.a\.@id/],
     ['a @vocab that is a number', { '@vocab': 5 }, {}, /@vocab/],
     ['a circle of terms', { a: 'b', b: 'a' }, {}, /@context\.a.*itself/],
-    ['a chain of terms', chain, {}, /too deep/],
+    ['a chain of terms', chain, {}, /too many levels/],
     ['too many terms', many, {}, /terms/],
   ])('%s', (_, local, documents, reason) => expect(refusal(() => compile(local, documents))).toMatch(reason))
 })

@@ -1,9 +1,8 @@
 /**
- * A compiled @context: user terms to canonical names (core-context.ts) and back, one look-up each. It agrees with
- * JSON-LD expansion and compaction of names under [user context, core context], with differences that keep answers
- * readable: core terms always stay themselves, type coercions of a term do not forbid its use, and the core alone
- * shows full IRIs, as they are stored.
- * Values of properties are never looked into.
+ * A compiled @context: maps user terms to canonical names (core-context.ts) and back with one look-up each.
+ * It expands and compacts names like JSON-LD with [user context, core context], with three differences that
+ * keep responses readable. Core terms are never renamed; a term's type coercions do not restrict its use; the
+ * core context alone does not abbreviate full IRIs. Values of properties are not expanded.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -20,45 +19,54 @@ import {
 
 /**
  * Canonical name of a term, compact IRI or full IRI.
- * @param within canonical name of the attribute that the named thing is part of, where it is a sub-attribute or a value.
+ * @param within canonical name of the attribute that contains the named sub-attribute or value, if any.
  */
 export type Expand = (term: string, within?: string) => string
 
 export interface Context {
-  /** Same key, same meaning as long as the fetched documents stay the same: an address, or JSON text. */
+  /** Equal keys mean equal contexts while the fetched documents are unchanged: an address, or JSON text. */
   readonly key: string
-  /** True when names in answers are the canonical names, so that stored text may leave as it is. */
+  /** True if names in responses are the canonical names, so that stored text needs no conversion. */
   readonly isCore: boolean
-  /** Items of the `@context` of answers, core last unless another item brings it. */
+  /** Items of the `@context` of responses; the core is last unless another item includes it. */
   readonly reference: readonly Json[]
-  /** The one address that is enough to name it in a Link header, where there is one. */
+  /** The single address that identifies this context in a Link header, if there is one. */
   readonly address: string | undefined
-  /** Canonical name of a term, compact IRI or full IRI. Any text has one; names.ts says which may be used. */
+  /**
+   * Canonical name of a term, compact IRI or full IRI. Every text has one; names.ts decides which are
+   * allowed.
+   */
   readonly expand: Expand
   /** Shortest name in this context for a canonical name. */
   readonly compact: (name: string) => string
-  /** Given where a request names no @context: the context of its queries, which depends on the names that are known. */
+  /**
+   * Set if the request specifies no @context: creates the context of its queries, which depends on the known
+   * names.
+   */
   readonly forQueries?: (isKnown: (name: string) => boolean) => QueryContext
-  /** True when `@context` in answers is always an array. */
+  /** True if `@context` in responses is always an array. */
   readonly isListed?: boolean
 }
 
-/** A context in which some names mean what is known in a broker. */
+/** A context in which the meaning of some names depends on the names known to the broker. */
 export interface QueryContext extends Context {
   /** Canonical names in the default context that `expand` looked up, and whether the broker knows them. */
   readonly lookedUp: ReadonlyMap<string, boolean>
 }
 
-/** The addresses that have to be fetched before a context can be compiled. */
+/** The addresses to fetch before a context can be compiled. */
 export interface MissingContexts {
   readonly missing: readonly string[]
 }
 
-/** The `@context` member of answers: one item stands alone, as most clients send and expect it. */
+/**
+ * The `@context` member of responses: a single item is not wrapped in an array, as most clients send and
+ * expect.
+ */
 export const contextMember = ({ reference, isListed }: Pick<Context, 'reference' | 'isListed'>): Json =>
   reference.length === 1 && isListed !== true ? reference[0]! : [...reference]
 
-/** The core alone; answers name it in the given version. */
+/** The core context alone, with the address of the given version in responses. */
 export const createCoreContext = (version: CoreVersion, { isListed = false } = {}): Context => {
   const url = coreContextUrl(version)
   return createContext({ key: url, reference: [url], address: url, isListed }, new Map())
@@ -67,9 +75,10 @@ export const createCoreContext = (version: CoreVersion, { isListed = false } = {
 export const coreContext: Context = createCoreContext('1.9')
 
 /**
- * Compiles what stands in `@context` or behind a Link header. Core addresses may stand anywhere in it or be absent.
- * @param core gives the core address of answers.
- * @throws ngsi-ld.bad-request-data naming the term or address at fault.
+ * Compiles the value of `@context` or of a Link header. It may contain core addresses at any position, or
+ * none.
+ * @param core provides the core address of responses.
+ * @throws ngsi-ld.bad-request-data naming the invalid term or address.
  */
 export function compileContext(
   local: Json,
@@ -86,7 +95,7 @@ export function compileContext(
   return createContext({ key: address ?? JSON.stringify(own), reference, address, isListed }, terms)
 }
 
-/** Items of a local context that are not the core; what stands before a null counts no more. */
+/** Items of a local context except the core; a null discards all items before it. */
 function withoutCore(local: Json): Json[] {
   const items = Array.isArray(local) ? (local.flat(limits.contextDepthMax.value) as Json[]) : [local]
   return items
@@ -143,9 +152,12 @@ function createContext(
 interface Tables {
   readonly expansions: ReadonlyMap<string, string>
   readonly compactions: ReadonlyMap<string, string>
-  /** Prefix to IRI, the core's own included. */
+  /** Prefix to IRI, including the core's own prefixes. */
   readonly prefixIris: ReadonlyMap<string, string>
-  /** IRI to prefix, the core's own included; none under the core alone, where canonical names are shown as they are. */
+  /**
+   * IRI to prefix, including the core's own; empty for the core context alone, which shows canonical names
+   * unchanged.
+   */
   readonly prefixTerms: ReadonlyMap<string, string>
 }
 
@@ -168,11 +180,14 @@ function tablesOf(terms: ReadonlyMap<string, Term>): Tables {
   return { expansions, compactions, prefixIris, prefixTerms }
 }
 
-/** Of several names for one IRI the shortest, then the first of the alphabet (JSON-LD 1.1 API, 4.3 and 6.3). */
+/**
+ * The shorter of two names for one IRI; if equally long, the alphabetically first (JSON-LD 1.1 API, 4.3 and
+ * 6.3).
+ */
 const shorter = (a: string | undefined, b: string): string =>
   a === undefined || b.length < a.length || (b.length === a.length && b < a) ? b : a
 
-/** Positions where an IRI may be cut into prefix and suffix: after each delimiter but the last character. */
+/** Positions at which an IRI may be split into prefix and suffix: after each delimiter except at the end. */
 function cutsOf(iri: string): number[] {
   const cuts: number[] = []
   for (let i = 0; i < iri.length - 1; i++) {
@@ -183,7 +198,7 @@ function cutsOf(iri: string): number[] {
 
 const delimiters = ':/?#[]@'
 
-/** The function with its latest results kept: the same few names come with every request. */
+/** Caches the latest results of a function, because most requests use the same few names. */
 export function remembered(find: (name: string) => string): (name: string) => string {
   const kept = new Map<string, string>()
   return (name) => {

@@ -1,4 +1,4 @@
-/** Canonical names and core addresses, held against every core @context that was ever published. */
+/** Canonical names and core addresses, checked against every published core @context. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -39,7 +39,7 @@ describe('the core', () => {
     expect(new Set(coreTerms.values()).size).toBe(coreTerms.size)
   })
 
-  it('means what all older versions mean, except where they were changed', () => {
+  it('has the meaning of all older versions, except for changed terms', () => {
     const differing = new Set<string>()
     for (const version of versions) {
       const text = readFileSync(join(import.meta.dirname, 'core-context', `v${version}.json`), 'utf8')
@@ -99,7 +99,7 @@ describe('canonical names', () => {
   })
 
   it.each(['location', 'value', 'a:b', '', '__proto__', '@type'])(
-    'of the default context never collide with anything else: %s',
+    'of the default context never collide with other names: %s',
     (rest) => {
       const iri = `https://uri.etsi.org/ngsi-ld/default-context/${rest}`
       expect(canonicalOf(iri)).toBe(iri)

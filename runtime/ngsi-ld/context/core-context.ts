@@ -1,9 +1,11 @@
 /**
- * The core @context and the canonical names made from it (GS CIM 009, 4.4 and annex B). A canonical name is a core
- * term, or the bare name of a default-context term, or a full IRI; each IRI has exactly one canonical name.
+ * The core @context and the canonical names derived from it (GS CIM 009, 4.4 and annex B). A canonical name
+ * is a core term, the bare name of a default-context term, or a full IRI; each IRI has exactly one canonical
+ * name.
  *
- * One core decides, the newest, whatever version a request names: an entity must not change its names with the
- * address a client happens to send. Terms that a newer version dropped fall into the default context.
+ * The newest core determines names, whatever version a request refers to: an entity's names must not depend
+ * on the address that a client happens to send. Terms that a newer version dropped belong to the default
+ * context.
  */
 
 import document from '#ngsi-ld/context/core-context/v1.9.json' with { type: 'json' }
@@ -24,7 +26,7 @@ export const isCoreContextUrl = (url: string): boolean => coreAddress.test(url)
 const coreAddress =
   /^https?:\/\/(?:(?:www\.)?uri\.etsi\.org(?::\d+)?\/ngsi-ld\/(?:v\d\/)?|forge\.etsi\.org\/(?:gitlab|rep)\/NGSI-LD\/NGSI-LD\/(?:-\/)?(?:raw|blob)\/[\w.-]+\/coreContext\/)(?:ngsi-ld-)?core-?context(?:-v?\d[\d.]*\d)?(?:\.jsonld|\.json)?\/?[#?]?$/i
 
-/** Terms of the core with their IRIs; `id` and `type` stand for the keywords `@id` and `@type`. */
+/** Terms of the core with their IRIs; `id` and `type` represent the keywords `@id` and `@type`. */
 export const coreTerms: ReadonlyMap<string, string> = readCore()
 
 /** The prefixes that the core itself defines, with their IRIs. */
@@ -47,7 +49,7 @@ export function canonicalOf(iri: string): string {
 export const toIri = (name: string): string =>
   coreTerms.get(name) ?? (name.includes(':') ? name : defaultContextIri + name)
 
-/** Whether a bare name means the default-context term of that name wherever only the core is in force. */
+/** Whether the core context alone expands a bare name to the default-context term with this name. */
 const isDefaultName = (name: string): boolean =>
   name !== '' && !name.includes(':') && !name.startsWith('@') && name !== '__proto__' && !coreTerms.has(name)
 

@@ -66,7 +66,7 @@ describe('the platform context', () => {
     expect(compact(`${iri}unheardOf`)).toBe(`${prefix}:unheardOf`)
   })
 
-  it('tells the two meanings of observes apart, and leaves the core its terms', () => {
+  it('distinguishes the two meanings of observes, and does not redefine core terms', () => {
     expect(compact(`${stream}observes`)).toBe('iot-stream:observes')
     expect(compact(`${sosa}observes`)).toBe('sosa:observes')
     expect([expand('location'), expand('min'), compact(`${qoi}min`)]).toEqual(['location', 'min', 'qoi:min'])

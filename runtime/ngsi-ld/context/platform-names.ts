@@ -1,7 +1,8 @@
 /**
- * Names of the platform's vocabulary in requests that name no @context. Their prefixes resolve everywhere. A short name
- * resolves only in queries and subscriptions, and only where the broker never had the default-context name, so that
- * whatever a client writes keeps the name that GS CIM 009 gives it (4.4). In the profile `platform` all terms resolve.
+ * Resolves names of the platform's vocabulary in requests that specify no @context. Prefixes resolve in every
+ * request. A short name resolves only in queries and subscriptions, and only if the broker never stored the
+ * default-context name. So writes always use the name that GS CIM 009 prescribes (4.4). In the profile
+ * `platform` all terms resolve.
  */
 import { type Context, type QueryContext, remembered } from './context.ts'
 import { canonicalOf } from './core-context.ts'
@@ -19,7 +20,7 @@ const expandPrefix = (term: string): string | undefined => {
 const terms: ReadonlyMap<string, string> = new Map(
   entries
     .filter(([term]) => !prefixes.has(term))
-    // GraphQL spells one of them differently.
+    // GraphQL spells this one differently.
     .flatMap(([term, iri]) =>
       term === 'IotStream'
         ? [
@@ -36,8 +37,8 @@ const platformNames: ReadonlySet<string> = new Set(terms.values())
 export const isPlatformName = (name: string): boolean => platformNames.has(name)
 
 /**
- * The context of requests that name none: the core, with the platform's prefixes or with all its terms. It shows names as
- * the core does, in full.
+ * The context of requests that specify none: the core, plus the platform's prefixes or all its terms.
+ * Responses contain full names, as with the core alone.
  */
 export function createUnnamedContext(core: Context, names: 'prefixes' | 'terms'): Context {
   const expand = remembered((term) => {
@@ -54,7 +55,10 @@ export function createUnnamedContext(core: Context, names: 'prefixes' | 'terms')
   } satisfies Context)
 }
 
-/** Resolves short names; those of sub-attributes only within attributes of the platform, since no broker lists them. */
+/**
+ * Resolves short names. Names of sub-attributes resolve only within attributes of the platform, because the
+ * broker keeps no list of sub-attribute names.
+ */
 function queryContext(unnamed: Context, isKnown: (name: string) => boolean): QueryContext {
   const lookedUp = new Map<string, boolean>()
   return {
@@ -71,6 +75,9 @@ function queryContext(unnamed: Context, isKnown: (name: string) => boolean): Que
   }
 }
 
-/** What a query context read short names as, for a warning: pairs of the short name and the name it stands for. */
+/**
+ * The short names that a query context resolved, for a warning: pairs of the short name and its canonical
+ * name.
+ */
 export const shortNamesIn = ({ lookedUp }: QueryContext): readonly (readonly [string, string])[] =>
   [...lookedUp].flatMap(([name, known]) => (known ? [] : [[name, terms.get(name)!] as const]))

@@ -1,6 +1,6 @@
 /**
- * The kinds of attributes (GS CIM 009, 4.5.2 to 4.5.24): which member carries the value of each, and what may
- * stand in it. A kind is one row of the table; nothing else in the house lists them.
+ * The kinds of attributes (GS CIM 009, 4.5.2 to 4.5.24): the member that carries the value of each, and the
+ * values allowed in it. Each kind is one row of the table; no other file lists the kinds.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -10,29 +10,35 @@ import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import { checkUri, ngsiLdNull } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** How a body is read. */
-export interface Reading {
+/** Rules for parsing a body. */
+export interface ParseRules {
   readonly context: Context
-  /** Whether NGSI-LD Null may stand for a whole value or member: in merge, update and partial update. */
+  /** Whether NGSI-LD Null may replace a whole value or member: in merge, update and partial update. */
   readonly nulls: boolean
-  /** Whether the body is merged: NGSI-LD Null may stand within values too, and values may be left out. */
+  /** Whether the body is merged: values may also contain NGSI-LD Null, and may be missing. */
   readonly merging: boolean
-  /** Whether every value is bare, as with `options=keyValues`; otherwise normalized and concise both are read. */
+  /**
+   * Whether every value is bare, as with `options=keyValues`; otherwise both normalized and concise are
+   * accepted.
+   */
   readonly simplified: boolean
-  /** Whether a value is raw JSON, in which nothing is JSON-LD. */
+  /** Whether a value is raw JSON, which contains no JSON-LD. */
   readonly raw?: boolean
 }
 
-/** @param depth level of JSON nesting at which the value stands. */
-type Check = (value: Json, field: string, reading: Reading, depth: number) => Json
+/** @param depth level of JSON nesting of the value. */
+type Check = (value: Json, field: string, rules: ParseRules, depth: number) => Json
 
 export interface Kind {
   readonly name: string
   /** The member that carries the value. */
   readonly member: string
-  /** The value as it is kept. @throws ngsi-ld.bad-request-data naming the part at fault. */
+  /**
+   * The value to store.
+   * @throws ngsi-ld.bad-request-data naming the invalid part.
+   */
   readonly check: Check
-  /** Non-reified members that an instance of this kind never has. */
+  /** Non-reified members that an instance of this kind may not have. */
   readonly prohibited: readonly string[]
 }
 
@@ -53,11 +59,13 @@ const kindList: readonly Kind[] = [
 
 const kindsByName: ReadonlyMap<string, Kind> = new Map([
   ...kindList.map((kind) => [kind.name, kind] as const),
-  // The name it had in the core context of 1.7 only.
+  // Name of VocabProperty in the core context of 1.7 only.
   ['VocabularyProperty', kindList.find(({ name }) => name === 'VocabProperty')!],
 ])
 
-/** First kind of each value member: a bare `value` belongs to a Property until it proves to be a geometry. */
+/**
+ * First kind of each value member: a bare `value` belongs to a Property unless it turns out to be a geometry.
+ */
 export const kindsByMember: ReadonlyMap<string, Kind> = new Map(
   kindList.toReversed().map((kind) => [kind.member, kind]),
 )
@@ -71,35 +79,35 @@ export const plainMembers: ReadonlySet<string> = new Set([
   'valueType',
   'expiresAt',
   'lang',
-  // What a proof is about (ngsildproof).
+  // The entity id and type that a proof covers (ngsildproof).
   'entityIdSealed',
   'entityTypeSealed',
 ])
 
-/** The non-reified member of an instance that its kind prohibits, if there is one. */
+/** The non-reified member of an instance that its kind prohibits, if any. */
 export const prohibitedIn = (kind: Kind, instance: object): string | undefined =>
   kind.prohibited.find((member) => Object.hasOwn(instance, member))
 
-/** The only attribute that has the members of a proof. */
+/** The only attribute with the members of a proof. */
 const proof = 'ngsildproof'
 
-/** @throws ngsi-ld.bad-request-data for the members of a proof in another attribute (4.5.2.2). */
+/** @throws ngsi-ld.bad-request-data for the members of a proof in any other attribute (4.5.2.2). */
 export function checkSeals(name: string, instance: object, field: string): void {
   if (name === proof) return
   const seal = ['entityIdSealed', 'entityTypeSealed'].find((member) => Object.hasOwn(instance, member))
-  if (seal !== undefined) throw badRequestData(`stands only in ${proof}`, `${field}.${seal}`)
+  if (seal !== undefined) throw badRequestData(`is allowed only in ${proof}`, `${field}.${seal}`)
 }
 
 /** Attributes of the core @context that are GeoProperties (GS CIM 009, 5.2.4). */
 const geoNames: ReadonlySet<string> = new Set(['location', 'observationSpace', 'operationSpace'])
 
-/** @throws ngsi-ld.bad-request-data for an instance of `location` and the like that is no GeoProperty. */
+/** @throws ngsi-ld.bad-request-data for an instance of `location` and the like that is not a GeoProperty. */
 export function checkGeoName(name: string, instance: { readonly type: string; readonly value?: Json }): void {
   if (!geoNames.has(name) || instance.type === geoProperty.name || instance.value === ngsiLdNull) return
   throw badRequestData('must be a GeoProperty', name)
 }
 
-/** Whether a member of a stored instance is an attribute of that attribute. */
+/** Whether a member of a stored instance is a sub-attribute. */
 export const isSubAttribute = (member: string): boolean =>
   member !== 'type' && !kindsByMember.has(member) && !plainMembers.has(member)
 
@@ -113,7 +121,9 @@ export const kindNamed = (name: string): Kind | undefined => kindsByName.get(nam
 export const kindOf = (instance: { readonly type: string }): Kind =>
   kindsByName.get(instance.type) ?? property
 
-/** Kind of a concise attribute, by the first value member it has (4.5.0, table of concise representations). */
+/**
+ * Kind of a concise attribute, by the first value member it has (4.5.0, table of concise representations).
+ */
 export function inferKind(raw: JsonObject): Kind | undefined {
   for (const kind of kindsByMember.values()) {
     if (Object.hasOwn(raw, kind.member))
@@ -122,56 +132,59 @@ export function inferKind(raw: JsonObject): Kind | undefined {
   return undefined
 }
 
-/** Any JSON but null itself: numbers finite, not too deep, no NGSI-LD Null where nothing may be deleted. */
-export function checkValue(value: Json, field: string, reading: Reading, depth: number): Json {
-  if (value === null) throw badRequestData(`null is not a value; ${ngsiLdNull} deletes`, field)
-  if (value !== ngsiLdNull || !reading.nulls) checkInside(value, field, reading, depth)
+/**
+ * Accepts any JSON value except null: finite numbers, bounded depth, NGSI-LD Null only where deletion is
+ * allowed.
+ */
+export function checkValue(value: Json, field: string, rules: ParseRules, depth: number): Json {
+  if (value === null) throw badRequestData(`null is not a value; use ${ngsiLdNull} to delete`, field)
+  if (value !== ngsiLdNull || !rules.nulls) checkInside(value, field, rules, depth)
   return value
 }
 
-function checkInside(value: Json, field: string, reading: Reading, depth: number): void {
+function checkInside(value: Json, field: string, rules: ParseRules, depth: number): void {
   if (typeof value === 'number') {
-    if (!Number.isFinite(value)) throw badRequestData('number out of range', field)
+    if (!Number.isFinite(value)) throw badRequestData('number is out of range', field)
   } else if (typeof value === 'string') {
-    if (value === ngsiLdNull && !reading.merging)
+    if (value === ngsiLdNull && !rules.merging)
       throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
   } else if (typeof value === 'object' && value !== null) {
     if (depth > limits.jsonDepthMax.value) {
-      throw badRequestData(`nested more than ${limits.jsonDepthMax.value} deep`, field)
+      throw badRequestData(`is nested more than ${limits.jsonDepthMax.value} levels deep`, field)
     }
-    if (reading.raw !== true && Object.hasOwn(value, '@context'))
-      throw badRequestData('@context stands only at the top of a document (5.5.7)', field)
-    const inner = reading.merging && Array.isArray(value) ? withoutNulls(reading) : reading
+    if (rules.raw !== true && Object.hasOwn(value, '@context'))
+      throw badRequestData('@context is allowed only at the top of a document (5.5.7)', field)
+    const inner = rules.merging && Array.isArray(value) ? withoutNulls(rules) : rules
     for (const item of Object.values(value)) checkInside(item, field, inner, depth + 1)
   }
 }
 
-/** Raw JSON is an object, or an array (4.5.24). */
-function checkJson(value: Json, field: string, reading: Reading, depth: number): Json {
+/** Raw JSON is an object or an array (4.5.24). */
+function checkJson(value: Json, field: string, rules: ParseRules, depth: number): Json {
   if (typeof value !== 'object' || value === null)
     throw badRequestData('must be an object or an array', field)
-  return checkValue(value, field, { ...reading, raw: true }, depth)
+  return checkValue(value, field, { ...rules, raw: true }, depth)
 }
 
-/** Within an array nothing is deleted: merging replaces it whole (RFC 7396). */
-const withoutNulls = (reading: Reading): Reading => ({ ...reading, nulls: false, merging: false })
+/** An array contains no deletions: a merge replaces it as a whole (RFC 7396). */
+const withoutNulls = (rules: ParseRules): ParseRules => ({ ...rules, nulls: false, merging: false })
 
 function unlessNull(check: Check): Check {
-  return (value, field, reading, depth) =>
-    value === ngsiLdNull && reading.nulls ? value : check(value, field, reading, depth)
+  return (value, field, rules, depth) =>
+    value === ngsiLdNull && rules.nulls ? value : check(value, field, rules, depth)
 }
 
-/** A geometry; what is merged into one may lack its type, and is checked when it is merged. */
-function checkGeometryValue(value: Json, field: string, reading: Reading, depth: number): Json {
-  if (reading.merging && isObject(value) && !Object.hasOwn(value, 'type'))
-    return checkValue(value, field, reading, depth)
-  return checkValue(checkGeometry(value, field), field, reading, depth)
+/** A geometry. A geometry to merge may lack its type; it is checked after the merge. */
+function checkGeometryValue(value: Json, field: string, rules: ParseRules, depth: number): Json {
+  if (rules.merging && isObject(value) && !Object.hasOwn(value, 'type'))
+    return checkValue(value, field, rules, depth)
+  return checkValue(checkGeometry(value, field), field, rules, depth)
 }
 
 /** One target, or several in one instance (since 1.8). */
 function checkTargets(value: Json, field: string): Json {
   if (!Array.isArray(value)) return checkTarget(value, field)
-  if (value.length === 0) throw badRequestData('names no target', field)
+  if (value.length === 0) throw badRequestData('must contain at least one target', field)
   return value.map((target: Json, index) => checkTarget(target, `${field}[${index}]`))
 }
 
@@ -184,50 +197,51 @@ export const isLanguageTag = (text: string): boolean => languageTag.test(text)
 
 const languageTag = /^(?:[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*|@none)$/
 
-function checkLanguageMap(value: Json, field: string, reading: Reading): Json {
+function checkLanguageMap(value: Json, field: string, rules: ParseRules): Json {
   if (!isObject(value)) throw badRequestData('must be an object with a text per language', field)
   for (const [language, texts] of Object.entries(value)) {
     if (!isLanguageTag(language))
-      throw badRequestData('not a language tag (RFC 5646)', `${field}.${language}`)
-    // Only merging deletes one language; elsewhere {"@none": NGSI-LD Null} alone stands for the whole map (4.5.0).
+      throw badRequestData('must be a language tag (RFC 5646)', `${field}.${language}`)
+    // Only a merge deletes a single language; elsewhere {"@none": NGSI-LD Null} alone replaces the whole map
+    // (4.5.0).
     const isWhole = language === '@none' && Object.keys(value).length === 1
-    const mayDelete = !Array.isArray(texts) && (reading.merging || isWhole)
+    const mayDelete = !Array.isArray(texts) && (rules.merging || isWhole)
     for (const text of listOf(texts)) {
       if (typeof text !== 'string')
         throw badRequestData('must be a text or a list of texts', `${field}.${language}`)
-      checkValue(text, `${field}.${language}`, mayDelete ? reading : withoutNulls(reading), 0)
+      checkValue(text, `${field}.${language}`, mayDelete ? rules : withoutNulls(rules), 0)
     }
   }
   return value
 }
 
-/** Terms of a vocabulary, kept as canonical names; unlike names of attributes they may have any form. */
-function checkVocab(value: Json, field: string, reading: Reading): Json {
+/** Terms of a vocabulary, stored as canonical names; unlike attribute names they may have any form. */
+function checkVocab(value: Json, field: string, rules: ParseRules): Json {
   const names = listOf(value).map((term) => {
     if (typeof term !== 'string' || term === '')
       throw badRequestData('must be a term or a list of terms', field)
-    checkValue(term, field, withoutNulls(reading), 0)
-    return reading.context.expand(term)
+    checkValue(term, field, withoutNulls(rules), 0)
+    return rules.context.expand(term)
   })
-  if (names.length === 0) throw badRequestData('names no term', field)
+  if (names.length === 0) throw badRequestData('must contain at least one term', field)
   return Array.isArray(value) ? names : names[0]!
 }
 
-function checkValueList(value: Json, field: string, reading: Reading, depth: number): Json {
+function checkValueList(value: Json, field: string, rules: ParseRules, depth: number): Json {
   if (!Array.isArray(value)) throw badRequestData('must be an array', field)
-  if (reading.nulls && isNullList(value)) return ngsiLdNull
-  return checkValue(value, field, reading, depth)
+  if (rules.nulls && isNullList(value)) return ngsiLdNull
+  return checkValue(value, field, rules, depth)
 }
 
-/** Where an array is needed, NGSI-LD Null is an array of it alone (4.5.0). */
+/** In place of an array, NGSI-LD Null is an array with this one item (4.5.0). */
 function isNullList([item, ...more]: readonly Json[]): boolean {
   return more.length === 0 && (item === ngsiLdNull || (isObject(item) && own(item, 'object') === ngsiLdNull))
 }
 
-/** Kept as a list of `{object}`; a list of URIs is read as the same. */
-function checkTargetList(value: Json, field: string, reading: Reading): Json {
+/** Stored as a list of `{object}`; a list of URIs is read as an equivalent. */
+function checkTargetList(value: Json, field: string, rules: ParseRules): Json {
   if (!Array.isArray(value)) throw badRequestData('must be an array', field)
-  if (reading.nulls && isNullList(value)) return ngsiLdNull
+  if (rules.nulls && isNullList(value)) return ngsiLdNull
   return value.map((item: Json, index) => {
     const target = isObject(item) ? own(item, 'object') : item
     return { object: checkTarget(target, `${field}[${index}].object`) }

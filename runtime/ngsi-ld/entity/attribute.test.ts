@@ -1,4 +1,4 @@
-/** Attributes of every kind and form, and what is refused, by the name of what is wrong. */
+/** Attributes of every kind and form; rejections name the invalid part. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -21,7 +21,7 @@ const context = compileContext(
 const point = { type: 'Point', coordinates: [8, 49] }
 const nothing = 'urn:ngsi-ld:null'
 
-/** The attribute as it is kept. */
+/** The attribute as stored. */
 const read = (raw: Json, simplified = false): Attribute =>
   parseEntity({ id: 'urn:e', type: 'T', a: raw }, context, { simplified })['a'] as Attribute
 
@@ -43,7 +43,7 @@ describe('the kind of an attribute', () => {
     ],
     ['a bare number', 5, { type: 'Property', value: 5 }],
     ['a bare text', 'x', { type: 'Property', value: 'x' }],
-    ['a bare truth', false, { type: 'Property', value: false }],
+    ['a bare boolean', false, { type: 'Property', value: false }],
     ['a bare list', [1, { a: 2 }], { type: 'Property', value: [1, { a: 2 }] }],
     ['an empty list', [], { type: 'Property', value: [] }],
     ['a bare geometry', point, { type: 'GeoProperty', value: point }],
@@ -88,25 +88,29 @@ describe('the kind of an attribute', () => {
       { languageMap: { '@none': nothing } },
       /a\.languageMap\.@none: .*not allowed/,
     ],
-    ['an unknown kind', { type: 'Thing', value: 1 }, /a\.type: Thing is no kind/],
+    ['a target that is not a URI', { type: 'Thing', value: 1 }, /a\.type: Thing is not a kind/],
     ['a kind that is a number', { type: 5, value: 1 }, /a\.type/],
     ['no value', { unitCode: 'CEL' }, /a: has neither/],
-    ['a Property without value', { type: 'Property', unitCode: 'CEL' }, /a\.value: a Property needs it/],
-    ['a Relationship without object', { type: 'Relationship' }, /a\.object: a Relationship needs it/],
+    [
+      'a Property without value',
+      { type: 'Property', unitCode: 'CEL' },
+      /a\.value: is required in a Property/,
+    ],
+    ['a Relationship without object', { type: 'Relationship' }, /a\.object: is required in a Relationship/],
     [
       'a Property with object',
       { type: 'Property', value: 1, object: 'urn:t' },
-      /a\.object: a Property has none/,
+      /a\.object: is not allowed in a Property/,
     ],
     [
       'a Relationship with value',
       { type: 'Relationship', object: 'urn:t', value: 1 },
-      /a\.value: a Relationship has none/,
+      /a\.value: is not allowed in a Relationship/,
     ],
     ['a target that is no URI', { object: 'bus' }, /a\.object: must be a URI/],
-    ['no targets', { object: [] }, /a\.object: names no target/],
+    ['no targets', { object: [] }, /a\.object: must contain at least one target/],
     ['a target among others that is no URI', { object: ['urn:t', 5] }, /a\.object\[1\]: must be a URI/],
-    ['an infinite number', { value: JSON.parse('[1e999]') as Json }, /a\.value: number out of range/],
+    ['an infinite number', { value: JSON.parse('[1e999]') as Json }, /a\.value: number is out of range/],
     ['a geometry that is none', { type: 'GeoProperty', value: { type: 'Point' } }, /a\.value\.coordinates/],
     ['a text per no language', { languageMap: { 'no language': 'x' } }, /a\.languageMap\.no language/],
     ['a number per language', { languageMap: { en: 5 } }, /a\.languageMap\.en/],
@@ -125,7 +129,7 @@ describe('the kind of an attribute', () => {
     ['an instance that expires on some day', { value: 1, expiresAt: '2030-01-01' }, /a\.expiresAt/],
     ['an embedded context', { value: 1, '@context': {} }, /a\.@context/],
     ['a wrong sub-attribute', { value: 1, b: { c: 1 } }, /a\.b: has neither/],
-    ['a sub-attribute with a wrong name', { value: 1, 'b c': 1 }, /a\.b c: a name is/],
+    ['a sub-attribute with a wrong name', { value: 1, 'b c': 1 }, /a\.b c: must be a URI, or a letter/],
   ])('may not be %s', (_, raw, reason) => expect(refusal(() => read(raw))).toMatch(reason))
 
   it('may be nested as deep as the limit and no deeper', () => {
@@ -135,7 +139,7 @@ describe('the kind of an attribute', () => {
     expect(refusal(() => read(nested(max - 2)))).toBe('accepted')
     expect(refusal(() => read(nested(max + 2)))).toMatch(/nested more than/)
     expect(refusal(() => read(list(max - 2)))).toBe('accepted')
-    expect(refusal(() => read(list(10_000)))).toMatch(/a: nested more than/)
+    expect(refusal(() => read(list(10_000)))).toMatch(/a: is nested more than/)
   })
 })
 
@@ -189,7 +193,7 @@ describe('several instances', () => {
   })
 
   it('may not repeat a datasetId', () => {
-    expect(refusal(() => read([instance(1), instance(2)]))).toMatch(/a: two instances without datasetId/)
+    expect(refusal(() => read([instance(1), instance(2)]))).toMatch(/a: has two instances without datasetId/)
     expect(refusal(() => read([instance(1, 'urn:d'), instance(2, 'urn:d')]))).toMatch(
       /a: datasetId urn:d occurs twice/,
     )
@@ -216,19 +220,19 @@ describe('several instances', () => {
 
   it('of one name may not differ in more than their targets', () => {
     const time = '2024-01-01T00:00:00Z'
-    expect(refusal(() => hosts({ 'hosts#1': 1, 'hosts#2': 2 }))).toMatch(/hosts: two instances/)
+    expect(refusal(() => hosts({ 'hosts#1': 1, 'hosts#2': 2 }))).toMatch(/hosts: has two instances/)
     expect(
       refusal(() =>
         hosts({ 'hosts#1': { object: 'urn:1', observedAt: time }, 'hosts#2': { object: 'urn:2' } }),
       ),
-    ).toMatch(/hosts: two instances/)
+    ).toMatch(/hosts: has two instances/)
   })
 
   it('are so many at most', () => {
     const max = limits.instancesPerAttributeMax.value
     const many = (count: number) => Array.from({ length: count }, (_, i) => instance(i, `urn:d:${i}`))
     expect(read(many(max))).toHaveLength(max)
-    expect(refusal(() => read(many(max + 1)))).toMatch(/a: more than/)
+    expect(refusal(() => read(many(max + 1)))).toMatch(/a: has more than/)
     const targets = Array.from({ length: 5000 }, (_, i) => ({ object: `urn:t:${i}` }))
     expect((read(targets) as { object: unknown }).object).toHaveLength(5000)
   })

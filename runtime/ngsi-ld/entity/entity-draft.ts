@@ -1,19 +1,19 @@
 /**
- * An entity while a write is worked out: reads see what was put, the entity it began with stays untouched, and
- * every touched instance is on record. One draft serves one write.
+ * The working copy of an entity during one write: reads return the changes made so far, the original entity
+ * is not modified, and every changed instance is recorded.
  */
 
 import { listOf } from '#ngsi-ld/values/json.ts'
 import type { Attribute, AttributeInstance } from './attribute.ts'
 import { attributeNames, type Entity, type Fragment, instancesOf } from './entity.ts'
 
-/** What happened to one instance: created without `before`, deleted without `after`. */
+/** The change of one instance: a creation has no `before`, a deletion has no `after`. */
 export interface AttributeChange {
   readonly name: string
   readonly datasetId?: string | undefined
   readonly before?: AttributeInstance | undefined
   readonly after?: AttributeInstance | undefined
-  /** When (ms) it was written first, where another gateway states that. */
+  /** Time (ms) of the first write, if another gateway reports it. */
   readonly at?: number | undefined
 }
 
@@ -24,22 +24,22 @@ export interface Refusal {
 }
 
 export interface Merged {
-  /** The same object as before when nothing was touched. */
+  /** The original object if nothing changed. */
   readonly entity: Entity
-  /** Names of attributes written, also when they are as before; so with `scope` and `expiresAt`. */
+  /** Names of all attributes written, even if unchanged; may include `scope` and `expiresAt`. */
   readonly updated: readonly string[]
   readonly notUpdated: readonly Refusal[]
   readonly changes: readonly AttributeChange[]
 }
 
 export interface Draft {
-  /** The instance as it is now. */
+  /** The instance in its current state. */
   find(name: string, datasetId: string | undefined): AttributeInstance | undefined
-  /** Puts an instance in the place of the one with its datasetId, or beside the others. */
+  /** Replaces the instance with the same datasetId, or adds a new one. */
   put(name: string, instance: AttributeInstance): void
   remove(name: string, datasetId: string | undefined): void
   refuse(attributeName: string, reason: string): void
-  /** Types are only ever added (4.5.1, since 1.5). */
+  /** Types are only added, never removed (4.5.1, since 1.5). */
   addTypes(types: string | readonly string[] | undefined): void
   setScope(scope: string | readonly string[] | undefined): void
   setExpiry(expiresAt: string | undefined): void
@@ -107,7 +107,10 @@ export const findInstance = (
 ): AttributeInstance | undefined =>
   instancesOf(entity, name).find((instance) => instance.datasetId === datasetId)
 
-/** Changes that make one entity of another; without `before` or `after` those of creation and deletion. */
+/**
+ * The changes that turn one entity into another; without `before` those of a creation, without `after` those
+ * of a deletion.
+ */
 export function changesBetween(before: Entity | undefined, after: Entity | undefined): AttributeChange[] {
   const present = entries(after).map(
     ([name, instance]): AttributeChange => ({

@@ -1,4 +1,4 @@
-/** JSON bodies become entities, fragments and partial updates, or are refused by the name of what is wrong. */
+/** JSON bodies become entities, fragments and partial updates; rejections name the invalid member. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
@@ -20,7 +20,7 @@ const point = { type: 'Point', coordinates: [8, 49] }
 const nothing = 'urn:ngsi-ld:null'
 
 describe('an entity', () => {
-  it('has canonical names, and neither context nor what only the gateway writes', () => {
+  it('has canonical names, and neither context nor members that only the gateway writes', () => {
     const entity = parseEntity(
       {
         '@context': ['anything'],
@@ -59,20 +59,28 @@ describe('an entity', () => {
     ['without type', { id: 'urn:e' }, /type: must be a name/],
     ['with no types', { id: 'urn:e', type: [] }, /type: must be a name/],
     ['with a type that is a number', { id: 'urn:e', type: 5 }, /type: must be a name/],
-    ['with a type with a blank', { id: 'urn:e', type: 'a b' }, /type: a name is/],
+    ['with an id that is not a URI', { id: 'urn:e', type: 'a b' }, /type: must be a URI, or a letter/],
     ['with a scope that is no path', { id: 'urn:e', type: 'T', scope: 'a//b' }, /scope: must be a path/],
     ['with no scopes', { id: 'urn:e', type: 'T', scope: [] }, /scope: must be a path/],
     ['that expires on some day', { id: 'urn:e', type: 'T', expiresAt: '2030-01-01' }, /expiresAt/],
-    ['with a name with a blank', { id: 'urn:e', type: 'T', 'a b': 1 }, /a b: a name is/],
-    ['with a name with a bracket', { id: 'urn:e', type: 'T', 'a(b)': 1 }, /a\(b\): a name is/],
-    ['with an empty name', { id: 'urn:e', type: 'T', '': 1 }, /a name is/],
+    ['with a name with a blank', { id: 'urn:e', type: 'T', 'a b': 1 }, /a b: must be a URI, or a letter/],
     [
-      'with __proto__',
-      JSON.parse('{"id": "urn:e", "type": "T", "__proto__": {"value": 1}}'),
-      /__proto__: a name is/,
+      'with a name with a bracket',
+      { id: 'urn:e', type: 'T', 'a(b)': 1 },
+      /a\(b\): must be a URI, or a letter/,
     ],
-    ['with a keyword', { id: 'urn:e', type: 'T', '@value': 1 }, /@value: a name is/],
-    ['with an alias that no context explains', { id: 'urn:e', type: 'T', 'a#1': 1 }, /a#1: a name is/],
+    ['with an empty name', { id: 'urn:e', type: 'T', '': 1 }, /must be a URI, or a letter/],
+    [
+      'with a scope that is not a path',
+      JSON.parse('{"id": "urn:e", "type": "T", "__proto__": {"value": 1}}'),
+      /__proto__: must be a URI, or a letter/,
+    ],
+    ['with a keyword', { id: 'urn:e', type: 'T', '@value': 1 }, /@value: must be a URI, or a letter/],
+    [
+      'with an alias that no context explains',
+      { id: 'urn:e', type: 'T', 'a#1': 1 },
+      /a#1: must be a URI, or a letter/,
+    ],
     ['with a long name', { id: 'urn:e', type: 'T', ['a'.repeat(9999)]: 1 }, /name longer than/],
   ])('may not be %s', (_, json, reason) => expect(refusal(() => parseEntity(json, context))).toMatch(reason))
 
@@ -83,7 +91,7 @@ describe('an entity', () => {
       max,
     )
     expect(refusal(() => parseEntity({ id: 'urn:e', type: 'T', ...many(max + 1) }, coreContext))).toMatch(
-      /more than/,
+      /at most/,
     )
   })
 })
@@ -96,9 +104,11 @@ describe('a fragment', () => {
       a: { type: 'Property', value: 1 },
     })
     expect(refusal(() => parseFragment({ id: 'urn:f', a: 1 }, context, options))).toMatch(
-      /bad-request-data id: is not urn:e/,
+      /bad-request-data id: must be urn:e/,
     )
-    expect(refusal(() => parseFragment({ '@context': [] }, context))).toMatch(/names no attribute/)
+    expect(refusal(() => parseFragment({ '@context': [] }, context))).toMatch(
+      /must contain at least one attribute/,
+    )
     expect(refusal(() => parseFragment([], context))).toMatch(/body/)
   })
 

@@ -1,4 +1,4 @@
-/** What of an entity expires when: the earliest instant is found wherever it stands. */
+/** When parts of an entity expire: the earliest instant is found at any position. */
 import { expect, it } from 'vitest'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import { type Entity, parseEntity, parseFragment } from './entity.ts'
@@ -20,7 +20,7 @@ it('is the earliest of the entity and all instances', () => {
   expect(firstExpiryOf(read({ a: { value: 1, sub: { value: 2, expiresAt: at(1) } } }))).toBeUndefined()
 })
 
-it('holds from its instant on', () => {
+it('takes effect at its instant', () => {
   const entity = read({ expiresAt: at(2), a: { value: 1, expiresAt: at(3) }, b: 1 })
   expect([ms(2) - 1, ms(2)].map((now) => isExpired(entity, now))).toEqual([false, true])
   expect(withoutExpired(entity, ms(3) - 1).entity).toBe(entity)

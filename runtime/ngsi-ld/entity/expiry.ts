@@ -1,7 +1,7 @@
 /**
- * When entities and attributes expire (GS CIM 009 V1.9.1, 4.22: `expiresAt`), what is left of an entity then, and when one
- * expires of which there are several versions.
- * Sub-attributes do not expire by themselves.
+ * Expiry of entities and attributes (GS CIM 009 V1.9.1, 4.22: `expiresAt`): when they expire, which part of
+ * an entity remains, and when several versions of one entity expire. Sub-attributes do not expire by
+ * themselves.
  */
 
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
@@ -10,12 +10,13 @@ import { attributeNames, type Entity, instancesOf } from './entity.ts'
 import { createDraft, type Merged } from './entity-draft.ts'
 
 /**
- * Whether the text of an entity mentions an expiry; it may be mentioned in a value. The search leaves out the first letter: V8 looks for
- * the first character of what it searches, and finds an x forty times sooner than a quote or an e among those of a document.
+ * Whether the text of an entity mentions an expiry; the mention may also be part of a value. The search omits
+ * the first letter: V8 scans for the first character of the search text, and finds an x forty times faster
+ * than a quote or an e.
  */
 export const mentionsExpiry = (text: string): boolean => text.includes('xpiresAt"')
 
-/** The first instant (ms) at which something of an entity expires; undefined where nothing ever does. */
+/** The first instant (ms) at which some part of an entity expires; undefined if no part ever does. */
 export function firstExpiryOf(entity: Entity): number | undefined {
   let first = dateTimeToMs(entity.expiresAt ?? '') ?? Number.POSITIVE_INFINITY
   for (const name in entity) {
@@ -29,7 +30,7 @@ export function firstExpiryOf(entity: Entity): number | undefined {
   return first === Number.POSITIVE_INFINITY ? undefined : first
 }
 
-/** Whether the entity as a whole has expired at an instant. */
+/** Whether the whole entity has expired at an instant. */
 export const isExpired = (entity: Entity, atMs: number): boolean =>
   (dateTimeToMs(entity.expiresAt ?? '') ?? Number.POSITIVE_INFINITY) <= atMs
 
@@ -45,9 +46,9 @@ export function withoutExpired(entity: Entity, atMs: number): Merged {
 }
 
 /**
- * Versions of one entity as they add up, and when that expires [V1.9.1, 4.5.5.2 and 4.5.5.3]: never, where one of them
- * never does; else with the last. Where they do not all say the same, what each has of the entity ends no later than that
- * version does, so that it is gone in time although the entity stays.
+ * Combines versions of one entity and their expiry [V1.9.1, 4.5.5.2 and 4.5.5.3]. The result never expires if
+ * one version never does; otherwise it expires with the last version. If the expiries differ, the attributes
+ * of each version expire no later than that version, although the entity remains.
  */
 export function transient<Version extends { readonly entity: Entity }>(
   versions: readonly Version[],
@@ -62,7 +63,7 @@ export function transient<Version extends { readonly entity: Entity }>(
   }
 }
 
-/** An entity whose attributes expire no later than it does as a whole. */
+/** An entity whose attributes expire no later than the entity itself. */
 function endingWithIt(entity: Entity): Entity {
   const { expiresAt } = entity
   const end = dateTimeToMs(expiresAt ?? '')

@@ -37,7 +37,7 @@ const fragment = (body: Record<string, Json>, simplified = false) =>
 const instance = (name: string, of: Entity = entity): AttributeInstance => of[name] as AttributeInstance
 
 describe('merge', () => {
-  it('goes into values, members and languages', () => {
+  it('reaches values, members and languages', () => {
     const result = mergeEntity(
       entity,
       fragment({
@@ -69,7 +69,7 @@ describe('merge', () => {
     expect(result.notUpdated).toEqual([])
   })
 
-  it('takes members alone, where there is an instance to merge them into', () => {
+  it('accepts members alone if there is an instance to merge them into', () => {
     const result = mergeEntity(
       entity,
       fragment({
@@ -102,7 +102,7 @@ describe('merge', () => {
     expect(result.entity['temperature']).toEqual({ type: 'Relationship', object: 'urn:t' })
   })
 
-  it('refreshes observedAt and one language when asked to', () => {
+  it('refreshes observedAt and one language on request', () => {
     const body = fragment({ temperature: { value: 22 }, owner: { object: 'urn:q' }, greeting: 'servus' })
     const merged = mergeEntity(entity, body, { observedAt: at(9), lang: 'de' }).entity
     expect(instance('temperature', merged).observedAt).toBe(at(9))
@@ -113,7 +113,7 @@ describe('merge', () => {
     )
   })
 
-  it('gives bare values the kind that is there', () => {
+  it('gives bare values the existing kind', () => {
     const body = fragment(
       { temperature: 22, owner: 'urn:q', location: { type: 'Point', coordinates: [1, 2] } },
       true,
@@ -128,7 +128,7 @@ describe('merge', () => {
     }
   })
 
-  it('is not fooled by __proto__', () => {
+  it('treats __proto__ as an ordinary member', () => {
     const body = fragment({ address: { value: JSON.parse('{"__proto__": {"x": 1}}') as Json } })
     const merged = instance('address', mergeEntity(entity, body).entity)
     expect(JSON.stringify(merged.value)).toBe(
@@ -137,7 +137,7 @@ describe('merge', () => {
     expect((merged.value as { x?: number }).x).toBeUndefined()
   })
 
-  it('of sub-attributes goes instance by instance', () => {
+  it('of sub-attributes works instance by instance', () => {
     const before = parseEntity(
       { id: 'urn:e', type: 'T', a: { value: 1, b: [{ value: 1 }, { value: 2, datasetId: 'urn:d' }] } },
       coreContext,

@@ -1,6 +1,6 @@
 /**
- * Merging one attribute instance into another (GS CIM 009, 5.5.12; RFC 7396): members, sub-attributes and objects in
- * values recursively, NGSI-LD Null deletes. Arrays are values and are replaced whole.
+ * Merges one attribute instance into another (GS CIM 009, 5.5.12; RFC 7396): members, sub-attributes and
+ * objects in values recursively; NGSI-LD Null deletes. Arrays are values and are replaced as a whole.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
@@ -9,14 +9,14 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Attribute, AttributeInstance } from './attribute.ts'
 import { isSubAttribute, kindOf } from './attribute-kind.ts'
 
-/** Whether an instance asks for its own deletion; a LanguageProperty does so under the language `@none`. */
+/** Whether an instance requests its own deletion; a LanguageProperty does so with the language `@none`. */
 export function isNull(instance: AttributeInstance): boolean {
   const value = instance[kindOf(instance).member]
   if (value === ngsiLdNull) return true
   return instance.type === 'LanguageProperty' && isObject(value) && value['@none'] === ngsiLdNull
 }
 
-/** An instance with the members of `patch` merged in. Both are of one kind. */
+/** An instance with the members of `patch` merged in. Both have the same kind. */
 export function mergeInstances(before: AttributeInstance, patch: AttributeInstance): AttributeInstance {
   const members = new Map<string, Json | undefined>(Object.entries(before))
   for (const [name, value] of Object.entries(patch)) {
@@ -31,8 +31,9 @@ export function mergeInstances(before: AttributeInstance, patch: AttributeInstan
 }
 
 /**
- * An instance with what is given for it: merged where the kind is the same or goes without saying, else the given one.
- * @throws ngsi-ld.bad-request-data when that lacks its value.
+ * Combines an instance with a given one: merges if the kinds are equal or the given kind is implied, else
+ * replaces it.
+ * @throws ngsi-ld.bad-request-data if a replacement lacks its value.
  */
 export function mergedInstance(
   before: AttributeInstance | undefined,
@@ -44,11 +45,11 @@ export function mergedInstance(
   }
   if (given.type === '') throw badRequestData('has neither a type nor a value', path)
   const { name, member } = kindOf(given)
-  if (given[member] === undefined) throw badRequestData(`a ${name} needs it`, `${path}.${member}`)
+  if (given[member] === undefined) throw badRequestData(`is required in a ${name}`, `${path}.${member}`)
   return withoutNulls(given)
 }
 
-/** Whether the kind goes without saying: nothing says it, or the value is coordinates for a geometry. */
+/** Whether the kind is implied: none is stated, or the value is coordinates for an existing geometry. */
 const isOfKindOf = (before: AttributeInstance, { type, value }: AttributeInstance): boolean =>
   type === '' ||
   (before.type === 'GeoProperty' &&
@@ -56,13 +57,13 @@ const isOfKindOf = (before: AttributeInstance, { type, value }: AttributeInstanc
     Object.hasOwn(value, 'coordinates') &&
     !Object.hasOwn(value, 'type'))
 
-/** The instance without what asks for deletion; the same object when nothing does. */
+/** The instance without members that request deletion; the same object if there are none. */
 export const withoutNulls = (instance: AttributeInstance): AttributeInstance =>
   holdsNull(instance as Json) ? mergeInstances({ type: instance.type }, instance) : instance
 
 /**
- * A sub-attribute with the given instances in it, the others as they were; undefined when none is left.
- * @param become what becomes of one that is given, and of the one with its datasetId if there is one.
+ * A sub-attribute with the given instances in it and all others unchanged; undefined if none remains.
+ * @param become computes the result for a given instance and the present one with its datasetId, if any.
  */
 export function withInstances(
   before: Json | undefined,
@@ -84,7 +85,7 @@ export function withInstances(
 function mergeJson(target: Json | undefined, patch: Json): Json | undefined {
   if (patch === ngsiLdNull) return undefined
   if (!isObject(patch)) return patch
-  // A map, because assignment would take the member `__proto__` for something else.
+  // A map, because assigning the member `__proto__` would set the prototype.
   const members = new Map<string, Json>(isObject(target) ? Object.entries(target) : [])
   for (const [name, value] of Object.entries(patch)) {
     const result = mergeJson(members.get(name), value)

@@ -1,5 +1,5 @@
 /**
- * Choosing one language of a LanguageProperty (GS CIM 009, 4.5.18 and 6.3.12): ranges as in Accept-Language
+ * Selects one language of a LanguageProperty (GS CIM 009, 4.5.18 and 6.3.12): ranges as in Accept-Language
  * (RFC 4647, 3.4), best first.
  */
 
@@ -7,11 +7,11 @@ import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { AttributeInstance } from './attribute.ts'
 
-/** A preference of languages: ranges, each with a weight or without. */
+/** A list of preferred languages: ranges, each with an optional weight. */
 const preference =
   /^\s*(?:\*|[A-Za-z]{1,8}(?:-(?:\*|[A-Za-z0-9]{1,8}))*|@none)\s*(?:;\s*[qQ]=(?:0(?:\.\d{0,3})?|1(?:\.0{0,3})?)\s*)?$/
 
-/** @throws ngsi-ld.bad-request-data unless a text says which languages are preferred. */
+/** @throws ngsi-ld.bad-request-data unless the text is a list of preferred languages. */
 export function checkLanguages(text: string): string {
   if (text.split(',').every((part) => preference.test(part))) return text
   throw badRequestData('must be languages such as en-GB,fr;q=0.5,*;q=0.1', 'lang')
@@ -31,7 +31,9 @@ export function languageRanges(text: string): readonly string[] {
     .map(({ range }) => range)
 }
 
-/** Key of the language map that suits the ranges best: without any match the default, else the first. */
+/**
+ * Key of the language map that matches the ranges best; without a match the default language, else the first.
+ */
 function pickLanguage(languageMap: JsonObject, ranges: readonly string[]): string | undefined {
   const languages = Object.keys(languageMap)
   for (const range of ranges) {

@@ -1,4 +1,4 @@
-/** What each write makes of an entity: new state, names, changes. */
+/** The effect of each write on an entity: new state, names, changes. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
@@ -50,7 +50,7 @@ const partial = (body: Record<string, Json>) => frozen(parsePartial(body, 'a', c
 const instance = (name: string, of: Entity = entity): AttributeInstance => of[name] as AttributeInstance
 
 describe('append', () => {
-  it('adds what is missing and replaces what is there, instance by instance', () => {
+  it('adds missing instances and replaces existing ones', () => {
     const body = fragment({
       humidity: 40,
       speed: { value: 9, datasetId: 'urn:d' },
@@ -86,7 +86,7 @@ describe('append', () => {
     expect(result.entity['temperature']).toBe(entity['temperature'])
   })
 
-  it('keeps what is there when asked to', () => {
+  it('keeps existing instances with noOverwrite', () => {
     const body = fragment({
       humidity: 40,
       owner: { object: 'urn:q' },
@@ -120,19 +120,19 @@ describe('update', () => {
     speed: { value: 3, datasetId: 'urn:new' },
   })
 
-  it('appends what is missing, by the newer profiles', () => {
+  it('appends missing attributes in the newer profiles', () => {
     const result = updateAttributes(entity, body, { appendMissing: true })
     expect(result).toEqual(appendAttributes(entity, body, { noOverwrite: false }))
   })
 
-  it('refuses what is missing, by the oldest', () => {
+  it('refuses missing attributes in the oldest profile', () => {
     const result = updateAttributes(entity, body, { appendMissing: false })
     expect(result.entity).toEqual({ ...entity, owner: { type: 'Relationship', object: 'urn:q' } })
     expect(result.updated).toEqual(['owner'])
     expect(result.notUpdated.map(({ attributeName }) => attributeName)).toEqual(['humidity', 'speed'])
   })
 
-  it('deletes by NGSI-LD Null, also inside', () => {
+  it('deletes by NGSI-LD Null, also inside values', () => {
     const result = updateAttributes(
       entity,
       fragment({
@@ -223,7 +223,7 @@ describe('partial update', () => {
     })
   })
 
-  it('needs the instance', () => {
+  it('requires an existing instance', () => {
     expect(refusal(() => updatePartially(entity, 'humidity', partial({ value: 1 })))).toMatch(
       /not-found.*humidity/,
     )
@@ -238,7 +238,7 @@ describe('partial update', () => {
 })
 
 describe('replacing an attribute', () => {
-  it('needs the instance and may change the kind', () => {
+  it('requires an existing instance and may change the kind', () => {
     const replaced = replaceAttribute(entity, 'owner', [{ type: 'Property', value: 'nobody' }])
     expect(replaced.entity['owner']).toEqual({ type: 'Property', value: 'nobody' })
     expect(refusal(() => replaceAttribute(entity, 'humidity', [{ type: 'Property', value: 1 }]))).toMatch(
@@ -251,7 +251,7 @@ describe('replacing an attribute', () => {
 })
 
 describe('deletion of an attribute', () => {
-  it('takes the default instance, the named one, or all', () => {
+  it('deletes the default instance, the named one, or all', () => {
     expect(deleteAttribute(entity, 'speed', { deleteAll: false }).entity['speed']).toMatchObject({
       datasetId: 'urn:d',
     })
@@ -267,7 +267,7 @@ describe('deletion of an attribute', () => {
     expect(gone.updated).toEqual(['speed'])
   })
 
-  it('needs the instance, spares id and type, takes the scope', () => {
+  it('requires an existing instance, refuses id and type, accepts the scope', () => {
     expect(refusal(() => deleteAttribute(entity, 'humidity', { deleteAll: true }))).toMatch(/not-found/)
     expect(refusal(() => deleteAttribute(entity, 'owner', { deleteAll: false, datasetId: 'urn:x' }))).toMatch(
       /not-found/,
@@ -281,7 +281,7 @@ describe('deletion of an attribute', () => {
 })
 
 describe('replacing an entity', () => {
-  it('is one change per instance that is or was there', () => {
+  it('is one change per instance that exists before or after', () => {
     const replacement = parseEntity({ id: 'urn:e', type: 'Hall', speed: 7, humidity: 1 }, coreContext)
     const result = replaceEntity(entity, replacement)
     expect(result.entity).toBe(replacement)
@@ -295,7 +295,7 @@ describe('replacing an entity', () => {
     )
   })
 
-  it('creation and deletion are its halves', () => {
+  it('creation and deletion are special cases', () => {
     expect(
       changesBetween(undefined, entity).every(({ before, after }) => before === undefined && after),
     ).toBe(true)
@@ -310,7 +310,7 @@ describe('an observation', () => {
   const change = (body: Record<string, Json>) =>
     updatePartially(entity, 'temperature', partial(body)).changes[0]!
 
-  it('is a change of nothing but value and time', () => {
+  it('is a change of only value and time', () => {
     expect(observationOf(change({ value: 21, observedAt: at(1) }))).toEqual({
       value: 21,
       observedAtMs: Date.UTC(2024, 0, 1, 0, 0, 1),
@@ -345,7 +345,7 @@ describe('an observation', () => {
     expect(observationOf(related.changes[0]!)).toBeUndefined()
   })
 
-  it('and its shape make the instance', () => {
+  it('and its shape determine the instance', () => {
     const before = instance('temperature')
     expect(shapeOf(before)).toBe(
       '{"accuracy":{"type":"Property","value":0.5},"by":{"object":"urn:s","type":"Relationship"},"type":"Property","unitCode":"CEL"}',

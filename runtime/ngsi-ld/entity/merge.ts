@@ -1,7 +1,7 @@
 /**
- * What each kind of write makes of an entity (GS CIM 009, 5.6): pure functions that give the new entity, the names
- * updated and refused, and one change per attribute instance that was touched. Nothing given is ever modified;
- * members that were not touched are the same objects as before.
+ * The effect of each kind of write on an entity (GS CIM 009, 5.6). Pure functions return the new entity, the
+ * names updated and refused, and one change per changed attribute instance. They never modify their
+ * arguments; unchanged members remain the same objects.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
@@ -30,8 +30,8 @@ import {
 import { isNull, mergedInstance, withInstances, withoutNulls } from './instance-merge.ts'
 
 /**
- * Adds the attributes of a fragment; existing instances are replaced unless `noOverwrite` (POST attrs, 5.6.3). In a
- * batch, where an update is done so, NGSI-LD Null deletes what is there.
+ * Adds the attributes of a fragment; replaces existing instances unless `noOverwrite` (POST attrs, 5.6.3).
+ * Batch updates use this function too; in them NGSI-LD Null deletes the existing value.
  */
 export function appendAttributes(
   entity: Entity,
@@ -61,8 +61,8 @@ export function appendAttributes(
 }
 
 /**
- * Replaces attributes (PATCH attrs, 5.6.2). Missing ones are appended or refused, as the conformance profile says;
- * NGSI-LD Null deletes. A scope is only ever replaced.
+ * Replaces attributes (PATCH attrs, 5.6.2). The conformance profile determines whether missing ones are
+ * appended or refused; NGSI-LD Null deletes. A scope is replaced, never added.
  */
 export function updateAttributes(
   entity: Entity,
@@ -90,8 +90,8 @@ export function updateAttributes(
 
 /**
  * Overwrites the given members of one instance and keeps the others (PATCH attrs/{name}, 5.6.4).
- * @param partial from `parsePartial`; its datasetId says which instance.
- * @throws ngsi-ld.not-found when there is no such instance; ngsi-ld.bad-request-data when its kind would change.
+ * @param partial from `parsePartial`; its datasetId selects the instance.
+ * @throws ngsi-ld.not-found if there is no such instance; ngsi-ld.bad-request-data if its kind would change.
  */
 export function updatePartially(entity: Entity, name: string, partial: JsonObject): Merged {
   refuseMember(name)
@@ -107,7 +107,7 @@ export function updatePartially(entity: Entity, name: string, partial: JsonObjec
 
 /**
  * Replaces whole instances of an existing attribute (PUT attrs/{name}, 5.6.19).
- * @throws ngsi-ld.not-found when one of them does not exist.
+ * @throws ngsi-ld.not-found if one of them does not exist.
  */
 export function replaceAttribute(
   entity: Entity,
@@ -124,8 +124,9 @@ export function replaceAttribute(
 }
 
 /**
- * Deletes one instance, by default that without datasetId, or all (DELETE attrs/{name}, 5.6.5); also the scope.
- * @throws ngsi-ld.not-found when there is none.
+ * Deletes one instance, by default the one without datasetId, or all (DELETE attrs/{name}, 5.6.5); also
+ * deletes a scope.
+ * @throws ngsi-ld.not-found if there is none.
  */
 export function deleteAttribute(
   entity: Entity,
@@ -150,7 +151,10 @@ export function deleteAttribute(
   return draft.finish()
 }
 
-/** An entity without the attributes to drop, or without all but those to keep; `scope` counts as one (5.6.21). */
+/**
+ * Removes the attributes in `drop`, or all attributes except those in `keep`; `scope` counts as an attribute
+ * (5.6.21).
+ */
 export function reduceEntity(
   entity: Entity,
   { keep, drop }: { keep?: ReadonlySet<string> | undefined; drop?: ReadonlySet<string> | undefined },
@@ -165,7 +169,7 @@ export function reduceEntity(
   return draft.finish()
 }
 
-/** The new entity in place of the old, types and scopes too (PUT entity, 5.6.18; batch upsert). */
+/** Replaces the whole entity, including types and scopes (PUT entity, 5.6.18; batch upsert). */
 export function replaceEntity(entity: Entity, replacement: Entity): Merged {
   const changes = changesBetween(entity, replacement)
   return {
@@ -177,18 +181,18 @@ export function replaceEntity(entity: Entity, replacement: Entity): Merged {
 }
 
 export interface MergeOptions {
-  /** Canonical DateTime given to merged instances that have an observedAt and get no new one. */
+  /** Canonical DateTime for merged instances that have an observedAt and receive no new one. */
   readonly observedAt?: string | undefined
   /** Language of a text that is merged into a LanguageProperty. */
   readonly lang?: string | undefined
-  /** Values are bare: they take the kind of the attribute they are merged into. */
+  /** Values are bare: they adopt the kind of the attribute that they are merged into. */
   readonly simplified?: boolean | undefined
 }
 
 /**
  * Merges a fragment into an entity (PATCH entity, 5.6.17; RFC 7396 with NGSI-LD Null for null): members, and
- * objects in values, recursively; everything else is replaced, also an attribute that changes its kind.
- * @throws ngsi-ld.bad-request-data when a bare value does not fit the kind it is merged into.
+ * objects in values, recursively. It replaces everything else, also an attribute that changes its kind.
+ * @throws ngsi-ld.bad-request-data if a bare value does not fit the kind that it is merged into.
  */
 export function mergeEntity(entity: Entity, fragment: Fragment, options: MergeOptions = {}): Merged {
   const draft = createDraft(entity)
@@ -209,23 +213,23 @@ export function mergeEntity(entity: Entity, fragment: Fragment, options: MergeOp
   return draft.finish()
 }
 
-/** Whether a bare value is that of one language, so that NGSI-LD Null takes no other language away. */
+/** Whether a bare value belongs to one language, so that NGSI-LD Null deletes no other language. */
 const isOfOneLanguage = (
   before: AttributeInstance | undefined,
   given: AttributeInstance,
   { lang }: MergeOptions,
 ): boolean => lang !== undefined && before?.type === 'LanguageProperty' && given.value !== undefined
 
-/** The observation that a change amounts to: value, and time in ms since 1970 UTC. */
+/** The observation that a change represents: value, and time in ms since 1970 UTC. */
 export interface ObservedValue {
   readonly value: Json
   readonly observedAtMs: number
 }
 
 /**
- * The observation in a change whose whole effect is a new value and observedAt on an existing Property or
- * GeoProperty with the same unit and sub-attributes; undefined for every other change, and for times that
- * milliseconds cannot hold.
+ * The observation in a change that only sets a new value and observedAt on an existing Property or
+ * GeoProperty with the same unit and sub-attributes. Undefined for every other change, and for times that
+ * milliseconds cannot represent.
  */
 export function observationOf({ before, after }: AttributeChange): ObservedValue | undefined {
   if (before === undefined || after === undefined || kindOf(after).member !== 'value') return undefined
@@ -234,13 +238,13 @@ export function observationOf({ before, after }: AttributeChange): ObservedValue
   return hasShapeOf(before, after) ? { value, observedAtMs: dateTimeToMs(observedAt)! } : undefined
 }
 
-/** Everything of an instance but value and observedAt, as JSON text in alphabetical order. */
+/** Everything of an instance except value and observedAt, as JSON text in alphabetical order. */
 export function shapeOf(instance: AttributeInstance): string {
   const { value: _value, observedAt: _observedAt, ...shape } = instance
   return stableJson(shape as JsonObject)
 }
 
-/** The instance of a shape with a value and a time (ms since 1970 UTC). Inverse of `shapeOf`. */
+/** Builds an instance from a shape, a value and a time (ms since 1970 UTC). Inverse of `shapeOf`. */
 export function fromShape(shape: string, value: Json, observedAtMs?: number): AttributeInstance {
   const { type, ...members } = JSON.parse(shape) as AttributeInstance
   return observedAtMs === undefined
@@ -248,7 +252,7 @@ export function fromShape(shape: string, value: Json, observedAtMs?: number): At
     : { type, value, observedAt: msToDateTime(observedAtMs), ...members }
 }
 
-/** Whether two instances are the same but for value and observedAt. */
+/** Whether two instances are equal except for value and observedAt. */
 export function hasShapeOf(a: AttributeInstance, b: AttributeInstance): boolean {
   const isShape = (member: string): boolean => member !== 'value' && member !== 'observedAt'
   const members = Object.keys(a).filter(isShape)
@@ -260,10 +264,10 @@ export function hasShapeOf(a: AttributeInstance, b: AttributeInstance): boolean 
 
 const missing = (name: string, datasetId: string | undefined): string =>
   datasetId === undefined
-    ? `there is no attribute ${name}`
+    ? `the entity has no attribute ${name}`
     : `${name} has no instance with datasetId ${datasetId}`
 
-const existsAlready = 'exists already and noOverwrite was asked for'
+const existsAlready = 'already exists, and the request has noOverwrite'
 
 const unlessNull = (text: string): string | undefined => (text === ngsiLdNull ? undefined : text)
 
@@ -278,10 +282,10 @@ function checkSameKind(before: AttributeInstance, partial: JsonObject, name: str
     throw badRequestData(`the attribute is a ${kind.name}`, `${name}.type`)
   }
   const foreign = Object.keys(partial).find((member) => kindsByMember.has(member) && member !== kind.member)
-  if (foreign !== undefined) throw badRequestData(`a ${kind.name} has none`, `${name}.${foreign}`)
+  if (foreign !== undefined) throw badRequestData(`is not allowed in a ${kind.name}`, `${name}.${foreign}`)
 }
 
-/** An instance with the given members in place of its own, and without those that NGSI-LD Null stands for. */
+/** An instance with the given members replacing its own, and without members set to NGSI-LD Null. */
 function overwritten(before: AttributeInstance, partial: JsonObject): AttributeInstance {
   const members: Record<string, Json | undefined> = { ...before }
   for (const [member, value] of Object.entries(partial)) {
@@ -307,7 +311,7 @@ function merged(
   return stamped ? { ...after, observedAt } : after
 }
 
-/** A bare value as an instance of the kind that is there. */
+/** A bare value as an instance of the existing kind. */
 function fitted(
   given: AttributeInstance,
   before: AttributeInstance,
@@ -334,7 +338,8 @@ function fitted(
 
 /**
  * The instance with its geometry as an object.
- * @throws ngsi-ld.bad-request-data where it, or a deeper one, is no geometry or has members that its kind prohibits.
+ * @throws ngsi-ld.bad-request-data if it or a nested instance has an invalid geometry, or members that its
+ * kind prohibits.
  */
 function checkedInstance(instance: AttributeInstance, path: string): AttributeInstance {
   for (const member of Object.keys(instance).filter(isSubAttribute)) {
@@ -342,7 +347,8 @@ function checkedInstance(instance: AttributeInstance, path: string): AttributeIn
     for (const one of listOf<AttributeInstance>(inner)) checkedInstance(one, `${path}.${member}`)
   }
   const prohibited = prohibitedIn(kindOf(instance), instance)
-  if (prohibited !== undefined) throw badRequestData(`a ${instance.type} has none`, `${path}.${prohibited}`)
+  if (prohibited !== undefined)
+    throw badRequestData(`is not allowed in a ${instance.type}`, `${path}.${prohibited}`)
   if (instance.type !== 'GeoProperty') return instance
   return { ...instance, value: checkGeometry(instance.value ?? null, `${path}.value`) }
 }

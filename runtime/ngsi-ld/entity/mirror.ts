@@ -1,6 +1,6 @@
 /**
- * An attribute that only says when another one was observed (sosa:resultTime), as gateways send it up with every value.
- * A change of it together with that value is no more than the observation. Pure.
+ * An attribute that only contains the observation time of another one (sosa:resultTime), as gateways upload
+ * it with every value. A change of both together counts as a single observation. Pure.
  */
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { AttributeChange } from './entity-draft.ts'
@@ -8,13 +8,13 @@ import { observationOf } from './merge.ts'
 
 export const mirrorName = 'http://www.w3.org/ns/sosa/resultTime'
 
-/** Changes that are one observation and its time in another attribute. */
+/** Changes that amount to one observation and its time in another attribute. */
 export interface Mirrored {
   readonly observed: AttributeChange
   readonly mirror: string
 }
 
-/** Undefined where the changes are anything else, or say the time otherwise than it would be rendered. */
+/** Undefined for any other changes, and if the time is not in the canonical text. */
 export function mirroredIn(changes: readonly AttributeChange[]): Mirrored | undefined {
   if (changes.length !== 2) return undefined
   const shown = changes.find(({ name }) => name === mirrorName)

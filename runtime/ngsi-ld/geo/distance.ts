@@ -1,7 +1,7 @@
 /**
- * Metres on the globe: great circles on a sphere of the mean radius, which is within 0.6 % of the ellipsoid.
- * Positions beyond 180 degrees of longitude or 90 of latitude are nowhere: infinitely far from everything.
- * The nearest place of an edge is sought in a plane around the position, good where edges are short.
+ * Distances in metres: great circles on a sphere of the mean radius, within 0.6 % of the ellipsoid. A
+ * position beyond 180 degrees of longitude or 90 of latitude is infinitely far from everything. The nearest
+ * point of an edge is computed in a plane around the position, which is accurate for short edges.
  */
 import {
   along,
@@ -29,8 +29,8 @@ export function distanceMeters(a: Position, b: Position): number {
 }
 
 /**
- * The haversines of the angles between one position and others on the globe, to be compared with `haversineOf`: half the work of
- * telling metres. NaN where that one is not on the globe.
+ * Returns a function that computes haversines of the angles from one position to others on the globe, to
+ * compare with `haversineOf`. That is half the work of computing metres. NaN if `from` is not on the globe.
  */
 export function haversinesFrom(from: Position): (longitude: number, latitude: number) => number {
   const [longitude0, latitude0] = isOnGlobe(from) ? [from[0]! * radians, from[1]! * radians] : [NaN, NaN]
@@ -42,7 +42,10 @@ export function haversinesFrom(from: Position): (longitude: number, latitude: nu
   }
 }
 
-/** The haversine of the angle of a distance: -1 below 0, infinite where nothing on the globe is farther. */
+/**
+ * The haversine of a distance's angle: -1 for a negative distance, infinite if nothing on the globe is
+ * farther away.
+ */
 export function haversineOf(meters: number): number {
   const angle = meters / earthRadiusMeters
   return angle < 0 ? -1 : angle >= Math.PI ? Infinity : Math.sin(angle / 2) ** 2
@@ -53,7 +56,7 @@ export function isOnGlobe(position: Position): boolean {
   return Math.abs(position[0]!) <= 180 && Math.abs(position[1]!) <= 90
 }
 
-/** Metres between the nearest places of two figures; 0 where they intersect. */
+/** Metres between the nearest points of two figures; 0 if they intersect. */
 export function figureDistanceMeters(a: Figure, b: Figure): number {
   if (isOnePoint(a) && isOnePoint(b)) return distanceMeters(a.points[0]!, b.points[0]!)
   if (intersects(a, b)) return 0
@@ -76,30 +79,32 @@ function nearestVertexMeters(from: Figure, to: Figure): number {
 
 function nearestOnEdge(vertex: Position, edge: readonly [Position, Position]): Position {
   const scale = Math.cos(vertex[1]! * radians)
-  // Longitudes around the vertex, so that an edge beyond the antimeridian is seen where it is.
+  // Shifts longitudes to those around the vertex, so that an edge across the antimeridian is placed
+  // correctly.
   const origin = vertex[0]! + Math.round((edge[0][0]! - vertex[0]!) / 360) * 360
   const flat = ([x, y]: Position): Position => [(x! - origin) * scale, y! - vertex[1]!]
   return along(edge, nearestAlong([flat(edge[0]), flat(edge[1])], [0, 0]))
 }
 
-/** Metres between which the distances from a position to all positions of a box lie. */
+/** Lower and upper bound in metres of the distances from a position to all positions of a box. */
 export function distanceBounds(
   from: Position,
   [west, south, east, north]: Box,
 ): readonly [least: number, most: number] {
   if (!(west >= -180 && east <= 180 && south >= -90 && north <= 90)) return [0, Number.POSITIVE_INFINITY]
   const middle = distanceMeters(from, [(west + east) / 2, (south + north) / 2])
-  // From the middle to anywhere in the box: along a meridian, then along a parallel, which is never longer than so.
+  // The path from the middle to any point of the box along a meridian, then a parallel, is never longer than
+  // this.
   const reach = ((east - west + north - south) / 2) * radians * earthRadiusMeters + roundingMeters
   return [middle - reach, middle + reach]
 }
 
-/** Rounding in distanceMeters stays below this anywhere, also between antipodes. */
+/** Rounding errors of distanceMeters stay below this everywhere, also between antipodes. */
 const roundingMeters = 0.2
 
 /**
- * Boxes that together hold everything within `meters` of a box: two at the antimeridian, all longitudes at a pole.
- * Undefined when that is the whole globe.
+ * Boxes that together contain everything within `meters` of a box: two at the antimeridian, all longitudes at
+ * a pole. Undefined if that is the whole globe.
  */
 export function boxesWithin(meters: number, [west, south, east, north]: Box): readonly Box[] | undefined {
   const angle = meters / earthRadiusMeters

@@ -1,31 +1,31 @@
 /**
- * A GeoJSON geometry taken apart into points, lines and polygons, and how two of them lie to each other in the plane
- * of longitude and latitude. Boundaries belong to their figure, and what is closer than a tenth of a millimetre
- * touches. Nothing here knows the globe: no great circles and no wrap at the antimeridian.
+ * Splits a GeoJSON geometry into points, lines and polygons, and computes spatial relations in the plane of
+ * longitude and latitude. A figure includes its boundary; positions closer than a tenth of a millimetre
+ * touch. The plane has no great circles and does not wrap at the antimeridian.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 
-/** Longitude, latitude, and an altitude that nobody reads. */
+/** Longitude, latitude, and an altitude that is ignored. */
 export type Position = readonly number[]
 export type Line = readonly Position[]
-/** West, south, east, north in degrees, the order of a GeoJSON bbox. */
+/** West, south, east, north in degrees, in the order of a GeoJSON bbox. */
 export type Box = readonly [west: number, south: number, east: number, north: number]
 
 export interface Figure {
   readonly points: readonly Position[]
   readonly lines: readonly Line[]
-  /** Each an outer ring and its holes, all closed. */
+  /** Each is an outer ring and its holes; all rings are closed. */
   readonly polygons: readonly (readonly Line[])[]
   readonly box: Box
 }
 
 type Edge = readonly [from: Position, to: Position]
 
-/** In degrees: positions closer than this are the same. */
+/** In degrees: positions closer than this are equal. */
 export const touchDegrees = 1e-9
 
-/** The figure of a geometry that `checkGeometry` has passed; undefined for what is no geometry by its type. */
+/** The figure of a geometry that `checkGeometry` accepted; undefined if the type is not a geometry type. */
 export function figureOf(geometry: Json | undefined): Figure | undefined {
   if (!isObject(geometry)) return undefined
   const { coordinates } = geometry
@@ -90,17 +90,17 @@ function boxAround(positions: readonly Position[]): Box {
   return [west, south, east, north]
 }
 
-/** True when the boxes share a position. */
+/** True if the boxes share a position. */
 export function boxesTouch(a: Box, b: Box): boolean {
   return a[0] <= b[2] && b[0] <= a[2] && a[1] <= b[3] && b[1] <= a[3]
 }
 
 // ---- Relations
 
-/** Some position belongs to both. */
+/** True if the figures share a position. */
 export function intersects(a: Figure, b: Figure): boolean {
   if (!boxesTouch(widened(a.box), b.box)) return false
-  // Points alone, by far the most frequent case: the other figure has them or not.
+  // Fast path for points, by far the most frequent figure: test whether the other figure contains them.
   if (isOfPoints(b)) return b.points.some((point) => holds(a, point))
   if (isOfPoints(a)) return a.points.some((point) => holds(b, point))
   if (verticesOf(a).some((vertex) => holds(b, vertex)) || verticesOf(b).some((vertex) => holds(a, vertex)))
@@ -111,7 +111,7 @@ export function intersects(a: Figure, b: Figure): boolean {
 
 const isOfPoints = ({ lines, polygons }: Figure): boolean => lines.length === 0 && polygons.length === 0
 
-/** Every position of b belongs to a. Polygons of a that together cover one of b are not seen as one. */
+/** Every position of b belongs to a. Polygons of a that cover one polygon of b only together do not count. */
 export function covers(a: Figure, b: Figure): boolean {
   if (!isBoxWithin(b.box, widened(a.box))) return false
   if (!verticesOf(b).every((vertex) => holds(a, vertex))) return false
@@ -126,7 +126,7 @@ export function covers(a: Figure, b: Figure): boolean {
   })
 }
 
-/** Both have the same dimension, share some of their interiors, and each has something that the other has not. */
+/** True if both have the same dimension, their interiors intersect, and neither covers the other. */
 export function overlaps(a: Figure, b: Figure): boolean {
   if (dimensionOf(a) !== dimensionOf(b) || !intersects(a, b) || covers(a, b) || covers(b, a)) return false
   if (dimensionOf(a) === 0) return true
@@ -156,14 +156,14 @@ function holdsInPolygon(figure: Figure, position: Position): boolean {
   return figure.polygons.some((polygon) => side(polygon, position) !== 'outside')
 }
 
-/** On which side of the boundary a position lies; what is in a hole is outside. */
+/** The side of the boundary on which a position lies; a hole is outside. */
 function side(polygon: readonly Line[], [x, y]: Position): 'inside' | 'boundary' | 'outside' {
   let inside = false
   for (const ring of polygon) {
     for (let index = 1; index < ring.length; index++) {
       const from = ring[index - 1]!
       const to = ring[index]!
-      // Most edges are above or below, and neither touched nor crossed.
+      // Most edges lie above or below the position, so they neither touch nor cross its horizontal ray.
       if (y! + touchDegrees < Math.min(from[1]!, to[1]!) || y! - touchDegrees > Math.max(from[1]!, to[1]!))
         continue
       if (isOnEdge([from, to], [x!, y!])) return 'boundary'
@@ -175,7 +175,10 @@ function side(polygon: readonly Line[], [x, y]: Position): 'inside' | 'boundary'
   return inside ? 'inside' : 'outside'
 }
 
-/** Some position strictly within a polygon: the middle of its widest stretch on a line between two vertices. */
+/**
+ * A position strictly within a polygon: the middle of its widest section on a horizontal line between two
+ * vertices.
+ */
 function interiorPosition(polygon: readonly Line[]): Position {
   const heights = [...new Set(polygon.flat().map((position) => position[1]!))].sort((a, b) => a - b)
   let best: { width: number; position: Position } = { width: -1, position: polygon[0]![0]! }
@@ -194,7 +197,7 @@ function interiorPosition(polygon: readonly Line[]): Position {
   return best.position
 }
 
-/** The middles of the stretches into which other edges cut these edges. */
+/** Splits the edges at the crossings with the other edges and returns the middle of each section. */
 function middlesOf(edges: readonly Edge[], others: readonly Edge[]): readonly Position[] {
   return edges.flatMap((edge) => {
     const cuts = [0, 1, ...others.flatMap((other) => crossings(edge, other))].sort((a, b) => a - b)
@@ -207,7 +210,10 @@ function middlesOf(edges: readonly Edge[], others: readonly Edge[]): readonly Po
   })
 }
 
-/** Where along `edge` (0 to 1) the other edge meets it; the ends of the common stretch when both lie on one line. */
+/**
+ * Positions along `edge` (0 to 1) at which it meets the other edge; the ends of the common section if both
+ * are collinear.
+ */
 function crossings(edge: Edge, other: Edge): readonly number[] {
   const [[px, py], [ex, ey]] = edge as readonly [readonly [number, number], readonly [number, number]]
   const [[qx, qy], [fx, fy]] = other as readonly [readonly [number, number], readonly [number, number]]
@@ -236,7 +242,7 @@ function isOnEdge(edge: Edge, position: Position): boolean {
   return isSame(along(edge, nearestAlong(edge, position)), position)
 }
 
-/** The place of an edge (0 to 1) that is nearest to a position. */
+/** The position along an edge (0 to 1) nearest to a given position. */
 export function nearestAlong([from, to]: Edge, position: Position): number {
   const [dx, dy] = [to[0]! - from[0]!, to[1]! - from[1]!]
   const square = dx * dx + dy * dy
@@ -257,7 +263,7 @@ function widened([west, south, east, north]: Box): Box {
   return [west - touchDegrees, south - touchDegrees, east + touchDegrees, north + touchDegrees]
 }
 
-/** True when every position of one box belongs to the other. */
+/** True if the outer box contains the inner box. */
 export function isBoxWithin(inner: Box, outer: Box): boolean {
   return inner[0] >= outer[0] && inner[1] >= outer[1] && inner[2] <= outer[2] && inner[3] <= outer[3]
 }

@@ -1,4 +1,4 @@
-/** Which GeoJSON geometries are taken. */
+/** Accepted and rejected GeoJSON geometries. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { checkGeometry } from './geometry.ts'
@@ -28,7 +28,7 @@ describe('a geometry', () => {
 
   it.each<[string, Json, RegExp]>([
     ['a number', 5, /^g: /],
-    ['text that is no JSON', '{', /^g: /],
+    ['a text that is not JSON', '{', /^g: /],
     ['a list', [8, 49], /^g: /],
     ['a collection', { type: 'GeometryCollection', geometries: [] }, /^g\.type: .*Point/],
     ['of no type', { coordinates: [8, 49] }, /^g\.type: /],
@@ -56,9 +56,17 @@ describe('a geometry', () => {
     ],
     ['too flat', { type: 'LineString', coordinates: [8, 49] }, /^g\.coordinates\[0\]: /],
     ['too deep', { type: 'Point', coordinates: [[8, 49]] }, /^g\.coordinates: /],
-    ['a line of one position', { type: 'LineString', coordinates: [[8, 49]] }, /^g\.coordinates: needs 2/],
-    ['without positions', { type: 'MultiPoint', coordinates: [] }, /^g\.coordinates: needs 1/],
-    ['a ring of three', { type: 'Polygon', coordinates: [ring.slice(1)] }, /^g\.coordinates\[0\]: needs 4/],
+    [
+      'a line of one position',
+      { type: 'LineString', coordinates: [[8, 49]] },
+      /^g\.coordinates: must have at least 2/,
+    ],
+    ['without positions', { type: 'MultiPoint', coordinates: [] }, /^g\.coordinates: must have at least 1/],
+    [
+      'a ring of three',
+      { type: 'Polygon', coordinates: [ring.slice(1)] },
+      /^g\.coordinates\[0\]: must have at least 4/,
+    ],
     [
       'an open ring',
       { type: 'Polygon', coordinates: [[...ring.slice(0, 3), [5, 5]]] },

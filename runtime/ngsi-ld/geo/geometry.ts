@@ -1,16 +1,17 @@
 /**
- * GeoJSON geometries as NGSI-LD takes them (GS CIM 009, 4.7; RFC 7946, 3.1 and 4): six types, longitude first, within
- * ±180 degrees of longitude and ±90 of latitude (WGS 84 is the only reference system). GeometryCollection is refused.
+ * Validates GeoJSON geometries for NGSI-LD (GS CIM 009, 4.7; RFC 7946, 3.1 and 4): six types, longitude
+ * first, within ±180 degrees of longitude and ±90 of latitude (WGS 84 is the only reference system).
+ * GeometryCollection is rejected.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isList, isObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** How often positions are nested in `coordinates`, and how many the innermost list must have. */
+/** Nesting depth of `coordinates`, and the minimum number of positions in the innermost list. */
 interface Structure {
   readonly nesting: number
   readonly least: number
-  /** Whether the innermost lists end where they begin. */
+  /** Whether the innermost lists must end at their first position. */
   readonly closed: boolean
 }
 
@@ -25,7 +26,7 @@ const structures: ReadonlyMap<string, Structure> = new Map([
   ['MultiPolygon', structure(3, 4, true)],
 ])
 
-/** Whether an object names a geometry type of GeoJSON, well formed or not. */
+/** Whether an object names a GeoJSON geometry type, well formed or not. */
 export const isGeometry = (value: Json): boolean =>
   isObject(value) &&
   typeof value['type'] === 'string' &&
@@ -33,7 +34,7 @@ export const isGeometry = (value: Json): boolean =>
 
 /**
  * A geometry, given as an object or as its JSON text.
- * @throws ngsi-ld.bad-request-data naming the part at fault.
+ * @throws ngsi-ld.bad-request-data naming the invalid part.
  */
 export function checkGeometry(value: Json, field: string): Json {
   const geometry = typeof value === 'string' ? decoded(value, field) : value
@@ -59,17 +60,18 @@ function checkCoordinates(value: Json | undefined, found: Structure, nesting: nu
   if (!isList(value)) throw badRequestData('must be an array', field)
   if (nesting === 0) {
     const position = value.length >= 2 && value.length <= 4 && value.every((part) => Number.isFinite(part))
-    if (!position) throw badRequestData('a position is longitude, latitude and at most an altitude', field)
+    if (!position)
+      throw badRequestData('a position must be longitude, latitude and at most an altitude', field)
     if (Math.abs(value[0] as number) > 180 || Math.abs(value[1] as number) > 90)
-      throw badRequestData('longitude is within ±180 and latitude within ±90, in this order', field)
+      throw badRequestData('longitude must be within ±180 and latitude within ±90, in this order', field)
     return
   }
   for (const [index, item] of value.entries())
     checkCoordinates(item, found, nesting - 1, `${field}[${index}]`)
   if (nesting > 1) return
-  if (value.length < found.least) throw badRequestData(`needs ${found.least} positions or more`, field)
+  if (value.length < found.least) throw badRequestData(`must have at least ${found.least} positions`, field)
   if (found.closed && !isSamePosition(value[0], value.at(-1))) {
-    throw badRequestData('a ring ends where it begins', field)
+    throw badRequestData('a ring must end at the position where it begins', field)
   }
 }
 

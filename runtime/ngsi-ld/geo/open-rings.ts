@@ -1,6 +1,6 @@
 /**
- * Rings of polygons that do not end where they begin, closed (RFC 7946, 3.1.6): clients of the platform leave the last
- * position out. Everything else stays as it is, also what is no geometry at all.
+ * Closes polygon rings that do not end where they begin (RFC 7946, 3.1.6), because clients of the platform
+ * omit the last position. Everything else is returned unchanged, including values that are not geometries.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isList, isObject, parsedJson, sameJson } from '#ngsi-ld/values/json.ts'
@@ -10,7 +10,7 @@ const nestings: ReadonlyMap<unknown, number> = new Map([
   ['MultiPolygon', 2],
 ])
 
-/** A body with the rings of all geometries and geo-queries in it closed. */
+/** A body in which the rings of all geometries and geo-queries are closed. */
 export function withClosedRings(json: Json): Json {
   if (isList(json)) return json.map(withClosedRings)
   if (!isObject(json)) return json
@@ -27,13 +27,13 @@ export function withClosedRings(json: Json): Json {
   return Object.fromEntries(entries)
 }
 
-/** The text of a geometry with its rings closed (GS CIM 009, 4.7.1); any other text as it is. */
+/** The text of a geometry with its rings closed (GS CIM 009, 4.7.1); any other text unchanged. */
 function encoded(text: string): Json {
   const parsed = parsedJson(text)
   return isObject(parsed) ? JSON.stringify(withClosedRings(parsed)) : text
 }
 
-/** The parameters of a query with the rings of its geometry closed. */
+/** Query parameters in which the rings of the geometry are closed. */
 export function withClosedQueryRings(parameters: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const nesting = nestings.get(parameters.get('geometry'))
   const coordinates = parameters.get('coordinates')
@@ -41,7 +41,7 @@ export function withClosedQueryRings(parameters: ReadonlyMap<string, string>): R
   return new Map([...parameters, ['coordinates', closed(coordinates, nesting) as string]])
 }
 
-/** Coordinates may be JSON text, as in the parameters of a query. */
+/** Coordinates may be JSON text, as in query parameters. */
 function closed(coordinates: Json, nesting: number): Json {
   if (typeof coordinates === 'string') {
     const parsed = parsedJson(coordinates)

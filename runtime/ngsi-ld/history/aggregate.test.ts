@@ -18,7 +18,7 @@ const counted = ['totalCount', 'distinctCount']
 const typed = (type: string, value: string): Json => ({ '@type': type, '@value': value })
 const first = ['2025-01-01T00:00:00Z', '2025-01-01T01:00:00Z']
 
-it('says each method of numbers per period, and nothing of periods without values', () => {
+it("returns each method's results per period, and omits periods without values", () => {
   const third = ['2025-01-01T02:00:00Z', '2025-01-01T03:00:00Z']
   const results = resultsOf([
     [0, 2],
@@ -61,19 +61,19 @@ it('says each method of numbers per period, and nothing of periods without value
   })
 })
 
-it('the deviation of whole numbers is not off by what sums of fractions lose', () => {
+it('computes the exact deviation of integers', () => {
   const aggregation = createAggregation(new Set(['stddev']), {}, 0)
   for (const [i, value] of [1, 2, 2, 5].entries()) aggregation.add(i, value)
   expect(aggregation.results()['stddev']).toEqual([[1.5, expect.any(String), expect.any(String)]])
 })
 
-describe('values that are no numbers', () => {
+describe('values that are not numbers', () => {
   it.each<[string, Json[], object]>([
     ['booleans are 0 and 1', [true, false, true], { sum: [[2, ...first]], max: [[1, ...first]] }],
     ['arrays count by size', [[1, 2], [], [7]], { sum: [[3, ...first]], min: [[0, ...first]] }],
     ['texts have an order', ['b', 'a'], { min: [['a', ...first]], max: [['b', ...first]] }],
     [
-      'moments are earlier and later',
+      'date-times have an order',
       [typed('DateTime', '2025-01-01T00:00:00.5Z'), typed('DateTime', '2025-01-01T00:00:00Z')],
       {
         min: [[typed('DateTime', '2025-01-01T00:00:00Z'), ...first]],
@@ -117,7 +117,7 @@ describe('values that are no numbers', () => {
   )
 })
 
-it('one period holds all where there is no duration', () => {
+it('without a duration one period holds all values', () => {
   const aggregation = createAggregation(new Set(['totalCount']), {}, from)
   aggregation.add(from, 1)
   aggregation.add(from + 5000, 1)
@@ -126,14 +126,14 @@ it('one period holds all where there is no duration', () => {
   })
 })
 
-it('periods are bounded', () => {
+it('the number of periods is bounded', () => {
   const aggregation = createAggregation(new Set(['sum']), { duration: parseDuration('PT1S')! }, from)
   expect(() => {
     for (let i = 0; i <= limits.aggregatePeriodsMax.value; i++) aggregation.add(from + i * 1000, 1)
   }).toThrow(/periods/)
 })
 
-it('a time lies in its period, whatever the duration', () => {
+it('a time lies in its period, for every duration', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: 10 * 366 * 86_400_000 }),
@@ -146,7 +146,7 @@ it('a time lies in its period, whatever the duration', () => {
   )
 })
 
-it('statistics of many values give what the values give', () => {
+it('statistics of many values give the same result as the values', () => {
   const value = fc.double({ min: -1e6, max: 1e6, noNaN: true })
   fc.assert(
     fc.property(fc.array(value, { minLength: 1 }), fc.array(value, { minLength: 1 }), (a, b) => {

@@ -1,9 +1,9 @@
 /**
- * Aggregates of an attribute over periods of time (GS CIM 009, 4.5.19): values go in one by one, or many at once where
- * their statistics are known already; results come out per method as `[value, start, end]`. Which numbers a value
- * stands for depends on its kind: arrays count by their size, booleans are 0 and 1, texts and times have an order, times
- * of day a mean, and whatever else there is can only be counted, as can relationships. A method that says nothing about
- * the values of a period is left out.
+ * Aggregates of an attribute over periods of time (GS CIM 009, 4.5.19). Values are added one by one, or in
+ * bulk by their known statistics; each method returns results as `[value, start, end]`. The kind of a value
+ * determines its number: arrays count by their size, booleans are 0 and 1. Texts and times have an order,
+ * times of day a mean; all other values and relationships are only counted. A period is omitted for methods
+ * that do not apply to its values.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -26,7 +26,7 @@ export const aggregateMethods = [
 ] as const
 export type AggregateMethod = (typeof aggregateMethods)[number]
 
-/** Statistics of numbers, as chunks of history carry them. */
+/** Statistics of numbers, as history chunks store them. */
 export interface Statistics {
   readonly count: number
   readonly min: number
@@ -35,15 +35,15 @@ export interface Statistics {
   readonly sumsq: number
 }
 
-/** Periods follow each other from `from` on; without a duration there is one, up to `to` or the last value. */
+/** Consecutive periods from `from`; without a duration there is one, up to `to` or the last value. */
 export interface Periods {
-  /** Left out: the time of the first value. */
+  /** Default: the time of the first value. */
   readonly from?: number | undefined
   readonly to?: number | undefined
   readonly duration?: Duration | undefined
 }
 
-/** Where a period begins and ends, ms; the end is exclusive. */
+/** Start and end of a period, ms; the end is exclusive. */
 export interface Period {
   readonly number: number
   readonly start: number
@@ -57,41 +57,41 @@ interface Bucket {
   min: number
   max: number
   sum: number
-  /** Sum of squared distances from the mean, which keeps its precision where squares would not. */
+  /** Sum of squared distances from the mean; keeps its precision where a sum of squares would lose it. */
   spread: number
   sumsq: number
-  /** All numbers are whole, so that sums of them are exact as long as they are safe. */
+  /** All numbers are integers, so that their sums are exact up to the safe integer limit. */
   isIntegral: boolean
   /** Some numbers are sizes of arrays. */
   hasSizes: boolean
   least: Ordered | undefined
   greatest: Ordered | undefined
-  /** Of times of day, ms. */
+  /** Statistics of times of day, ms. */
   clock: { count: number; sum: number }
-  /** Undefined once there are values that only their statistics are known of. */
+  /** Undefined after values were added by statistics only. */
   distinct: Set<string> | undefined
   lastTime: number
 }
 
-/** A value that is no number but has an order among its like. */
+/** A value that is not a number but comparable with values of its type. */
 interface Ordered {
   readonly type: string
   readonly key: number | string
   readonly value: Json
 }
 
-/** Kinds of attributes whose values methods look at; others are counted. */
+/** Kinds of attributes whose values the methods evaluate; other kinds are only counted. */
 const measured: ReadonlySet<string> = new Set(['Property', 'ListProperty', 'JsonProperty'])
 
 export const isWhole = (duration: Duration | undefined): boolean =>
   duration === undefined || (duration.months === 0 && duration.ms === 0)
 
-/** The period that a time lies in. `from` is at or before it. */
+/** The period that contains a time. `from` must not be later. */
 export function periodOf(time: number, from: number, duration: Duration | undefined): Period {
   if (duration === undefined || isWhole(duration)) {
     return { number: 0, start: from, end: Number.POSITIVE_INFINITY }
   }
-  assert(time >= from, 'periods begin with the first value')
+  assert(time >= from, 'a value cannot precede the first period')
   const { months, ms } = duration
   const roughly = months === 0 ? ms : months * 30.436_875 * 86_400_000 + ms
   let number = Math.max(0, Math.floor((time - from) / roughly))
@@ -104,7 +104,7 @@ export function periodOf(time: number, from: number, duration: Duration | undefi
   }
 }
 
-/** Collects the values of one attribute instance of a kind. `from` has to be known by then. */
+/** Collects the values of one attribute instance of a kind. `from` must be known in advance. */
 export function createAggregation(
   methods: ReadonlySet<AggregateMethod>,
   periods: Periods,
@@ -121,7 +121,7 @@ export function createAggregation(
     if (current === undefined) {
       if (buckets.size >= limits.aggregatePeriodsMax.value) {
         throw tooComplex(
-          `more than ${limits.aggregatePeriodsMax.value} periods; ask for longer ones, or less time`,
+          `the result has more than ${limits.aggregatePeriodsMax.value} periods; request longer periods or a shorter time range`,
         )
       }
       current = emptyBucket(period, methods.has('distinctCount'))
@@ -158,7 +158,7 @@ export function createAggregation(
         if (typeof value === 'object') bucket.hasSizes = true
       } else addOrdered(bucket, orderedOf(value))
     },
-    /** Adds values between two times of one period, when nobody has to know which are different. */
+    /** Adds values between two times of one period; not usable when distinct values are counted. */
     addMany(firstTime: number, lastTime: number, statistics: Statistics): void {
       const bucket = bucketAt(firstTime)
       bucket.distinct = undefined
@@ -166,7 +166,7 @@ export function createAggregation(
       bucket.lastTime = Math.max(bucket.lastTime, lastTime)
       addStatistics(bucket, statistics)
     },
-    /** The end of the period that a time lies in. */
+    /** The end of the period that contains a time. */
     endOfPeriod: (time: number): number => periodOf(time, from, periods.duration).end,
     isEmpty: () => buckets.size === 0,
     results(): JsonObject {
@@ -176,7 +176,7 @@ export function createAggregation(
         if (done === true) return value
       }
     },
-    /** The same in steps, since periods may be many. */
+    /** As `results`, in steps, because there may be many periods. */
     stepsOfResults: resultsOf,
   })
 }
@@ -225,7 +225,7 @@ function addStatistics(bucket: Bucket, { count, min, max, sum, sumsq }: Statisti
 
 const timeType = /^(?:https:\/\/uri\.etsi\.org\/ngsi-ld\/)?(DateTime|Date|Time)$/
 
-/** Texts by code unit; DateTime, Date and Time, which come as typed values, by what they name. */
+/** Compares texts by code unit; DateTime, Date and Time (typed values) by the instant that they denote. */
 function orderedOf(value: Json): Ordered | undefined {
   if (typeof value === 'string') return { type: 'String', key: value, value }
   const text = isObject(value) ? own(value, '@value') : undefined
@@ -242,7 +242,7 @@ function orderedOf(value: Json): Ordered | undefined {
   return typeof key === 'number' ? { type, key, value } : undefined
 }
 
-/** Of values of several types, those of the first one have the order. */
+/** If the values have several types, only those of the first type are ordered. */
 function addOrdered(bucket: Bucket, one: Ordered | undefined): void {
   if (one === undefined || (bucket.least !== undefined && bucket.least.type !== one.type)) return
   if (bucket.least === undefined || one.key < bucket.least.key) bucket.least = one
@@ -278,7 +278,7 @@ function resultOf(bucket: Bucket, method: AggregateMethod): Json | undefined {
   }
 }
 
-/** Of the numbers as a whole population. */
+/** The standard deviation, with the numbers as a whole population. */
 function deviationOf({ isIntegral, numbers, sum, sumsq, spread }: Bucket): number {
   const [squares, square] = [numbers * sumsq, sum * sum]
   const isExact = isIntegral && Number.isSafeInteger(squares) && Number.isSafeInteger(square)

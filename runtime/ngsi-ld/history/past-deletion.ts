@@ -1,6 +1,7 @@
 /**
- * Deletions within temporal entities as clients write them (GS CIM 009, 5.5.4): an instance whose content is NGSI-LD Null
- * says that its attribute was deleted at its deletedAt, else at its observedAt, else when it is written. Pure.
+ * Deletions within temporal entities from clients (GS CIM 009, 5.5.4). An instance with NGSI-LD Null as its
+ * content means that the attribute was deleted: at its deletedAt, else its observedAt, else the time of the
+ * write. Pure.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -15,11 +16,11 @@ export interface PastDeletion {
   readonly dataset: string
   /** Kind of attribute. */
   readonly type: string
-  /** ms; undefined where the instance names no time. */
+  /** ms; undefined if the instance has no time. */
   readonly at: number | undefined
 }
 
-/** The deletion that an item of an attribute stands for; undefined where it is an instance. */
+/** The deletion that an item of an attribute represents; undefined if the item is an instance. */
 export function deletionOf(item: Json, name: string): PastDeletion | undefined {
   if (!isObject(item)) return undefined
   const type = own(item, 'type')
@@ -27,7 +28,7 @@ export function deletionOf(item: Json, name: string): PastDeletion | undefined {
   const content = kind === undefined ? undefined : own(item, kind.member)
   const isLanguageNull =
     isObject(content) && kind?.member === 'languageMap' && content['@none'] === ngsiLdNull
-  // This is how a history shows that an entity has no scopes any more.
+  // A history represents the removal of all scopes in this form.
   const isNoScope =
     name === 'scope' && isList(content) && content.length === 0 && own(item, 'deletedAt') !== undefined
   if (kind === undefined || (content !== ngsiLdNull && !isLanguageNull && !isNoScope)) return undefined
@@ -43,11 +44,11 @@ export function deletionOf(item: Json, name: string): PastDeletion | undefined {
 function timeIn(text: Json | undefined, name: string): number | undefined {
   if (text === undefined) return undefined
   const at = typeof text === 'string' ? dateTimeToMs(text) : undefined
-  if (at === undefined) throw badRequestData('has a deletion with a time that is no DateTime', name)
+  if (at === undefined) throw badRequestData("a deletion's time must be a DateTime", name)
   return at
 }
 
-/** Whether an instance that is written together with deletions was over with one of them. */
+/** Whether a deletion in the same body ended an instance. */
 export function isEnded(
   deletions: readonly PastDeletion[],
   name: string,

@@ -1,13 +1,14 @@
 /**
- * Which scopes an entity had within a window of time (GS CIM 009, 4.18): scopes are valid from the time they were set
- * until they were replaced or removed. Pure.
+ * The scopes of an entity within a window of time (GS CIM 009, 4.18): a scope is valid from the time it was
+ * set until it was replaced or removed. Pure.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isList } from '#ngsi-ld/values/json.ts'
 import type { TimedInstance, TimeProperty } from './temporal-query.ts'
 
 /**
- * All scopes of an entity that were valid at some time from `from` until before `to` (ms), each time as a list.
+ * All scopes of an entity that were valid at some time from `from` until before `to` (ms), one list for each
+ * time.
  * @param instances the whole evolution of the scope.
  */
 export function scopesWithin(

@@ -1,6 +1,6 @@
 /**
- * A temporal entity as another broker shows it [NGSI-LD 4.5.6], normalized and with system attributes as far as it
- * tells them: instances with their times, as the histories kept here are.
+ * Parses a temporal entity in a response of another broker [NGSI-LD 4.5.6], normalized and with the system
+ * attributes that the broker provides. The result has the form of histories stored here.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -20,15 +20,15 @@ const heads: ReadonlySet<string> = new Set([
   ...['createdAt', 'modifiedAt', 'deletedAt', 'expiresAt'],
 ])
 
-/** @throws ngsi-ld.bad-request-data naming the member at fault */
+/** @throws ngsi-ld.bad-request-data naming the invalid member */
 export function readEvolution(
   json: JsonObject,
   context: Context,
 ): CutEvolution & { readonly entity: Entity } {
   const id = checkUri(json['id'] ?? json['@id'], 'id')
-  const told = json['type'] ?? json['@type']
-  if (told === undefined) throw badRequestData('is missing', 'type')
-  const type = readTypes(told, 'type', { context }) as string | readonly string[]
+  const types = json['type'] ?? json['@type']
+  if (types === undefined) throw badRequestData('is missing', 'type')
+  const type = readTypes(types, 'type', { context }) as string | readonly string[]
   const attributes = new Map<string, readonly TimedInstance[]>()
   for (const [member, value] of Object.entries(json)) {
     if (heads.has(member)) continue
@@ -68,11 +68,11 @@ function timed(json: JsonObject, name: string, context: Context): TimedInstance 
 
 function parsed(json: JsonObject, name: string, context: Context): AttributeInstance {
   const [instance] = listOf<AttributeInstance>(parseAttribute(json, name, context))
-  if (instance === undefined) throw badRequestData('has no instance', name)
+  if (instance === undefined) throw badRequestData('must have at least one instance', name)
   return instance
 }
 
-/** The marker of a deletion, and scopes: kind and value are all there is. */
+/** Markers of deletions, and scopes, have only a kind and a value. */
 function bare(json: JsonObject): AttributeInstance {
   const { type, datasetId, observedAt } = json
   const kind = typeof type === 'string' ? type : 'Property'

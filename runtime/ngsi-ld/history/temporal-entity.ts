@@ -1,8 +1,9 @@
 /**
- * Temporal entities as clients write them (GS CIM 009, 5.2.20 and 5.6.11): like entities, but every attribute is a list
- * of instances that belong to different times. Scopes may be given as such or reified, one instance per time. System
- * members and instance ids of the body are ignored, since only the gateway gives them; but for who brings back what a
- * gateway once told: then what has no observedAt is of the time that its system members name.
+ * Parses temporal entities from clients (GS CIM 009, 5.2.20 and 5.6.11): like entities, but every attribute
+ * is a list of instances at different times. Scopes may be plain or reified, one instance per time. System
+ * members and instance ids in the body are ignored, because only the gateway assigns them. With `keepsTimes`,
+ * a client restores a gateway's earlier response: instances without observedAt take the time of their system
+ * members.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -19,31 +20,31 @@ import { deletionOf, isEnded, type PastDeletion } from './past-deletion.ts'
 
 export interface TemporalFragment {
   readonly types?: string | readonly string[] | undefined
-  /** When the entity expires; that is not of its history. */
+  /** When the entity expires; not part of its history. */
   readonly expiresAt?: string | undefined
-  /** The newest scopes named, if any. */
+  /** The newest scopes in the body, if any. */
   readonly scope?: string | readonly string[] | undefined
-  /** When the newest scopes were observed, ms; undefined where they name no time. */
+  /** When the newest scopes were observed, ms; undefined if they have no time. */
   readonly scopeAt?: number | undefined
-  /** Scopes with the times that they were observed at, oldest first. */
+  /** Scopes with their observation times, oldest first. */
   readonly scopes?: readonly AttributeInstance[]
   /** By canonical name; oldest first, those without observedAt last. */
   readonly attributes: ReadonlyMap<string, readonly AttributeInstance[]>
-  /** What was, at times that the body names; it says nothing about how the entity is. */
+  /** Past instances at times stated in the body; they do not affect the current state. */
   readonly past?: readonly PastInstance[]
   /** Attributes that were deleted. */
   readonly deletions?: readonly PastDeletion[]
-  /** A gateway tells again what it knows; what is known here, too, means nothing. */
-  readonly isRetold?: boolean
-  /** An uplink states that nothing of it is current. */
+  /** The body is an earlier response of a gateway; instances already stored here are ignored. */
+  readonly isReplay?: boolean
+  /** An uplink declares that no instance in the body is current. */
   readonly isPast?: boolean
 }
 
-/** An instance without observedAt as a gateway once told it, or the end of one. */
+/** An instance without observedAt from an earlier response of a gateway, or the end of one. */
 export interface PastInstance {
   readonly name: string
   readonly dataset: string
-  /** Null: it was deleted. */
+  /** Null means deleted. */
   readonly instance: AttributeInstance | null
   /** Kind of attribute. */
   readonly type: string
@@ -51,10 +52,10 @@ export interface PastInstance {
   readonly at: number
 }
 
-export interface TemporalReading {
-  /** Instances without observedAt are of the time that their system members name. */
+export interface TemporalParseOptions {
+  /** Instances without observedAt take the time of their system members. */
   readonly keepsTimes?: boolean
-  /** Nothing of it becomes current where the entity exists. */
+  /** If the entity exists, no instance becomes current. */
   readonly isPast?: boolean
 }
 
@@ -63,37 +64,41 @@ export interface TemporalEntity extends TemporalFragment {
   readonly types: string | readonly string[]
 }
 
-/** @throws ngsi-ld.bad-request-data naming the member at fault */
+/** @throws ngsi-ld.bad-request-data naming the invalid member */
 export function parseTemporalEntity(
   json: unknown,
   context: Context,
-  reading: TemporalReading = {},
+  options: TemporalParseOptions = {},
 ): TemporalEntity {
-  const fragment = parseTemporalFragment(json, context, { reading })
+  const fragment = parseTemporalFragment(json, context, { options })
   const id = idOf(json as JsonObject)
   if (id === undefined) throw badRequestData('is missing', 'id')
   if (fragment.types === undefined) throw badRequestData('is missing', 'type')
   return { ...fragment, id: checkUri(id, 'id'), types: fragment.types }
 }
 
-/** Refused before they are read: reading many takes long. @throws ngsi-ld.bad-request-data */
+/**
+ * Rejects too many instances before they are parsed, because parsing takes long.
+ * @throws ngsi-ld.bad-request-data
+ */
 function checkCount(json: JsonObject): void {
   const count = Object.values(json).reduce<number>((sum, one) => sum + listOf<Json>(one).length, 0)
   if (count <= limits.temporalBodyInstances.value) return
   throw badRequestData(`has more than ${limits.temporalBodyInstances.value} instances`, 'body')
 }
 
-/** Attributes to be added; an id in the body has to be that of the path. */
+/** Parses attributes to add; an id in the body must equal that of the path. */
 export function parseTemporalFragment(
   json: unknown,
   context: Context,
-  { id, reading = {} }: { id?: string; reading?: TemporalReading } = {},
+  { id, options = {} }: { id?: string; options?: TemporalParseOptions } = {},
 ): TemporalFragment {
   if (!isObject(json)) throw badRequestData('must be a JSON object', 'body')
   if (Object.keys(json).every((key) => key === '@context')) throw invalidRequest('the body is empty')
   checkCount(json)
   const given = idOf(json)
-  if (id !== undefined && given !== undefined && given !== id) throw badRequestData(`is not ${id}`, 'id')
+  if (id !== undefined && given !== undefined && given !== id)
+    throw badRequestData(`must be ${id}, as in the path`, 'id')
   const type = keyword(json, 'type')
   const attributes = new Map<string, AttributeInstance[]>()
   const past: PastInstance[] = []
@@ -110,25 +115,28 @@ export function parseTemporalFragment(
     }
     if (name === 'scope') {
       const items = listOf<Json>(json[key]!)
-      const told = reading.keepsTimes === true ? items.map(pastScope) : []
-      past.push(...told.filter((one) => one !== undefined))
-      const ended = items.map((item, i) => (told[i] === undefined ? deletionOf(item, name) : undefined))
+      const placed = options.keepsTimes === true ? items.map(pastScope) : []
+      past.push(...placed.filter((one) => one !== undefined))
+      const ended = items.map((item, i) => (placed[i] === undefined ? deletionOf(item, name) : undefined))
       deletions.push(...ended.filter((one) => one !== undefined))
-      const others = items.filter((_, i) => told[i] === undefined && ended[i] === undefined)
+      const others = items.filter((_, i) => placed[i] === undefined && ended[i] === undefined)
       if (others.length > 0 || items.length === 0) scope = readScopes(others)
       continue
     }
     if (attributes.size >= limits.attributesPerEntityMax.value) {
-      throw badRequestData(`more than ${limits.attributesPerEntityMax.value} attributes`, key)
+      throw badRequestData(
+        `an entity may have at most ${limits.attributesPerEntityMax.value} attributes`,
+        key,
+      )
     }
     const canonical = checkAttributeName(name, key)
     const items = listOf<Json>(json[key]!)
-    const told = items.map((item) => (reading.keepsTimes ? pastOf(item, canonical, context) : undefined))
-    const ended = items.map((item, i) => (told[i] === undefined ? deletionOf(item, canonical) : undefined))
-    past.push(...told.filter((one) => one !== undefined))
+    const placed = items.map((item) => (options.keepsTimes ? pastOf(item, canonical, context) : undefined))
+    const ended = items.map((item, i) => (placed[i] === undefined ? deletionOf(item, canonical) : undefined))
+    past.push(...placed.filter((one) => one !== undefined))
     deletions.push(...ended.filter((one) => one !== undefined))
-    const rest = items.filter((_, i) => told[i] === undefined && ended[i] === undefined)
-    if (rest.length === 0 && (items.length > 0 || reading.keepsTimes)) continue
+    const rest = items.filter((_, i) => placed[i] === undefined && ended[i] === undefined)
+    if (rest.length === 0 && (items.length > 0 || options.keepsTimes)) continue
     const given = rest.length === items.length ? json[key]! : rest
     const instances = [...(attributes.get(canonical) ?? []), ...instancesIn(given, canonical, context)]
     attributes.set(canonical, inOrder(instances))
@@ -139,21 +147,21 @@ export function parseTemporalFragment(
     ...scope,
     ...(expiresAt === undefined ? {} : { expiresAt }),
     attributes,
-    ...(reading.keepsTimes === true ? { isRetold: true } : {}),
-    ...(reading.isPast === true ? { isPast: true } : {}),
+    ...(options.keepsTimes === true ? { isReplay: true } : {}),
+    ...(options.isPast === true ? { isPast: true } : {}),
     ...(deletions.length === 0 ? {} : { deletions }),
     ...(past.length === 0 ? {} : { past: past.toSorted((a, b) => a.at - b.at) }),
   }
 }
 
-/** An instance that has no observedAt and names the time that it is of. */
+/** An instance that has no observedAt and states its time in system members. */
 function pastOf(item: Json, name: string, context: Context): PastInstance | undefined {
-  const told = isObject(item) && own(item, 'observedAt') === undefined ? toldTime(item, name) : undefined
-  if (told === undefined || !isObject(item)) return undefined
-  if (!told.isEnd) {
+  const commit = isObject(item) && own(item, 'observedAt') === undefined ? systemTime(item, name) : undefined
+  if (commit === undefined || !isObject(item)) return undefined
+  if (!commit.isEnd) {
     const [instance] = instancesIn(item, name, context)
     if (instance === undefined) return undefined
-    return { name, dataset: instance.datasetId ?? '', instance, type: instance.type, at: told.at }
+    return { name, dataset: instance.datasetId ?? '', instance, type: instance.type, at: commit.at }
   }
   const dataset = own(item, 'datasetId')
   const type = own(item, 'type')
@@ -162,20 +170,21 @@ function pastOf(item: Json, name: string, context: Context): PastInstance | unde
     dataset: dataset === undefined ? '' : checkUri(dataset, `${name}.datasetId`),
     instance: null,
     type: kindOf({ type: typeof type === 'string' ? type : '' }).name,
-    at: told.at,
+    at: commit.at,
   }
 }
 
 function pastScope(item: Json): PastInstance | undefined {
-  const told = isObject(item) && own(item, 'observedAt') === undefined ? toldTime(item, 'scope') : undefined
-  if (told === undefined) return undefined
-  const base = { name: 'scope', dataset: '', type: 'Property', at: told.at }
-  if (told.isEnd) return { ...base, instance: null }
+  const commit =
+    isObject(item) && own(item, 'observedAt') === undefined ? systemTime(item, 'scope') : undefined
+  if (commit === undefined) return undefined
+  const base = { name: 'scope', dataset: '', type: 'Property', at: commit.at }
+  if (commit.isEnd) return { ...base, instance: null }
   return { ...base, instance: { type: 'Property', value: [...listOf(readScope(item))] } }
 }
 
-/** The commit time that an answer gave an instance; `isEnd` where it was the marker of a deletion. */
-function toldTime(
+/** The commit time of an instance from a response; `isEnd` if it was the marker of a deletion. */
+function systemTime(
   item: JsonObject,
   name: string,
 ): { readonly at: number; readonly isEnd: boolean } | undefined {
@@ -183,11 +192,11 @@ function toldTime(
   const text = deletedAt ?? own(item, 'modifiedAt') ?? own(item, 'createdAt')
   if (text === undefined) return undefined
   const at = typeof text === 'string' ? dateTimeToMs(text) : undefined
-  if (at === undefined) throw badRequestData('has a system time that is no DateTime', name)
+  if (at === undefined) throw badRequestData('a system time must be a DateTime', name)
   return { at, isEnd: deletedAt !== undefined }
 }
 
-/** The instance that a body gives in the place of another one. */
+/** Parses an instance that replaces another one. */
 export function parseTemporalInstance(
   json: unknown,
   name: string,
@@ -198,11 +207,14 @@ export function parseTemporalInstance(
   const inner = body === undefined ? json : (own(body, term) ?? own(body, name) ?? body)
   const [instance, ...others] =
     name === 'scope' ? scopesIn(inner as Json) : instancesIn(inner as Json, name, context)
-  if (instance === undefined || others.length > 0) throw badRequestData('has to be one instance', name)
+  if (instance === undefined || others.length > 0) throw badRequestData('must be exactly one instance', name)
   return instance
 }
 
-/** The entity as it is at the end: the newest instance of each attribute and dataset that was not deleted since. */
+/**
+ * The final state of the entity: the newest instance of each attribute and dataset that was not deleted
+ * later.
+ */
 export function newestOf({
   id,
   types,
@@ -241,7 +253,10 @@ function inOrder(instances: AttributeInstance[]): AttributeInstance[] {
   return instances.toSorted((a, b) => timeOf(a) - timeOf(b))
 }
 
-/** Scopes as they stand in an entity, or reified: then each at its time, and the newest are those of the entity. */
+/**
+ * Parses plain or reified scopes. Reified scopes have their own times, and the newest are those of the
+ * entity.
+ */
 function readScopes(json: Json): Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> {
   if (!listOf<Json>(json).some(isObject)) return { scope: checkScope(json) }
   const instances = inOrder(scopesIn(json))
@@ -254,7 +269,7 @@ function readScopes(json: Json): Pick<TemporalFragment, 'scope' | 'scopeAt' | 's
   }
 }
 
-/** Reified scopes one by one; paths alone are one instance. */
+/** Reified scopes one by one; plain paths are one instance. */
 const scopesIn = (json: Json): AttributeInstance[] =>
   listOf<Json>(json).some(isObject) ? listOf<Json>(json).map(readScopeInstance) : [readScopeInstance(json)]
 
@@ -266,7 +281,7 @@ function readScopeInstance(item: Json): AttributeInstance {
   return { type: 'Property', value, ...(observedAt === undefined ? {} : { observedAt }) }
 }
 
-/** Scopes as they stand in an entity, or reified. */
+/** Parses the paths of plain or reified scopes. */
 function readScope(json: Json): string | readonly string[] {
   return checkScope(isObject(json) ? (own(json, 'value') ?? []) : json)
 }

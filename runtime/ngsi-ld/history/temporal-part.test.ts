@@ -1,4 +1,4 @@
-/** Parts of evolutions that do not fit one answer. */
+/** Partial responses of evolutions that do not fit. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -25,19 +25,19 @@ const valuesOf = (part: ReturnType<typeof partOf>, name: string): unknown[] =>
     .flatMap(({ attributes }) => attributes.get(name) ?? [])
     .map(({ instance }) => instance.value)
 
-it('is everything where it fits', () => {
+it('is complete if it fits', () => {
   const part = partOf([evolution({ a: [1, 2], b: [3] })], 3, observed)
   expect(part.range).toBeUndefined()
   expect(valuesOf(part, 'a')).toEqual([1, 2])
 })
 
-it('ends where the first list that was cut ends, and keeps attributes that have nothing before that', () => {
+it('ends at the end of the first cut list, and keeps attributes without earlier instances', () => {
   const part = partOf([evolution({ a: [1, 2, 3, 4], b: [10, 20, 30, 40], c: [50] })], 7, observed)
   expect([valuesOf(part, 'a'), valuesOf(part, 'b'), valuesOf(part, 'c')]).toEqual([[1, 2, 3], [], []])
   expect(part.range).toBe('date-time 2025-01-01T00:00:01Z-2025-01-01T00:00:03Z/*')
 })
 
-it('goes backwards with lastN, over all entities', () => {
+it('extends backwards with lastN, over all entities', () => {
   const part = partOf([evolution({ a: [1, 2, 3] }), evolution({ a: [10, 20, 30] })], 4, {
     ...observed,
     lastN: 50,
@@ -46,7 +46,7 @@ it('goes backwards with lastN, over all entities', () => {
   expect(part.range).toBe('date-time 2025-01-01T00:00:30Z-2025-01-01T00:00:20Z/50')
 })
 
-it('says the times that were asked for where there are some', () => {
+it('starts at the requested times if there are any', () => {
   const asked = {
     timeproperty: 'observedAt',
     timerel: 'between',
@@ -60,11 +60,11 @@ it('says the times that were asked for where there are some', () => {
   )
 })
 
-it('a list that was cut before counts as cut', () => {
+it('treats a list that was cut before as cut', () => {
   expect(partOf([evolution({ a: [1, 2] }, ['a'])], 9, observed).range).toMatch(/^date-time /)
 })
 
-it('joins with the parts after it to the whole, whatever the lists', () => {
+it('joins with the following parts to the whole, for all lists', () => {
   const times = fc.uniqueArray(fc.integer({ min: 0, max: 200 }), { minLength: 1, maxLength: 60 })
   fc.assert(
     fc.property(times, times, fc.integer({ min: 4, max: 40 }), (a, b, most) => {
@@ -90,7 +90,7 @@ it('joins with the parts after it to the whole, whatever the lists', () => {
 it.each([
   ['forwards', undefined],
   ['backwards', 1000],
-])('leads to the end %s however many share a time, and misses none', (_, lastN) => {
+])('reaches the end %s however many share a time, and skips none', (_, lastN) => {
   const seconds = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 40 })
   fc.assert(
     fc.property(seconds, seconds, fc.integer({ min: 1, max: 30 }), (a, b, most) => {
@@ -102,7 +102,7 @@ it.each([
         const rest = (list: readonly number[]) => list.filter((second) => second >= from && second < to)
         const part = partOf([evolution({ a: rest(whole.a), b: rest(whole.b) })], most, { ...observed, lastN })
         const end = part.range && (Date.parse(/Z-(\S+Z)\//.exec(part.range)![1]!) - at(0)) / 1000
-        // Forwards the last time of a part comes again with the next.
+        // Forwards, the next part repeats the last time of a part.
         const isNew = (second: unknown): boolean =>
           end === undefined || lastN !== undefined || Number(second) < Number(end)
         for (const name of ['a', 'b'] as const) told[name] += valuesOf(part, name).filter(isNew).length
@@ -128,7 +128,7 @@ it.each([
 it.each([
   ['forwards', undefined],
   ['backwards', 1000],
-])('leads to the end %s where no more is read than it takes', (_, lastN) => {
+])('reaches the end %s with minimal reads', (_, lastN) => {
   const options = { ...observed, lastN }
   const seconds = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 40 })
   fc.assert(
@@ -138,7 +138,7 @@ it.each([
       let [from, to] = [at(0), at(100)]
       const read = (i: number, limit: number): CutEvolution => {
         const rest = whole[i]!.filter(({ observedAt = 0 }) => observedAt >= from && observedAt < to)
-        // As a reader of history does that stops when it has one more than so many.
+        // Simulates a history reader that stops at one instance more than the limit.
         const list = lastN === undefined ? rest.slice(0, limit + 1) : rest.slice(-limit - 1)
         const attributes = new Map([['a', beginningOf(list, limit, options)]])
         return { id: String(i), type: 'T', attributes, cut: new Set(rest.length > limit ? ['a'] : []) }

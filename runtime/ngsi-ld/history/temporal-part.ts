@@ -1,20 +1,21 @@
 /**
- * Answers that cannot hold all instances (GS CIM 009, 6.3.10): the longest lists are cut until the rest fits, and then
- * everything outside the range of time that all lists cover goes, so that the answer is complete within its range and
- * the client can go on from where it ends. Forwards from the oldest; with `lastN` backwards from the newest. What
- * remains of a list may be nothing; its attribute stays, since it has values elsewhere.
+ * Partial responses if not all instances fit (GS CIM 009, 6.3.10). The longest lists are cut until the rest
+ * fits. Then instances outside the time range that all lists cover are dropped, so that the response is
+ * complete within its range and the client can continue at its end. The range starts at the oldest instance;
+ * with `lastN` it extends backwards from the newest. A list may become empty; its attribute remains, because
+ * it has values in other parts.
  */
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { type Evolution, type TemporalSelection, type TimedInstance, timeOf } from './temporal-query.ts'
 
-/** An evolution whose lists may have been cut on the way, by name. */
+/** An evolution with the names of lists that were already cut. */
 export interface CutEvolution extends Evolution {
   readonly cut: ReadonlySet<string>
 }
 
 export interface Part {
   readonly evolutions: readonly Evolution[]
-  /** Value of Content-Range; undefined when everything is there. */
+  /** Value of Content-Range; undefined if the response is complete. */
   readonly range?: string | undefined
 }
 
@@ -23,9 +24,10 @@ export interface PartOptions extends TemporalSelection {
 }
 
 /**
- * What stays of a list of which so many fit: the first ones, backwards the last. Who goes on from where a part ends has to get
- * on, however many share a time: forwards, where the last time of a part comes again with the next one, it reaches beyond
- * the `first` time; backwards it holds each of its times whole. So it may be longer than what fits.
+ * Cuts a list to about `most` instances: keeps the first, or with `lastN` the last. A client that continues
+ * at the end of a part must always progress, however many instances share a time. Forwards, the next part
+ * repeats the last time, so the list extends beyond the `first` time. Backwards, the list contains all
+ * instances of each of its times. The result may therefore exceed `most`.
  */
 export function beginningOf(
   list: readonly TimedInstance[],
@@ -46,8 +48,9 @@ export function beginningOf(
 }
 
 /**
- * An attribute because of which no part leads on: where a part would begin, all that was read of it is of one time although
- * there is more, or more than `most` are. One that is so elsewhere is read again when a part begins there.
+ * Finds an attribute that prevents progress to the next part. At the start of the part, all its instances
+ * read share one time although more exist, or more than `most` do. An attribute with many equal times
+ * elsewhere is checked again when a part starts there.
  */
 export function stuckAttribute(
   evolutions: readonly CutEvolution[],
@@ -72,7 +75,7 @@ export function stuckAttribute(
   return stuck && { id: stuck.id, name: stuck.name, time: stuck.first, count: stuck.count }
 }
 
-/** Cuts lists to what fits; of each the beginning stays, with `lastN` the end. */
+/** Cuts lists to fit; keeps the beginning of each, with `lastN` the end. */
 function cutToFit(evolutions: readonly CutEvolution[], most: number, options: PartOptions): CutEvolution[] {
   const lengths = evolutions.flatMap(({ attributes }) => [...attributes.values()].map((list) => list.length))
   const share = shareOf(lengths, most)
@@ -93,8 +96,8 @@ function cutToFit(evolutions: readonly CutEvolution[], most: number, options: Pa
 }
 
 /**
- * How many instances each of the lists that were cut may have, so that all lists together hold at most so many: as those that
- * were not show, since nobody knows how long the others are.
+ * The number of instances that each cut list may have, so that all lists together hold at most `most`. Lists
+ * known to be complete count with their length; the others may be arbitrarily long.
  */
 export function roomOf(evolutions: readonly CutEvolution[], most: number): number {
   const lengths = evolutions.flatMap(({ attributes, cut }) =>
@@ -103,7 +106,10 @@ export function roomOf(evolutions: readonly CutEvolution[], most: number): numbe
   return shareOf(lengths, most)
 }
 
-/** How many instances each list may have, so that all lists together hold at most so many; at least one each. */
+/**
+ * The number of instances that each list may have, so that all together hold at most `most`; at least one
+ * each.
+ */
 function shareOf(lengths: readonly number[], most: number): number {
   let rest = most
   const ascending = lengths.toSorted((a, b) => a - b)
@@ -115,7 +121,10 @@ function shareOf(lengths: readonly number[], most: number): number {
   return Number.POSITIVE_INFINITY
 }
 
-/** Evolutions that together hold at most `most` instances, beside those that share one time, and the range that they cover. */
+/**
+ * Evolutions with at most `most` instances in total, plus those that share a time, and the range that they
+ * cover.
+ */
 export function partOf(evolutions: readonly CutEvolution[], most: number, options: PartOptions): Part {
   const { lastN, timeproperty } = options
   const isBackwards = lastN !== undefined
@@ -143,16 +152,16 @@ export function partOf(evolutions: readonly CutEvolution[], most: number, option
     return { ...evolution, attributes }
   })
   const [start, end] = isBackwards
-    ? [latestAsked(options) ?? last, first]
-    : [earliestAsked(options) ?? first, last]
+    ? [latestRequested(options) ?? last, first]
+    : [earliestRequested(options) ?? first, last]
   return {
     evolutions: kept,
     range: `date-time ${msToDateTime(start)}-${msToDateTime(end)}/${lastN ?? '*'}`,
   }
 }
 
-const earliestAsked = ({ timerel, timeAtMs }: TemporalSelection): number | undefined =>
+const earliestRequested = ({ timerel, timeAtMs }: TemporalSelection): number | undefined =>
   timerel === 'before' ? undefined : timeAtMs
 
-const latestAsked = ({ timerel, timeAtMs, endTimeAtMs }: TemporalSelection): number | undefined =>
+const latestRequested = ({ timerel, timeAtMs, endTimeAtMs }: TemporalSelection): number | undefined =>
   timerel === 'before' ? timeAtMs : endTimeAtMs

@@ -1,4 +1,4 @@
-/** Temporal requests and answers as values. */
+/** Parsing temporal requests and rendering temporal responses. */
 import { describe, expect, it } from 'vitest'
 import { compileContext, coreContext } from '#ngsi-ld/context/context.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -25,7 +25,7 @@ const evolution = (attributes: Record<string, readonly TimedInstance[]>): Evolut
 const plain = { context: coreContext, timeproperty: 'observedAt', sysAttrs: false, values: false } as const
 
 describe('a temporal selection', () => {
-  it('is everything by observedAt when nothing is said', () => {
+  it('selects everything by observedAt by default', () => {
     expect(parseTemporalSelection({})).toEqual({ timeproperty: 'observedAt' })
   })
   it('has its times in milliseconds', () => {
@@ -69,7 +69,7 @@ describe('an evolution', () => {
     })
   })
 
-  it('shows values with the time that was asked for, apart by kind and dataset', () => {
+  it('shows values with the requested time, separately by kind and dataset', () => {
     const to: TimedInstance = { ...seen(3), instance: { type: 'Relationship', object: 'urn:x:2' } }
     const mixed = evolution({ v: [seen(1), seen(2, { datasetId: 'urn:d:1' }), to] })
     const types = { ...mixed, type: ['T', 'U'] }

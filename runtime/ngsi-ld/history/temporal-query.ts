@@ -1,7 +1,7 @@
 /**
- * The temporal evolution of an entity in requests and answers: which instances are asked for [NGSI-LD 4.11], how
- * they look as instances [4.5.6] and as values with times [4.5.9]. Pure; where the instances come from is the
- * broker's business. Aggregates are in `aggregate.ts`, parts of what does not fit an answer in `temporal-part.ts`.
+ * The temporal evolution of an entity in requests and responses: selection of instances [NGSI-LD 4.11],
+ * rendering as instances [4.5.6] and as values with times [4.5.9]. Pure; the broker reads the instances. See
+ * `aggregate.ts` for aggregates and `temporal-part.ts` for partial responses.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -19,7 +19,7 @@ export type TemporalRelation = (typeof temporalRelations)[number]
 export const timeProperties = ['observedAt', 'createdAt', 'modifiedAt', 'deletedAt'] as const
 export type TimeProperty = (typeof timeProperties)[number]
 
-/** Members of a request that say which time it is about. */
+/** Members of a request that select a time. */
 export const temporalMembers: ReadonlySet<string> = new Set([
   'timerel',
   'timeAt',
@@ -35,7 +35,7 @@ export interface TemporalSelection {
   readonly timeproperty: TimeProperty
 }
 
-/** The members as they come in a request. */
+/** The unparsed members of a request. */
 export interface TemporalInput {
   readonly timerel?: string | undefined
   readonly timeAt?: string | undefined
@@ -43,7 +43,7 @@ export interface TemporalInput {
   readonly timeproperty?: string | undefined
 }
 
-/** One instance as the history keeps it. */
+/** One instance of a stored history. */
 export interface TimedInstance {
   readonly instance: AttributeInstance
   readonly observedAt?: number
@@ -52,7 +52,7 @@ export interface TimedInstance {
   readonly instanceId: string
   /** The marker of a deletion; its value is NGSI-LD Null. */
   readonly deletedAt?: number
-  /** Log number of the change record that told it, if one did. */
+  /** Log number of the change record that contains it, if any. */
   readonly number?: number
 }
 
@@ -62,7 +62,7 @@ export interface Evolution {
   readonly created?: number | undefined
   readonly modified?: number | undefined
   readonly deleted?: number | undefined
-  /** By canonical name, each in ascending order of the time property. `scope` stands for the scopes. */
+  /** By canonical name, each in ascending order of the time property. `scope` contains the scopes. */
   readonly attributes: ReadonlyMap<string, readonly TimedInstance[]>
 }
 
@@ -73,10 +73,13 @@ export function parseTemporalSelection(input: TemporalInput): TemporalSelection 
   const timeAtMs = dateTime(input.timeAt, 'timeAt')
   const endTimeAtMs = dateTime(input.endTimeAt, 'endTimeAt')
   if ((timerel === undefined) !== (timeAtMs === undefined)) {
-    throw badRequestData('timerel and timeAt go together', timerel === undefined ? 'timerel' : 'timeAt')
+    throw badRequestData(
+      'timerel and timeAt must be given together',
+      timerel === undefined ? 'timerel' : 'timeAt',
+    )
   }
   if ((timerel === 'between') !== (endTimeAtMs !== undefined)) {
-    throw badRequestData('is needed with timerel=between, and only there', 'endTimeAt')
+    throw badRequestData('is required with timerel=between, and not allowed without it', 'endTimeAt')
   }
   return { timerel, timeAtMs, endTimeAtMs, timeproperty }
 }
@@ -85,15 +88,15 @@ export interface TemporalRendering {
   readonly context: Context
   readonly timeproperty: TimeProperty
   readonly sysAttrs: boolean
-  /** Only values with their times. */
+  /** Render only values with their times. */
   readonly values: boolean
   readonly lang?: readonly string[] | undefined
-  /** Canonical names of the only members to show, and of those to leave out. */
+  /** Canonical names of the only members to show, and of members to omit. */
   readonly pick?: ReadonlySet<string> | undefined
   readonly omit?: ReadonlySet<string> | undefined
 }
 
-/** The evolution as an answer shows it, without @context. */
+/** The evolution as in a response, without @context. */
 export function renderEvolution(evolution: Evolution, options: TemporalRendering): JsonObject {
   const rendered = renderHead(evolution, options)
   for (const [name, instances] of evolution.attributes) {
@@ -105,7 +108,7 @@ export function renderEvolution(evolution: Evolution, options: TemporalRendering
   return rendered
 }
 
-/** Id, type, when it was deleted, and system times where wanted: what every representation begins with. */
+/** The first members of every representation: id, type, the time of deletion, and system times on request. */
 export function renderHead(
   { id, type, created, modified, deleted }: Omit<Evolution, 'attributes'>,
   options: Pick<TemporalRendering, 'context' | 'sysAttrs' | 'pick' | 'omit'>,
@@ -118,8 +121,8 @@ export function renderHead(
   }
   if (options.sysAttrs && created !== undefined) rendered['createdAt'] = msToDateTime(created)
   if (options.sysAttrs && modified !== undefined) rendered['modifiedAt'] = msToDateTime(modified)
-  const tellsEnd = options.sysAttrs || options.pick === undefined
-  if (deleted !== undefined && tellsEnd) rendered['deletedAt'] = msToDateTime(deleted)
+  const showsEnd = options.sysAttrs || options.pick === undefined
+  if (deleted !== undefined && showsEnd) rendered['deletedAt'] = msToDateTime(deleted)
   return rendered
 }
 
@@ -152,7 +155,7 @@ const pluralOf: Readonly<Record<string, string>> = {
   objectList: 'objectLists',
 }
 
-/** Pairs of simplified value and time; instances of several kinds or datasets become several such lists. */
+/** Pairs of simplified value and time; one list for each kind and dataset. */
 function valuesOf(instances: readonly TimedInstance[], options: TemporalRendering): Json {
   const { context, lang } = options
   const lists = new Map<
@@ -176,14 +179,14 @@ function valuesOf(instances: readonly TimedInstance[], options: TemporalRenderin
   return rendered.length === 1 ? rendered[0]! : rendered
 }
 
-/** Values or targets of a list, which stand for themselves [4.5.9]. */
+/** The plain values or targets of a list [4.5.9]. */
 function listIn(instance: AttributeInstance): Json | undefined {
   const { member } = kindOf(instance)
   const content = member === 'valueList' || member === 'objectList' ? instance[member] : undefined
   return Array.isArray(content) ? contentOf(instance) : content
 }
 
-/** The time that a time property asks for; undefined where an instance has none of that kind. */
+/** The time for a time property; undefined if the instance has none. */
 export function timeOf(one: TimedInstance, property: TimeProperty): number | undefined {
   if (property === 'observedAt') return one.observedAt
   if (property === 'deletedAt') return one.deletedAt

@@ -67,7 +67,7 @@ describe('a type selection', () => {
     expect(matchesType(parseTypeSelection(text, expand), types)).toBe(expected)
   })
 
-  it('names its types once', () => {
+  it('lists its types without repetition', () => {
     expect(typeNamesOf(parseTypeSelection('A;(B,A),C', expand))).toEqual(['A', 'B', 'C'])
     expect(typeNamesOf({ kind: 'any' })).toEqual([])
   })
@@ -88,7 +88,7 @@ describe('an entity selector', () => {
     expect(matchesEntity({}, 'urn:any', 'A')).toBe(true)
   })
 
-  it('looks to a client as it was written', () => {
+  it('is rendered as it was written', () => {
     for (const json of [
       { id: 'urn:e:1', type: 's:A' },
       { id: ['urn:e:1', 'urn:e:2'], type: 'A' },

@@ -1,6 +1,6 @@
 /**
- * Which entities are meant: by id, by pattern of the id, by type expression [NGSI-LD 4.17, 5.2.33]. Type names are
- * core-compacted. Everything here is plain JSON, so that subscriptions can keep it.
+ * Selects entities by id, by id pattern and by type expression [NGSI-LD 4.17, 5.2.33]. Type names are
+ * core-compacted. Selectors are plain JSON, so that subscriptions can store them.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -16,7 +16,7 @@ export type TypeSelection =
   | { readonly kind: 'and'; readonly parts: readonly TypeSelection[] }
   | { readonly kind: 'or'; readonly parts: readonly TypeSelection[] }
 
-/** Members are joined by AND; ids win over idPattern. Absent members do not restrict. */
+/** Members are joined by AND; ids take precedence over idPattern. Absent members do not restrict. */
 export interface EntitySelector {
   readonly ids?: readonly string[]
   readonly idPattern?: string
@@ -25,7 +25,7 @@ export interface EntitySelector {
 
 /**
  * Parses a type expression: `A,B` and `A|B` (any), `A;B` (all, binds tighter), parentheses, `*`.
- * @throws GatewayError ngsi-ld.bad-request-data that names the field, ngsi-ld.too-complex beyond the limits.
+ * @throws GatewayError ngsi-ld.bad-request-data naming the field, ngsi-ld.too-complex beyond the limits.
  */
 export function parseTypeSelection(
   text: string,
@@ -34,7 +34,7 @@ export function parseTypeSelection(
 ): TypeSelection {
   if (text.trim() === '*') return { kind: 'any' }
   const tokens = text.match(/[^\s,;|()]+|[,;|()]/g) ?? []
-  if (tokens.length > 2 * limits.queryTermsMax.value) throw tooComplex(`${field} names too many types`)
+  if (tokens.length > 2 * limits.queryTermsMax.value) throw tooComplex(`${field} contains too many types`)
   let at = 0
 
   const parseAny = (depth: number): TypeSelection => {
@@ -74,7 +74,7 @@ function join(kind: 'and' | 'or', parts: readonly TypeSelection[]): TypeSelectio
   return flat.length === 1 ? flat[0]! : { kind, parts: flat }
 }
 
-/** The expression as text; parsing it gives the same selection. */
+/** The expression as text; parsing the text returns an equal selection. */
 export function printTypeSelection(selection: TypeSelection, show: (name: string) => string): string {
   if (selection.kind === 'any') return '*'
   if (selection.kind === 'type') return show(selection.name)
@@ -85,7 +85,7 @@ export function printTypeSelection(selection: TypeSelection, show: (name: string
   return selection.parts.map(print).join(selection.kind === 'and' ? ';' : ',')
 }
 
-/** Whether an entity of these types is meant. */
+/** Whether the selection includes an entity of these types. */
 export function matchesType(selection: TypeSelection, types: string | readonly string[]): boolean {
   switch (selection.kind) {
     case 'any':
@@ -99,13 +99,13 @@ export function matchesType(selection: TypeSelection, types: string | readonly s
   }
 }
 
-/** The type names that a selection mentions, each once. */
+/** The type names in a selection, without repetition. */
 export function typeNamesOf(selection: TypeSelection): readonly string[] {
   if (selection.kind === 'any') return []
   return selection.kind === 'type' ? [selection.name] : [...new Set(selection.parts.flatMap(typeNamesOf))]
 }
 
-/** Whether an entity is meant. */
+/** Whether the selector selects an entity. */
 export function matchesEntity(
   selector: EntitySelector,
   id: string,
@@ -114,7 +114,7 @@ export function matchesEntity(
   return compileSelector(selector)(id, types)
 }
 
-/** The same as a test, for selectors that are asked again and again: their pattern is read once. */
+/** As `matchesEntity`, compiled for repeated use: the pattern is parsed once. */
 export function compileSelector(
   { ids, idPattern, types: wanted }: EntitySelector,
   budget: PatternBudget = textBudget,
@@ -130,7 +130,7 @@ export function compileSelector(
 
 /**
  * Parses an entity selector of a subscription or query body: type is required, id may be one or several.
- * @throws GatewayError ngsi-ld.bad-request-data that names the member.
+ * @throws GatewayError ngsi-ld.bad-request-data naming the member.
  */
 export function parseEntitySelector(
   json: Json,
@@ -161,11 +161,11 @@ const selectorMembers: ReadonlySet<string> = new Set(['type', '@type', 'id', '@i
 
 function parseIds(id: Json, field: string): readonly string[] {
   const ids = listOf(id).map((each) => checkUri(each, field))
-  if (ids.length === 0) throw badRequestData('names no entity', field)
+  if (ids.length === 0) throw badRequestData('must contain at least one id', field)
   return ids
 }
 
-/** The selector as a client would write it. */
+/** The selector in the form that clients send. */
 export function renderEntitySelector(
   selector: EntitySelector,
   show: (name: string) => string,

@@ -1,4 +1,4 @@
-/** The rules of geo-queries, case by case: relations in the plane, distance on the globe, parsing, search boxes. */
+/** Geo-queries case by case: relations in the plane, distance on the globe, parsing, search boxes. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -174,7 +174,7 @@ describe('near', () => {
     ['inside the radius', 'near;maxDistance==1000', point(-1.13, 37.995), true],
     ['outside the radius', 'near;maxDistance==500', point(-1.13, 37.995), false],
     ['farther than', 'near;minDistance==500', point(-1.13, 37.995), true],
-    ['not so far', 'near;minDistance==1000', point(-1.13, 37.995), false],
+    ['polygon around the hole', 'near;minDistance==1000', point(-1.13, 37.995), false],
     ['polygon around', 'near;maxDistance==1', polygon(ring(-2, 37, 0, 39)), true],
     ['polygon beside', 'near;maxDistance==1000', polygon(ring(-1.125, 37, 0, 39)), true],
     ['polygon farther', 'near;maxDistance==100', polygon(ring(-1.125, 37, 0, 39)), false],
@@ -183,7 +183,7 @@ describe('near', () => {
     expect(compileGeometryTest(query(georel, 'Point', murcia))(geometry)).toBe(expected)
   })
 
-  it('sees lines beyond the antimeridian', () => {
+  it('measures distances across the antimeridian', () => {
     const test = compileGeometryTest(query('near;maxDistance==50000', 'Point', [179.9, 0]))
     expect(test(line([-179.9, -1], [-179.9, 1]))).toBe(true)
     expect(test(line([-178, -1], [-178, 1]))).toBe(false)
@@ -205,7 +205,7 @@ describe('matching entities', () => {
     property,
   })
 
-  it('asks any instance, and never matches without one', () => {
+  it('matches any instance, and never without one', () => {
     expect(matchesGeo(within('location', 0), entity)).toBe(true)
     expect(matchesGeo(within('location', 49), entity)).toBe(true)
     expect(matchesGeo(within('location', 20), entity)).toBe(false)
@@ -215,7 +215,7 @@ describe('matching entities', () => {
 })
 
 describe('parsing a geo-query', () => {
-  it('takes texts and arrays', () => {
+  it('accepts texts and arrays', () => {
     const parsed = parseGeoQuery(
       { georel: 'near;maxDistance==2000', geometry: 'Point', coordinates: '[8,40]', geoproperty: 'place' },
       (term) => `x:${term}`,
@@ -286,13 +286,13 @@ describe('boxes', () => {
     expect(boundingBoxOf('x')).toBeUndefined()
   })
 
-  it('are none where matches may be anywhere', () => {
+  it('are undefined if matches may lie anywhere', () => {
     expect(searchBoxesOf(query('disjoint', 'Point', [0, 0]))).toBeUndefined()
     expect(searchBoxesOf(query('near;minDistance==1', 'Point', [0, 0]))).toBeUndefined()
     expect(searchBoxesOf(query('near;maxDistance==30000000', 'Point', [0, 0]))).toBeUndefined()
   })
 
-  it('are two at the antimeridian and take all longitudes at a pole', () => {
+  it('are two at the antimeridian and span all longitudes at a pole', () => {
     expect(searchBoxesOf(query('near;maxDistance==1000', 'Point', [0, 0]))).toHaveLength(1)
     expect(searchBoxesOf(query('near;maxDistance==100000', 'Point', [179.9, 0]))).toHaveLength(2)
     expect(searchBoxesOf(query('near;maxDistance==100000', 'Point', [-179.9, 0]))).toHaveLength(2)

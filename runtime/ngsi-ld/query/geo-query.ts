@@ -1,7 +1,8 @@
 /**
- * Geo-queries [NGSI-LD 4.10]: parse, evaluate, and the boxes that an index may search in their stead. `near` is
- * measured on the globe, the other relations in the plane of longitude and latitude (see `figure.ts`). `within`
- * means that the entity lies in the reference geometry, `contains` that it holds it; boundaries count.
+ * Geo-queries [NGSI-LD 4.10]: parsing, evaluation, and the boxes that an index searches for them. `near` is
+ * measured on the globe, the other relations in the plane of longitude and latitude (see `figure.ts`).
+ * `within` means that the reference geometry covers the entity's geometry, `contains` the reverse; boundaries
+ * count.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -39,11 +40,11 @@ export interface GeoQuery {
   readonly relation: GeoRelation
   readonly geometry: { readonly type: string; readonly coordinates: Json }
   readonly property: string
-  /** The client named the property although it is the usual one, and shall read it again. */
+  /** The client named the property although it is the default, so responses must show it. */
   readonly isNamed?: true
 }
 
-/** The members as they come: from URL parameters (texts) or from geoQ (coordinates may be an array). */
+/** The unparsed members: from URL parameters (texts) or from geoQ (coordinates may be an array). */
 export interface GeoQueryInput {
   readonly georel?: Json | undefined
   readonly geometry?: Json | undefined
@@ -51,21 +52,22 @@ export interface GeoQueryInput {
   readonly geoproperty?: Json | undefined
 }
 
-/** The property that is meant where none is named [NGSI-LD 4.7]. */
+/** The default property [NGSI-LD 4.7]. */
 const usualProperty = 'location'
 
 const planarRelations = ['within', 'contains', 'intersects', 'disjoint', 'equals', 'overlaps'] as const
 
 /**
- * Parses a geo-query; undefined when none of its members is given.
- * @throws GatewayError ngsi-ld.bad-request-data that names the member, ngsi-ld.too-complex for huge geometries.
+ * Parses a geo-query; undefined if none of its members is given.
+ * @throws GatewayError ngsi-ld.bad-request-data naming the member, ngsi-ld.too-complex for too large
+ * geometries.
  */
 export function parseGeoQuery(input: GeoQueryInput, expand: (term: string) => string): GeoQuery | undefined {
   const { georel, geometry, coordinates, geoproperty } = input
   if ([georel, geometry, coordinates, geoproperty].every((member) => member === undefined)) return undefined
-  if (typeof georel !== 'string') throw badRequestData('is needed beside geometry and coordinates', 'georel')
+  if (typeof georel !== 'string') throw badRequestData('is required with geometry and coordinates', 'georel')
   if (typeof geometry !== 'string')
-    throw badRequestData('is needed beside georel and coordinates', 'geometry')
+    throw badRequestData('is required with georel and coordinates', 'geometry')
   if (geoproperty !== undefined && (typeof geoproperty !== 'string' || geoproperty === '')) {
     throw badRequestData('must be the name of a GeoProperty', 'geoproperty')
   }
@@ -74,7 +76,7 @@ export function parseGeoQuery(input: GeoQueryInput, expand: (term: string) => st
   checkGeometry(reference, 'geometry')
   const vertices = verticesOf(figureOf(reference)!)
   if (vertices.length > limits.geometryPositionsMax.value) {
-    throw tooComplex(`geometry: more than ${limits.geometryPositionsMax.value} positions`)
+    throw tooComplex(`geometry: has more than ${limits.geometryPositionsMax.value} positions`)
   }
   const property =
     geoproperty === undefined ? expand(usualProperty) : checkName(expand(geoproperty), 'geoproperty')
@@ -101,7 +103,7 @@ function parseRelation(georel: string): GeoRelation {
 function parseCoordinates(coordinates: Json | undefined): Json {
   if (Array.isArray(coordinates)) return coordinates as readonly Json[]
   if (typeof coordinates !== 'string')
-    throw badRequestData('is needed beside georel and geometry', 'coordinates')
+    throw badRequestData('is required with georel and geometry', 'coordinates')
   try {
     return JSON.parse(coordinates) as Json
   } catch {
@@ -109,7 +111,7 @@ function parseCoordinates(coordinates: Json | undefined): Json {
   }
 }
 
-/** The members of a geo-query as a client would write them; `show` turns the name into the reader's. */
+/** The members of a geo-query in the form that clients send; `show` converts the name to the client's. */
 export function renderGeoQuery(
   query: GeoQuery,
   show: (name: string) => string,
@@ -125,7 +127,7 @@ export function renderGeoQuery(
   }
 }
 
-/** The query as a test of one geometry; anything that is no geometry never matches. */
+/** Compiles the query to a test of one geometry; a value that is not a geometry never matches. */
 export function compileGeometryTest(
   query: GeoQuery,
   budget = createQueryBudget(),
@@ -139,17 +141,17 @@ export function compileGeometryTest(
   }
 }
 
-/** What two positions cost in steps of patterns: the edges behind them are compared in several ways. */
+/** Cost of a pair of positions in pattern steps: their edges are compared in several ways. */
 const stepsPerPair = 4
 
-/** The query as a test of entities: any instance of the GeoProperty may match, without one none does. */
+/** Compiles the query to a test of entities: any instance of the GeoProperty may match. */
 export function compileGeoQuery(query: GeoQuery, budget = createQueryBudget()): (entity: Entity) => boolean {
   const test = compileGeometryTest(query, budget)
   return (entity) =>
     instancesOf(entity, query.property).some(({ type, value }) => type === 'GeoProperty' && test(value))
 }
 
-/** Whether an entity satisfies the query. Compile once where many entities are asked. */
+/** Whether an entity satisfies the query. To test many entities, compile the query once. */
 export function matchesGeo(query: GeoQuery, entity: Entity): boolean {
   return compileGeoQuery(query)(entity)
 }
@@ -176,8 +178,8 @@ function relationTest(relation: GeoRelation, reference: Figure): (figure: Figure
 }
 
 /**
- * What a box alone says of every geometry within it: all match, none does, or (undefined) it depends. An index
- * answers by it without reading entities; points are kept there in very small boxes.
+ * Evaluates the query for a box: true if every geometry within it matches, false if none does, else
+ * undefined. An index uses it to decide without reading entities; it stores points as very small boxes.
  */
 export function compileBoxTest(query: GeoQuery): (box: Box) => boolean | undefined {
   const { relation } = query
@@ -200,12 +202,15 @@ export function compileBoxTest(query: GeoQuery): (box: Box) => boolean | undefin
   }
 }
 
-/** Beyond, comparing a box costs more than reading the entity; only the box around the reference is compared. */
+/**
+ * With more positions, comparing a box costs more than reading the entity, so only the reference's bounding
+ * box is compared.
+ */
 const boxedPositionsMax = 64
 
 /**
- * The same of positions that are known to within `blurMeters`, where those near to a point are sought; undefined of any other
- * query. Half the work of looking at boxes, and less than reading one entity.
+ * As `compileBoxTest`, for positions known to within `blurMeters`, in searches near a point; undefined for
+ * any other query. It takes half the time of a box test, and less than reading an entity.
  */
 export function compileNearTest(
   { relation, geometry }: GeoQuery,
@@ -230,14 +235,14 @@ function nearTest(relation: GeoRelation, [least, most]: readonly [number, number
   return undefined
 }
 
-/** Box around a well-formed geometry; undefined for what is none by its type. */
+/** Bounding box of a well-formed geometry; undefined if the type is not a geometry type. */
 export function boundingBoxOf(geometry: Json | undefined): Box | undefined {
   return figureOf(geometry)?.box
 }
 
 /**
- * Boxes of which the box of every matching geometry touches at least one; undefined when matches may lie anywhere
- * (disjoint, minDistance).
+ * Search boxes: the bounding box of every matching geometry touches at least one. Undefined if matches may
+ * lie anywhere (disjoint, minDistance).
  */
 export function searchBoxesOf(query: GeoQuery): readonly Box[] | undefined {
   const { relation } = query

@@ -1,7 +1,7 @@
 /**
- * Linked entities in answers (GS CIM 009, 4.5.23): inline, as members of the relationships that lead to them, or flat,
- * behind the entities that were asked for. Only what `follow` finds is shown; an entity never contains itself,
- * and a flat answer has each entity once.
+ * Linked entities in responses (GS CIM 009, 4.5.23): inline, as members of the relationships that lead to
+ * them, or flat, after the selected entities. Only entities that `follow` finds are included; an entity never
+ * contains itself, and a flat response contains each entity once.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -16,24 +16,24 @@ import type { FollowedEntity } from './query-match.ts'
 export interface Joining {
   readonly mode: 'inline' | 'flat'
   readonly levels: number
-  /** Ids of entities that the reader knows already: they are not shown again. */
+  /** Ids of entities that the client already knows; they are omitted. */
   readonly containedBy: ReadonlySet<string>
-  /** Finds an entity by its id and the types that the relationship says it has, canonical. */
+  /** Finds an entity by its id and the canonical types that the relationship states for it. */
   readonly follow: (id: string, types: readonly string[]) => FollowedEntity | undefined
 }
 
-/** What `pick` and `omit` say of one entity and those behind it. */
+/** The `pick` and `omit` projections of one entity and its linked entities. */
 export interface Projections {
   readonly pick?: Projection | undefined
   readonly omit?: Projection | undefined
 }
 
-/** How an entity is shown whose members are projected; members with braces in `omit` stay. */
+/** Options for rendering an entity with its members projected; `omit` keeps members that have braces. */
 export function projected(options: RenderOptions, { pick, omit }: Projections): RenderOptions {
   return { ...options, pick: pick?.names, omit: omit?.names.difference(new Set(omit.linked.keys())) }
 }
 
-/** An entity with those it links to as members of its relationships. */
+/** Renders an entity with its linked entities as members of the relationships. */
 export function renderInline(
   source: FollowedEntity,
   options: RenderOptions,
@@ -66,7 +66,7 @@ export function renderInline(
   return show(source, options, 0, containedBy)
 }
 
-/** Entities behind those given, nearest first, each with how it is to be shown. */
+/** The linked entities of the given entities, nearest first, each with its rendering options. */
 export function linkedOf(
   sources: readonly FollowedEntity[],
   options: RenderOptions,
@@ -100,7 +100,7 @@ export function linkedOf(
   return linked
 }
 
-/** URIs that an instance of a Relationship or ListRelationship names. */
+/** Target URIs of a Relationship or ListRelationship instance. */
 export function targetsOf(instance: AttributeInstance): readonly string[] {
   const targets =
     instance.type === 'Relationship'
@@ -120,7 +120,7 @@ function isShown(name: string, { attrs, pick, omit }: RenderOptions): boolean {
   return attrs?.has(name) !== false && pick?.has(name) !== false && omit?.has(name) !== true
 }
 
-/** How the entities behind a relationship are shown: `attrs` is about the first one only. */
+/** Rendering options for the entities behind a relationship: `attrs` applies to the first level only. */
 function linkedOptions(options: RenderOptions, name: string): RenderOptions {
   const projections = {
     pick: options.projections?.pick?.linked.get(name),
@@ -131,4 +131,4 @@ function linkedOptions(options: RenderOptions, name: string): RenderOptions {
 }
 
 export const tooManyJoined = (): Error =>
-  tooComplex(`more than ${limits.joinedEntitiesMax.value} linked entities`)
+  tooComplex(`the response has more than ${limits.joinedEntitiesMax.value} linked entities`)

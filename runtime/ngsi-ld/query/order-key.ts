@@ -1,35 +1,35 @@
 /**
- * By what an order compares one value (GS CIM 009, 4.23.2): numbers before texts, objects, arrays, truth values, times,
- * dates, DateTimes. Keys are plain JSON, so that a page can begin behind one, and small: of a text, and of what objects
- * and arrays hold, only the beginning counts.
+ * Sort keys for values (GS CIM 009, 4.23.2), in this order: numbers, texts, objects, arrays, booleans, times,
+ * dates, DateTimes. Keys are plain JSON, so that a page can start after a key. They are small: of texts,
+ * objects and arrays, only the beginning counts.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { isList, isObject } from '#ngsi-ld/values/json.ts'
 
-/** What is neither a scalar nor nothing: what it is, with its parts or its text. */
+/** A non-scalar key: its type, with its parts or its text. */
 type Tagged = readonly [tag: Tag, content: string | readonly OrderKey[]]
 type Tag = 'object' | 'array' | 'Time' | 'Date' | 'DateTime'
 export type OrderKey = number | string | boolean | null | Tagged
 
 export type CompareTexts = (a: string, b: string) => number
 
-/** Parts of an object or array that count, whatever their depth. */
+/** Maximum number of parts of an object or array that count, at any depth. */
 const partsMax = 32
-/** Characters of a text within them. */
+/** Maximum characters of a text inside an object or array. */
 const innerTextMax = 64
 const typed: ReadonlySet<unknown> = new Set(['Time', 'Date', 'DateTime'])
 const isTyped = (type: unknown): type is Tag => typed.has(type)
 
-/** The key of a value; null where there is none. */
+/** The key of a value; null if there is no value. */
 export function orderKey(value: Json | undefined): OrderKey {
   if (typeof value === 'string') return value.toWellFormed()
   return keyOf(value, { left: partsMax })
 }
 
-/** The same of a text that says a time without being typed, as members of entities and attributes do. */
+/** The key of an untyped text that contains a time, such as a time member of an entity or attribute. */
 export const timeKey = (text: string): OrderKey => ['DateTime', timeText(text)]
 
-/** Without its end, so that a fraction of a second comes after none. */
+/** Omits the final `Z`, so that a fraction of a second sorts after no fraction. */
 const timeText = (text: string): string => text.slice(0, innerTextMax).replace(',', '.').replace(/Z$/, '')
 
 function keyOf(value: Json | undefined, room: { left: number }): OrderKey {
@@ -58,7 +58,7 @@ function partsOf(values: readonly Json[], room: { left: number }): readonly Orde
   return parts
 }
 
-/** Whether something that came from outside is a key. */
+/** Whether an external value is a key. */
 export function isOrderKey(key: unknown): key is OrderKey {
   if (key === null || typeof key !== 'object') return key !== undefined
   if (!Array.isArray(key) || key.length !== 2) return false
@@ -74,7 +74,7 @@ const ranks: Readonly<Record<string, number>> = {
 const kindOf = (key: OrderKey): string =>
   key === null ? 'null' : typeof key === 'object' ? key[0] : typeof key
 
-/** Below 0 where `a` comes first; nothing comes after everything. */
+/** Negative if `a` sorts first; null sorts after everything. */
 export function compareKeys(a: OrderKey, b: OrderKey, compareTexts: CompareTexts): number {
   if (a === b) return 0
   const [kind, other] = [kindOf(a), kindOf(b)]
@@ -94,7 +94,9 @@ function compareContents(a: Tagged[1], b: Tagged[1], compareTexts: CompareTexts)
   return a.length - b.length
 }
 
-/** Characters beyond the basic plane stand before U+E000 here; nobody minds. */
+/**
+ * Compares by UTF-16 unit: characters beyond the basic plane sort before U+E000, which is acceptable here.
+ */
 export function byUnit(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1
 }

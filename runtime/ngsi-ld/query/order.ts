@@ -1,8 +1,7 @@
 /**
- * The order of a query's answer (GS CIM 009, 4.23): members of entities by value, or places by their distance from a
- * geometry. What lacks the member comes last either way.
- * Texts are ordered by the rules of Unicode collation.
- * Keys are plain JSON, so that a page can begin behind one.
+ * The order of query results (GS CIM 009, 4.23): by the values of members, or by distance from a geometry.
+ * Entities without the member sort last in both directions. Texts are ordered by the rules of Unicode
+ * collation. Keys are plain JSON, so that a page can start after a key.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -20,19 +19,19 @@ import { parseQuery } from './query-parse.ts'
 interface OrderTerm {
   readonly path: QueryPath
   readonly descending: boolean
-  /** Distances are compared, not values. */
+  /** Compare distances, not values. */
   readonly far: boolean
 }
 
 export interface EntityOrder {
   readonly terms: readonly OrderTerm[]
-  /** Where distances are measured from. */
+  /** The geometry from which distances are measured. */
   readonly from?: { readonly type: string; readonly coordinates: Json } | undefined
-  /** Language tag whose rules order texts; without one, the root of all languages' rules. */
+  /** Language tag whose rules order texts; by default the root collation. */
   readonly collation?: string | undefined
 }
 
-/** The parameters as they come. */
+/** The unparsed parameters. */
 export interface OrderInput {
   readonly orderBy?: string | undefined
   readonly orderFrom?: string | undefined
@@ -41,7 +40,7 @@ export interface OrderInput {
 }
 
 /**
- * Parses an order; undefined when none is given.
+ * Parses an order; undefined if none is given.
  * @throws ngsi-ld.bad-request-data, ngsi-ld.too-complex
  */
 export function parseOrder(input: OrderInput, expand: (term: string) => string): EntityOrder | undefined {
@@ -50,11 +49,11 @@ export function parseOrder(input: OrderInput, expand: (term: string) => string):
     const lone = (['orderFrom', 'orderGeometry', 'collation'] as const).find(
       (name) => input[name] !== undefined,
     )
-    if (lone !== undefined) throw badRequestData('goes only with orderBy', lone)
+    if (lone !== undefined) throw badRequestData('is allowed only with orderBy', lone)
     return undefined
   }
   if (orderGeometry !== undefined && orderFrom === undefined)
-    throw badRequestData('goes only with orderFrom', 'orderGeometry')
+    throw badRequestData('is allowed only with orderFrom', 'orderGeometry')
   const from = orderFrom === undefined ? undefined : parseFrom(orderFrom, orderGeometry ?? 'Point')
   const texts = orderBy.split(',')
   if (texts.length > limits.queryTermsMax.value) throw tooComplex('orderBy has too many members')
@@ -73,9 +72,9 @@ function parseTerm(text: string, expand: (term: string) => string, hasOrigin: bo
     throw badRequestData(`expected MEMBER, MEMBER;asc or MEMBER;desc in "${text}"`, 'orderBy')
   const tree = parseQuery(member, expand, { field: 'orderBy' })
   if (tree.kind !== 'exists' || tree.path.linked !== undefined)
-    throw badRequestData(`"${member}" is no path to a member`, 'orderBy')
+    throw badRequestData(`"${member}" is not a path to a member`, 'orderBy')
   const far = direction.startsWith('dist-')
-  if (far && !hasOrigin) throw badRequestData(`${direction} needs orderFrom`, 'orderBy')
+  if (far && !hasOrigin) throw badRequestData(`${direction} requires orderFrom`, 'orderBy')
   return { path: tree.path, descending: direction.endsWith('desc'), far }
 }
 
@@ -95,15 +94,15 @@ function checkCollation(tag: string): string {
   try {
     if (Intl.Collator.supportedLocalesOf(localeOf(tag)).length > 0) return tag
   } catch {
-    // Not a language tag at all.
+    // Not a language tag.
   }
-  throw badRequestData(`${tag} is no language whose order is known`, 'collation')
+  throw badRequestData(`${tag} is not a supported language`, 'collation')
 }
 
-/** The root of the rules has no locale of its own; that of English leaves it as it is. */
+/** The root collation has no locale of its own; English uses it unchanged. */
 const localeOf = (tag: string): string => tag.replace(/^und(?=-|$)/i, 'en')
 
-/** What the tag says of the strength of comparisons (RFC 6067), which a locale alone does not bring about. */
+/** The comparison strength stated in the tag (RFC 6067), which a locale alone does not apply. */
 const strengths: Readonly<Record<string, Intl.CollatorOptions['sensitivity']>> = {
   level1: 'base',
   level2: 'accent',
@@ -133,7 +132,7 @@ export function compileOrder({ terms, from, collation }: EntityOrder): CompiledO
         const [left, right] = [a[index] ?? null, b[index] ?? null]
         if (left === right) continue
         const order = compareKeys(left, right, compareTexts)
-        // Nothing comes last in both directions.
+        // Null sorts last in both directions.
         if (order !== 0) return descending && left !== null && right !== null ? -order : order
       }
       return 0
@@ -152,7 +151,7 @@ function keyOf(
   const place = origin === undefined ? undefined : values.find(isObject)
   const figure = place === undefined ? undefined : figureOf(place)
   if (figure !== undefined) return figureDistanceMeters(origin!, figure)
-  // What is no place has no distance, and comes after all that have one.
+  // A value that is not a geometry has no distance, and sorts after all that have one.
   if (far) return null
   const [value] = values
   const isTime = path.member === undefined && timeMembers.has(path.names.at(-1)!)

@@ -1,8 +1,9 @@
 /**
- * Does an entity satisfy a query [NGSI-LD 4.9]? Any instance of an attribute may decide, any item of an array too;
- * an absent target satisfies nothing but `!attr`. Values of another type are unequal and otherwise never match;
- * relationships know only == and !=. Text is ordered by code point, times are compared to the millisecond.
- * Terms on linked entities need a way to the others, and are refused without one; what is not found has nothing.
+ * Evaluates a query on an entity [NGSI-LD 4.9]. A term holds if it holds for any instance of the attribute
+ * and any item of an array; an absent target satisfies only `!attr`. Values of another type are unequal and
+ * otherwise never match; relationships support only == and !=. Texts are ordered by code point, times are
+ * compared to the millisecond. Terms on linked entities require a `follow` function and are rejected without
+ * one; an entity that it does not find counts as absent.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
@@ -29,7 +30,7 @@ import {
   timeToMs,
 } from './query.ts'
 
-/** createdAt and modifiedAt in milliseconds, which live beside the document; keyed `name` or `name datasetId`. */
+/** createdAt and modifiedAt in milliseconds, stored beside the document; keyed `name` or `name datasetId`. */
 export interface QueryTimes {
   readonly created: number
   readonly modified: number
@@ -38,27 +39,27 @@ export interface QueryTimes {
 
 export type QueryPredicate = (entity: Entity, times?: QueryTimes) => boolean
 
-/** An entity that a relationship leads to. */
+/** An entity that is the target of a relationship. */
 export interface FollowedEntity {
   entity(): Entity
   times(): QueryTimes
 }
 
-/** Finds the entity of an id, which is of one of these types, where somebody says that. */
+/** Finds the entity with an id; `types` are the types that the query or relationship states, if any. */
 export type Follow = (id: string, types: readonly string[]) => FollowedEntity | undefined
 
-/** Whether the entity satisfies the query. Compile once where many entities are asked. */
+/** Whether the entity satisfies the query. To test many entities, compile the query once. */
 export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes): boolean {
   return compileQuery(tree)(entity, times)
 }
 
 /**
- * The query as a function.
- * @throws GatewayError ngsi-ld.not-supported for terms on linked entities, where none can be followed.
+ * Compiles the query to a function.
+ * @throws GatewayError ngsi-ld.not-supported for terms on linked entities without `follow`.
  */
 export function compileQuery(tree: QueryTree, follow?: Follow, budget = createQueryBudget()): QueryPredicate {
   if (hasLinked(tree) && follow === undefined)
-    throw notSupported('q: terms on linked entities, attr{...}, cannot be answered here')
+    throw notSupported('q: terms on linked entities, attr{...}, are not supported here')
   const test = compileTree(tree, follow, budget)
   return (entity, times) => {
     budget.begin()
@@ -83,25 +84,25 @@ function compileTree(tree: QueryTree, follow: Follow | undefined, budget: Patter
   return (entity, times) => targets(entity, times).some(test)
 }
 
-/** The values that a path leads to, those of arrays one by one. */
+/** The values at a path, with arrays split into items. */
 export function valuesAt(path: QueryPath, entity: Entity, times?: QueryTimes): readonly Json[] {
   return targetsOf(path, entity, times).flatMap(({ items }) => items)
 }
 
-/** What a path leads to, arrays and objects as they are; of a LanguageProperty its texts one by one. */
+/** The values at a path, arrays and objects as they are; the texts of a LanguageProperty one by one. */
 export function contentsAt(path: QueryPath, entity: Entity, times?: QueryTimes): readonly Json[] {
   return targetsOf(path, entity, times).flatMap(({ items, whole }) => (whole === undefined ? items : [whole]))
 }
 
-/** What a path leads to in one attribute instance. */
+/** The target of a path in one attribute instance. */
 interface Target {
   readonly items: readonly Json[]
-  /** What the items are taken from, where that is more than each of them. */
+  /** The complete value that the items were taken from, unless it is a set of texts. */
   readonly whole?: Json
   readonly isRelationship: boolean
-  /** Of a relationship: the types that it says its targets have. */
+  /** For a relationship: the types that it states for its targets. */
   readonly linkedTypes?: readonly string[]
-  /** Of a VocabProperty: its values are names, and equal the IRIs that these stand for (4.9). */
+  /** For a VocabProperty: its values are names, and equal to their IRIs (4.9). */
   readonly isVocab?: boolean
 }
 
@@ -131,7 +132,7 @@ function compileMatch(term: QueryMatch, budget: PatternBudget): (target: Target)
   }
 }
 
-/** Whether one scalar is what a term names, negated or not. */
+/** Compiles a term to a test of one scalar, ignoring negation. */
 export function compileItemTest(
   term: QueryComparison | QueryMatch,
   budget?: PatternBudget,
@@ -144,7 +145,7 @@ export function compileItemTest(
   return (item) => intervals.some((interval) => isWithin(interval, item))
 }
 
-// ---- Where a path leads
+// ---- Targets of paths
 
 function targetsOf(path: QueryPath, entity: Entity, times: QueryTimes | undefined): readonly Target[] {
   const [name, ...below] = path.names as [string, ...string[]]
@@ -157,7 +158,7 @@ function targetsOf(path: QueryPath, entity: Entity, times: QueryTimes | undefine
   return targets
 }
 
-/** What the rest of the path leads to in the entities that a relationship names, those of the types asked for. */
+/** Evaluates the rest of the path in the targets of a relationship that have one of the requested types. */
 function linkedTargets(
   { names, member }: QueryPath,
   { types, path }: NonNullable<QueryPath['linked']>,
@@ -239,14 +240,17 @@ function isInstance(part: unknown): part is AttributeInstance {
   return isObject(part)
 }
 
-/** The value an instance carries, whatever its kind; targets of a ListRelationship as plain URIs. */
+/** The value of an instance of any kind; targets of a ListRelationship as plain URIs. */
 export function contentOf(instance: AttributeInstance): Json | undefined {
   const content = own(instance, kindOf(instance).member)
   if (instance.type !== 'ListRelationship' || !Array.isArray(content)) return content
   return content.map((item: Json) => (isObject(item) ? (own(item, 'object') ?? item) : item))
 }
 
-/** What an instance is compared by: the scalars of its value; of a LanguageProperty the texts of every language. */
+/**
+ * The values that comparisons use: the scalars of the value; for a LanguageProperty the texts of all
+ * languages.
+ */
 export function comparedOf(instance: AttributeInstance): readonly Json[] {
   const content = contentOf(instance)
   if (content === undefined) return []
@@ -256,7 +260,7 @@ export function comparedOf(instance: AttributeInstance): readonly Json[] {
   return itemsOf(content)
 }
 
-/** The scalars in a value, as comparisons see them: items of an array, contents of JSON-LD typed values. */
+/** The scalars in a value, as comparisons use them: items of an array, contents of JSON-LD typed values. */
 export function itemsOf(content: Json): readonly Json[] {
   return listOf(content).map(unwrap)
 }
@@ -296,7 +300,10 @@ function compare<T extends number | string | boolean>(a: T, b: T): number {
   return typeof a === 'string' ? compareText(a, b as string) : a < b ? -1 : 1
 }
 
-/** Order by code point, as SQLite compares UTF-8; UTF-16 units differ where surrogates meet U+E000 to U+FFFF. */
+/**
+ * Compares by code point, as SQLite compares UTF-8. UTF-16 units would order surrogates and U+E000 to U+FFFF
+ * differently.
+ */
 function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let at = 0; at < length; at++) {

@@ -1,10 +1,12 @@
 /**
- * Text of the q language to a syntax tree [NGSI-LD 4.9]. `;` (and) binds tighter than `|` (or). Beyond the grammar
- * of the standard: blanks around tokens are skipped, a quoted DateTime beside a time member is a time, and a full
- * IRI may be an attribute name. An IRI that starts with http://, https:// or urn: runs up to the next operator,
- * bracket, parenthesis, `;` or `|`, dots included, but not into `.observedAt` and its like nor into a second IRI
- * behind a dot; to go on to any other sub-attribute write it as `<IRI>.sub`. Within the
- * braces of a linked entity a colon ends the types, so a name with a colon needs the `<IRI>` form there too.
+ * Parses text of the q language to a syntax tree [NGSI-LD 4.9]. `;` (and) binds tighter than `|` (or).
+ * Extensions to the standard's grammar: blanks around tokens are skipped, a quoted DateTime compared with a
+ * time member is a time, and a full IRI may be an attribute name.
+ *
+ * An IRI that starts with http://, https:// or urn: extends to the next operator, bracket, parenthesis, `;`
+ * or `|`. It includes dots, except before `.observedAt` and similar members and before a second IRI. To
+ * continue with any other sub-attribute, write `<IRI>.sub`. Within the braces of a linked entity a colon ends
+ * the types, so a name with a colon requires the `<IRI>` form there too.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Expand } from '#ngsi-ld/context/context.ts'
@@ -27,18 +29,22 @@ import {
 } from './query.ts'
 
 export interface QueryOptions {
-  /** Canonical names of attributes whose values in the query are terms, which stand for IRIs [4.9, since 1.8]. */
+  /**
+   * Canonical names of attributes whose values in the query are terms that represent IRIs [4.9, since 1.8].
+   */
   readonly expandValues?: ReadonlySet<string> | undefined
-  /** What errors call the text; `q` unless it is said. */
+  /** Name of the text in errors; default `q`. */
   readonly field?: string | undefined
 }
 
 /**
  * Parses a query.
- * @throws GatewayError ngsi-ld.bad-request-data with the place of the mistake, ngsi-ld.too-complex beyond the limits.
+ * @throws GatewayError ngsi-ld.bad-request-data with the position of the error, ngsi-ld.too-complex beyond
+ * the limits.
  */
 export function parseQuery(text: string, expand: Expand, options: QueryOptions = {}): QueryTree {
-  if (text.length > limits.queryCharactersMax.value) throw tooComplex(`q has ${text.length} characters`)
+  if (text.length > limits.queryCharactersMax.value)
+    throw tooComplex(`q has ${text.length} characters, more than the limit`)
   const { expandValues, field = 'q' } = options
   const cursor: Cursor = { text, expand, expandValues, field, at: 0, terms: 0 }
   const tree = parseJunction(cursor, 0)
@@ -99,7 +105,8 @@ function parseTerm(cursor: Cursor): QueryTerm {
 // ---- Paths
 
 function parsePath(cursor: Cursor, depth: number): QueryPath {
-  if (depth > limits.queryNestingMax.value) throw tooComplex(`q has more than ${depth - 1} linked entities`)
+  if (depth > limits.queryNestingMax.value)
+    throw tooComplex(`q follows more than ${depth - 1} linked entities`)
   const first = parseName(cursor)
   const names = [first]
   while (eat(cursor, '.')) names.push(parseName(cursor, first))
@@ -131,7 +138,7 @@ function parseKey(cursor: Cursor): string {
   return take(cursor, keySyntax) ?? fail(cursor, 'expected a key within [ ]')
 }
 
-/** `Type,Type:` in front of a linked path; a type that contains a colon is written `<IRI>`. */
+/** `Type,Type:` before a linked path; a type that contains a colon is written `<IRI>`. */
 function parseLinkedTypes(cursor: Cursor): readonly string[] {
   const types = take(
     cursor,
@@ -149,16 +156,16 @@ function parseValue(cursor: Cursor, path: QueryPath, operator: ComparisonOperato
   const isEquality = operator === '==' || operator === '!='
   if (!isEquality) {
     if (first.kind === 'boolean' || first.kind === 'name')
-      fail(cursor, `${operator} needs a number, string or time`)
+      fail(cursor, `${operator} requires a number, string or time`)
     if (cursor.text.startsWith('..', cursor.at) || cursor.text[cursor.at] === ',') {
-      fail(cursor, 'a range or list needs == or !=')
+      fail(cursor, 'a range or list requires == or !=')
     }
     return first
   }
   if (take(cursor, /\.\./y) !== undefined) {
     const high = parseScalar(cursor, path)
     if (first.kind === 'boolean' || first.kind === 'name' || first.kind !== high.kind) {
-      fail(cursor, 'a range needs two numbers, strings or times')
+      fail(cursor, 'a range requires two numbers, strings or times')
     }
     return { kind: 'range', low: first, high }
   }
@@ -182,7 +189,9 @@ function parseScalar(cursor: Cursor, path: QueryPath): QueryScalar {
   return word.kind === 'name' ? namedText(cursor, path, word) : word
 }
 
-/** Where the attribute is said to hold names, a text is the IRI that the @context gives it (4.9, expandValues). */
+/**
+ * If the attribute is listed in expandValues, a text becomes the IRI that the @context defines for it (4.9).
+ */
 function namedText(
   cursor: Cursor,
   path: QueryPath,
@@ -215,10 +224,13 @@ function parseNumber(cursor: Cursor): QueryScalar | undefined {
     : fail(cursor, `${number} is too large`)
 }
 
-/** true, false, a URI, or any other unquoted word; none begins as half a range or a text in the quotes of others would. */
+/**
+ * true, false, a URI, or any other unquoted word. It may not start with `=`, `.` or a single quote, which
+ * would be half a range or a wrongly quoted text.
+ */
 function parseWord(cursor: Cursor): QueryScalar {
   const word = take(cursor, /(?![=.'])[^\s;|(),"<>]+/y)
-  if (word === undefined) fail(cursor, 'expected a value; text stands in double quotes')
+  if (word === undefined) fail(cursor, 'expected a value; a text must be in double quotes')
   if (word === 'true' || word === 'false') return { kind: 'boolean', value: word === 'true' }
   return { kind: 'name', value: word }
 }
@@ -235,8 +247,8 @@ function parseString(cursor: Cursor): string {
 }
 
 /**
- * A pattern, quoted or bare. Within quotes only \" is special, everything else belongs to the pattern. A bare one
- * ends at `;` and at a `|` or `)` outside its own parentheses.
+ * A pattern, quoted or bare. Within quotes only \" is special, everything else belongs to the pattern. A bare
+ * pattern ends at `;` and at a `|` or `)` outside its own parentheses.
  */
 function parsePattern(cursor: Cursor): string {
   skipBlanks(cursor)
@@ -247,7 +259,7 @@ function parsePattern(cursor: Cursor): string {
   return pattern
 }
 
-/** Of `\"` and `"`, which mean the same, the tree has the latter: equal patterns are then equal trees. */
+/** Normalizes `\"` to `"`, which means the same, so that equal patterns give equal trees. */
 function unescapeQuotes(pattern: string): string {
   return pattern.replace(/\\(.)/gs, (pair, next: string) => (next === '"' ? next : pair))
 }

@@ -1,4 +1,4 @@
-/** The q language as text: parsing, refusals, printing, and what a tree says of itself. */
+/** The q language as text: parsing, rejections, printing, and derived properties. */
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/register/errors.ts'
 import { attributesOf, printQuery, type QueryTree, scalarTermOf } from './query.ts'
@@ -254,10 +254,10 @@ describe('parsing q', () => {
     ['a===1', /expected a value/],
     ['a=="x', /closing quote/],
     ['a=="\\x"', /not a JSON string/],
-    ['a>true', /needs a number/],
-    ['a>word', /needs a number/],
-    ['a>1..2', /needs == or !=/],
-    ['a>1,2', /needs == or !=/],
+    ['a>true', /requires a number/],
+    ['a>word', /requires a number/],
+    ['a>1..2', /requires == or !=/],
+    ['a>1,2', /requires == or !=/],
     ['a==1.."x"', /two numbers/],
     ['a==..5', /expected a value/],
     ['a==1,..5', /expected a value/],
@@ -285,7 +285,7 @@ describe('parsing q', () => {
     [`a==${Array.from({ length: 200 }, () => '1').join()}`],
     [`${'('.repeat(40)}a${')'.repeat(40)}`],
     [`${'a{'.repeat(40)}b${'}'.repeat(40)}`],
-  ])('refuses too much: %#', (text) => {
+  ])('rejects queries beyond the limits: %#', (text) => {
     try {
       parse(text)
       expect.unreachable()
@@ -294,14 +294,14 @@ describe('parsing q', () => {
     }
   })
 
-  it('prints names for a reader', () => {
+  it('prints names for a client', () => {
     const compact = (name: string): string => name.replace(qoi, 'qoi:')
     expect(printQuery(parse(`${qoi}min>=3;(a|b)`), compact)).toBe('qoi:min>=3;(a|b)')
   })
 })
 
-describe('what a tree says', () => {
-  it('names its attributes once', () => {
+describe('properties of a tree', () => {
+  it('lists its attributes once', () => {
     expect(attributesOf(parse('a==1;(b.c|a[d]);!e'))).toEqual(['a', 'b', 'e'])
   })
 

@@ -1,7 +1,7 @@
 /**
- * The q language as a value [NGSI-LD 4.9]: a syntax tree that is plain JSON, its one canonical text, and what others
- * need to know of it. Names in a tree are core-compacted; `query-parse.ts` makes trees, `query-match.ts` runs them.
- * Parsing the printed text of a tree gives the same tree again.
+ * The q language as a value [NGSI-LD 4.9]: a syntax tree in plain JSON, its canonical text, and properties
+ * derived from it. Names in a tree are core-compacted; `query-parse.ts` builds trees, `query-match.ts`
+ * evaluates them. Parsing the printed text of a tree returns an equal tree.
  */
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 
@@ -21,7 +21,7 @@ export type QueryExistence =
 
 export type ComparisonOperator = '==' | '!=' | '>' | '>=' | '<' | '<='
 
-/** A list or range stands only beside == and !=. */
+/** A list or range occurs only with == and !=. */
 export interface QueryComparison {
   readonly kind: 'compare'
   readonly path: QueryPath
@@ -37,7 +37,10 @@ export interface QueryMatch {
   readonly pattern: string
 }
 
-/** `names[0].names[1]...[member.member]{types:linked}`: sub-attributes, then keys of the value, then another entity. */
+/**
+ * `names[0].names[1]...[member.member]{types:linked}`: sub-attributes, then keys of the value, then another
+ * entity.
+ */
 export interface QueryPath {
   readonly names: readonly string[]
   /** Keys within a JSON value, or one language of a language map (`*` for any). */
@@ -46,7 +49,7 @@ export interface QueryPath {
   readonly linked?: { readonly types: readonly string[]; readonly path: QueryPath }
 }
 
-/** Unquoted URIs and words are `name`; date and time literals are kept as written. */
+/** Unquoted URIs and words are `name`; date and time literals are stored as written. */
 export type QueryScalar =
   | { readonly kind: 'number'; readonly value: number }
   | { readonly kind: 'boolean'; readonly value: boolean }
@@ -58,7 +61,10 @@ export type QueryValue =
   | { readonly kind: 'list'; readonly items: readonly QueryScalar[] }
   | { readonly kind: 'range'; readonly low: QueryScalar; readonly high: QueryScalar }
 
-/** Members of an attribute instance that a path may end in although they are no sub-attributes. */
+/**
+ * Members of an attribute instance that are allowed at the end of a path although they are not
+ * sub-attributes.
+ */
 export const timeMembers: ReadonlySet<string> = new Set([
   'observedAt',
   'createdAt',
@@ -69,7 +75,7 @@ export const textMembers: ReadonlySet<string> = new Set(['unitCode', 'datasetId'
 
 // ---- Text
 
-/** The canonical text of a tree. `show` turns canonical names into those of a reader's @context. */
+/** The canonical text of a tree. `show` converts canonical names to those of a client's @context. */
 export function printQuery(tree: QueryTree, show: (name: string) => string = (name) => name): string {
   if (tree.kind === 'or') return tree.parts.map((part) => printQuery(part, show)).join('|')
   if (tree.kind === 'and') {
@@ -92,7 +98,10 @@ function printPath(path: QueryPath, show: (name: string) => string, isLinked = f
   return `${names}${member}{${types}${types === '' ? '' : ':'}${printPath(path.linked.path, show, true)}}`
 }
 
-/** An IRI stands bare only at the end of a path, because dots belong to it; within { } a colon ends the types. */
+/**
+ * A bare IRI is allowed only at the end of a path, because dots belong to it; within { } a colon ends the
+ * types.
+ */
 function printName(name: string, isLast: boolean, isLinked: boolean): string {
   if (isLinked && name.includes(':')) return `<${name}>`
   return wholly(nameSyntax, name) || (isLast && wholly(iriSyntax, name)) ? name : `<${name}>`
@@ -120,7 +129,10 @@ function printScalar(scalar: QueryScalar): string {
   return scalar.kind === 'string' ? JSON.stringify(scalar.value) : String(scalar.value)
 }
 
-/** A term or CURIE; an IRI; a key in brackets. Sticky, so that the parser can read them in place. */
+/**
+ * Syntax of a term or CURIE, of an IRI, and of a key in brackets. Sticky, so that the parser can match them
+ * in place.
+ */
 export const nameSyntax: RegExp = /(?!(?:https?:\/\/|urn:))[^\s.[\]{}()<>=!~;|,"]+/y
 export const iriSyntax: RegExp =
   /(?:https?:\/\/|urn:)(?:(?!==|!=|~=|!~=|\.(?:https?:\/\/|urn:|(?:observedAt|createdAt|modifiedAt|unitCode|datasetId)\b))[^\s[\]{}()<>;|"])+/y
@@ -131,37 +143,37 @@ function wholly(sticky: RegExp, text: string): boolean {
   return sticky.exec(text)?.[0].length === text.length
 }
 
-// ---- What a tree says
+// ---- Properties of a tree
 
 /** The terms of a tree, in order. */
 export function termsOf(tree: QueryTree): readonly QueryTerm[] {
   return tree.kind === 'and' || tree.kind === 'or' ? tree.parts.flatMap(termsOf) : [tree]
 }
 
-/** First-level attributes that decide a tree, each once. */
+/** First-level attributes used in a tree, without repetition. */
 export function attributesOf(tree: QueryTree): readonly string[] {
   return [...new Set(termsOf(tree).map((term) => term.path.names[0]!))]
 }
 
-/** True when createdAt or modifiedAt is asked for, which live beside the document. */
+/** True if the tree uses createdAt or modifiedAt, which are stored beside the document. */
 export function needsTimes(tree: QueryTree): boolean {
   return termsOf(tree).some(({ path }) => ['createdAt', 'modifiedAt'].includes(path.names.at(-1)!))
 }
 
-/** True when some term follows a relationship to another entity. */
+/** True if a term follows a relationship to another entity. */
 export function hasLinked(tree: QueryTree): boolean {
   return termsOf(tree).some((term) => term.path.linked !== undefined)
 }
 
-/** Through how many relationships, one behind the other, a query leads at most. */
+/** The maximum number of consecutive relationships that a query follows. */
 export function linkedDepthOf(tree: QueryTree): number {
   const depthOf = ({ linked }: QueryPath): number => (linked === undefined ? 0 : 1 + depthOf(linked.path))
   return Math.max(0, ...termsOf(tree).map(({ path }) => depthOf(path)))
 }
 
 /**
- * What a tree says of the entity alone: whoever satisfies the tree satisfies this too, whatever is linked. Undefined where
- * that is nothing.
+ * The necessary condition that a tree sets for the entity alone: every entity that satisfies the tree
+ * satisfies this too, whatever its linked entities. Undefined if there is no such condition.
  */
 export function withoutLinked(tree: QueryTree): QueryTree | undefined {
   if (tree.kind === 'and' || tree.kind === 'or') {
@@ -172,11 +184,11 @@ export function withoutLinked(tree: QueryTree): QueryTree | undefined {
     return left.length < 2 ? left[0] : { kind, parts: left }
   }
   if (tree.path.linked === undefined) return tree
-  // Who is linked to nobody has nothing of theirs, which only `!` asks for.
+  // Without the relationship there is no linked entity, so only an `absent` term can hold.
   return tree.kind === 'absent' ? undefined : { kind: 'exists', path: { names: tree.path.names } }
 }
 
-/** Values from `low` to `high` of one type; times are milliseconds UTC, dates their text. */
+/** Values from `low` to `high` of one type; times are milliseconds UTC, dates are texts. */
 export interface Interval {
   readonly type: 'number' | 'boolean' | 'string' | 'dateTime' | 'date' | 'time'
   readonly low?: number | string | boolean
@@ -185,7 +197,7 @@ export interface Interval {
   readonly highOpen?: boolean
 }
 
-/** What a comparison accepts, as intervals; for != what it refuses. */
+/** The values that a comparison accepts, as intervals; for != the values that it rejects. */
 export function intervalsOf(term: QueryComparison): readonly Interval[] {
   const { operator, value } = term
   if (value.kind === 'list')
@@ -208,16 +220,16 @@ function bound(scalar: QueryScalar, side: 'low' | 'high'): Interval {
   return { type: scalar.kind === 'name' ? 'string' : scalar.kind, [side]: value }
 }
 
-/** Milliseconds of a time of day `hh:mm:ss[.s]Z`, or undefined when the text is none. */
+/** Milliseconds of a time of day `hh:mm:ss[.s]Z`; undefined if the text is not a time. */
 export function timeToMs(text: string): number | undefined {
   return dateTimeToMs(`1970-01-01T${text}`)
 }
 
-/** A comparison of the value of one first-level attribute: what an index on values can answer. */
+/** A comparison of the value of one first-level attribute, which an index on values can evaluate. */
 export interface ScalarTerm {
   readonly attribute: string
   readonly negated: boolean
-  /** == and !=; other operators never hold for relationships. */
+  /** True for == and !=; other operators never hold for relationships. */
   readonly equality: boolean
   readonly intervals: readonly Interval[]
 }
@@ -234,7 +246,7 @@ export function scalarTermOf(tree: QueryTree): ScalarTerm | undefined {
   }
 }
 
-/** True for a path that names the value of a first-level attribute and nothing more. */
+/** True for a path to the value of a first-level attribute. */
 export function isPlain(path: QueryPath): boolean {
   return (
     path.names.length === 1 && path.member === undefined && path.linked === undefined && !isSystemTime(path)

@@ -1,4 +1,6 @@
-/** scopeQ: text and tree are inverse, and the tree means what a regular expression of the same levels means. */
+/**
+ * scopeQ: text and tree are inverse, and a tree matches the same scopes as an equivalent regular expression.
+ */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { matchesScope, parseScopeQuery, printScopeQuery, type ScopeQuery } from './scope-query.ts'
@@ -25,7 +27,7 @@ const scope = fc
   .map((levels) => `/${levels.join('/')}`)
 
 describe('scopeQ', () => {
-  it('is given back by its text', () => {
+  it('is reproduced by its text', () => {
     fc.assert(
       fc.property(tree, (query) => {
         expect(parseScopeQuery(printScopeQuery(query))).toEqual(query)
@@ -45,7 +47,7 @@ describe('scopeQ', () => {
     )
   })
 
-  it('joins by and more tightly than by or', () => {
+  it('binds and tighter than or', () => {
     const query = parseScopeQuery('/a;/b,/c')
     expect(query).toMatchObject({ kind: 'or', parts: [{ kind: 'and' }, { levels: ['c'] }] })
     expect(matchesScope(query, ['/a', '/b'])).toBe(true)

@@ -1,6 +1,7 @@
 /**
- * The scopeQ language (GS CIM 009, 4.19): scopes joined by `;` (all, binds tighter) and `|` or `,` (any), with
- * parentheses. Within a scope `+` is any one level, `/#` at its end the scope and all below it, `/#` alone any scope.
+ * The scopeQ language (GS CIM 009, 4.19): scopes joined by `;` (all, binds tighter) and `|` or `,` (any),
+ * with parentheses. Within a scope, `+` matches any one level; a final `/#` matches the scope and all scopes
+ * below it; `/#` alone matches every scope.
  */
 import { limits } from '#base/limits/limits.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
@@ -52,7 +53,7 @@ export function parseScopeQuery(text: string): ScopeQuery {
   return query
 }
 
-/** The query as text; parsing it gives the same query. */
+/** The query as text; parsing the text returns an equal query. */
 export function printScopeQuery(query: ScopeQuery): string {
   if (query.kind === 'scope') return `/${[...query.levels, ...(query.below ? ['#'] : [])].join('/')}`
   const print = (part: ScopeQuery): string =>
@@ -60,7 +61,7 @@ export function printScopeQuery(query: ScopeQuery): string {
   return query.parts.map(print).join(query.kind === 'and' ? ';' : '|')
 }
 
-/** Whether scopes of an entity satisfy the query; each term may be met by another of them. */
+/** Whether the scopes of an entity satisfy the query; different scopes may satisfy different terms. */
 export function matchesScope(query: ScopeQuery, scope: string | readonly string[] | undefined): boolean {
   if (query.kind === 'and') return query.parts.every((part) => matchesScope(part, scope))
   if (query.kind === 'or') return query.parts.some((part) => matchesScope(part, scope))

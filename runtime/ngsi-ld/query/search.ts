@@ -1,6 +1,6 @@
 /**
- * A search for entities as the parameters of a query ask for it [NGSI-LD 5.7.2], and the same as a predicate on one
- * entity. The predicate is the meaning; SQL may only be a faster way to the same answer.
+ * A search for entities from the parameters of a query [NGSI-LD 5.7.2], and its form as a predicate on one
+ * entity. The predicate defines the result; SQL may only compute the same result faster.
  */
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import {
@@ -20,18 +20,18 @@ export interface EntitySearch {
   readonly selection?: TypeSelection | undefined
   readonly ids?: readonly string[] | undefined
   readonly idPattern?: Pattern | undefined
-  /** Entities that at least one of these means. */
+  /** At least one of these selectors must match. */
   readonly selectors?: readonly EntitySelector[] | undefined
   readonly scope?: ScopeQuery | undefined
-  /** Entities that have at least one of these attributes. */
+  /** At least one of these attributes must exist. */
   readonly attrs?: readonly string[] | undefined
   readonly q?: QueryTree | undefined
   readonly geo?: GeoQuery | undefined
 }
 
 /**
- * The search as a function.
- * @throws GatewayError ngsi-ld.not-supported for terms on linked entities where none can be followed.
+ * Compiles the search to a function.
+ * @throws GatewayError ngsi-ld.not-supported for terms on linked entities without `follow`.
  */
 export function compileSearch(
   search: EntitySearch,
@@ -60,7 +60,7 @@ export function compileSearch(
   }
 }
 
-/** Of ids and a pattern, the ids decide. */
+/** If both ids and a pattern are given, the ids decide. */
 function compileSelector(
   { types, ids, idPattern }: EntitySelector,
   budget: PatternBudget,

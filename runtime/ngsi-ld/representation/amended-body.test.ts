@@ -1,11 +1,11 @@
-/** Bodies for sources that speak an earlier version. */
+/** Request bodies for sources with an earlier version of the standard. */
 import { describe, expect, it } from 'vitest'
 import { amendBody } from './amended-body.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 
 describe('a body for an earlier version', () => {
-  it('has the nearest kinds that version knew, whether kinds are said or not', () => {
+  it('has the nearest known kinds, whether or not kinds are stated', () => {
     const given = {
       id: 'urn:p:1',
       type: 'Pump',
@@ -21,7 +21,7 @@ describe('a body for an earlier version', () => {
     expect(amendBody(entities, given, 3)).toMatchObject({ name: { type: 'Property', value: { en: 'pump' } } })
   })
 
-  it('has no scope, types, instances or expiry that it did not know', () => {
+  it('has no scope, types, instances or expiry unknown to that version', () => {
     const instances = [
       { type: 'Property', value: 1, datasetId: 'urn:d:1' },
       { type: 'Property', value: 2 },

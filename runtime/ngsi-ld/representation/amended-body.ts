@@ -1,6 +1,6 @@
 /**
- * Bodies of requests as an earlier version of the standard would have them [NGSI-LD 4.3.6.8]: what conformance.ts does
- * to entities, done to entities and fragments as they are sent, in names of whatever @context.
+ * Converts request bodies to an earlier version of the standard [NGSI-LD 4.3.6.8]: applies conformance.ts to
+ * entities and fragments as they are sent, with names in any @context.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { inferKind } from '#ngsi-ld/entity/attribute-kind.ts'
@@ -10,11 +10,11 @@ import { type Amendment, createAmendment } from './conformance.ts'
 const own: ReadonlySet<string> = new Set([
   ...['id', '@id', '@context', 'createdAt', 'modifiedAt', 'deletedAt'],
 ])
-/** Scopes came with 1.4, several types and instances with 1.3. */
+/** Scopes were added in 1.4, several types and instances in 1.3. */
 const scopesSince = 4
 const severalSince = 3
 
-/** `path` says what the body is about; a Query and a subscription have nothing to amend. */
+/** `path` determines the kind of body; a Query and a subscription need no conversion. */
 export function amendBody(path: string, body: Json, minor: number): Json {
   const [place = ''] = path.split('?')
   if (/\/(?:query|subscriptions)$/.test(place)) return body
@@ -44,7 +44,7 @@ function amendAttribute(attribute: Json, amendment: Amendment, minor: number): J
   return first === undefined ? attribute : amendInstance(first, amendment)
 }
 
-/** One instance with its kind said, or a bare value as it is. */
+/** Converts one instance after adding its kind; a bare value is unchanged. */
 function amendInstance(one: Json, amendment: Amendment): Json {
   if (!isObject(one)) return one
   const type = typeof one['type'] === 'string' ? one['type'] : inferKind(one)?.name

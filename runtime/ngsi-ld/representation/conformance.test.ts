@@ -30,13 +30,13 @@ const entity: Entity = {
 }
 
 describe('an entity as version', () => {
-  it('1.9 has it is the entity itself', () => {
+  it('1.9 is the entity itself', () => {
     const amendment = createAmendment(9)
     expect(amendment.entity(entity, compact)).toBe(entity)
     expect([amendment.isAltered(), amendment.version]).toEqual([false, '1.9'])
   })
 
-  it('1.8 has it knows all kinds, but nothing that expires', () => {
+  it('1.8 has all kinds, but no expiry', () => {
     const { expiresAt: _, level, ...others } = entity
     const amendment = createAmendment(8)
     expect(amendment.entity(entity, compact)).toEqual({
@@ -49,7 +49,7 @@ describe('an entity as version', () => {
     expect(amendment.isAltered()).toBe(true)
   })
 
-  it('1.6 has it knows values, languages and targets', () => {
+  it('1.6 has values, languages and targets', () => {
     expect(createAmendment(6).entity(entity, compact)).toEqual({
       id: 'urn:e:1',
       type: ['Room', 'Office'],
@@ -66,7 +66,7 @@ describe('an entity as version', () => {
     })
   })
 
-  it('1.1 has it is of one type and has one instance of each attribute, the default one first of all', () => {
+  it('1.1 has one type and one instance of each attribute, preferably the default one', () => {
     const amended = createAmendment(1).entity(entity, compact)
     expect(amended).toMatchObject({ type: 'Room', name: { type: 'Property', value: { en: 'one' } } })
     expect(amended).not.toHaveProperty('scope')
@@ -78,7 +78,7 @@ describe('an entity as version', () => {
     })
   })
 
-  it('had it before, where nothing is new, is the same', () => {
+  it('is the same object if it needs no amendment', () => {
     const old: Entity = { id: 'urn:e:1', type: 'Room', level: { type: 'Property', value: 1 } }
     const amendment = createAmendment(0)
     expect(amendment.entity(old, compact)).toBe(old)
@@ -94,7 +94,7 @@ it.each([
   ['0.9', undefined],
   ['1', undefined],
   ['new', undefined],
-])('%s is a version that ends in %s', (text, minor) => expect(minorOf(text)).toBe(minor))
+])('%s is a version with minor number %s', (text, minor) => expect(minorOf(text)).toBe(minor))
 
 it.each([
   ['ngsi-ld=1.6', 6],
@@ -102,7 +102,7 @@ it.each([
   ['my-ngsi-ld=1.3', undefined],
   ['ngsi-ld=now', undefined],
   ['body=json', undefined],
-])('Prefer: %s asks for %s', (prefer, minor) => expect(preferredMinor(prefer)).toBe(minor))
+])('Prefer: %s requests %s', (prefer, minor) => expect(preferredMinor(prefer)).toBe(minor))
 
 describe('a notification', () => {
   const told = (more: object, endpoint: object = {}) => {
@@ -131,7 +131,7 @@ describe('a notification', () => {
     expect(told({})).toEqual({ type: 'VocabProperty', vocab: 'Hot', previousVocab: 'Cold' })
   })
 
-  it('conforms to no version that is none', () => {
+  it('ignores an invalid version', () => {
     expect(() => told({ ngsildConformance: 'new' })).toThrow(/ngsildConformance/)
   })
 })

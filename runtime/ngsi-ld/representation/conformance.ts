@@ -1,7 +1,7 @@
 /**
- * Entities as an earlier version of the standard would have them (GS CIM 009, 4.3.6.8, since 1.9): kinds of attributes
- * that it did not know become the nearest that it did, members that it did not know go. Pure; the stored entity stays as
- * it is, and one that needs no amendment is answered as the same object.
+ * Converts entities to an earlier version of the standard (GS CIM 009, 4.3.6.8, since 1.9): kinds of
+ * attributes unknown to that version become the nearest known kind, unknown members are removed. Pure: it
+ * does not modify the stored entity, and returns the same object if no amendment is necessary.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -9,29 +9,29 @@ import { isSubAttribute } from '#ngsi-ld/entity/attribute-kind.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
 
-/** The newest version spoken, as its number behind the `1.`. */
+/** The newest supported version, as its number after the `1.`. */
 const newest = 9
 const multiplicity = 3
 
 type Compact = (name: string) => string
 
 export interface Amendment {
-  /** The version that is answered in, as `major.minor`. */
+  /** The version of the response, as `major.minor`. */
   readonly version: string
   entity(entity: Entity, compact: Compact): Entity
   instance<I extends AttributeInstance>(instance: I, compact: Compact): I
-  /** Whether anything had to be amended until now. */
+  /** Whether any entity or instance was amended so far. */
   isAltered(): boolean
 }
 
-/** The number behind the `1.` of a version such as 1.6 or 1.6.1; undefined where the text is none. */
+/** The number after the `1.` of a version such as 1.6 or 1.6.1; undefined if the text is not a version. */
 export function minorOf(text: string): number | undefined {
   const [, major, minor] = /^(\d{1,3})\.(\d{1,3})(?:\.\d{1,3})?$/.exec(text.trim()) ?? []
   if (major === undefined || Number(major) === 0) return undefined
   return Number(major) > 1 ? newest : Math.min(Number(minor), newest)
 }
 
-/** The version that a Prefer header asks for [RFC 7240 2]; one that cannot be read is no preference. */
+/** The version that a Prefer header requests [RFC 7240 2]; an unreadable one is ignored. */
 export function preferredMinor(prefer: string | undefined): number | undefined {
   const [, text] = /(?:^|[,;\s])ngsi-ld\s*=\s*"?([^",;\s]*)/i.exec(prefer ?? '') ?? []
   return text === undefined ? undefined : minorOf(text)
@@ -78,7 +78,7 @@ export function createAmendment(minor: number): Amendment {
 const defaultOf = (instances: readonly AttributeInstance[]): AttributeInstance =>
   instances.find(({ datasetId }) => datasetId === undefined) ?? instances[0]!
 
-/** Since when a member is known, by its name. */
+/** The version that introduced a member, by the member's name. */
 const memberSince: Readonly<Record<string, number>> = {
   datasetId: multiplicity,
   observedAt: 3,
@@ -89,7 +89,7 @@ const memberSince: Readonly<Record<string, number>> = {
   ngsildproof: newest,
 }
 
-/** Kinds that came later: since when, by what they are replaced, and the member of that with its value. */
+/** Kinds added later: the version that introduced each, its replacement, and its value member. */
 const fallbacks: Readonly<
   Record<
     string,

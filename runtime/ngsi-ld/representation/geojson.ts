@@ -1,6 +1,6 @@
 /**
  * Entities as GeoJSON (GS CIM 009, 4.5.16 and 4.5.17; RFC 7946): a Feature whose geometry is the value of one
- * GeoProperty and whose properties are everything but the id. Without that property the geometry is null.
+ * GeoProperty and whose properties are all members except the id. Without that property the geometry is null.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
@@ -9,11 +9,11 @@ import type { JsonObject } from '#ngsi-ld/values/json.ts'
 export interface FeatureOptions {
   /** Canonical name of the GeoProperty that becomes the geometry. */
   readonly geometryProperty: string
-  /** Instances that may be taken, `@none` for the one without datasetId; the one without comes first. */
+  /** Allowed instances, `@none` for the one without datasetId; that one takes precedence. */
   readonly datasetId?: ReadonlySet<string> | undefined
 }
 
-/** @param rendered the entity as it would be shown without GeoJSON. */
+/** @param rendered the entity as rendered without GeoJSON. */
 export function toFeature(entity: Entity, rendered: JsonObject, options: FeatureOptions): JsonObject {
   const { id: _, ...properties } = rendered
   return { id: entity.id, type: 'Feature', geometry: geometryOf(entity, options), properties }
@@ -24,7 +24,7 @@ function geometryOf(entity: Entity, { geometryProperty, datasetId }: FeatureOpti
     (instance) => instance.type === 'GeoProperty' && (datasetId?.has(instance.datasetId ?? '@none') ?? true),
   )
   const byDefault = instances.find((instance) => instance.datasetId === undefined)
-  // Of several that a datasetId tells apart, only a request that names one can mean it (4.5.16.1).
+  // If all instances have a datasetId, only a request that names one can select among them (4.5.16.1).
   const isUndecided = datasetId === undefined && instances.length > 1
   const chosen = byDefault ?? (isUndecided ? undefined : instances[0])
   return chosen?.value ?? null

@@ -6,12 +6,12 @@ const parse = (text: string) =>
   parseProjection(text, (term) => (term === 'b' ? 'https://b.example/b' : term), 'pick')
 
 describe('a projection', () => {
-  it('names members in the terms of the reader, with either separator', () => {
+  it("accepts names in the client's terms, with either separator", () => {
     expect([...parse('id, b|c').names]).toEqual(['id', 'https://b.example/b', 'c'])
     expect([...parse('https://x.org/a,b').names]).toEqual(['https://x.org/a', 'https://b.example/b'])
   })
 
-  it('reaches through relationships', () => {
+  it('follows relationships', () => {
     const projection = parse('id,to{name,b{c}|d},e')
     expect([...projection.names]).toEqual(['id', 'to', 'e'])
     expect([...projection.linked.get('to')!.names]).toEqual(['name', 'https://b.example/b', 'd'])
@@ -26,7 +26,7 @@ describe('a projection', () => {
     },
   )
 
-  it('refuses to go too deep', () => {
+  it('rejects too many levels', () => {
     expect(() => parse(`${'a{'.repeat(50)}a${'}'.repeat(50)}`)).toThrow(/too many levels/)
   })
 })

@@ -1,6 +1,6 @@
 /**
- * What `pick` and `omit` name (GS CIM 009, 4.21): members of an entity, and within braces those of the entities that a
- * relationship links to. Separators are `,` and `|`. Names are canonical.
+ * Parses `pick` and `omit` (GS CIM 009, 4.21): members of an entity, and within braces those of the entities
+ * that a relationship links to. Separators are `,` and `|`. Names are canonical.
  */
 import { limits } from '#base/limits/limits.ts'
 import { checkName } from '#ngsi-ld/values/names.ts'
@@ -8,11 +8,11 @@ import { badRequestData, tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface Projection {
   readonly names: ReadonlySet<string>
-  /** Of the names, those with members of a linked entity behind them. */
+  /** The names that are followed by members of a linked entity. */
   readonly linked: ReadonlyMap<string, Projection>
 }
 
-/** @throws ngsi-ld.bad-request-data naming the place of the mistake. */
+/** @throws ngsi-ld.bad-request-data with the position of the error. */
 export function parseProjection(text: string, expand: (term: string) => string, field: string): Projection {
   const tokens = text.match(/[^,|{}]+|[,|{}]/g) ?? []
   let at = 0
@@ -38,23 +38,23 @@ export function parseProjection(text: string, expand: (term: string) => string, 
   return projection
 }
 
-/** Levels of linked entities that a projection reaches into. */
+/** The number of levels of linked entities that a projection uses. */
 export function depthOf({ linked }: Projection): number {
   return Math.max(0, ...[...linked.values()].map((inner) => 1 + depthOf(inner)))
 }
 
-/** The names with those of linked entities in braces behind them. */
+/** The names, each followed by the names of linked entities in braces. */
 export const printProjection = ({ names: all, linked }: Projection): string[] =>
   [...all].map((name) => {
     const inner = linked.get(name)
     return inner === undefined ? name : `${name}{${printProjection(inner).join(',')}}`
   })
 
-/** Canonical names, as a subscription keeps them, as a projection. */
+/** Converts canonical names, as a subscription stores them, to a projection. */
 export const projectionOf = (names: readonly string[] | undefined): Projection | undefined =>
   names === undefined ? undefined : parseProjection(names.join(','), (name) => name, 'projection')
 
-/** The same as a client would write it. */
+/** The names in the form that clients send. */
 export const renderMembers = (
   names: readonly string[] | undefined,
   show: (name: string) => string,

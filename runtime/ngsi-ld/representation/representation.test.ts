@@ -1,4 +1,4 @@
-/** How entities look in answers. */
+/** Rendering of entities for responses. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
@@ -49,7 +49,7 @@ const render = (options: Partial<RenderOptions> = {}) =>
   renderEntity(entity, undefined, { context, format: 'normalized', ...options })
 
 describe('normalized', () => {
-  it('is what was sent, under the same context', () => {
+  it('is the input, under the same context', () => {
     const { temperature, ...rest } = body
     expect(render()).toEqual({ ...rest, temp: temperature })
   })
@@ -62,7 +62,7 @@ describe('normalized', () => {
 })
 
 describe('concise', () => {
-  it('leaves out what can be inferred', () => {
+  it('omits members that can be inferred', () => {
     expect(render({ format: 'concise' })).toEqual({
       id: 'urn:e',
       type: ['sosa:Sensor', 'Room'],
@@ -83,7 +83,7 @@ describe('concise', () => {
     })
   })
 
-  it('reads back as the same entity', () => {
+  it('parses back to the same entity', () => {
     for (const which of [context, coreContext]) {
       expect(parseEntity(render({ format: 'concise', context: which }), which)).toEqual(entity)
     }
@@ -170,7 +170,7 @@ describe('system attributes', () => {
     expect(entity['plain']).toEqual({ type: 'Property', value: 5 })
   })
 
-  it('only when asked for', () => {
+  it('only on request', () => {
     expect(renderEntity(entity, times, { context, format: 'normalized' })).not.toHaveProperty('createdAt')
   })
 })
@@ -198,7 +198,7 @@ describe('a language', () => {
     })
   })
 
-  it('takes ranges by weight and drops those of none', () =>
+  it('orders ranges by weight and drops those of weight 0', () =>
     expect(languageRanges('fr;q=0.5, DE-at ,, en;q=0, x;q=nonsense,*;q=0.1')).toEqual(['de-at', 'fr', '*']))
 })
 

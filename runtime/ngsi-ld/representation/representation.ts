@@ -1,8 +1,8 @@
 /**
- * Entities as answers show them: normalized, concise or simplified (GS CIM 009, 4.5.1 to 4.5.4), names compacted by
- * the request's context, projected and with system attributes as asked. Results are plain objects for
- * JSON.stringify and may share parts with the entity. Where the context is the core, the format normalized and
- * nothing is projected, callers send the stored text and need only `insertContext`.
+ * Renders entities for responses: normalized, concise or simplified (GS CIM 009, 4.5.1 to 4.5.4), names
+ * compacted by the request's context, with projection and system attributes as requested. Results are plain
+ * objects for JSON.stringify and may share parts with the entity. If the context is the core, the format
+ * normalized and there is no projection, callers send the stored text and use only `insertContext`.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -18,8 +18,10 @@ import type { Projection } from './projection.ts'
 
 export type Format = 'normalized' | 'concise' | 'simplified'
 
-/** When something was created and changed (ms), and through which other brokers if it came through any. */
-export type Stamps = readonly [created: number, modified: number, heard?: string | undefined]
+/**
+ * Creation and modification times (ms), and the Via chain of the last write if it came from another broker.
+ */
+export type Stamps = readonly [created: number, modified: number, via?: string | undefined]
 
 /** createdAt and modifiedAt (ms) of an entity and of its instances, keyed `name` or `name datasetId`. */
 export interface SystemTimes {
@@ -28,29 +30,29 @@ export interface SystemTimes {
   readonly attributes: Readonly<Record<string, Stamps>>
 }
 
-/** How attributes are written, whatever stands around them. */
+/** Options for rendering a single attribute. */
 export interface AttributeOptions {
   readonly context: Context
   readonly format: Format
   /** From `languageRanges`: reduces language maps to one text. */
   readonly lang?: readonly string[] | undefined
-  /** With system attributes: createdAt and modifiedAt where times are given, and expiresAt (4.22). */
+  /** Include system attributes: createdAt and modifiedAt if times are given, and expiresAt (4.22). */
   readonly sysAttrs?: boolean | undefined
 }
 
 export interface RenderOptions extends AttributeOptions {
-  /** Canonical names of attributes to show; id, type and scope stay. */
+  /** Canonical names of attributes to show; id, type and scope always remain. */
   readonly attrs?: ReadonlySet<string> | undefined
-  /** Canonical names of the only members to show, and of those to leave out (since 1.8). */
+  /** Canonical names of the only members to show, and of members to omit (since 1.8). */
   readonly pick?: ReadonlySet<string> | undefined
   readonly omit?: ReadonlySet<string> | undefined
   /** Instances to show, `@none` for those without datasetId. */
   readonly datasetId?: ReadonlySet<string> | undefined
-  /** Becomes the member `@context`. */
+  /** Value of the member `@context`. */
   readonly atContext?: Json | undefined
-  /** What pick and omit say of linked entities; `pick` and `omit` follow from it. */
+  /** The projections of linked entities; `pick` and `omit` are derived from them. */
   readonly projections?: { readonly pick?: Projection | undefined; readonly omit?: Projection | undefined }
-  /** The entities that an instance of a relationship leads to, already rendered (4.5.23). */
+  /** The rendered target entities of a relationship instance (4.5.23). */
   readonly join?: (name: string, instance: AttributeInstance) => Joined | undefined
 }
 
@@ -83,7 +85,7 @@ export function renderEntity(
       joined: (instance) => options.join?.(name, instance),
     })
   }
-  // Where nothing of the entity is shown, its times are nobody's.
+  // If no member of the entity is shown, its times are omitted too.
   const isEmpty = Object.keys(rendered).every((member) => systemMembers.has(member))
   if (stamps !== undefined && isEmpty) return {}
   if (options.atContext !== undefined) rendered['@context'] = options.atContext
@@ -91,7 +93,8 @@ export function renderEntity(
 }
 
 /**
- * One instance, without what only answers know: the caller may add members such as instanceId.
+ * Renders one instance without members that only responses have: the caller may add members such as
+ * instanceId.
  * @param bare whether the concise form may be a value alone; among several instances it may not.
  */
 export function renderInstance(instance: AttributeInstance, options: AttributeOptions, bare = true): Json {
@@ -118,7 +121,7 @@ const chosen = (
 ): readonly AttributeInstance[] =>
   datasets === undefined ? instances : instances.filter(({ datasetId }) => datasets.has(datasetId ?? '@none'))
 
-/** What an instance is shown with that does not stand in it. */
+/** Members to render that are not part of the instance. */
 interface Additions {
   readonly stamps: (instance: AttributeInstance) => JsonObject
   readonly joined: (instance: AttributeInstance) => Joined | undefined
@@ -147,7 +150,7 @@ function renderInstances(
   return rendered.length === 1 ? rendered[0]! : rendered
 }
 
-/** Instances told apart by datasetId as `{dataset: {"@none": value, ...}}` (4.5.5). */
+/** Instances distinguished by datasetId as `{dataset: {"@none": value, ...}}` (4.5.5). */
 function simplifiedInstances(
   instances: readonly AttributeInstance[],
   render: (instance: AttributeInstance) => Json,
@@ -158,14 +161,14 @@ function simplifiedInstances(
   return { dataset: Object.fromEntries(dataset) as JsonObject }
 }
 
-/** Linked entities beside the relationship that leads to them. */
+/** Adds linked entities beside the relationship that leads to them. */
 function linkedMembers({ type, object }: AttributeInstance, { found }: Joined): JsonObject {
   const entities = [...found.values()]
   if (type === 'ListRelationship') return { entityList: entities }
   return { entity: Array.isArray(object) ? entities : entities[0]! }
 }
 
-/** A simplified relationship with entities in place of the ids that were found. */
+/** A simplified relationship with the found entities replacing their ids. */
 function nested(value: Json, { found }: Joined): Json {
   if (typeof value === 'string') return found.get(value) ?? value
   if (Array.isArray(value)) return value.map((item: Json) => nested(item, { found }))
@@ -173,7 +176,7 @@ function nested(value: Json, { found }: Joined): Json {
   return value['object'] === undefined ? value : nested(value['object'], { found })
 }
 
-/** All members under the names of the context; the instance itself where they are the stored ones. */
+/** All members under the names of the context; the instance itself if those are the stored names. */
 function renderMembers(instance: AttributeInstance, options: AttributeOptions): JsonObject {
   const { context, format, lang, sysAttrs } = options
   if (
@@ -193,7 +196,7 @@ function renderMembers(instance: AttributeInstance, options: AttributeOptions): 
   return members
 }
 
-/** Whether an instance, or an attribute of it, has an end. */
+/** Whether an instance, or a sub-attribute of it, has an expiry. */
 const expires = (instance: AttributeInstance): boolean =>
   Object.keys(instance).some(
     (member) =>
@@ -215,7 +218,10 @@ const compactNames = (names: Json | readonly string[], context: Context): Json =
     ? names.map((name) => context.compact(name as string))
     : context.compact(names as string)
 
-/** Without the type where the reader can infer it; the value alone where nothing else is left and that is enough. */
+/**
+ * Omits the type if the client can infer it; returns the value alone if no other member remains and the value
+ * is unambiguous.
+ */
 function concise(whole: JsonObject, bare: boolean): Json {
   const { type, ...rest } = whole
   const { objectList } = rest
@@ -228,7 +234,7 @@ function concise(whole: JsonObject, bare: boolean): Json {
   return alone && readable ? value : members
 }
 
-/** The value alone; where its kind could not be told, in an object with its value member (4.5.4). */
+/** The value alone; if its kind would be ambiguous, in an object with its value member (4.5.4). */
 function simplified(instance: AttributeInstance, context: Context): Json {
   const { member } = kindOf(instance)
   const value = instance[member]!
@@ -237,6 +243,6 @@ function simplified(instance: AttributeInstance, context: Context): Json {
   return { [member]: member === 'vocab' ? compactNames(value, context) : value }
 }
 
-/** Targets of a ListRelationship without the objects around them, which go without saying (4.5.22.3). */
+/** Targets of a ListRelationship without the enclosing objects, which are implied (4.5.22.3). */
 const urisIn = (objectList: Json): Json =>
   listOf(objectList).map((item) => (isObject(item) ? (own(item, 'object') ?? item) : item))

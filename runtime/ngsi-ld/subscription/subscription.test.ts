@@ -185,7 +185,7 @@ describe('a subscription', () => {
       { [name]: nothing },
       new RegExp(`^${name}: urn:ngsi-ld:null is not allowed here`),
     ]),
-    [{ watchedAttributes: ['id'] }, /^watchedAttributes: id is no attribute/],
+    [{ watchedAttributes: ['id'] }, /^watchedAttributes: id is not an attribute/],
     [{ notification: { endpoint, attributes: ['id', 'type'] } }, /^notification\.attributes: id is no/],
     [{ subscriptionName: '' }, /^subscriptionName: /],
     [{ unknownMember: 1 }, /^unknownMember: is not a member/],

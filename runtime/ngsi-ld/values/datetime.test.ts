@@ -75,18 +75,18 @@ describe('a DateTime', () => {
     ['2024-01-01T00:00:00,120000Z', '2024-01-01T00:00:00.120Z', true],
     ['2024-01-01T00:00:00,123450Z', '2024-01-01T00:00:00.12345Z', false],
     ['2024-01-01T00:00:00.000001Z', '2024-01-01T00:00:00.000001Z', false],
-  ])('%s is kept as %s', (text, canonical, exact) => {
+  ])('%s is stored as %s', (text, canonical, exact) => {
     expect(canonicalDateTime(text)).toBe(canonical)
     expect(isMillisecondExact(text)).toBe(exact)
     expect(isMillisecondExact(canonical)).toBe(exact)
     expect(dateTimeToMs(canonical)).toBe(dateTimeToMs(text))
   })
 
-  it('that is none is not kept', () => expect(canonicalDateTime('2024-01-01T25:00:00Z')).toBeUndefined())
+  it('is not stored if invalid', () => expect(canonicalDateTime('2024-01-01T25:00:00Z')).toBeUndefined())
 })
 
 describe('Date and Time', () => {
-  it('are told apart', () => {
+  it('are distinguished', () => {
     expect([isDate('2024-02-29'), isDate('2023-02-29'), isDate('2024-02-29T00:00:00Z')]).toEqual([
       true,
       false,

@@ -1,7 +1,8 @@
 /**
- * NGSI-LD dates and times (GS CIM 009, 4.6.3): `YYYY-MM-DDThh:mm:ss[.f]Z`, always UTC, at most six digits of a
- * second, a comma in place of the dot accepted. Shortened forms are refused, and offsets but in the times of a query. Inside the gateway a
- * time is integer milliseconds; only texts that need microseconds stay texts.
+ * NGSI-LD dates and times (GS CIM 009, 4.6.3): `YYYY-MM-DDThh:mm:ss[.f]Z`, always UTC, at most six digits of
+ * a second; a comma may replace the dot. Shortened forms are rejected; offsets are accepted only in the times
+ * of a query. The gateway represents a time as integer milliseconds; only times with microseconds remain
+ * texts.
  */
 import { assert } from '#base/register/errors.ts'
 
@@ -9,11 +10,11 @@ const dateTimeForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d{1,6})?Z$/
 const dateForm = /^\d{4}-\d\d-\d\d$/
 const timeForm = /^\d\d:\d\d:\d\d(?:[.,]\d{1,6})?Z$/
 
-/** Years 0 to 99 mean the twentieth century to Date.UTC; whole Gregorian cycles avoid that. */
+/** Date.UTC maps the years 0 to 99 to the twentieth century; adding whole Gregorian cycles avoids that. */
 const gregorianCycleYears = 400
 const gregorianCycleMs = 146_097 * 86_400_000
 
-/** Milliseconds since 1970 UTC, microseconds cut off; undefined when the text is not a valid DateTime. */
+/** Milliseconds since 1970 UTC, without the microseconds; undefined if the text is not a valid DateTime. */
 export function dateTimeToMs(text: string): number | undefined {
   if (!dateTimeForm.test(text)) return undefined
   const day = dayToMs(text)
@@ -21,7 +22,7 @@ export function dateTimeToMs(text: string): number | undefined {
   return day === undefined || time === undefined ? undefined : day + time
 }
 
-/** The same for a time that a query asks for, which may have an offset from UTC in place of `Z`. */
+/** As `dateTimeToMs`, for a time in a query, which may have an offset from UTC in place of `Z`. */
 export function offsetDateTimeToMs(text: string): number | undefined {
   const [, local, sign, hours, minutes] = offsetForm.exec(text) ?? []
   if (local === undefined) return dateTimeToMs(text)
@@ -32,20 +33,20 @@ export function offsetDateTimeToMs(text: string): number | undefined {
   return ms < firstMs || ms > lastMs ? undefined : ms
 }
 
-/** What parameters carry as `+` arrives as a space where it was not percent-encoded. */
+/** A `+` in a query parameter becomes a space unless it is percent-encoded. */
 const offsetForm = /^(.{19,26})([+ -])((?:[01]\d|2[0-3])):([0-5]\d)$/
 
 export const isDate = (text: string): boolean => dateForm.test(text) && dayToMs(text) !== undefined
 export const isTime = (text: string): boolean => timeForm.test(text) && timeToMs(text, 0) !== undefined
 
-/** Canonical text of integer milliseconds: three digits of a second, none when they are zero. */
+/** Canonical text of integer milliseconds: three digits of a second, or none if they are zero. */
 export function msToDateTime(ms: number): string {
-  assert(ms >= firstMs && ms <= lastMs, 'a DateTime lies in the years 0000 to 9999')
+  assert(ms >= firstMs && ms <= lastMs, 'a DateTime must be within the years 0000 to 9999')
   const text = new Date(ms).toISOString()
   return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text
 }
 
-/** The one text the gateway keeps for an instant, or undefined when the text is not a valid DateTime. */
+/** The canonical text of an instant, or undefined if the text is not a valid DateTime. */
 export function canonicalDateTime(text: string): string | undefined {
   const ms = dateTimeToMs(text)
   if (ms === undefined || canonicalForm.test(text)) return ms === undefined ? undefined : text
@@ -55,8 +56,8 @@ export function canonicalDateTime(text: string): string | undefined {
 }
 
 /**
- * A DateTime as clients write it whose clocks are finer, or whose libraries name the offset of UTC: seven to nine digits
- * of a second are cut to six, and `+00:00` is read as `Z`. Any other text is returned as it is.
+ * Accepts DateTimes of clients with finer clocks, or with libraries that write the offset of UTC: cuts seven
+ * to nine digits of a second to six, and reads `+00:00` as `Z`. Returns any other text unchanged.
  */
 export function toleratedDateTime(text: string): string {
   const [, start, digits] = tolerated.exec(text) ?? []
@@ -64,16 +65,18 @@ export function toleratedDateTime(text: string): string {
   return digits === undefined ? `${start}Z` : `${start}.${digits}Z`
 }
 
-/** What parameters carry as `+` arrives as a space where it was not percent-encoded. */
+/** A `+` in a query parameter becomes a space unless it is percent-encoded. */
 const tolerated = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,](\d{1,6})\d{0,3})?(?:Z|[+ ]00:00)$/
 
-/** A member of JSON text that is such a time with more than six digits of a second. */
+/** Finds a member of JSON text with such a time of more than six digits of a second. */
 export const finerTime = /"(?:observedAt|expiresAt)"\s*:\s*"[^"]{19}[.,]\d{7,9}(?:Z|\+00:00)"/
 
 /** No fraction, or three digits that are not all zero. */
 const canonicalForm = /:\d\dZ$|\.(?!000)\d{3}Z$/
 
-/** Whether integer milliseconds hold the whole instant: nothing but zeros after the third digit of a second. */
+/**
+ * Whether integer milliseconds represent the instant exactly: only zeros follow the third digit of a second.
+ */
 export const isMillisecondExact = (text: string): boolean =>
   text.length <= millisecondsLength || /^0*Z$/.test(text.slice(millisecondsLength - 1))
 
@@ -81,7 +84,7 @@ const millisecondsLength = '2000-01-01T00:00:00.000Z'.length
 const firstMs = Date.UTC(gregorianCycleYears) - gregorianCycleMs
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
-/** Midnight of the day at the start of `text`; undefined for a day that no calendar has. */
+/** Midnight of the day at the start of `text`; undefined if the calendar has no such day. */
 function dayToMs(text: string): number | undefined {
   const year = Number(text.slice(0, 4))
   const month = twoDigits(text, 5)

@@ -14,13 +14,13 @@ it.each([
 })
 
 it.each(['', 'P', 'PT', '1H', 'PT1', 'P1H', 'P-1D', 'P1.5M', 'P1DT', 'PT99999999999H'])(
-  '%s is no duration',
+  '%s is not a duration',
   (text) => {
     expect(parseDuration(text)).toBeUndefined()
   },
 )
 
-it('months follow the calendar, and end with it', () => {
+it('months follow the calendar and end at its last day', () => {
   const from = Date.UTC(2024, 0, 31, 12)
   expect(addDuration(from, { months: 1, ms: 0 }, 1)).toBe(Date.UTC(2024, 1, 29, 12))
   expect(addDuration(from, { months: 1, ms: 0 }, 13)).toBe(Date.UTC(2025, 1, 28, 12))

@@ -1,6 +1,7 @@
 /**
- * Durations as ISO 8601 writes them (GS CIM 009, 4.5.19): years and months follow the calendar, everything else is a
- * fixed number of milliseconds. Always UTC. What cannot be added up exactly (a fraction of a month) is refused.
+ * Durations in ISO 8601 format (GS CIM 009, 4.5.19): years and months follow the calendar, all other units
+ * are fixed numbers of milliseconds. Always UTC. Durations without an exact sum (a fraction of a month) are
+ * rejected.
  */
 
 export interface Duration {
@@ -16,7 +17,7 @@ const dayMs = 86_400_000
 const monthsMax = 12_000
 const msMax = 365_250 * dayMs
 
-/** Undefined when the text is no duration, or longer than a thousand years. */
+/** Undefined if the text is not a duration, or the duration exceeds a thousand years. */
 export function parseDuration(text: string): Duration | undefined {
   const parts = form.exec(text)
   if (parts === null) return undefined
@@ -31,7 +32,9 @@ export function parseDuration(text: string): Duration | undefined {
   return whole.months <= monthsMax && whole.ms <= msMax ? whole : undefined
 }
 
-/** `count` times a duration after a time, both in ms. A day that a month lacks becomes its last one. */
+/**
+ * Adds `count` durations to a time, both in ms. A day beyond the end of a month becomes the month's last day.
+ */
 export function addDuration(ms: number, { months, ms: fixed }: Duration, count: number): number {
   if (months === 0) return ms + count * fixed
   const from = new Date(ms)

@@ -1,17 +1,21 @@
 /**
- * What can stand in a header of HTTP [RFC 9110, 5.1 and 5.5]. Names and values that clients leave for requests of ours are
- * looked at by these when they are given, because later nobody is there who could be told.
+ * Characters allowed in HTTP headers [RFC 9110, 5.1 and 5.5]. Clients store header names and values that the
+ * gateway sends later. They are checked when a client stores them, because at sending time no client waits
+ * for an error.
  */
 import type { Json } from '#contract/pipeline.ts'
 
 export const isHeaderName = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(value)
 
-/** May be empty. */
+/** The value may be empty. */
 export const isHeaderValue = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
 
-/** Headers that the connection or the body decides: no client may set them for requests of ours. In whatever case. */
+/**
+ * Whether the connection or the body determines this header, in any letter case. A client may not set it for
+ * requests that the gateway sends.
+ */
 export const isConnectionHeader = (name: string): boolean => connectionHeaders.test(name)
 
 const connectionHeaders =

@@ -1,4 +1,7 @@
-/** About how many characters a value takes as JSON, without making the text: for bounds, not for Content-Length. */
+/**
+ * Estimates the number of characters of a value as JSON without building the text: for limits, not for
+ * Content-Length.
+ */
 const scalarSize = 8
 const memberSize = 2
 

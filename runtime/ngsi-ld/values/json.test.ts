@@ -1,4 +1,4 @@
-/** Comparing JSON values and writing them in one order. */
+/** Comparing JSON values and writing them in canonical order. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { own, sameJson, stableJson } from './json.ts'
@@ -32,7 +32,7 @@ describe('text', () => {
 })
 
 describe('own members', () => {
-  it('are not those that every object inherits', () => {
+  it('exclude those that every object inherits', () => {
     expect(own<unknown>({}, 'constructor')).toBeUndefined()
     expect(own<unknown>({ constructor: 1 }, 'constructor')).toBe(1)
   })

@@ -1,27 +1,27 @@
 /**
- * What JSON values need everywhere: telling objects apart, reading own members only (a name such as `constructor`
- * must not find what every object inherits), comparing, and a text that does not depend on member order.
+ * JSON basics: type checks, access to own members only (`constructor` must not find an inherited member),
+ * comparison, and a text that does not depend on member order.
  */
 import type { Json } from '#contract/pipeline.ts'
 
 export type JsonObject = { readonly [name: string]: Json }
 
-/** `Array.isArray` for readonly lists, whose items it would call `any`. */
+/** `Array.isArray` for readonly lists; the built-in one would type their items as `any`. */
 export const isList = (value: Json | undefined): value is readonly Json[] => Array.isArray(value)
 
 export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The member of that name, if the object has one itself. */
+/** The object's own member with this name. */
 export function own<T>(object: { readonly [name: string]: T }, name: string): T | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
-/** Value or values as a list. */
+/** Wraps a single value in a list; returns a list as it is. */
 export const listOf = <T>(value: T | readonly T[]): readonly T[] =>
   Array.isArray(value) ? (value as readonly T[]) : [value as T]
 
-/** A value from its text; undefined where the text is no JSON. */
+/** Parses JSON text; undefined if the text is not JSON. */
 export function parsedJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown
@@ -30,11 +30,11 @@ export function parsedJson(text: string): unknown {
   }
 }
 
-/** The texts among a value or values. */
+/** The strings among one value or several. */
 export const textsOf = (value: Json): readonly string[] =>
   listOf(value).filter((item) => typeof item === 'string')
 
-/** Whether two JSON values are equal; the order of members does not count, that of items does. */
+/** Whether two JSON values are equal; the order of members is ignored, the order of items is not. */
 export function sameJson(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false

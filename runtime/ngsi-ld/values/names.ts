@@ -1,48 +1,56 @@
 /**
- * Which texts may be names, ids and scopes (GS CIM 009, 4.5.1, 4.6.2 and 4.18; RFC 3987). Ids keep the hardware
- * identity of a device verbatim, so the grammar of IRIs is the only thing that they have to follow.
+ * Checks names, ids and scopes (GS CIM 009, 4.5.1, 4.6.2 and 4.18; RFC 3987). An id keeps a device's hardware
+ * identity verbatim, so the IRI grammar is its only restriction.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { type JsonObject, own } from './json.ts'
 import { badRequestData } from './ngsi-ld-problem.ts'
 
-/** In a value's place: delete it (GS CIM 009, 4.5.0, since 1.6). Only updates may say so, and it names nothing. */
+/**
+ * As a value it deletes the member (GS CIM 009, 4.5.0, since 1.6). Only updates may contain it, and it
+ * identifies nothing.
+ */
 export const ngsiLdNull = 'urn:ngsi-ld:null'
 
 /**
- * JSON null is no value in NGSI-LD; NGSI-LD Null stands for it where a member is to be removed.
+ * JSON null is not a value in NGSI-LD; NGSI-LD Null removes a member.
  * @throws ngsi-ld.bad-request-data naming the first member that is null.
  */
 export function refuseJsonNulls(members: JsonObject, prefix = ''): void {
   const found = Object.keys(members).find((name) => members[name] === null)
-  if (found !== undefined) throw badRequestData(`null is not a value; ${ngsiLdNull} removes`, prefix + found)
+  if (found !== undefined)
+    throw badRequestData(`null is not a value; use ${ngsiLdNull} to remove a member`, prefix + found)
 }
 
 const shortName = /^\p{L}[\p{L}\p{N}_]*$/u
 
-/** RFC 3987: a character of a path segment (`ipchar`), and what only queries may hold besides (`iprivate`). */
+/**
+ * RFC 3987: a character of a path segment (`ipchar`), and characters allowed only in queries (`iprivate`).
+ */
 const segment = String.raw`[A-Za-z0-9\-._~!$&'\(\)*+,;=:@[[\u{A0}-\u{D7FF}\u{F900}-\u{FDCF}\u{FDF0}-\u{FFEF}\u{10000}-\u{EFFFD}]--[\s\p{Noncharacter_Code_Point}]]]|%[0-9A-Fa-f]{2}`
 const privateUse = String.raw`[\u{E000}-\u{F8FF}\u{F0000}-\u{FFFFD}\u{100000}-\u{10FFFD}]`
 const scheme = '[A-Za-z][A-Za-z0-9+.\\-]*:'
-/** Square brackets stand only around the IPv6 address of a host. */
+/** Square brackets are allowed only around the IPv6 address of a host. */
 const literalHost = String.raw`(?:\/\/(?:${segment})*\[[0-9A-Fa-f:.]+\](?=[\/?#:]|$))?`
 const path = String.raw`(?:${segment}|\/)*`
 const iri = new RegExp(
   String.raw`^${scheme}(?!$)${literalHost}${path}(?:\?(?:${segment}|[\/?]|${privateUse})*)?(?:#(?:${segment}|[\/?])*)?$`,
   'v',
 )
-/** What most ids are made of, so that they need no look at the whole grammar. */
+/** Fast path: matches most ids without the full grammar. */
 const plainIri = /^[A-Za-z][A-Za-z0-9+.-]*:[A-Za-z0-9\-._~!$&'()*+,;=:@/]+$/
-/** Expanded names follow from @contexts that others wrote, so they are held to the characters of IRIs alone. */
+/**
+ * Expanded names come from clients' @contexts, so only their characters are checked against the IRI grammar.
+ */
 const iriName = /^[A-Za-z][A-Za-z0-9+.-]*:[^\s\p{Cc}<>"{}|\\^`]+$/u
 const scopePath = /^\/?[\p{L}\p{N}_-]+(?:\/[\p{L}\p{N}_-]+)*$/u
 
 const namesAuthority = /^[^:]*:\/\//
-/** An authority: user information, a host, and a port of digits (RFC 3987, 2.2). */
+/** An authority: user information, a host, and a numeric port (RFC 3987, 2.2). */
 const authority = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/(?:[^@/?#]*@)?(?:\[[^\]]*\]|[^:@/?#]*)(?::\d*)?(?=[/?#]|$)/
 
-/** Whether a text is an IRI (RFC 3987) with a scheme and something behind it. */
+/** Whether a text is an IRI (RFC 3987) with a scheme and a non-empty rest. */
 export const isUri = (text: string): boolean =>
   (plainIri.test(text) || iri.test(text)) && (!namesAuthority.test(text) || authority.test(text))
 
@@ -57,19 +65,19 @@ export function checkUri(value: Json | undefined, field: string): string {
 }
 
 /**
- * The id or type of an object of JSON-LD, under either of its names; null where it says null.
- * @throws ngsi-ld.bad-request-data for an object that has both, which JSON-LD calls colliding keywords.
+ * The id or type of a JSON-LD object, with or without the leading `@`; null if the member is null.
+ * @throws ngsi-ld.bad-request-data for an object with both forms (JSON-LD: colliding keywords).
  */
 export function keyword(object: JsonObject, name: 'id' | 'type'): Json | undefined {
   const other = own(object, `@${name}`)
   if (!Object.hasOwn(object, name)) return other
-  if (other !== undefined) throw badRequestData(`@${name} cannot stand beside ${name}`, `@${name}`)
+  if (other !== undefined) throw badRequestData(`@${name} and ${name} cannot be used together`, `@${name}`)
   return object[name]
 }
 
 /**
  * @param name canonical name (see core-context.ts) of an attribute or type.
- * @throws ngsi-ld.bad-request-data when the name is neither a URI nor letters, digits and underscores.
+ * @throws ngsi-ld.bad-request-data unless the name is a URI, or consists of letters, digits and underscores.
  */
 export function checkName(name: string, field: string): string {
   if (name.length > limits.nameCharactersMax.value) {
@@ -77,12 +85,13 @@ export function checkName(name: string, field: string): string {
   }
   if (name === ngsiLdNull) throw badRequestData(`${ngsiLdNull} is not allowed here`, field)
   if (shortName.test(name) || iriName.test(name)) return name
-  throw badRequestData('a name is a letter followed by letters, digits and underscores, or a URI', field)
+  throw badRequestData('must be a URI, or a letter followed by letters, digits and underscores', field)
 }
 
 /**
- * Members of entities and attributes in the core @context that are no attributes themselves (GS CIM 009, 4.5.1): non-reified
- * properties, and what carries the value of an attribute. No attribute of an entity may have their names.
+ * Members of entities and attributes that the core @context defines and that are not attributes (GS CIM 009,
+ * 4.5.1): non-reified properties, and the members that carry an attribute's value. An entity's attribute may
+ * not have such a name.
  */
 const nonReified: ReadonlySet<string> = new Set([
   ...['createdAt', 'modifiedAt', 'deletedAt', 'expiresAt', 'observedAt', 'lastUsedAt'],
@@ -95,23 +104,26 @@ const nonReified: ReadonlySet<string> = new Set([
 
 /**
  * @param name canonical name of an attribute of an entity.
- * @throws ngsi-ld.bad-request-data also for names that the core @context gives to non-reified properties.
+ * @throws ngsi-ld.bad-request-data also for non-reified properties of the core @context.
  */
 export function checkAttributeName(name: string, field: string): string {
   if (nonReified.has(name))
-    throw badRequestData('is a member of the core @context that is no attribute', field)
-  return checkName(name, field)
-}
-
-/** @throws ngsi-ld.bad-request-data where `attrs` lists what is no attribute; `pick` may name these. */
-export function checkListedName(name: string, field: string): string {
-  if (name === 'id' || name === 'type')
-    throw badRequestData(`${name} is no attribute; pick selects members of entities`, field)
+    throw badRequestData('is a non-reified member of the core @context and cannot be an attribute', field)
   return checkName(name, field)
 }
 
 /**
- * A scope or several; the slash in front may be left out (4.18) and is kept with it.
+ * @throws ngsi-ld.bad-request-data if `attrs` lists `id` or `type`, which are not attributes; `pick` may list
+ * them.
+ */
+export function checkListedName(name: string, field: string): string {
+  if (name === 'id' || name === 'type')
+    throw badRequestData(`${name} is not an attribute; use pick to select members of entities`, field)
+  return checkName(name, field)
+}
+
+/**
+ * One scope or several. The leading slash is optional in the input (4.18) and always present in the result.
  * @throws ngsi-ld.bad-request-data unless `value` is a path such as `/building/floor`, or a list of them.
  */
 export function checkScope(value: Json, field = 'scope'): string | readonly string[] {

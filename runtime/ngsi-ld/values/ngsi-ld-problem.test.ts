@@ -1,4 +1,4 @@
-/** The bodies that errors leave with. */
+/** The bodies of error responses. */
 import { describe, expect, it } from 'vitest'
 import { type ErrorCode, errorRegister, GatewayError } from '#base/register/errors.ts'
 import {
@@ -31,10 +31,10 @@ describe('a problem', () => {
     }),
   )
 
-  it('names the member at fault in its facts', () =>
+  it('names the invalid member in its facts', () =>
     expect(badRequestData('must be a URI', 'id').details).toEqual({ field: 'id' }))
 
-  it('of the HTTP binding is plain', () => {
+  it('of the HTTP binding has type about:blank', () => {
     expect(problemOf(new GatewayError('http.method-not-allowed', 'PUT'))).toEqual({
       type: 'about:blank',
       title: 'Method Not Allowed',
@@ -43,7 +43,7 @@ describe('a problem', () => {
     })
   })
 
-  it('of our own tells nothing about the inside', () => {
+  it('of an internal failure reveals no internals', () => {
     const problem = problemOf(new GatewayError('gateway.internal', 'secret of the inside'))
     expect(problem).toMatchObject({ type: `${etsi}InternalError`, status: 500 })
     expect(JSON.stringify(problem)).not.toContain('secret')

@@ -1,13 +1,13 @@
 /**
- * Errors of the NGSI-LD API: how they are raised and what body they leave with (GS CIM 009, 5.5.2 and 6.3.2;
- * RFC 7807). Codes and statuses stand in the error register; this file knows the ETSI names. Constructors return
- * the error, so that the reader sees the `throw` where it happens.
+ * Errors of the NGSI-LD API: how they are raised and what their body contains (GS CIM 009, 5.5.2 and 6.3.2;
+ * RFC 7807). The error register defines codes and statuses; this file adds the ETSI names. Constructors
+ * return the error, so that the `throw` is visible at the call.
  */
 import { type ErrorCode, GatewayError } from '#base/register/errors.ts'
 import { isObject, parsedJson } from './json.ts'
 import { type ProfileRules, profiles } from './profile.ts'
 
-/** Valid JSON, wrong data. `field` is the path of the member at fault, such as `speed.observedAt`. */
+/** Valid JSON, wrong data. `field` is the path of the invalid member, such as `speed.observedAt`. */
 export const badRequestData = (detail: string, field?: string): GatewayError =>
   field === undefined
     ? new GatewayError('ngsi-ld.bad-request-data', detail)
@@ -27,14 +27,14 @@ export const tooComplex = (detail: string): GatewayError => new GatewayError('ng
 export const notSupported = (detail: string): GatewayError =>
   new GatewayError('ngsi-ld.not-supported', detail)
 
-/** What NGSI-LD calls the error that a body tells (5.5.2); empty where it tells none of these, as a page does. */
+/** The NGSI-LD error type in a body (5.5.2); empty if the body contains none, such as an HTML page. */
 export function problemTypeIn(text: string): string {
   const body = parsedJson(text)
   const type = isObject(body) ? body['type'] : undefined
   return typeof type === 'string' && type.startsWith('https://uri.etsi.org/ngsi-ld/errors/') ? type : ''
 }
 
-/** Body of an error answer. */
+/** Body of an error response. */
 export interface Problem {
   readonly type: string
   readonly title: string
@@ -77,8 +77,8 @@ const statusTitles: Readonly<Record<number, string>> = {
 }
 
 /**
- * The body an error leaves with. Codes without an ETSI name are `about:blank` with the title of their status
- * (RFC 7807, 4.2). What went wrong inside is for the log: an internal error says only where to look.
+ * The body of an error response. Codes without an ETSI name are `about:blank` with the title of their status
+ * (RFC 7807, 4.2). The details of an internal error are logged only; its body refers to the log.
  */
 export function problemOf(error: GatewayError, rules: ProfileRules = profiles['1.9']): Problem {
   const { code, entry } = error

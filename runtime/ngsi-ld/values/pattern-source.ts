@@ -1,25 +1,26 @@
 /**
- * What the text of a pattern tells without compiling it: literal ends for indexes, and a lower estimate of its states,
- * so that `(a{500}){500}` is refused before it is built. Where nothing is certain it says so; RE2 decides what is valid.
+ * Derives facts from the text of a pattern without compiling it: literal prefixes and suffixes for indexes,
+ * and a lower bound of its states, so that `(a{500}){500}` is rejected before it is built. Uncertain facts
+ * are reported as unknown; RE2 decides which patterns are valid.
  */
 
 /** Escapes, classes, bounds, then any character. */
 const token = /\\.|\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\{(\d+)(?:(,)(\d*))?\}|./gsu
 const special = /^[\\^$.*+?()[\]{}|]/
 const quantifier = /^[*+?{]/
-/** Escapes that stand for one character or class and take nothing of what follows. */
+/** Escapes that represent one character or class and consume nothing that follows. */
 const plainEscape = /^\\[dDwWsSbBAzntr]$/
 
 interface Literals {
   readonly prefix: string
   readonly suffix: string
-  /** The pattern, where it is nothing but literal characters. */
+  /** The pattern, if it consists of literal characters only. */
   readonly literal: string | undefined
 }
 
 const unknown: Literals = { prefix: '', suffix: '', literal: undefined }
 
-/** Literal characters at the ends of every matching text. */
+/** Literal characters at the start and end of every matching text. */
 export function literalsOf(source: string): Literals {
   const tokens = source.match(token) ?? []
   if (tokens.every((each) => literalOf(each) !== undefined))
@@ -30,7 +31,7 @@ export function literalsOf(source: string): Literals {
   })
   if (!isCertain) return unknown
   const begins = tokens[0] === '^' ? literalRun(tokens.slice(1)) : []
-  // A quantifier behind a character makes it uncertain.
+  // A quantifier after a character makes that character optional.
   const next = tokens[begins.length + 1]
   if (next !== undefined && quantifier.test(next)) begins.pop()
   const ends = tokens.at(-1) === '$' ? literalRun(tokens.slice(0, -1).toReversed()).toReversed() : []
@@ -48,13 +49,13 @@ function literalRun(tokens: readonly string[]): string[] {
   return run
 }
 
-/** The character that a token stands for; undefined when it stands for something else. */
+/** The character that a token represents; undefined if it represents anything else. */
 function literalOf(each: string): string | undefined {
   if (!special.test(each)) return each
   return /^\\[^\p{L}\p{N}_]$/u.test(each) ? each.slice(1) : undefined
 }
 
-/** Characters and classes with their repeats; what RE2 makes of a pattern has at least about as many states. */
+/** Counts characters and classes with their repeats; RE2's automaton has at least about as many states. */
 export function statesAtLeast(source: string): number {
   const open = [0]
   let last = 0

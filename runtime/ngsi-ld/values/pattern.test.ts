@@ -1,4 +1,4 @@
-/** Patterns case by case: what they match, what is refused, and that none takes long. */
+/** Patterns case by case: matches, rejections, and bounded time. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { isGatewayError } from '#base/register/errors.ts'
@@ -107,7 +107,7 @@ describe('a pattern', () => {
     expect(codeOf(pattern)).toBe(code)
   })
 
-  it('says which suffix every match has', () => {
+  it('returns the suffix of every match', () => {
     expect(compilePattern('.*:Sensor:7$').suffix).toBe(':Sensor:7')
     expect(compilePattern('b*a$').suffix).toBe('a')
     expect(compilePattern('^abc$').suffix).toBe('abc')
@@ -116,7 +116,7 @@ describe('a pattern', () => {
     expect(compilePattern('(?i)abc$').suffix).toBe('')
   })
 
-  it('says which prefix every match has', () => {
+  it('returns the prefix of every match', () => {
     expect(compilePattern('^urn:ngsi-ld:Sensor:.*').prefix).toBe('urn:ngsi-ld:Sensor:')
     expect(compilePattern('^ab*').prefix).toBe('a')
     expect(compilePattern('^abc$').prefix).toBe('abc')
@@ -125,13 +125,13 @@ describe('a pattern', () => {
     expect(compilePattern('(?i)^abc').prefix).toBe('')
   })
 
-  it('knows no literal ends where an escape may take more than one character', () => {
+  it('returns no prefix or suffix where an escape may consume more than one character', () => {
     for (const source of ['^\\x41b$', '^a\\x{41}$', '^a|b$', '^\\Qa|b\\E7$', '(?m)^a$', '^a(?i)b$']) {
       expect(compilePattern(source)).toMatchObject({ prefix: '', suffix: '' })
     }
   })
 
-  it('takes steps in proportion to its states and the text, whatever backtracking would take', () => {
+  it('takes steps in proportion to its states and the text, however much backtracking would take', () => {
     const text = `${'a'.repeat(10_000)}!`
     for (const pattern of ['(a+)+$', '(a|aa)+$', '(a*)*b', '(.*)*x{3}$', '(.*a){20}$']) {
       let spent = 0
@@ -148,7 +148,7 @@ describe('a pattern', () => {
     }
   })
 
-  it('does not match a text that would take too many steps, and refuses it in a query', () => {
+  it('does not match a text that would take too many steps, and throws in a query', () => {
     const text = 'a'.repeat(limits.patternEntitySteps.value / 10)
     expect(matches('(a|aa)+$', text.slice(0, 1000))).toBe(true)
     expect(matches('(a|aa)+$', `${text}a`)).toBe(false)
@@ -169,7 +169,7 @@ describe('a pattern', () => {
     }).toThrow(/too much/)
   })
 
-  it('takes literals in texts of any length', () => {
+  it('matches literals in texts of any length', () => {
     expect(matches('a\\.b', `${'a'.repeat(2_000_000)}a.b`)).toBe(true)
   })
 })

@@ -1,7 +1,8 @@
 /**
- * Regular expressions of clients: idPattern, the ~= operator, selectors of registrations and subscriptions. They run on
- * RE2, in time linear in the text; `pattern-source.ts` says what is known of a pattern without running it. A pattern
- * matches when any part of the text does. A budget bounds the work: one step is one state on one character.
+ * Regular expressions from clients: idPattern, the ~= operator, selectors of registrations and subscriptions.
+ * RE2 runs them in time linear in the text; `pattern-source.ts` derives facts from a pattern without running
+ * it. A pattern matches if any part of the text matches. A budget bounds the work: one step is one state on
+ * one character.
  */
 import { RE2JSException, RE2Set } from 're2js'
 import { limits } from '#base/limits/limits.ts'
@@ -9,29 +10,29 @@ import { badRequestData, tooComplex } from './ngsi-ld-problem.ts'
 import { literalsOf, statesAtLeast } from './pattern-source.ts'
 
 export interface Pattern {
-  /** True when some part of the text matches. */
+  /** True if some part of the text matches. */
   test(text: string): boolean
-  /** Literal characters that every matching text begins with; empty when nothing is certain. */
+  /** Literal characters that every matching text begins with; empty if unknown. */
   readonly prefix: string
-  /** Literal characters that every matching text ends with; empty when nothing is certain. */
+  /** Literal characters that every matching text ends with; empty if unknown. */
   readonly suffix: string
 }
 
-/** Bounds the work of patterns, and of geometries. What is not compared does not match. */
+/** Bounds the work of patterns and geometries. A text or geometry beyond the budget does not match. */
 export interface PatternBudget {
-  /** The next entity is compared. */
+  /** Starts the comparison of the next entity. */
   begin(): void
-  /** Whether so many steps may still be made; may throw instead of returning false. */
+  /** Whether this many more steps are allowed; may throw instead of returning false. */
   spend(steps: number): boolean
 }
 
-/** Bounds each text alone: for ids, and for what an operator configured. */
+/** Bounds each text on its own: for ids, and for patterns that an operator configured. */
 export const textBudget: PatternBudget = {
   begin: () => {},
   spend: (steps) => steps <= limits.patternEntitySteps.value,
 }
 
-/** For one query. Throws ngsi-ld.too-complex when the patterns of the query would take too much work. */
+/** The budget of one query. Throws ngsi-ld.too-complex when the query's patterns would take too much work. */
 export function createQueryBudget(): PatternBudget {
   let ofEntity = 0
   let ofQuery = 0
@@ -45,17 +46,17 @@ export function createQueryBudget(): PatternBudget {
       if (ofEntity > limits.patternEntitySteps.value)
         throw tooComplex('a pattern or geometry is too large for a text or geometry that it is compared with')
       if (ofQuery > limits.patternQuerySteps.value)
-        throw tooComplex('the patterns or geometry of the query would be compared with too much')
+        throw tooComplex('the query would compare its patterns or geometry with too much data')
       return true
     },
   }
 }
 
-/** For all that compare one change of an entity, one after the other. */
+/** Shared by everything that compares one change of an entity, one comparison after another. */
 export interface ChangeBudget extends PatternBudget {
-  /** The next change is compared. */
+  /** Starts the comparison of the next change. */
   renew(): void
-  /** How many texts were not compared so far, for want of steps. */
+  /** Number of texts skipped so far because the budget was used up. */
   refused(): number
 }
 
@@ -79,14 +80,18 @@ export function createChangeBudget(): ChangeBudget {
 
 /**
  * Compiles a pattern.
- * @param field the member or parameter it stands in, for error texts.
- * @throws GatewayError ngsi-ld.bad-request-data when RE2 cannot compile it, ngsi-ld.too-complex when it is too large.
+ * @param field the member or parameter that contains the pattern, for error texts.
+ * @throws GatewayError ngsi-ld.bad-request-data if RE2 cannot compile it, ngsi-ld.too-complex if it is too
+ * large.
  */
 export function compilePattern(source: string, field = 'pattern', budget = textBudget): Pattern {
   return patternOf(source, automatonOf(source, field).states, budget)
 }
 
-/** A pattern that was compiled when it was stored: it is compiled again when a text needs it, and that costs of the budget, too. */
+/**
+ * A pattern that was validated when it was stored. It is compiled again when a text needs it, and the budget
+ * pays for that, too.
+ */
 export const storedPattern = (source: string, budget: PatternBudget): Pattern =>
   patternOf(source, Math.max(1, statesAtLeast(source)), budget)
 
@@ -104,15 +109,15 @@ function patternOf(source: string, states: number, budget: PatternBudget): Patte
   })
 }
 
-/** What compiling one state takes: about 3 us, as long as so many steps. */
+/** Compiling one state takes about 3 us, as long as this many steps. */
 const stepsToCompile = 200
 
 /**
- * Compiles a pattern of ids. An empty one would be met by all, which nobody writes who means it.
- * @throws GatewayError as compilePattern, and ngsi-ld.bad-request-data for an empty one.
+ * Compiles a pattern of ids. An empty pattern would match every id, which no client intends.
+ * @throws GatewayError as compilePattern, and ngsi-ld.bad-request-data for an empty pattern.
  */
 export function compileIdPattern(source: string, field: string): Pattern {
-  if (source.trim() === '') throw badRequestData('is an empty pattern', field)
+  if (source.trim() === '') throw badRequestData('must not be an empty pattern', field)
   return compilePattern(source, field)
 }
 
@@ -122,8 +127,8 @@ interface Automaton {
 }
 
 /**
- * Automata compiled last, by source: they grow while they are used, and thousands of subscriptions may have one each.
- * The same source always gives the same automaton, so nothing depends on what is kept here.
+ * The automata compiled last, by source. They grow while in use, and thousands of subscriptions may each have
+ * one. A source always compiles to an equivalent automaton, so evicting one changes no result.
  */
 const compiled = new Map<string, Automaton>()
 
@@ -139,20 +144,22 @@ function automatonOf(source: string, field: string): Automaton {
 function compileAutomaton(source: string, field: string): Automaton {
   const charactersMax = limits.patternCharactersMax.value
   if (source.length > charactersMax)
-    throw tooComplex(`${field}: a pattern of ${source.length} characters; at most ${charactersMax}`)
+    throw tooComplex(
+      `${field}: the pattern has ${source.length} characters; at most ${charactersMax} are allowed`,
+    )
   const statesMax = limits.patternStatesMax.value
   if (statesAtLeast(source) > statesMax)
-    throw tooComplex(`${field}: a pattern with more than ${statesMax} states`)
-  // A set of one: it takes a bound of memory, a single pattern does not.
+    throw tooComplex(`${field}: the pattern has more than ${statesMax} states`)
+  // A set of one pattern, because only a set accepts a memory limit.
   const set = new RE2Set(RE2Set.UNANCHORED, 0, limits.patternMemoryBytes.value)
   try {
     set.add(source)
     set.compile()
   } catch (error) {
     if (!(error instanceof RE2JSException)) throw error
-    throw badRequestData(`"${source}" is no pattern of RE2: ${error.message}`, field)
+    throw badRequestData(`"${source}" is not a valid RE2 pattern: ${error.message}`, field)
   }
   const states = set.prog.numInst()
-  if (states > statesMax) throw tooComplex(`${field}: a pattern with more than ${statesMax} states`)
+  if (states > statesMax) throw tooComplex(`${field}: the pattern has more than ${statesMax} states`)
   return { set, states }
 }

@@ -1,4 +1,4 @@
-/** Where a target has its query. */
+/** Splitting a request target into path and query. */
 import { expect, it } from 'vitest'
 import { partsOf } from './request-target.ts'
 

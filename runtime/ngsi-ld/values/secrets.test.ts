@@ -1,4 +1,4 @@
-/** What counts as a secret, how it is shown, and when a placeholder keeps what is stored. */
+/** Which values are secrets, how responses show them, and when a placeholder keeps the stored value. */
 import { describe, expect, it } from 'vitest'
 import { assertSecretsStay, hidden, shownAddress, shownPairs, withStoredSecrets } from './secrets.ts'
 
@@ -103,7 +103,7 @@ describe('a placeholder', () => {
   }
   const sentBack = { uri: shownAddress(stored.uri), pairs: shownPairs(stored.pairs) }
 
-  it('keeps what is stored', () => {
+  it('keeps the stored value', () => {
     expect(withStoredSecrets(sentBack, stored, fields)).toEqual(stored)
     const other = { uri: 'http://x:y@h/other', pairs: [{ key: 'COOKIE', value: hidden }] }
     expect(withStoredSecrets(other, stored, fields)).toEqual({
@@ -112,7 +112,7 @@ describe('a placeholder', () => {
     })
   })
 
-  it('is refused where nothing is stored, and at another address', () => {
+  it('is rejected if nothing is stored, or at another address', () => {
     const cookie = [{ key: 'Cookie', value: hidden }]
     const refused: [typeof sentBack, typeof stored | undefined][] = [
       [sentBack, undefined],
@@ -130,7 +130,7 @@ describe('a placeholder', () => {
     expect(assertSecretsStay(stored, { uri: 'http://h/q' }, 'endpoint')).toBeUndefined()
   })
 
-  it('means nothing where no secret stands', () => {
+  it('means nothing in a header that carries no secret', () => {
     const plain = { uri: 'http://h/***', pairs: [{ key: 'X-Stars', value: hidden }] }
     expect(withStoredSecrets(plain, undefined, fields)).toEqual(plain)
   })

@@ -1,11 +1,12 @@
 /**
- * Secrets in what clients store: user names and passwords in addresses, and the values of headers that carry credentials. No
- * answer shows them; a placeholder says that they are set. A client that sends the placeholder back keeps the stored value,
- * but only for the address it was stored for, so that nobody has a secret sent elsewhere without knowing it. Pure.
+ * Secrets in data that clients store: user names and passwords in addresses, and values of headers that carry
+ * credentials. Responses replace each secret with a placeholder. A client that sends the placeholder back
+ * keeps the stored value, but only for the address it was stored for. So nobody can redirect a secret that
+ * they do not know. Pure.
  */
 import { badRequestData } from './ngsi-ld-problem.ts'
 
-/** Stands for a secret in every answer. */
+/** Placeholder for a secret in every response. */
 export const hidden = '***'
 
 interface Pair {
@@ -13,21 +14,24 @@ interface Pair {
   readonly value: string
 }
 
-/** An address with the headers that are sent there. */
+/** An address with the headers that are sent to it. */
 export interface Addressed {
   readonly uri: string
   readonly pairs?: readonly Pair[] | undefined
 }
 
-/** Names of headers and query parameters whose values are credentials, in whatever case. */
+/** Names of headers and query parameters whose values are credentials, in any letter case. */
 const secretName = /authori[sz]ation|cookie|token|key|secret|passw|passphrase|credential|signature|jwt/i
-/** The same for short words that are also parts of ordinary ones, such as `X-Author`: they count as whole words. */
+/**
+ * Short names of credentials that also occur within ordinary words, such as `X-Author`: only whole words
+ * match.
+ */
 const secretWord = /^(?:o?auth\d?|authn|pwd|pass|bearer|(?:j|php|asp|cgi)?sess(?:ion)?(?:id)?|sid|sig)$/i
-/** Words of `X-Auth`, `x_auth`, `xAuth` and `XAuth`. */
+/** Word boundaries in `X-Auth`, `x_auth`, `xAuth` and `XAuth`. */
 const wordBounds = /[^A-Za-z\d]+|(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/
 /**
- * Values that are credentials under any name [RFC 9110 11.4]: a scheme with more behind it (the register of IANA, and schemes that
- * services of their own use), and bare JSON web tokens.
+ * Values that are credentials under any name [RFC 9110 11.4]: an authentication scheme followed by more text
+ * (schemes of the IANA registry and of individual services), and bare JSON web tokens.
  */
 const secretValue =
   /^(?:(?:basic|bearer|concealed|digest|dpop|gnap|hoba|mutual|negotiate|ntlm|oauth|privatetoken|scram-sha-\d+|vapid|hawk|token|jwt|api-?key|apitoken|access-?token|shared(?:key(?:lite)?|accesssignature)|aws4-hmac-sha256|signature)[\s=]|eyJ[\w-]+\.[\w-]+\.)/i
@@ -35,22 +39,22 @@ const secretValue =
 const namesSecret = (name: string): boolean =>
   secretName.test(name) || name.split(wordBounds).some((word) => secretWord.test(word))
 
-/** Says that the header of the request is passed on; it is no secret itself (GS CIM 009, 4.3.6.6). */
+/** Means "pass on the header of the request"; it is not a secret itself (GS CIM 009, 4.3.6.6). */
 const asRequested = 'urn:ngsi-ld:request'
 
 const isSecret = ({ key, value }: Pair): boolean =>
   value !== asRequested && (namesSecret(key) || secretValue.test(value))
 
-/** Pairs as an answer shows them. */
+/** Pairs with their secrets hidden, as a response shows them. */
 export function shownPairs<P extends Pair>(pairs: readonly P[] | undefined): readonly P[] | undefined {
   return pairs?.map((pair) => (isSecret(pair) ? { ...pair, value: hidden } : pair))
 }
 
-/** Browsers and Node take any number of slashes, of either kind, before the authority. */
+/** Browsers and Node accept any number of slashes, of either kind, before the authority. */
 const userInfo = /^([a-z][a-z\d+.-]*:[/\\]*)[^/?#\\]*@/i
 const parameter = /([?&;])([^=&;#]+)=([^&;#]+)/g
 
-/** An address as an answer shows it: without user name, password, and query parameters named like secrets. */
+/** An address with its user name, password and secret query parameters hidden, as a response shows it. */
 export function shownAddress(uri: string): string {
   return uri
     .replace(userInfo, `$1${hidden}@`)
@@ -60,9 +64,9 @@ export function shownAddress(uri: string): string {
 }
 
 /**
- * What a client sent, with the stored secrets in place of placeholders.
- * @param stored what there was before; undefined for something new
- * @throws ngsi-ld.bad-request-data for a placeholder that stands for nothing stored at this address
+ * Replaces placeholders in a client's input with the stored secrets.
+ * @param stored the previous state; undefined for something new
+ * @throws ngsi-ld.bad-request-data for a placeholder without a stored secret at this address
  */
 export function withStoredSecrets(
   given: Addressed,
@@ -86,25 +90,25 @@ export function withStoredSecrets(
 }
 
 /**
- * Refuses to send stored secrets to another address than they were stored for.
+ * Refuses to send stored secrets to an address other than the one they were stored for.
  * @throws ngsi-ld.bad-request-data
  */
 export function assertSecretsStay(before: Addressed, after: Addressed, field: string): void {
   if (originOf(before.uri) === originOf(after.uri)) return
   if (before.pairs?.some(isSecret) === true)
     throw badRequestData(
-      'changes the address that stored secrets are sent to; send them again beside it',
+      'changes the address that stored secrets are sent to; send them again in the same request',
       field,
     )
 }
 
 const unknownSecret = (field: string) =>
   badRequestData(
-    `${hidden} stands for a secret that is stored for this address, and there is none; send the secret`,
+    `${hidden} stands for a secret stored for this address, but none is stored; send the secret itself`,
     field,
   )
 
-/** Who an address belongs to. */
+/** The protocol and host of an address. */
 function originOf(uri: string): string {
   const url = URL.parse(uri)
   return url === null || url.host === '' ? uri : `${url.protocol}//${url.host}`

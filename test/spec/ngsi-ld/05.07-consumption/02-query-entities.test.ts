@@ -178,7 +178,7 @@ describe('a query that is refused', () => {
     ['type=Car&georel=within&geometry=Polygon&coordinates=[[0,0]]', /geometry|coordinates/],
     ['type=Car&geometry=Point', /georel/],
     ['type=%ff', /percent/],
-    ['type=Car&idPattern=', /^idPattern: is an empty/],
+    ['type=Car&idPattern=', /^idPattern: must not be an empty/],
     ['type=Car&expandValues=', /expandValues/],
     ['type=Car&expandValues=a<b', /expandValues/],
     ['type=Car&jsonKeys=', /jsonKeys/],
