@@ -63,7 +63,7 @@ export async function run(
   args: readonly string[],
   input = '',
 ): Promise<string> {
-  const running = promisify(execFile)(findPeer(name)!, args, { timeout: 15_000 })
+  const running = promisify(execFile)(findPeer(name)!, args, { timeout: 60_000 })
   // A client that reads no input may end before it is written.
   running.child.stdin?.on('error', () => undefined).end(input)
   return (await running).stdout

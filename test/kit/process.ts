@@ -9,6 +9,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+/** What a quiet machine does at once may take a busy one so long; each wait ends with what it waits for. */
+const patienceMs = 40_000
 const selvedge = new URL('../../bin/selvedge', import.meta.url).pathname
 
 export interface Exit {
@@ -82,7 +84,7 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
       .output()
       .match(/^\{.*\}$/gm)
       ?.map((line) => JSON.parse(line) as LogLine) ?? []
-  const event = async (name: string, withinMs = 10_000): Promise<LogLine> => {
+  const event = async (name: string, withinMs = patienceMs): Promise<LogLine> => {
     const [line] = await running.saying(
       new RegExp(`^\\{.*"event":"${RegExp.escape(name)}".*\\}$`, 'm'),
       withinMs,
@@ -94,7 +96,7 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     return exit
   }
-  const ready = await event('gateway.ready', options.readyWithinMs ?? 20_000).catch(async (error) => {
+  const ready = await event('gateway.ready', options.readyWithinMs ?? patienceMs).catch(async (error) => {
     await running.kill()
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
     throw error
@@ -152,7 +154,7 @@ export function startSelvedge(
       for (const watcher of watchers) watcher()
     })
   }
-  const saying = (pattern: RegExp, withinMs = 10_000): Promise<RegExpExecArray> =>
+  const saying = (pattern: RegExp, withinMs = patienceMs): Promise<RegExpExecArray> =>
     new Promise((resolve, reject) => {
       const finish = (settle: () => void): void => {
         clearTimeout(timer)

@@ -11,6 +11,7 @@ import { bridges } from '#bridges/registry.ts'
 import type { Bridge, Decoded, Frame } from '#contract'
 import { objectionTo } from '#contract/decoding.ts'
 import { judgeReading } from '#intake/time-rules.ts'
+import { workTime } from '#test/kit/calm-time.ts'
 import { runs } from '#test/kit/runs.ts'
 
 interface Example {
@@ -35,13 +36,13 @@ const frameOf = (topic: string, payload: Uint8Array, contentType?: string): Fram
   transport: 'mqtt',
 })
 
-/** Milliseconds for one frame of any bytes; fifty times what the largest of these take on an idle machine. */
+/** Milliseconds of work for one frame of any bytes; fifty times what the largest of these take. */
 const patience = 3000
 
 function expectSound(bridge: Bridge<unknown>, settings: unknown, frame: Frame): Decoded {
-  const start = performance.now()
+  const worked = workTime()
   const decoded = bridge.decode(frame, settings)
-  expect(performance.now() - start).toBeLessThan(patience)
+  expect(worked()).toBeLessThan(patience)
   expect(decoded.readings.length).toBeLessThanOrEqual(limits.readingsPerFrameMax.value)
   expect(decoded.problems.length).toBeLessThanOrEqual(limits.problemsPerFrameMax.value + 1)
   for (const reading of decoded.readings) {

@@ -15,6 +15,7 @@ import { networkInterfaces, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { version } from '#base/register/version.ts'
+import { calmTime } from '#test/kit/calm-time.ts'
 import {
   type GatewayOptions,
   type GatewayProcess,
@@ -59,9 +60,9 @@ describe('selvedge run', () => {
       `${gateway.httpUrl}/ngsi-ld/v1/entities?type=http://www.w3.org/ns/sosa/Sensor`,
     )
     expect([entities.status, await entities.json()]).toEqual([200, []])
-    const before = performance.now()
+    const passed = calmTime()
     expect(await gateway.kill('SIGTERM')).toEqual({ code: 0, signal: null })
-    expect(performance.now() - before).toBeLessThan(10_000)
+    expect(passed()).toBeLessThan(10_000)
     // What was under way when the signal came is finished, and told, between the two.
     const lines = gateway.logLines()
     expect(lines.filter(({ event }) => String(event).startsWith('gateway.')).slice(-2)).toMatchObject([
@@ -173,10 +174,10 @@ describe('selvedge run', () => {
     const exit = gateway.kill('SIGTERM')
     await gateway.event('gateway.stopping')
     await new Promise((resolve) => setTimeout(resolve, 700))
-    const before = performance.now()
+    const passed = calmTime()
     void gateway.kill('SIGTERM')
     expect(await exit).toEqual({ code: 143, signal: null })
-    expect(performance.now() - before).toBeLessThan(2000)
+    expect(passed()).toBeLessThan(2000)
   })
 })
 

@@ -1,6 +1,7 @@
 /** Paths whose ids or names have slashes: what is meant, and what is left as it is. */
 import { expect, it } from 'vitest'
 import { pathSegment, withSlashesEncoded } from './path-ids.ts'
+import { workTime } from '#test/kit/calm-time.ts'
 
 const host = 'http://x:9090'
 const entities = '/ngsi-ld/v1/entities/'
@@ -36,10 +37,10 @@ it.each([
 ])('has nothing to say to %s', (path) => expect(withSlashesEncoded(host + path)).toBeUndefined())
 
 it('takes no time for paths made to take some', () => {
-  const started = performance.now()
+  const worked = workTime()
   for (const part of ['/attrs', '/attrs/', ':/', '/ngsi-ld/v1/entities/', '?', 'a:/attrs/a'])
     withSlashesEncoded(`${host}${entities}a:${part.repeat(3000)}\n`)
-  expect(performance.now() - started).toBeLessThan(500)
+  expect(worked()).toBeLessThan(500)
 })
 
 it('writes ids into paths', () => expect(pathSegment('urn:a:b/c d%')).toBe('urn:a:b%2Fc%20d%25'))

@@ -6,6 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import { type Capability, definePlugin, type Plugin } from '#contract'
 import { guard } from '#http/listener/listener-access.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
+import { calmTime } from '#test/kit/calm-time.ts'
 import { setLimit } from '#test/kit/ceilings.ts'
 import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 
@@ -85,10 +86,10 @@ describe('a plugin that starts', () => {
     const started = site.start([plugin], {}, () => promise)
     const asked = ask()
     await new Promise((done) => setTimeout(done, 10))
-    const from = performance.now()
+    const passed = calmTime()
     await site.host.close()
     await expect(asked).rejects.toMatchObject({ code: 'plugin.unavailable' })
-    expect(performance.now() - from).toBeLessThan(limits.pluginWaitMs.value / 2)
+    expect(passed()).toBeLessThan(limits.pluginWaitMs.value / 2)
     resolve(plugin)
     await started
     expect(isStarted).toBe(false)
