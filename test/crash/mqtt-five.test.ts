@@ -69,7 +69,7 @@ it('keeps messages with their properties over kills', async () => {
   for (let kill = 0; kill < kills; kill++) {
     const before = state.acknowledged.length
     const publishing = publishOn('publisher', state).catch(() => undefined)
-    await expect.poll(() => state.acknowledged.length - before, { timeout: 40_000 }).toBeGreaterThan(15)
+    await expect.poll(() => state.acknowledged.length - before).toBeGreaterThan(15)
     await restart()
     await publishing
     const client = await connectFive(broker.port, 'absent', { clean: false, properties: lasting })
@@ -103,7 +103,7 @@ it('ends a session after its expiry interval, counted from the kill', async () =
   await restart()
   const database = openReader(file.file)
   const clients = (): unknown[] => database.prepare('SELECT client FROM session').pluck().all()
-  await expect.poll(clients, { timeout: 40_000 }).toEqual(['kept'])
+  await expect.poll(clients).toEqual(['kept'])
   database.close()
 })
 

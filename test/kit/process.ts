@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /** What a quiet machine does at once may take a busy one so long; each wait ends with what it waits for. */
-const patienceMs = 40_000
+const patienceMs = 60_000
 const selvedge = new URL('../../bin/selvedge', import.meta.url).pathname
 
 export interface Exit {

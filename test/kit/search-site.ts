@@ -149,7 +149,7 @@ export async function startSearchSite(env: Readonly<Record<string, string>> = {}
   const answers = async (): Promise<void> => {
     expect((await fetch(`${url}/search/version`)).status).toBe(200)
   }
-  await vi.waitFor(answers, { timeout: 40_000, interval: 20 })
+  await vi.waitFor(answers, { interval: 20 })
   return {
     url,
     gateway,

@@ -12,6 +12,6 @@ type WaitFor = typeof waitFor
 if (waitFor.name !== 'waitForPatiently') {
   vi.waitFor = function waitForPatiently(condition, options) {
     const given = typeof options === 'number' ? { timeout: options } : options
-    return waitFor(condition, { timeout: 25_000, ...given })
+    return waitFor(condition, { timeout: 100_000, ...given })
   } as WaitFor
 }

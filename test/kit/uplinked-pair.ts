@@ -9,7 +9,7 @@ import { type SiteAndCentre, siteAndCentre } from './site-and-centre.ts'
 
 const v1 = '/ngsi-ld/v1'
 const uplinkPath = '/selvedge/v1/uplinks/urn:up'
-const withinMs = { timeout: 40_000, interval: 50 }
+const withinMs = { interval: 50 }
 
 export interface UplinkedPair extends SiteAndCentre {
   /** Writes at the site. */

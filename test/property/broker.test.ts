@@ -286,7 +286,7 @@ async function run(open: OpenBroker, model: Model, { ops, first, fate }: Step): 
   return next
 }
 
-test('a broker is what its model is', { timeout: 300_000 }, async () => {
+test('a broker is what its model is', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), async (steps) => {
       const { folder, remove } = temporaryFolder()

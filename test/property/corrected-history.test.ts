@@ -367,4 +367,4 @@ test('corrected history is told, cut and summed up as what it is instance by ins
     await open.close()
     remove()
   }
-}, 180_000)
+})

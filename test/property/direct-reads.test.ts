@@ -182,7 +182,7 @@ async function bothWays(path: string, given: Readonly<Record<string, string>>): 
   return direct.text
 }
 
-it('is the same by both ways, after whatever was written', { timeout: 60_000 }, async () => {
+it('is the same by both ways, after whatever was written', async () => {
   const path = fc.record({ look: fc.constantFrom(...looks), page: fc.constantFrom(...listed), headers })
   const steps = fc.array(fc.record({ step, paths: fc.array(path, { minLength: 2, maxLength: 4 }) }), {
     minLength: 5,

@@ -48,7 +48,7 @@ beforeAll(async () => {
       }),
     ),
   ])
-}, 60_000)
+})
 
 afterAll(() => site.close())
 

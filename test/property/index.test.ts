@@ -345,7 +345,7 @@ async function compare({ host, open }: World): Promise<void> {
 }
 
 describe('the index', () => {
-  it('answers as a scan of the broker does', { timeout: 240_000 }, async () => {
+  it('answers as a scan of the broker does', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
         const temporary = temporaryFolder()

@@ -134,4 +134,4 @@ it('the index says what the broker says', async () => {
     }),
     { numRuns: 3, endOnFailure: true },
   )
-}, 280_000)
+})

@@ -49,7 +49,7 @@ it('next links lead through every entity that stays, once', async () => {
     ),
     { numRuns: 25 },
   )
-}, 120_000)
+})
 
 interface Ranked {
   readonly id: string

@@ -50,7 +50,7 @@ beforeAll(async () => {
     const answer = JSON.stringify(await index.exchange({ method: 'GET', path, headers: {} }))
     expect(answer).toContain('ObservableProperty:temperature')
     expect(answer).not.toContain('ngsild-warning')
-  }, 10_000)
+  })
 })
 afterAll(async () => {
   await host.close()

@@ -32,10 +32,10 @@ describe('the simulated site', () => {
     demo = startSelvedge(['demo', '--port', '0', '--mqtt-port', '0'], {
       env: { TMPDIR: temporary, SELVEDGE_PROVISIONING_MODE: 'quarantine', PORT: '1' },
     })
-    const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)\/ngsi-ld\/v1$/m, 30_000)
+    const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)\/ngsi-ld\/v1$/m)
     entities = `${url}/ngsi-ld/v1/entities`
-    await demo.saying(/^ {2}site: 12 devices/m, 30_000)
-  }, 60_000)
+    await demo.saying(/^ {2}site: 12 devices/m)
+  })
 
   afterAll(async () => {
     await demo?.kill()
@@ -56,7 +56,6 @@ describe('the simulated site', () => {
       .poll(
         async () =>
           (await get<Entity[]>(`${entities}?type=${platform}`)).filter(({ location }) => location).length,
-        { timeout: 40_000 },
       )
       .toBe(12)
     const near = `${entities}?type=${platform}&georel=near;maxDistance==80&geometry=Point&coordinates=[8.0012,52.0007]`
@@ -73,7 +72,7 @@ describe('the simulated site', () => {
     expect(invited).toHaveLength(5)
     for (const url of invited) {
       const isAnswered = async () => JSON.stringify(await get<object>(url)).includes('urn:ngsi-ld:')
-      await expect.poll(isAnswered, { timeout: 40_000 }).toBe(true)
+      await expect.poll(isAnswered).toBe(true)
     }
     const [, page] = await demo.saying(/^GraphQL, in a browser {2}(http:\S+\/)$/m)
     const { status, headers } = await fetch(page!)
@@ -94,8 +93,8 @@ describe('the simulated site', () => {
   })
 
   it('names its stuck sensor, and its outage with what was sent, acknowledged and stored', async () => {
-    await demo.saying(/^ {2}site: STUCK SENSOR: cold-store humidity is 87\.3 % in all 144 values/m, 30_000)
-    await demo.saying(/^ {2}site: OUTAGE BEGINS: soil-north/m, 60_000)
+    await demo.saying(/^ {2}site: STUCK SENSOR: cold-store humidity is 87\.3 % in all 144 values/m)
+    await demo.saying(/^ {2}site: OUTAGE BEGINS: soil-north/m)
     const [, messages, values, acknowledged, stored] = await demo.saying(
       /^ {2}site: OUTAGE ENDS: soil-north .*; (\d+) messages with (\d+) values sent late, (\d+) messages acknowledged, (\d+) values stored: nothing was lost$/m,
       60_000,
@@ -103,7 +102,7 @@ describe('the simulated site', () => {
     expect(Number(messages)).toBeGreaterThan(1)
     expect([acknowledged, values, stored]).toEqual([messages, String(2 * Number(messages)), values])
     expect(demo.output().match(/STUCK SENSOR: /g)).toHaveLength(1)
-  }, 120_000)
+  })
 
   it('ends by Ctrl-C and leaves nothing behind', async () => {
     const inside = readdirSync(temporary)
@@ -118,9 +117,9 @@ describe('a site without its gateway', () => {
   it('ends and says why', async () => {
     const gateway = await startGatewayProcess()
     const site = startSelvedge(['demo', '--site', gateway.httpUrl, '--mqtt-port', String(gateway.mqttPort)])
-    await site.saying(/12 devices/, 20_000)
+    await site.saying(/12 devices/)
     await gateway.kill()
-    await site.saying(/the connection to the MQTT broker ended|no answer from http/, 20_000)
+    await site.saying(/the connection to the MQTT broker ended|no answer from http/)
     expect(await site.exited).toEqual({ code: 1, signal: null })
     await gateway.stop()
   })
@@ -155,10 +154,10 @@ describe('recorded series', () => {
       '0',
     ]
     const demo = startSelvedge(['demo', ...flags])
-    const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)$/m, 30_000)
-    await demo.saying(/site: left out notes\.csv: it has no columns or no rows/, 20_000)
-    await demo.saying(/site: 2 devices, 5 messages, 1 places/, 20_000)
-    await demo.saying(/site: all has been replayed/, 20_000)
+    const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)$/m)
+    await demo.saying(/site: left out notes\.csv: it has no columns or no rows/)
+    await demo.saying(/site: 2 devices, 5 messages, 1 places/)
+    await demo.saying(/site: all has been replayed/)
     const [north] = await get<Entity[]>(
       `${url}/entities?type=${observation}&id=urn:ngsi-ld:StreamObservation:North:no2`,
     )

@@ -23,18 +23,18 @@ test('a notification that is sent again has the id it had, also after a kill, an
 
   receiver.answer(() => (receiver.received.length === 1 ? 500 : 'hang'))
   await post(`${api}/entities`, room(1))
-  await expect.poll(ids, { timeout: 40_000 }).toHaveLength(2)
+  await expect.poll(ids).toHaveLength(2)
   await first.kill()
   receiver.answer(() => 204)
   const second = await startGatewayProcess({ dataFolder })
-  await expect.poll(ids, { timeout: 40_000 }).toHaveLength(3)
+  await expect.poll(ids).toHaveLength(3)
   expect(new Set(ids()).size).toBe(1)
 
   // Settled and started again, the numbers of deliveries begin anew.
   await second.kill('SIGTERM')
   const third = await startGatewayProcess({ dataFolder })
   await post(`${third.httpUrl}/ngsi-ld/v1/entities`, room(2))
-  await expect.poll(ids, { timeout: 40_000 }).toHaveLength(4)
+  await expect.poll(ids).toHaveLength(4)
   expect(new Set(ids()).size).toBe(2)
   await third.stop()
   await first.stop()

@@ -64,7 +64,7 @@ it('is looked at again and again while nothing can be written', async () => {
   const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
   const write = (isAllowed: boolean): unknown =>
     database.prepare(`PRAGMA query_only = ${isAllowed ? 0 : 1}`).run()
-  const within = { timeout: 10_000, interval: 10 }
+  const within = { interval: 10 }
   remote.start()
   await vi.waitFor(follows, within)
   write(false)

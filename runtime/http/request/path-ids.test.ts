@@ -1,7 +1,7 @@
 /** Paths whose ids or names have slashes: what is meant, and what is left as it is. */
 import { expect, it } from 'vitest'
-import { pathSegment, withSlashesEncoded } from './path-ids.ts'
 import { workTime } from '#test/kit/calm-time.ts'
+import { pathSegment, withSlashesEncoded } from './path-ids.ts'
 
 const host = 'http://x:9090'
 const entities = '/ngsi-ld/v1/entities/'

@@ -48,9 +48,9 @@ describe('notifications to an endpoint that answers with failures', () => {
     })
     receiver.answer(() => 200)
     const passed = calmTime()
-    await vi.waitFor(() => expect(receiver.taken()).not.toHaveLength(0), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.taken()).not.toHaveLength(0))
     expect(passed()).toBeLessThan(2000)
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(300), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(300))
     expectEachOnceInOrder(receiver.taken(), 300)
     expect(outbox.reads.deadLetters(10)).toEqual([])
   })
@@ -83,7 +83,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     const isPoison = (received: Received) => isOf('urn:e:3')(received) && notified(received).value === 3
     receiver.answer((received) => (isPoison(received) ? 400 : 200))
     await outbox.owe(owed(70))
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(69), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(69))
     expect(receiver.received.filter(isPoison)).toHaveLength(5)
     expectInOrder(receiver.received)
     // The others did not wait for it.
@@ -104,10 +104,10 @@ describe('notifications to an endpoint that answers with failures', () => {
     receiver.answer((received) => (isOf('urn:bad')(received) && !isHealed ? 500 : 200))
     await outbox.owe(owed(700, () => 'urn:bad'))
     await outbox.owe(owed(700))
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(700), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(700))
     expect(outbox.dispatcher.stats()[0]).toMatchObject({ waiting: 700, held: 1 })
     isHealed = true
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1400), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1400))
     expectEachOnceInOrder(receiver.taken(), 1400)
   })
 

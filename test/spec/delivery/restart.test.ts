@@ -56,7 +56,7 @@ describe('a dispatcher that ends', () => {
     outbox = await openOutbox(database.file)
     const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
     expect(unsettled).toHaveLength(count)
-    await vi.waitFor(() => expect(receiver.received.length - before).toBe(count), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.received.length - before).toBe(count))
     const after = receiver.received.slice(before)
     expectEachOnceInOrder(after, count)
     await vi.waitFor(() => expect(outbox?.rows()).toBe(0))
@@ -68,7 +68,7 @@ describe('a dispatcher that ends', () => {
     outbox = await openOutbox(database.file)
     const unsettled = outbox.database.prepare<[], { d: number }>('SELECT d FROM delivery ORDER BY d').all()
     expect(unsettled.length).toBeLessThan(600)
-    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 40_000 })
+    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]))
     const again = receiver.received.slice(before).map((one) => notified(one).d)
     expect(again.sort((a, b) => a - b)).toEqual(unsettled.map(({ d }) => d))
   })
@@ -90,7 +90,7 @@ describe('a dispatcher that ends', () => {
     ends++
     // Up to three, where it was four: other entities share a request than before.
     outbox = await openOutbox(database.file, { sharing: 3 })
-    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]), { timeout: 40_000 })
+    await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]))
     expect(wrong).toEqual([])
     const valuesOf = (some: typeof seen): number[] => some.flatMap(({ values }) => values)
     const again = valuesOf(before).filter((value) => valuesOf(seen).includes(value))
@@ -124,7 +124,7 @@ describe('a dispatcher that ends', () => {
     const first = receiver.taken().length
     expect(first).toBeLessThan(2000)
     outbox = await openOutbox(database.file)
-    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2000), { timeout: 40_000 })
+    await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2000))
     expectEachOnceInOrder(receiver.taken(), 2000)
   })
 

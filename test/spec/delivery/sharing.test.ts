@@ -37,7 +37,7 @@ const owed = (entity: string, more: { sub?: number; batch?: number; value?: numb
   entity,
   ...more,
 })
-const settled = () => vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]), { timeout: 40_000 })
+const settled = () => vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
 
 it('sends the entities of a batch in one request for each subscription', async () => {
   await outbox.owe(['a', 'b', 'c'].flatMap((entity) => [1, 2].map((sub) => owed(entity, { sub, batch: 7 }))))
@@ -86,7 +86,7 @@ it('sends entities one by one after a refusal, and gives up only the one that is
   await settled()
   expect(receiver.taken().flatMap(entitiesOf).toSorted()).toEqual(['a', 'c'])
   const buried = () => outbox.reads.deadLetters(10).map(({ entity }) => entity)
-  await vi.waitFor(() => expect(buried()).toEqual(['bad']), { timeout: 40_000 })
+  await vi.waitFor(() => expect(buried()).toEqual(['bad']))
 })
 
 it('sends one entity alone to an endpoint that answered 500, and the rest of the batch once that succeeds', async () => {
@@ -105,9 +105,9 @@ it.each(['reset', 500] as const)(
     receiver.answer((received) => (entitiesOf(received).includes('bad') ? answer : 200))
     await outbox.owe(['a', 'b', 'bad', 'c'].map((entity) => owed(entity, { batch: 7 })))
     const taken = () => receiver.taken().flatMap(entitiesOf).toSorted()
-    await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'c']), { timeout: 40_000 })
+    await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'c']))
     receiver.answer(() => 200)
-    await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'bad', 'c']), { timeout: 40_000 })
+    await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'bad', 'c']))
   },
 )
 

@@ -9,7 +9,7 @@ import { sensor } from './site.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-damaged-'))
 const file = join(folder, 'plugins', 'indexing.db')
-const patience = { timeout: 40_000, interval: 50 }
+const patience = { interval: 50 }
 const pageBytes = 4096
 const entities = 200
 let gateway: GatewayInside | undefined

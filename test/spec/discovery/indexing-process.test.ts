@@ -15,7 +15,7 @@ import { sensor } from './site.ts'
 let folder: string
 let gateway: GatewayProcess
 let client: HttpClient
-const within = { timeout: 40_000, interval: 50 }
+const within = { interval: 50 }
 
 const begin = async (): Promise<void> => {
   gateway = await startGatewayProcess({ dataFolder: join(folder, 'data') })
@@ -117,7 +117,7 @@ describeAllowed(failingDiskObstacle(), 'a disk that fails under the index', () =
       await vi.waitFor(async () => expect(await found()).toBe(1), within)
       disk.fail()
       await create(2)
-      await site.event('indexing.disk', 10_000)
+      await site.event('indexing.disk')
       expect(await found()).toBe(1)
       disk.heal()
       await create(3)

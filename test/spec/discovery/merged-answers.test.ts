@@ -15,7 +15,7 @@ import { findAt, latest } from '#test/kit/index-of-file.ts'
 import { iri, property, sensor } from './site.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-merged-'))
-const patience = { timeout: 40_000, interval: 50 }
+const patience = { interval: 50 }
 let index: GatewayInside
 let elsewhere: GatewayInside
 let door: Server
@@ -72,7 +72,7 @@ beforeAll(async () => {
   )
   expect(theirs.status).toBe(201)
   await vi.waitFor(async () => expect(await found({ type: 'Sensor' })).toHaveLength(4), patience)
-}, 60_000)
+})
 afterAll(async () => {
   await Promise.all([index.close(), elsewhere.close()])
   door.closeAllConnections()

@@ -16,15 +16,12 @@ it('a component that listens on all addresses is notified at one of them', async
   })
   try {
     const headers = { 'X-Auth-Token': readFileSync(join(folder, 'token'), 'utf8').trim() }
-    await vi.waitFor(
-      async () => {
-        const answer = await gateway.get('/ngsi-ld/v1/subscriptions?options=followers', headers)
-        const told = answer.json() as readonly { notification: { endpoint: { uri: string } } }[]
-        const hosts = told.map(({ notification }) => new URL(notification.endpoint.uri).host)
-        expect([...new Set(hosts)]).toEqual([`127.0.0.1:${gateway.pluginPorts['indexing']}`])
-      },
-      { timeout: 40_000 },
-    )
+    await vi.waitFor(async () => {
+      const answer = await gateway.get('/ngsi-ld/v1/subscriptions?options=followers', headers)
+      const told = answer.json() as readonly { notification: { endpoint: { uri: string } } }[]
+      const hosts = told.map(({ notification }) => new URL(notification.endpoint.uri).host)
+      expect([...new Set(hosts)]).toEqual([`127.0.0.1:${gateway.pluginPorts['indexing']}`])
+    })
   } finally {
     await gateway.close()
     rmSync(folder, { recursive: true, force: true })

@@ -44,7 +44,7 @@ describe('observations', () => {
     await vi.waitFor(() => {
       const newest = new Map(batches.flat().map(({ id, value }) => [id, value]))
       expect([...newest]).toEqual(ids.map((id) => [id, 8]))
-    }, 10_000)
+    })
     const known = new Set<string>()
     for (const batch of batches) {
       const fresh = batch.filter(({ id }) => !known.has(id))

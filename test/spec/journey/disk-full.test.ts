@@ -50,7 +50,7 @@ describeAllowed(smallDiskObstacle(), 'a gateway whose disk is full', () => {
         })
         expect(answer.status).toBe(507)
       },
-      { timeout: 40_000, interval: 10 },
+      { interval: 10 },
     )
   })
   afterAll(async () => {

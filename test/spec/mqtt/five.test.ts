@@ -233,7 +233,7 @@ describe('the lifetime of a message', () => {
     await broker.close()
     broker = await openBroker(file.file, { clock })
     await expect
-      .poll(() => broker.database.prepare('SELECT topic FROM retained').all(), { timeout: 40_000 })
+      .poll(() => broker.database.prepare('SELECT topic FROM retained').all())
       .toEqual([{ topic: 'long' }])
   })
 

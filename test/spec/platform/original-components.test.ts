@@ -115,7 +115,7 @@ it.each(['application/json', 'application/ld+json'])(
     const body = { id, type: 'StreamObservation', 'sosa:hasSimpleResult': property(21.5) }
     expect((await send('POST', entities, body)).status).toBe(201)
     const received = () => receiver.taken().find((one) => one.path === path)
-    await expect.poll(received, { timeout: 40_000 }).toBeDefined()
+    await expect.poll(received).toBeDefined()
     expect(JSON.parse(received()!.body)).toMatchObject({
       data: [
         {

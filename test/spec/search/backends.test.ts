@@ -20,7 +20,7 @@ beforeAll(async () => {
       fieldEntities({ device, field: 'T', value: index, completeness: ((index * 7) % 150) / 150 }),
     ),
   ])
-}, 60_000)
+})
 
 afterAll(() => site.close())
 
@@ -187,7 +187,7 @@ describe('the index', () => {
     const query = `{ streams(generatedBy: { observes: { label: "t" } }, ranking: ${weights}) {
       rankScore quality { completeness { rated } } observation { hasSimpleResult } generatedBy { isHostedBy { label } } } }`
     await expect
-      .poll(async () => (await indexed.ask(query)).data, { timeout: 40_000 })
+      .poll(async () => (await indexed.ask(query)).data)
       .toEqual({
         streams: [
           {
@@ -237,7 +237,7 @@ describe('another broker', () => {
         SELVEDGE_SEARCH_BACKEND: `http://127.0.0.1:${port}`,
         SELVEDGE_SEARCH_TIMEOUT_MS: '300',
       })
-    }, 60_000)
+    })
 
     afterAll(async () => {
       await broken.close()

@@ -24,7 +24,7 @@ beforeAll(async () => {
     platformOf('d0', ['Temperature'], [10, 50]),
     ...fieldEntities({ device: 'd0', field: 'Temperature', value: 21.5 }),
   ])
-}, 60_000)
+})
 
 afterAll(() => site.close())
 

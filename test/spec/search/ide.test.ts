@@ -21,7 +21,7 @@ describePeer('chromium', 'the IDE', (path) => {
     // The first visit builds it, where `npm run build` has not.
     expect((await fetch(address)).status).toBe(200)
     browser = await openBrowser(path, site.url)
-  }, 120_000)
+  })
 
   afterAll(async () => {
     await browser?.close()
@@ -38,31 +38,25 @@ describePeer('chromium', 'the IDE', (path) => {
     await page.keyboard.type('{ platforms { label ')
     await page.keyboard.press('Escape')
     await page.keyboard.press('Control+Enter')
-    await expect
-      .poll(() => page.locator('.result-window').textContent(), { timeout: 40_000 })
-      .toContain('platform d0')
+    await expect.poll(() => page.locator('.result-window').textContent()).toContain('platform d0')
     expect(strangers).toEqual([])
     expect(complaints).toEqual([])
     // The page writes it down a moment after the last key.
     await expect.poll(() => new URL(page.url()).searchParams.get('query')).toContain('platforms')
-  }, 60_000)
+  })
 
   it('understands a link with a query, and completes from the schema', async () => {
     const { page } = browser
     const query = '{ streams { observation { hasSimpleResult } quality { completeness { rated } } } }'
     await page.goto(`${address}?query=${encodeURIComponent(query)}`)
     await page.locator('.graphiql-execute-button').click()
-    await expect
-      .poll(() => page.locator('.result-window').textContent(), { timeout: 40_000 })
-      .toContain('21.5')
+    await expect.poll(() => page.locator('.result-window').textContent()).toContain('21.5')
     await page.locator('.graphiql-query-editor .CodeMirror').click()
     await page.keyboard.press('Control+A')
     await page.keyboard.type('{ streamO')
     await page.keyboard.press('Control+Space')
-    await expect
-      .poll(() => page.locator('.CodeMirror-hints').textContent(), { timeout: 40_000 })
-      .toContain('streamObservations')
-  }, 60_000)
+    await expect.poll(() => page.locator('.CodeMirror-hints').textContent()).toContain('streamObservations')
+  })
 
   it('shows changes as they come, when a subscription is run', async () => {
     const { page } = browser
@@ -76,10 +70,10 @@ describePeer('chromium', 'the IDE', (path) => {
           await site.create([{ ...platformOf('d0', ['Temperature'], [11, 50]) }])
           return result.textContent()
         },
-        { timeout: 40_000, interval: 300 },
+        { interval: 300 },
       )
       .toContain('platform d0')
-  }, 60_000)
+  })
 
   it('is small, packed and kept by the browser', async () => {
     const html = await (await fetch(address)).text()

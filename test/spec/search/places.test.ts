@@ -63,7 +63,7 @@ async function startPlaces(backend: string): Promise<SearchSite> {
     const answer = await fetch(url, { headers: { 'Selvedge-Index-Position': 'latest' } })
     return answer.headers.get('ngsild-results-count')
   }
-  await vi.waitFor(async () => expect(await count()).toBe('138'), { timeout: 40_000, interval: 50 })
+  await vi.waitFor(async () => expect(await count()).toBe('138'), { interval: 50 })
   return site
 }
 
@@ -72,7 +72,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
 
   beforeAll(async () => {
     site = await startPlaces(backend)
-  }, 60_000)
+  })
 
   afterAll(() => site.close())
 
@@ -214,7 +214,7 @@ it('over the ranking they are as what it ranks has them', async () => {
   const { errors } = await site.ask('{ streams(ranking: [{ name: "a..b", value: 1 }]) { id } }')
   expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_REQUEST' })
   await site.close()
-}, 60_000)
+})
 
 it('without the index they are those of the entities themselves, and the answer says so', async () => {
   const site = await startSearchSite()
@@ -225,4 +225,4 @@ it('without the index they are those of the entities themselves, and the answer 
   const plain = await site.ask(`{ platforms(${near}) { id } }`)
   expect(plain.extensions).not.toHaveProperty('warnings')
   await site.close()
-}, 60_000)
+})

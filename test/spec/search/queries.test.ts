@@ -35,7 +35,7 @@ beforeAll(async () => {
       [`${iotStream}detectedFrom`]: link([idOf('IotStream', 'd1', 'Temperature')]),
     },
   ])
-}, 60_000)
+})
 
 afterAll(() => site.close())
 

@@ -59,7 +59,7 @@ describe('the schemas that come along', () => {
       })),
       ...fieldEntities({ device: 'd0', field: 'Temperature', value: 1 }),
     ])
-  }, 60_000)
+  })
 
   afterAll(() => site.close())
 

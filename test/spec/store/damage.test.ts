@@ -184,4 +184,4 @@ it('damage found while the database is open ends the process, and the next start
   const again = await start()
   expect(await has(again, 'before')).toBe(true)
   await again.gateway.event('store.restored')
-}, 60_000)
+})

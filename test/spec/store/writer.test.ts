@@ -90,7 +90,7 @@ it('keeps the WAL small while readers come and go', async () => {
   reader.close()
   await writer.close('a')
   expect(() => statSync(`${file}-wal`)).toThrow('ENOENT')
-}, 20_000)
+})
 
 it('tells of its death', async () => {
   writer.write({ tenant: 'nobody', walBytesMax, rows: [], ...nothingElse }, () => undefined)

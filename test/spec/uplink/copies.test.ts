@@ -13,7 +13,7 @@ import { noPlugins } from '#test/kit/gateway-inside.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 
-const within = { timeout: 40_000, interval: 50 }
+const within = { interval: 50 }
 const entities = '/ngsi-ld/v1/entities'
 
 describe('copies', () => {
@@ -109,7 +109,7 @@ describe('copies', () => {
       expect((await client(centre).get('/ngsi-ld/v1/subscriptions')).json()).toEqual([])
     }, within)
     await centre.stop()
-  }, 60_000)
+  })
 
   it('are not sent back to where they come from', async () => {
     centre = await startCentre()
@@ -132,7 +132,7 @@ describe('copies', () => {
     await ok(edge!, 'POST', entities, shared('urn:s:2', 'mine'))
     await vi.waitFor(async () => expect(await labels(centre)).toEqual({ 'urn:s:2': 'mine' }), within)
     await centre.stop()
-  }, 40_000)
+  })
 
   it('go with what is gone at the centre although the centre asks here, too', async () => {
     centre = await startCentre()
@@ -156,7 +156,7 @@ describe('copies', () => {
     await expectLabels({ 'urn:s:2': 'mine' })
     expect(await labels(centre)).toEqual({ 'urn:s:2': 'mine' })
     await centre.stop()
-  }, 40_000)
+  })
 
   it('are asked for at intervals where the centre knows no streams', async () => {
     const there = await startForeign([shared('urn:s:1', 'one'), shared('urn:s:2', 'two')])
@@ -170,7 +170,7 @@ describe('copies', () => {
     expect(await labels(edge!)).toEqual({ 'urn:s:2': 'deux' })
     there.server.closeAllConnections()
     there.server.close()
-  }, 40_000)
+  })
 })
 
 /** A broker that lists entities and knows nothing else. */

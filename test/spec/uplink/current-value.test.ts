@@ -44,12 +44,10 @@ it('compares them so, and leaves what is newer there and unknown here', async ()
   const there = (level: object) => pair.centre.send('PATCH', `${entities}/${id}/attrs`, { level }, asFromHere)
   const reconcile = async (newer: number, different: number) => {
     await pair.send('POST', '/selvedge/v1/uplinks/urn:up/reconcile')
-    await vi.waitFor(
-      async () =>
-        expect((await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({
-          reconcile: { phase: 'done', newer, different },
-        }),
-      { timeout: 40_000 },
+    await vi.waitFor(async () =>
+      expect((await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({
+        reconcile: { phase: 'done', newer, different },
+      }),
     )
   }
   await there(observedAt(3, 3))

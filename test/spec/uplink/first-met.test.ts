@@ -9,7 +9,7 @@ import { createLesserBroker } from '#test/kit/lesser-broker.ts'
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const entities = '/ngsi-ld/v1/entities'
-const withinMs = { timeout: 40_000, interval: 100 }
+const withinMs = { interval: 100 }
 
 describe('an uplink that begins while the centre is away', () => {
   const pair = siteAndCentre()
@@ -59,7 +59,7 @@ describe('an uplink that begins while the centre is away', () => {
     await proxy.set('none')
     await isThere()
     await comparesNothing()
-  }, 60_000)
+  })
 
   it('is asked before the first thing that it is told, where that is past, too', async () => {
     // It does not ask by itself meanwhile, and sees at once that something came and went.
@@ -84,12 +84,12 @@ describe('an uplink that begins while the centre is away', () => {
         await createAndDelete()
         expect((await uplink()).histories).toBeGreaterThan(0)
       },
-      { timeout: 40_000, interval: 2000 },
+      { interval: 2000 },
     )
     const asked = way.asked()
     const isQuestion = (one: string): boolean => one.startsWith('GET /selvedge/v1/digests')
     expect(asked.findIndex(isQuestion)).toBeGreaterThanOrEqual(0)
     expect(asked.findIndex(isQuestion)).toBeLessThan(asked.findIndex((one) => one.startsWith('POST')))
     await way.close()
-  }, 60_000)
+  })
 })

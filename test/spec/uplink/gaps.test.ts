@@ -10,8 +10,10 @@ import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const v1 = '/ngsi-ld/v1'
-const withinMs = { timeout: 30_000, interval: 200 }
+const withinMs = { interval: 200 }
 const perRequest = 5000
+/** More than the history may hold here, and its tail. */
+const heldMost = 200_000
 setLimit('tailAgeMs', 300)
 setLimit('uplinkBehindMs', 500)
 afterAll(restoreLimits)
@@ -72,10 +74,11 @@ describe('gaps of what the history here let go', () => {
     const before = told
     await vi.waitFor(
       async () => {
-        await observe(id, 4)
+        // What is on its way to be evicted need not be pushed by more.
+        if (told - (await evicted()) < heldMost) await observe(id, 4)
         expect(await evicted()).toBeGreaterThan(before + 8 * perRequest)
       },
-      { timeout: 60_000, interval: 500 },
+      { interval: 500 },
     )
   }
   /** What happens now is there, and all before it. */
@@ -145,7 +148,7 @@ describe('gaps of what the history here let go', () => {
       expect(lostAtMost).toBeGreaterThanOrEqual(within[i]!.length)
     // Nothing is told twice.
     expect(all.reduce((sum, { lostAtMost }) => sum + lostAtMost, 0)).toBeLessThanOrEqual(await evicted())
-  }, 180_000)
+  })
 
   /** What is told of some that came, and whose values went, during a cut. */
   async function lostInCut(ids: readonly string[], selection: object): Promise<GapView[]> {
@@ -178,7 +181,7 @@ describe('gaps of what the history here let go', () => {
     expect(unnamed[0]).not.toHaveProperty('gapAttribute')
     expect(unnamed[0]!.lostAtMost).toBe(perRequest - 1)
     expect(all.filter(({ gapOf }) => gapOf === 'urn:T:1').length).toBeGreaterThan(0)
-  }, 120_000)
+  })
 
   it('beyond the ceiling of their records are told as a sum', async () => {
     setLimit('gapsMax', 2)
@@ -190,5 +193,5 @@ describe('gaps of what the history here let go', () => {
     const count = all.reduce((sum, { lostAtMost }) => sum + lostAtMost, 0)
     expect(count).toBeGreaterThan(6 * perRequest)
     expect(count).toBeLessThanOrEqual(await evicted())
-  }, 120_000)
+  })
 })

@@ -7,7 +7,7 @@ import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 
 const v1 = '/ngsi-ld/v1'
-const withinMs = { timeout: 40_000, interval: 100 }
+const withinMs = { interval: 100 }
 const pair = siteAndCentre()
 const property = (value: unknown): object => ({ type: 'Property', value })
 
@@ -71,5 +71,5 @@ describe.each([
       expect(await there(again)).toEqual({ id: again, type: 'Tank', level: 2 })
       expect(await there(shared)).toEqual({ id: shared, type: 'Tank', owner: 'town' })
     }, withinMs)
-  }, 60_000)
+  })
 })

@@ -20,7 +20,7 @@ import {
 
 const v1 = '/ngsi-ld/v1'
 const entities = `${v1}/entities`
-const withinMs = { timeout: 40_000, interval: 50 }
+const withinMs = { interval: 50 }
 const tank = 'urn:tank:1'
 const at = (n: number): string => new Date(1_767_225_600_000 + n * 1000).toISOString().replace('.000', '')
 const level = (value: number, n = value): object => ({

@@ -12,7 +12,7 @@ import { createLesserBroker, type LesserBroker } from '#test/kit/lesser-broker.t
 
 const v1 = '/ngsi-ld/v1'
 const tank = 'urn:tank:1'
-const withinMs = { timeout: 30_000, interval: 50 }
+const withinMs = { interval: 50 }
 const level = (n: number): object => ({
   type: 'Property',
   value: n,

@@ -70,7 +70,7 @@ it('keeps so many of each uplink, over a restart, too', async () => {
   expect(states.refusalCount()).toBe(most + 1)
   // The only one of the other is older than all, and stays.
   expect([1, 2, 3, 4].map((q) => states.refusal(q)?.uplink)).toEqual(['quiet', undefined, undefined, 'busy'])
-}, 60_000)
+})
 
 it('keeps so many bytes of each uplink', async () => {
   const { refusals, states } = open()
@@ -93,7 +93,7 @@ it('keeps so many bytes of each uplink', async () => {
   })
   told()
   expect(kept.forgone).toEqual({})
-}, 60_000)
+})
 
 it('gives no number twice, over a restart, too', async () => {
   const first = open()

@@ -14,7 +14,7 @@ import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
 
-const within = { timeout: 40_000, interval: 50 }
+const within = { interval: 50 }
 const registrations = '/ngsi-ld/v1/csourceRegistrations'
 const entities = '/ngsi-ld/v1/entities'
 
@@ -112,7 +112,7 @@ describe('a gateway that is registered at a centre', () => {
     await here.stop()
     await startEdge(undefined)
     await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
-  }, 40_000)
+  })
 
   it('renews its registration, and makes it again when the centre lost it or was away', async () => {
     const here = await startEdge(registered())
@@ -129,7 +129,7 @@ describe('a gateway that is registered at a centre', () => {
     await vi.waitFor(() => expect(here.output()).toContain('registration.failed'), within)
     centre = await startCentre(httpPort, 'another centre')
     await made()
-  }, 40_000)
+  })
 
   it('is not put off by who answers for a centre that is away, neither as it comes nor as it goes', async () => {
     const { httpPort } = centre
@@ -159,7 +159,7 @@ describe('a gateway that is registered at a centre', () => {
     await gone()
     centre = await startCentre(httpPort)
     await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
-  }, 40_000)
+  })
 
   it('tells what changed in its settings, and what the centre refuses', async () => {
     await (await startEdge(registered())).stop()
@@ -168,5 +168,5 @@ describe('a gateway that is registered at a centre', () => {
     await here.stop()
     const wrong = startEdge(registered({ name: 'other', operations: ['fly'] }))
     await expect(wrong).rejects.toThrow('fly is no operation')
-  }, 40_000)
+  })
 })

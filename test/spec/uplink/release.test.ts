@@ -58,7 +58,7 @@ it('never goes back', async () => {
     notification: { endpoint: { uri, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] } },
   })
   await send('POST', '/entities', { id: 'urn:tank:1', type: 'Tank', ...values(0) })
-  await vi.waitFor(() => expect(counts).toContain(0), { timeout: 40_000, interval: 100 })
+  await vi.waitFor(() => expect(counts).toContain(0), { interval: 100 })
   // What is asked at first is answered, too.
   await pause(4000)
   const end = performance.now() + 4000
@@ -70,6 +70,6 @@ it('never goes back', async () => {
     await send('PATCH', '/entities/urn:tank:1/attrs', { count })
     await pause(4)
   }
-  await vi.waitFor(() => expect(counts.at(-1)).toBe(n), { timeout: 30_000, interval: 200 })
+  await vi.waitFor(() => expect(counts.at(-1)).toBe(n), { interval: 200 })
   expect(counts).toEqual(counts.toSorted((a, b) => a - b))
-}, 90_000)
+})

@@ -100,8 +100,7 @@ it('compares away what an entity lost before it was deleted and created anew', a
   })
   expect(answer.status).toBe(204)
   await pair.send('POST', '/selvedge/v1/uplinks/urn:up/reconcile')
-  await vi.waitFor(
-    async () => expect((await pair.centre.get(`${entities}/${id}`)).json()).not.toHaveProperty('old'),
-    { timeout: 40_000 },
+  await vi.waitFor(async () =>
+    expect((await pair.centre.get(`${entities}/${id}`)).json()).not.toHaveProperty('old'),
   )
 })

@@ -13,7 +13,7 @@ import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 
 const v1 = '/ngsi-ld/v1'
-const withinMs = { timeout: 40_000, interval: 50 }
+const withinMs = { interval: 50 }
 const tank = 'urn:tank:1'
 
 let folder: string

@@ -17,7 +17,7 @@ import {
 import { rightFor } from '#http/operator/tunnel-requests.ts'
 import { createFaultProxy, type FaultProxy } from '#test/kit/fault-proxy.ts'
 
-const within = { timeout: 25_000, interval: 10 }
+const within = { interval: 10 }
 const get = (path: string): TunnelRequest => ({ method: 'GET', path, headers: { via: '1.1 x' }, body: '' })
 
 describe('the ends of a tunnel', () => {
@@ -110,7 +110,7 @@ describe('the ends of a tunnel', () => {
     await proxy.set('slow')
     // It takes more than three beats.
     const body = 'x'.repeat(750_000)
-    const answer = await ends.near.exchange({ ...get('/'), body }, 10_000)
+    const answer = await ends.near.exchange({ ...get('/'), body }, 60_000)
     expect(answer).toEqual({ status: 200, headers: {}, text: '750000' })
     expect(closed).toEqual([])
   })

@@ -93,7 +93,7 @@ describe('a centre at the end of a tunnel', () => {
     })
     expect(await ask('DELETE', `${subscriptions}/urn:theirs`)).toMatchObject({ status: 204 })
     expect((await ask('GET', '/ngsi-ld/v1/csourceSubscriptions')).status).toBe(403)
-  }, 30_000)
+  })
 
   it('makes no uplinks, and has nobody else told without the right to read', async () => {
     await start(['subscribe'])
@@ -110,12 +110,12 @@ describe('a centre at the end of a tunnel', () => {
     expect(ofThem.map(({ id, notification }) => [id, notification.endpoint.uri])).toEqual([
       ['urn:4', atCentre],
     ])
-  }, 30_000)
+  })
 
   it('may have others told what it may read, but makes no uplinks of it', async () => {
     await start(['read', 'subscribe'])
     expect((await ask('POST', subscriptions, wanted('urn:1', elsewhere))).status).toBe(201)
     expect((await ask('PATCH', `${subscriptions}/urn:1`, to(elsewhere, uplink))).status).toBe(403)
     expect((await ask('POST', subscriptions, wanted('urn:2', elsewhere, uplink))).status).toBe(403)
-  }, 30_000)
+  })
 })

@@ -15,7 +15,7 @@ import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
 
-const within = { timeout: 40_000, interval: 50 }
+const within = { interval: 50 }
 const entities = '/ngsi-ld/v1/entities'
 
 describe('a tunnel', () => {
@@ -104,7 +104,7 @@ describe('a tunnel', () => {
     await reached(tank('urn:tank:1', 2))
     expect((await status(centre)).connected).toMatchObject([{ alias: expect.stringMatching(/^selvedge-/) }])
     expect((await status(edge)).tunnels).toMatchObject([{ state: 'open' }])
-  }, 30_000)
+  })
 
   it('lets the centre write where that is allowed', async () => {
     const edge = await startEdge(centre.httpUrl, { allow: ['read', 'write'] })
@@ -117,7 +117,7 @@ describe('a tunnel', () => {
     const many = [...Array(60).keys()].map((n) => tank(`urn:many:${n}`, n))
     await ok(edge, '/ngsi-ld/v1/entityOperations/create', many)
     expect((await client(centre).get(`${entities}?type=Tank&limit=1000`)).json()).toHaveLength(61)
-  }, 30_000)
+  })
 
   it('is opened again when it died without a word', async () => {
     const proxy: FaultProxy = await createFaultProxy({
@@ -142,7 +142,7 @@ describe('a tunnel', () => {
     await edge.stop()
     expect(passed()).toBeLessThan(6000)
     await proxy.close()
-  }, 30_000)
+  })
 
   it('is taken over by another process with the same name, and both sides say so', async () => {
     const edge = await startEdge(centre.httpUrl)
@@ -153,7 +153,7 @@ describe('a tunnel', () => {
     await startEdge(centre.httpUrl, {}, 'twin')
     await centre.event('tunnel.taken-over')
     await edge.event('tunnel.displaced')
-  }, 30_000)
+  })
 
   it('is refused to who takes the name of another gateway, until that name is released', async () => {
     const edge = await startEdge(centre.httpUrl)
@@ -180,7 +180,7 @@ describe('a tunnel', () => {
     await startEdge(centre.httpUrl)
     await vi.waitFor(() => expect(centre.output().split('tunnel.refused').length).toBeGreaterThan(2), within)
     expect((await status(other)).tunnels).toMatchObject([{ state: 'open' }])
-  }, 60_000)
+  })
 
   it('is refused without the token, without a name, and without a secret', async () => {
     const address = `ws://127.0.0.1:${centre.httpPort}/selvedge/v1/tunnel`
@@ -202,5 +202,5 @@ describe('a tunnel', () => {
     cpSync(join(closed.dataFolder, 'http-token'), token)
     await startEdge(closed.httpUrl, { tokenFile: token })
     await closed.event('tunnel.up')
-  }, 30_000)
+  })
 })

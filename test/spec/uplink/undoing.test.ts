@@ -54,7 +54,7 @@ it.each([
   const centreFor = () => createCentre({ peer, clock, alias: 'a' }, note.centre)
   const log = createLog({ level: 'error', clock, write: () => undefined })
   const undoing = createUndoing({ notes, centreFor, clock, dice: () => 0.5, log }, [note])
-  await vi.waitFor(() => expect([...notes.all()]).toEqual([]), { timeout: 40_000 })
+  await vi.waitFor(() => expect([...notes.all()]).toEqual([]))
   expect([isThere, asked]).toEqual([false, ['DELETE', 'GET', 'DELETE']])
   await undoing.close()
 })

@@ -136,7 +136,7 @@ describe('a batch', () => {
     )
     const sent = () => gateway.receiver.received.filter(({ path }) => path === '/large')
     const idsOf = ({ body }: { body: string }) => (JSON.parse(body) as Body).data.map(({ id }) => String(id))
-    await expect.poll(() => sent().flatMap(idsOf).toSorted(), { timeout: 40_000 }).toEqual(ids)
+    await expect.poll(() => sent().flatMap(idsOf).toSorted()).toEqual(ids)
     const most = limits.notificationBytes.value + 1024
     expect(sent().every(({ body }) => body.length < most)).toBe(true)
     expect(sent().length).toBeGreaterThan(1)

@@ -187,7 +187,7 @@ describe('a context elsewhere', () => {
     const rows = database.prepare('SELECT url FROM context ORDER BY rowid').pluck().all()
     expect(rows).toHaveLength(limits.contextsCachedMax.value)
     expect(rows).not.toContain('https://a.example/0')
-  }, 20_000)
+  })
 })
 
 describe('a context that cannot be had', () => {

@@ -10,6 +10,7 @@ import { createEntityReads } from '#http/entities/entity-reads.ts'
 import { createAnswers } from '#http/request/response.ts'
 import { createCoreContext } from '#ngsi-ld/context/context.ts'
 import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'
@@ -29,10 +30,16 @@ const numberOf = (value: number | string, observedAt?: string) => ({
 })
 
 /** Both ways say the same; what they say. */
-async function bothWays(path: string, headers: Readonly<Record<string, string>> = {}) {
+async function bothWays(
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+): ReturnType<HttpGateway['get']> {
+  const before = await gateway.get(path, { ...headers, ...long })
   // Twice, so that what is kept of the first time is used, too.
   const plain = [await gateway.get(path, headers), await gateway.get(path, headers)]
   const expected = await gateway.get(path, { ...headers, ...long })
+  // What had expired was removed meanwhile.
+  if (before.text !== expected.text) return bothWays(path, headers)
   for (const { status, text, headers: told } of plain) {
     expect([status, text]).toEqual([expected.status, expected.text])
     expect({ ...told, date: '' }).toEqual({ ...expected.headers, date: '' })
@@ -202,7 +209,10 @@ describe('the short way', () => {
   let at: OpenBroker
   let direct: ReturnType<typeof createDirectReads>
   beforeAll(async () => {
+    // What takes longer than a turn goes the long way, which on a busy machine anything may.
+    setLimit('queryTurnMs', 60_000)
     at = await openBroker(folder)
+    restoreLimits()
     const core = createCoreContext('1.8')
     direct = createDirectReads(
       {
