@@ -124,7 +124,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const asked = { splits: splits[settings.outbound.splitEntities] }
   const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...asked })
   opened.defer(() => passing.close())
-  const inside = { backups, takeFrame: intake.take, devices, tell: send, unreadiness, alias }
+  const inside = { backups, takeFrame: intake.take, devices, notify: send, unreadiness, alias }
   const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, outflow }
   const host = openHost({ ...writer, ...main, ...hosting, clock, log, metrics }, settings, plugins)
   const others = { sources, passing, tunnels, components: host }

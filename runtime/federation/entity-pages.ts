@@ -20,7 +20,7 @@ export interface ReaderPorts {
   readonly resolve: ResolveContext
 }
 
-export interface Told {
+export interface EntityAnswer {
   readonly entities: readonly JsonObject[]
   /** What their names mean. */
   readonly context: Context
@@ -37,15 +37,15 @@ export async function entitiesOf(
   read: ReadRequest,
   registration: Registration,
   request: SourceRequest,
-): Promise<Told> {
+): Promise<EntityAnswer> {
   const ranges: string[] = []
   const entities: JsonObject[] = []
   const warnings: Warning[] = []
   let { context } = read
   let map: string | undefined
-  let next: SourceRequest | undefined = withWish(request, read, registration)
+  let next: SourceRequest | undefined = withMapParameters(request, read, registration)
   while (next !== undefined) {
-    const answer: SourceAnswer = await sources.ask(read.asker, registration, next)
+    const answer: SourceAnswer = await sources.send(read.requester, registration, next)
     // One that knows no entity maps is asked without.
     if (entities.length === 0 && next !== request && 'status' in answer && answer.status === 400) {
       next = request
@@ -61,7 +61,7 @@ export async function entitiesOf(
       const page = entitiesIn(JSON.parse(answer.text) as Json)
       const brought = [...entities, ...page].find((entity) => entity['@context'] !== undefined)?.['@context']
       // Without its context nobody knows what a page says.
-      context = brought === undefined ? answer.context : await resolve(brought, read.asker.tenant)
+      context = brought === undefined ? answer.context : await resolve(brought, read.requester.tenant)
       entities.push(...page)
     } catch (error) {
       warnings.push(invalidAnswer(registration, error))
@@ -80,18 +80,18 @@ export async function entitiesOf(
 const isAnswer = (status: number): boolean => [200, 201, 203, 206].includes(status)
 
 /** A query that makes an entity map too, where one is wished for and the source offers that. */
-function withWish(
+function withMapParameters(
   request: SourceRequest,
-  { mapWish }: ReadRequest,
+  { mapParameters }: ReadRequest,
   registration: Registration,
 ): SourceRequest {
   const { method, path } = request
-  if (mapWish === undefined || method !== 'GET') return request
+  if (mapParameters === undefined || method !== 'GET') return request
   const isPast = path.startsWith('/ngsi-ld/v1/temporal/')
   if (!offers(registration, isPast ? 'createEntityMapQueryTemporal' : 'createEntityMapQueryEntity'))
     return request
-  const wish = new URLSearchParams({ entityMap: 'true', ...mapWish })
-  return { ...request, path: `${path}${path.includes('?') ? '&' : '?'}${wish}` }
+  const parameters = new URLSearchParams({ entityMap: 'true', ...mapParameters })
+  return { ...request, path: `${path}${path.includes('?') ? '&' : '?'}${parameters}` }
 }
 
 /** The entities of an answer: one, a list, or those of a collection in GeoJSON, whose properties they are. */

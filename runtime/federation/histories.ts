@@ -56,22 +56,22 @@ export async function gatherHistories(
   question: HistoryQuestion,
   one?: string,
 ): Promise<GatheredHistories> {
-  const told = await Promise.all(
+  const answers = await Promise.all(
     read.registrations
       .filter((registration) => holdsTime(registration, question.query))
       .map((registration) => historiesOf(ports, read, { registration, question, one })),
   )
   const byId = new Map<string, HistoryCopy[]>()
-  for (const { copies } of told)
+  for (const { copies } of answers)
     for (const copy of copies) byId.set(copy.history.id, [...(byId.get(copy.history.id) ?? []), copy])
   const broker = byId.size === 0 ? read.broker : overlay(read.broker, byId)
   return {
     broker,
-    copies: told.flatMap(({ source, copies }) =>
+    copies: answers.flatMap(({ source, copies }) =>
       copies.map(({ history: { id } }) => ({ source, entity: { id } })),
     ),
-    linked: linkedMaps(told),
-    warnings: told.flatMap(({ warnings }) => warnings),
+    linked: linkedMaps(answers),
+    warnings: answers.flatMap(({ warnings }) => warnings),
   }
 }
 
@@ -98,12 +98,12 @@ async function historiesOf(
   while (times !== undefined) {
     const request = historyRequestFor(registration, { ...question, times }, one, read)
     if (request === undefined) break
-    const told = await entitiesOf(ports, read, registration, request)
-    warnings.push(...told.warnings)
-    map ??= told.map
-    for (const json of told.entities) {
+    const answers = await entitiesOf(ports, read, registration, request)
+    warnings.push(...answers.warnings)
+    map ??= answers.map
+    for (const json of answers.entities) {
       try {
-        const copy = copyOf(registration, readEvolution(json, told.context), query)
+        const copy = copyOf(registration, readEvolution(json, answers.context), query)
         if (copy === undefined) continue
         parts.set(copy.history.id, [...(parts.get(copy.history.id) ?? []), copy])
         for (const list of copy.history.attributes.values()) instances += list.length
@@ -112,7 +112,7 @@ async function historiesOf(
       }
     }
     const before = end
-    end = endOf(told.ranges, isBackwards)
+    end = endOf(answers.ranges, isBackwards)
     // A source that does not get on would be asked for ever.
     if (end === undefined || end === before || instances > limits.sourceInstancesMax.value) break
     times = timesFrom(question, end)
@@ -191,13 +191,13 @@ function togetherOf(broker: TenantBroker, byId: CopiesById) {
     const own = await broker.temporal.aggregate(id, query)
     const others = byId.get(id)
     if (others === undefined) return own
-    const told = new Set(others.flatMap(({ history }) => [...history.attributes.keys()]))
+    const answers = new Set(others.flatMap(({ history }) => [...history.attributes.keys()]))
     const most = limits.sourceInstancesMax.value
-    const names = new Set([...told].filter((name) => query.attrs?.has(name) ?? true))
+    const names = new Set([...answers].filter((name) => query.attrs?.has(name) ?? true))
     const whole = merged(id, { ...query, attrs: names, limit: most })!
     if (whole.cut.size > 0)
       throw tooComplex(`${id} has more than ${most} values here and at its sources; ask for less time`)
-    const sums = [...(own?.attributes ?? [])].filter(([name]) => !told.has(name))
+    const sums = [...(own?.attributes ?? [])].filter(([name]) => !answers.has(name))
     return { id, type: whole.type, attributes: new Map([...sums, ...sumUp(whole, query)]) }
   }
   return { merged, aggregate }
@@ -251,12 +251,12 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
     aggregate,
     async search(search, query) {
       const found = await page(search, query)
-      return { ...found, found: found.found.flatMap((id) => tellable(merged(id, query))) }
+      return { ...found, found: found.found.flatMap((id) => reportable(merged(id, query))) }
     },
     async searchAggregates(search, query) {
       const found = await page(search, query)
       const sums: EntityAggregates[] = []
-      for (const id of found.found) sums.push(...tellable(await aggregate(id, query)))
+      for (const id of found.found) sums.push(...reportable(await aggregate(id, query)))
       return { ...found, found: sums }
     },
   } satisfies TemporalBroker)
@@ -268,7 +268,7 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
 }
 
 /** What there is of an entity, if there is any. */
-const tellable = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
+const reportable = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
   found: Found | undefined,
 ): readonly Found[] => (found === undefined || found.attributes.size === 0 ? [] : [found])
 

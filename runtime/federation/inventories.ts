@@ -10,7 +10,7 @@ import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/federation/registration-match.ts'
 import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
-import type { Asker, Sources, Warning } from './sources.ts'
+import type { Requester, Sources, Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 
 /** Which of the six questions is asked; names are canonical. */
@@ -23,13 +23,13 @@ export interface InventoryQuestion {
   readonly context: Context
 }
 
-interface Told {
+interface SourceInventory {
   readonly types: readonly TypeUse[]
   readonly attributes: readonly AttributeUse[]
 }
 
 export async function gatherInventory(
-  { sources, asker, inventory }: { sources: Sources; asker: Asker; inventory: Inventory },
+  { sources, requester, inventory }: { sources: Sources; requester: Requester; inventory: Inventory },
   registrations: readonly Registration[],
   { operation, interest, path, headers, context }: InventoryQuestion,
 ): Promise<{ inventory: Inventory; warnings: readonly Warning[] }> {
@@ -39,9 +39,9 @@ export async function gatherInventory(
       offers(registration, operation) &&
       registration.information.some((info) => isOfInterest(interest, info)),
   )
-  const told = await Promise.all(
-    concerned.map(async (registration): Promise<Told> => {
-      const answer = await sources.ask(asker, registration, {
+  const inventories = await Promise.all(
+    concerned.map(async (registration): Promise<SourceInventory> => {
+      const answer = await sources.send(requester, registration, {
         method: 'GET',
         path,
         headers,
@@ -50,7 +50,7 @@ export async function gatherInventory(
       warnings.push(...warningsOf(registration, answer))
       if ('failure' in answer || answer.status !== 200) return { types: [], attributes: [] }
       try {
-        return claimed(registration, readTold(JSON.parse(answer.text) as Json, answer.context))
+        return claimed(registration, readInventory(JSON.parse(answer.text) as Json, answer.context))
       } catch (error) {
         warnings.push(invalidAnswer(registration, error))
         return { types: [], attributes: [] }
@@ -60,15 +60,15 @@ export async function gatherInventory(
   return {
     warnings,
     inventory: Object.freeze({
-      types: () => mergeTypes([...inventory.types(), ...told.flatMap(({ types }) => types)]),
+      types: () => mergeTypes([...inventory.types(), ...inventories.flatMap(({ types }) => types)]),
       attributes: () =>
-        mergeAttributes([...inventory.attributes(), ...told.flatMap(({ attributes }) => attributes)]),
+        mergeAttributes([...inventory.attributes(), ...inventories.flatMap(({ attributes }) => attributes)]),
     }),
   }
 }
 
 /** Any of the bodies of discovery: a list of names, a list with details, or one with all there is to know. */
-function readTold(body: Json, { expand }: Context): Told {
+function readInventory(body: Json, { expand }: Context): SourceInventory {
   const types: TypeUse[] = []
   const attributes: AttributeUse[] = []
   for (const item of listOf<Json>(body)) {
@@ -109,7 +109,7 @@ const countIn = (value: Json | undefined): number =>
 const textsIn = (value: Json | undefined): readonly string[] => (value === undefined ? [] : textsOf(value))
 
 /** What a source tells, without what its registration does not say that it has. */
-function claimed({ information }: Registration, { types, attributes }: Told): Told {
+function claimed({ information }: Registration, { types, attributes }: SourceInventory): SourceInventory {
   const namedTypes = information.map(({ entities }) => entities?.flatMap((entity) => entity.types))
   const ofType = (type: string): boolean =>
     namedTypes.some((names) => names === undefined || names.includes(type))

@@ -16,7 +16,7 @@ export interface KnownEntities {
   /** What is held here. */
   readonly here: Pick<TenantBroker, 'query' | 'retrieve'>
   /** Ids of what sources told. */
-  readonly told: Iterable<string>
+  readonly reportedIds: Iterable<string>
   /** An entity with what sources told of it. */
   whole(id: string, own: EntityView | undefined): EntityView | undefined
   /** Is told of entities that are missed. */
@@ -47,7 +47,7 @@ export async function linkedPage(query: EntityQuery, known: KnownEntities): Prom
     known.matched(view.id)
     judge(view.id, whole(view.id, view))
   }
-  const others = [...known.told].filter((id) => !ids.has(id)).sort()
+  const others = [...known.reportedIds].filter((id) => !ids.has(id)).sort()
   for (const id of others) judge(id, whole(id, here.retrieve(id)))
   const page = pageOfIds(found.slice(offset, offset + limit), (id) => whole(id, here.retrieve(id)))
   return {

@@ -1,12 +1,12 @@
 /**
  * Entity maps that sources made of the same query (GS CIM 009, 5.14.2 and 5.14.3): what becomes of a map becomes of
- * those linked to it. Each source is told where it lies and only where it offers to be; one that cannot be told makes a
+ * those linked to it. Each source is warnings where it lies and only where it offers to be; one that cannot be warnings makes a
  * warning and holds its map until that ends by itself.
  */
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
 import type { EntityMap } from './entity-maps.ts'
-import type { Asker, Sources, Warning } from './sources.ts'
+import type { Requester, Sources, Warning } from './sources.ts'
 import { warningsOf } from './warnings.ts'
 
 export interface MapChange {
@@ -16,17 +16,17 @@ export interface MapChange {
 }
 
 /** Tells the sources of linked maps of a change, all at once; answers what went wrong. */
-export async function tellLinked(
+export async function changeLinkedMaps(
   { sources, core }: { readonly sources: Sources; readonly core: Context },
-  asker: Asker,
+  requester: Requester,
   { linked }: EntityMap,
   { operation, body }: MapChange,
 ): Promise<readonly Warning[]> {
-  const told = [...linked].map(async ([id, location]) => {
-    const registration = asker.registrations.get(id)?.registration
+  const warnings = [...linked].map(async ([id, location]) => {
+    const registration = requester.registrations.get(id)?.registration
     const path = pathOf(location)
     if (path === undefined || registration === undefined || !offers(registration, operation)) return []
-    const answer = await sources.ask(asker, registration, {
+    const answer = await sources.send(requester, registration, {
       method: body === undefined ? 'DELETE' : 'PATCH',
       path,
       headers: { accept: json, ...(body === undefined ? {} : { 'content-type': json }) },
@@ -35,7 +35,7 @@ export async function tellLinked(
     })
     return warningsOf(registration, answer)
   })
-  return (await Promise.all(told)).flat()
+  return (await Promise.all(warnings)).flat()
 }
 
 const json = 'application/json'

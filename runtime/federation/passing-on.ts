@@ -154,11 +154,11 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
       attempt(tenant, broker, one)
   }
 
-  function ask(
+  function send(
     { tenant, broker, one }: { tenant: string; broker: TenantBroker; one: PassedOn },
     body?: { readonly json: JsonObject; readonly context: Context },
   ): Promise<SourceAnswer> {
-    const asker = {
+    const requester = {
       registrations: broker.registrations,
       tenant,
       alias: ports.alias(tenant),
@@ -180,7 +180,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
             body: JSON.stringify({ ...body.json, '@context': body.context.reference }),
             contexts: [body.context] as const,
           }
-    return ports.sources.ask(asker, one.registration, request)
+    return ports.sources.send(requester, one.registration, request)
   }
 
   async function make(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
@@ -204,7 +204,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
       },
       { context, nowMs: clock.now() },
     )
-    const answer = await ask({ tenant, broker, one }, { json: members, context })
+    const answer = await send({ tenant, broker, one }, { json: members, context })
     const now = broker.passedOn.get(one.id)
     if (now?.state !== 'coming' || 'failure' in answer) return
     const { status } = answer
@@ -219,7 +219,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
   }
 
   async function unmake(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
-    const answer = await ask({ tenant, broker, one })
+    const answer = await send({ tenant, broker, one })
     if ('failure' in answer || answer.status >= 500) {
       const { leavingAt = clock.now(), registration } = one
       if (clock.now() - leavingAt < limits.passedOnLeavingMs.value) return

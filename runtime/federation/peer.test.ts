@@ -38,8 +38,8 @@ describe('a connection that the source closed while it was idle', () => {
   it('is no reason to miss what it is asked for: a read is sent once more, by a new one', async () => {
     const peer = createPeer({ allowsLoopback: true })
     methods = []
-    const ask = () => peer.exchange({ method: 'GET', url, headers: {}, timeoutMs: 5000 })
-    for (let n = 0; n < 3; n++) expect(await ask()).toMatchObject({ status: 200, text: '[]' })
+    const exchange = () => peer.exchange({ method: 'GET', url, headers: {}, timeoutMs: 5000 })
+    for (let n = 0; n < 3; n++) expect(await exchange()).toMatchObject({ status: 200, text: '[]' })
     expect(methods).toEqual(['GET', 'GET', 'GET', 'GET'])
     peer.close()
   })
@@ -47,9 +47,9 @@ describe('a connection that the source closed while it was idle', () => {
   it('fails a write, which may have been done', async () => {
     const peer = createPeer({ allowsLoopback: true })
     methods = []
-    const ask = () => peer.exchange({ method: 'POST', url, headers: {}, body: '{}', timeoutMs: 5000 })
-    expect(await ask()).toMatchObject({ status: 200 })
-    expect(await ask()).toMatchObject({ failure: 'unreachable' })
+    const exchange = () => peer.exchange({ method: 'POST', url, headers: {}, body: '{}', timeoutMs: 5000 })
+    expect(await exchange()).toMatchObject({ status: 200 })
+    expect(await exchange()).toMatchObject({ failure: 'unreachable' })
     expect(methods).toEqual(['POST', 'POST'])
     peer.close()
   })
@@ -59,26 +59,26 @@ describe('a source that answers nothing more on a connection that is kept', () =
   /** Answers the first request for each path, never another; tells of each. */
   async function open() {
     const asked: (string | undefined)[] = []
-    let tell: () => void = () => undefined
+    let resolveHeld: () => void = () => undefined
     const server = createServer(({ url = '' }, response) => {
       if (!asked.includes(url)) response.end('[]')
-      else tell()
+      else resolveHeld()
       asked.push(url)
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const close = (): void => void server.close().closeAllConnections()
-    return { asked, origin, close, held: new Promise<void>((resolve) => (tell = resolve)) }
+    return { asked, origin, close, held: new Promise<void>((resolve) => (resolveHeld = resolve)) }
   }
 
   it('is not asked once more after it was given up', async () => {
     const { asked, origin, close } = await open()
     const peer = createPeer({ allowsLoopback: true })
-    const ask = (path: string) =>
+    const exchange = (path: string) =>
       peer.exchange({ method: 'GET', url: `${origin}${path}`, headers: {}, timeoutMs: 300 })
-    expect(await ask('/a')).toMatchObject({ status: 200 })
-    expect(await ask('/a')).toMatchObject({ failure: 'timeout' })
-    for (const path of ['/b', '/c', '/d']) expect(await ask(path)).toMatchObject({ status: 200 })
+    expect(await exchange('/a')).toMatchObject({ status: 200 })
+    expect(await exchange('/a')).toMatchObject({ failure: 'timeout' })
+    for (const path of ['/b', '/c', '/d']) expect(await exchange(path)).toMatchObject({ status: 200 })
     expect(asked).toEqual(['/a', '/a', '/b', '/c', '/d'])
     peer.close()
     close()
@@ -87,14 +87,14 @@ describe('a source that answers nothing more on a connection that is kept', () =
   it('is not asked once more by a peer that is closed', async () => {
     const { asked, origin, close, held } = await open()
     const [peer, other] = [createPeer({ allowsLoopback: true }), createPeer({ allowsLoopback: true })]
-    const ask = (path: string, by = peer) =>
+    const exchange = (path: string, by = peer) =>
       by.exchange({ method: 'GET', url: `${origin}${path}`, headers: {}, timeoutMs: 5000 })
-    expect(await ask('/a')).toMatchObject({ status: 200 })
-    const second = ask('/a')
+    expect(await exchange('/a')).toMatchObject({ status: 200 })
+    const second = exchange('/a')
     await held
     peer.close()
     expect(await second).toMatchObject({ failure: 'unreachable' })
-    for (const path of ['/b', '/c', '/d']) expect(await ask(path, other)).toMatchObject({ status: 200 })
+    for (const path of ['/b', '/c', '/d']) expect(await exchange(path, other)).toMatchObject({ status: 200 })
     expect(asked).toEqual(['/a', '/a', '/b', '/c', '/d'])
     other.close()
     close()

@@ -64,13 +64,13 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
     const copies = entities.flatMap((json): SourcedCopy[] => {
       try {
         const { '@context': _, ...body } = json
-        const told = parseEntity(body, context)
+        const parsed = parseEntity(body, context)
         // One that is over does not count, however new it is (4.5.5.3).
-        const whole = withoutExpired(told, clock.now()).entity
-        const claim = claimOf(registration, whole.id, listOf<string>(whole.type))
-        if (claim === undefined || isExpired(whole, clock.now())) return []
-        const mine = attributeNames(whole).filter((name) => claim === 'all' || claim.has(name))
-        const { id, type, scope, expiresAt } = whole
+        const current = withoutExpired(parsed, clock.now()).entity
+        const claim = claimOf(registration, current.id, listOf<string>(current.type))
+        if (claim === undefined || isExpired(current, clock.now())) return []
+        const mine = attributeNames(current).filter((name) => claim === 'all' || claim.has(name))
+        const { id, type, scope, expiresAt } = current
         const entity = {
           id,
           type,
@@ -78,7 +78,7 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
           ...(expiresAt === undefined ? {} : { expiresAt }),
           ...Object.fromEntries(
             mine.flatMap((name) => {
-              const own = instancesOf(whole, name).filter((one) => holdsDataset(registration, one))
+              const own = instancesOf(current, name).filter((one) => holdsDataset(registration, one))
               return own.length === 0 ? [] : [[name, own.length === 1 ? own[0] : own]]
             }),
           ),
@@ -97,45 +97,45 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   async function gather(read: ReadRequest, question: Question, one: string | undefined): Promise<Gathered> {
     const asked = read.registrations.filter(isOfThePresent).flatMap((registration) => {
       const request = requestFor(registration, question, one, read)
-      return request === undefined ? [] : [{ registration, telling: copiesOf(read, registration, request) }]
+      return request === undefined ? [] : [{ registration, answer: copiesOf(read, registration, request) }]
     })
-    const told = await Promise.all(asked.map(({ telling }) => telling))
-    const whole = together(
+    const answers = await Promise.all(asked.map(({ answer }) => answer))
+    const combined = together(
       read.broker,
-      told.flatMap(({ copies }) => copies),
+      answers.flatMap(({ copies }) => copies),
     )
     return {
-      ...whole,
-      linked: linkedMaps(told),
+      ...combined,
+      linked: linkedMaps(answers),
       uncertain() {
         if (question.splits === false) return []
-        const found = whole.found()
+        const found = combined.found()
         return asked.flatMap(({ registration }, index) => {
           if (!judges(registration, question)) return []
-          const ids = [...found.difference(new Set(told[index]!.copies.map(({ entity }) => entity.id)))]
+          const ids = [...found.difference(new Set(answers[index]!.copies.map(({ entity }) => entity.id)))]
           return ids.length === 0 ? [] : [{ registration, ids }]
         })
       },
-      warnings: told.flatMap(({ warnings }) => warnings),
+      warnings: answers.flatMap(({ warnings }) => warnings),
     }
   }
 
   /** What is known and what these tell besides, who make no entity maps of it; undefined where nothing is asked. */
   async function further(
-    { mapWish: _, ...read }: ReadRequest,
+    { mapParameters: _, ...read }: ReadRequest,
     known: Gathered,
     asked: readonly Further[],
   ): Promise<Gathered | undefined> {
     if (asked.length === 0) return undefined
-    const told = await Promise.all(
+    const answers = await Promise.all(
       asked.map(({ question, registrations }) => {
         const [id = ''] = question.interests[0]?.ids ?? []
         // Such a one is a part alone, and can only be retrieved.
         return gather({ ...read, registrations }, question, id.includes(',') ? id : undefined)
       }),
     )
-    const copies = [...known.copies, ...told.flatMap((one) => one.copies)]
-    const warnings = [...known.warnings, ...told.flatMap((one) => one.warnings)]
+    const copies = [...known.copies, ...answers.flatMap((one) => one.copies)]
+    const warnings = [...known.warnings, ...answers.flatMap((one) => one.warnings)]
     return { ...known, ...together(read.broker, copies), warnings }
   }
 
@@ -159,9 +159,9 @@ function together(
 
 /** Locations of the entity maps that sources made. */
 export function linkedMaps(
-  told: readonly { readonly source: string; readonly map: string | undefined }[],
+  answers: readonly { readonly source: string; readonly map: string | undefined }[],
 ): ReadonlyMap<string, string> {
-  return new Map(told.flatMap(({ source, map }) => (map === undefined ? [] : [[source, map]])))
+  return new Map(answers.flatMap(({ source, map }) => (map === undefined ? [] : [[source, map]])))
 }
 
 /** A broker that knows copies of others beside its own entities; `matched` takes down which of its own it finds. */
@@ -195,7 +195,7 @@ function overlay(
       if (query.q !== undefined && hasLinked(query.q))
         return linkedPage(query, {
           here: broker,
-          told: byId.keys(),
+          reportedIds: byId.keys(),
           whole: merged,
           linked,
           matched: (id) => void matched.add(id),

@@ -18,7 +18,7 @@ import type { GeoQuery } from '#ngsi-ld/query/geo-query.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { SourceRequest } from './source-form.ts'
-import type { Asker } from './sources.ts'
+import type { Requester } from './sources.ts'
 
 /** What is wanted, as the client said it; names and texts are in the context of its request. */
 export interface Question {
@@ -39,14 +39,14 @@ export interface Question {
 }
 
 export interface ReadRequest {
-  readonly asker: Asker
+  readonly requester: Requester
   readonly broker: TenantBroker
   readonly registrations: readonly Registration[]
   readonly context: Context
   /** Headers that name the context. */
   readonly headers: Readonly<Record<string, string>>
   /** Parameters with which sources that know entity maps make one of what they find. */
-  readonly mapWish?: Readonly<Record<string, string>> | undefined
+  readonly mapParameters?: Readonly<Record<string, string>> | undefined
 }
 
 const sysAttrs = { options: 'sysAttrs' }

@@ -19,7 +19,7 @@ import type { SourceRequest } from './source-form.ts'
 import { inForm } from './source-form.ts'
 
 /** Whose request is passed on. */
-export interface Asker {
+export interface Requester {
   readonly registrations: RegistrationBroker
   readonly tenant: string
   /** Our own pseudonym in Via. */
@@ -43,7 +43,7 @@ export type SourceAnswer =
   | { readonly failure: 'timeout' | 'unreachable' | 'resting'; readonly reason: string }
 
 export interface Sources {
-  ask(asker: Asker, registration: Registration, request: SourceRequest): Promise<SourceAnswer>
+  send(requester: Requester, registration: Registration, request: SourceRequest): Promise<SourceAnswer>
 }
 
 /** What went wrong elsewhere, as NGSILD-Warning tells it. */
@@ -76,14 +76,14 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
   const copies = createSourceCopies({ clock })
 
   /** Asks, takes down what came of it, and lets a source rest that failed. */
-  async function exchange(asker: Asker, registration: Registration, outgoing: PeerRequest) {
+  async function exchange(requester: Requester, registration: Registration, outgoing: PeerRequest) {
     const { cooldown } = registration.management ?? {}
     const answer = await peer.exchange(outgoing)
     const isFailure = 'failure' in answer || answer.status >= 500
-    asker.registrations.outcome(registration.id, !isFailure)
+    requester.registrations.outcome(registration.id, !isFailure)
     if (isFailure && cooldown !== undefined) {
       if (restsUntil.size >= limits.registrationsMax.value) restsUntil.clear()
-      restsUntil.set(keyOf(asker, registration), clock.monotonic() + cooldown)
+      restsUntil.set(keyOf(requester, registration), clock.monotonic() + cooldown)
     }
     return answer
   }
@@ -97,26 +97,27 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
   }
 
   return Object.freeze({
-    async ask(asker, registration, request) {
+    async send(requester, registration, request) {
       const { id, endpoint, management = {} } = registration
-      const wishes = wishesOf(registration, asker.headers)
+      const wishes = wishesOf(registration, requester.headers)
       let formed: SourceRequest
       try {
         const { jsonldContext } = wishes
-        const wished = jsonldContext === undefined ? undefined : await resolve(jsonldContext, asker.tenant)
+        const wished =
+          jsonldContext === undefined ? undefined : await resolve(jsonldContext, requester.tenant)
         formed = inForm(request, wishes, wished)
       } catch (error) {
         return { failure: 'unreachable', reason: (error as Error).message }
       }
-      const headers = headersFor(asker, registration, { ...formed.headers, ...wishes.headers })
-      const key = keyOf(asker, registration)
+      const headers = headersFor(requester, registration, { ...formed.headers, ...wishes.headers })
+      const key = keyOf(requester, registration)
       const { cacheDuration, localOnly } = management
       const isKept = cacheDuration !== undefined && isRead(request)
       // Whoever asks in another name, or for another tenant, is not told what was answered to this one.
       const { Via: _, ...named } = headers
       const copiesOf = `${key}${endpoint} ${hash('sha256', JSON.stringify(named))} `
       const copyKey = `${copiesOf}${formed.method} ${formed.path} ${formed.body ?? ''}`
-      const store = asker.registrations.copies
+      const store = requester.registrations.copies
       const [context] = formed.contexts
       if (isKept) copies.load(store)
       const fresh = isKept ? copies.fresh(copyKey, cacheDuration) : undefined
@@ -134,7 +135,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
         return lastKnown() ?? { failure: 'resting', reason }
       }
       if (!isRead(request)) copies.outdate(key)
-      const answer = await exchange(asker, registration, {
+      const answer = await exchange(requester, registration, {
         method: formed.method,
         url: baseOf(endpoint) + (localOnly === true ? localised(formed.path) : formed.path),
         headers,
@@ -145,8 +146,8 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
         ),
       })
       if ('failure' in answer) return lastKnown() ?? answer
-      const told = { ...answer, context }
-      if (answer.status >= 502 && answer.status <= 504) return lastKnown() ?? told
+      const result = { ...answer, context }
+      if (answer.status >= 502 && answer.status <= 504) return lastKnown() ?? result
       if (!isRead(request)) copies.outdate(key)
       if (isKept) {
         if (answer.status === 200 || answer.status === 206)
@@ -155,7 +156,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
         // What lists say of an entity that is gone is wrong.
         if (answer.status === 404) copies.outdate(copiesOf)
       }
-      return told
+      return result
     },
   } satisfies Sources)
 }
@@ -164,7 +165,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
 const wholeEntity = /^\/ngsi-ld\/v1\/entities\/([^/?]+)\?options=sysAttrs$/
 
 /** Of a source, as one tenant registered it: another registration may come to have the id. */
-function keyOf({ tenant, registrations }: Asker, { id }: Registration): string {
+function keyOf({ tenant, registrations }: Requester, { id }: Registration): string {
   return `${tenant} ${id} ${registrations.get(id)?.statistics.createdAt ?? 0} `
 }
 
@@ -176,7 +177,7 @@ function localised(path: string): string {
 }
 
 function headersFor(
-  { headers: { via }, alias }: Asker,
+  { headers: { via }, alias }: Requester,
   { tenant }: Registration,
   headers: Readonly<Record<string, string>>,
 ): Record<string, string> {

@@ -10,8 +10,8 @@ import { agentOf, type SourceAnswer, type Warning } from './sources.ts'
 /** What an answer to a question makes the asker warn of: the source itself, then what it warns of. */
 export function warningsOf(registration: Registration, answer: SourceAnswer): readonly Warning[] {
   const own = warningOf(registration, answer)
-  const told = 'failure' in answer ? [] : passedOn(answer.headers['ngsild-warning'])
-  return own === undefined ? told : [own, ...told]
+  const forwarded = 'failure' in answer ? [] : passedOn(answer.headers['ngsild-warning'])
+  return own === undefined ? forwarded : [own, ...forwarded]
 }
 
 function warningOf(registration: Registration, answer: SourceAnswer): Warning | undefined {

@@ -8,7 +8,7 @@ import type { WritePart } from '#ngsi-ld/federation/distribution.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import type { SourceRequest } from './source-form.ts'
-import type { Asker, SourceAnswer, Sources } from './sources.ts'
+import type { Requester, SourceAnswer, Sources } from './sources.ts'
 
 export interface PartOutcome {
   readonly registration: Registration
@@ -16,7 +16,7 @@ export interface PartOutcome {
   /** Absent when it went well. */
   readonly error?: GatewayError
   /** The error as the source told it. */
-  readonly told?: Json
+  readonly problem?: Json
   readonly status: number
   /** The JSON that a source answered, if any. */
   readonly body?: Json
@@ -24,7 +24,7 @@ export interface PartOutcome {
 
 export async function sendPart(
   sources: Sources,
-  asker: Asker,
+  requester: Requester,
   {
     part,
     request,
@@ -38,14 +38,14 @@ export async function sendPart(
     )
     return { registration, isProxied, status: 409, error }
   }
-  const answer = await sources.ask(asker, registration, request)
+  const answer = await sources.send(requester, registration, request)
   return { registration, isProxied, ...judged(registration, answer) }
 }
 
 function judged(
   { id }: Registration,
   answer: SourceAnswer,
-): Pick<PartOutcome, 'status' | 'error' | 'told' | 'body'> {
+): Pick<PartOutcome, 'status' | 'error' | 'problem' | 'body'> {
   if ('failure' in answer) {
     // One that rests after a failure counts as timed out [5.2.34].
     const code = answer.failure === 'unreachable' ? 'peer.unavailable' : 'peer.timeout'
@@ -57,13 +57,14 @@ function judged(
   if (status >= 200 && status < 300) return body === undefined ? { status } : { status, body }
   const detail = isObject(body) && typeof body['detail'] === 'string' ? `: ${body['detail']}` : ''
   const message = `${id} answered ${status}${detail}`
-  const told = isObject(body) && typeof body['type'] === 'string' ? { told: body } : {}
-  if (status === 404) return { status, error: new GatewayError('ngsi-ld.not-found', message), ...told }
-  if (status === 409) return { status, error: new GatewayError('ngsi-ld.already-exists', message), ...told }
+  const problem = isObject(body) && typeof body['type'] === 'string' ? { problem: body } : {}
+  if (status === 404) return { status, error: new GatewayError('ngsi-ld.not-found', message), ...problem }
+  if (status === 409)
+    return { status, error: new GatewayError('ngsi-ld.already-exists', message), ...problem }
   if (status === 508) return { status, error: new GatewayError('peer.loop', message) }
   if (status === 504) return { status, error: new GatewayError('peer.timeout', message) }
   if (status >= 500) return { status: 502, error: new GatewayError('peer.unavailable', message) }
-  return { status, error: new GatewayError('ngsi-ld.bad-request-data', message), ...told }
+  return { status, error: new GatewayError('ngsi-ld.bad-request-data', message), ...problem }
 }
 
 function jsonOf(text: string): Json | undefined {

@@ -22,9 +22,9 @@ export function createIdentityTokens(
   { peer, clock }: { readonly peer: Peer; readonly clock: Clock },
 ): IdentityTokens {
   let kept: { readonly token: string; readonly until: number } | undefined
-  let asking: Promise<string> | undefined
+  let pending: Promise<string> | undefined
 
-  async function ask(): Promise<string> {
+  async function requestToken(): Promise<string> {
     const answer = await peer.exchange({
       method: 'POST',
       url: `${url.replace(/\/+$/, '')}/v1/auth/tokens`,
@@ -44,10 +44,10 @@ export function createIdentityTokens(
   return Object.freeze({
     async header() {
       if (kept !== undefined && clock.now() < kept.until) return { 'X-Auth-Token': kept.token }
-      asking ??= ask().finally(() => {
-        asking = undefined
+      pending ??= requestToken().finally(() => {
+        pending = undefined
       })
-      return { 'X-Auth-Token': await asking }
+      return { 'X-Auth-Token': await pending }
     },
     forget() {
       kept = undefined

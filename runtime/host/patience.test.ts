@@ -1,4 +1,4 @@
-/** How long somebody waits for an answer, and what is told to whoever works on it. */
+/** How long somebody waits for an answer, and what is signalSeen to whoever works on it. */
 import { expect, it } from 'vitest'
 import { within } from './patience.ts'
 
@@ -10,13 +10,13 @@ it('gives what the work gives, good or bad', async () => {
 })
 
 it('ends with the time, and tells the work', async () => {
-  let told: AbortSignal | undefined
+  let signalSeen: AbortSignal | undefined
   const answer = within({ timeoutMs: 5 }, (signal) => {
-    told = signal
+    signalSeen = signal
     return never
   })
   expect(await answer).toEqual({ failure: 'timeout', reason: 'no answer within 5 ms' })
-  expect(told?.aborted).toBe(true)
+  expect(signalSeen?.aborted).toBe(true)
 })
 
 it('ends when nobody waits, and begins nothing for who had left before', async () => {

@@ -50,10 +50,10 @@ import { createProblems } from '#http/request/error-response.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import { type AnswerType, assertDecodable } from '#http/request/negotiate.ts'
 import { withSlashesEncoded } from '#http/request/path-ids.ts'
-import { createAsks } from '#http/request/request.ts'
+import { createRequestReader } from '#http/request/request.ts'
 import type { DirectReads } from '#http/request/response.ts'
 import { createAnswers } from '#http/request/response.ts'
-import { createSnapshotRoutes, type TellOfSnapshot } from '#http/snapshots/snapshot-routes.ts'
+import { createSnapshotRoutes, type SendNotification } from '#http/snapshots/snapshot-routes.ts'
 import { createStreamRoutes } from '#http/subscriptions/notification-streams.ts'
 import { createSourceNotificationTable } from '#http/subscriptions/source-notifications.ts'
 import { createContextSourceTable } from '#http/subscriptions/source-routes.ts'
@@ -76,7 +76,7 @@ export interface AppPorts {
   readonly contexts: Contexts
   readonly snapshots: Snapshots
   readonly backups: Backups
-  readonly tell: TellOfSnapshot
+  readonly notify: SendNotification
   readonly takeFrame: TakeFrame
   readonly devices: Devices
   /** Why the gateway cannot serve yet or any more; empty when it can. */
@@ -137,56 +137,56 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers({ core: contexts.unnamed })
   const bodies = createBodies()
-  const asks = createAsks({ broker, contexts, bodies, alias }, { ...rules, ...settings })
+  const requests = createRequestReader({ broker, contexts, bodies, alias }, { ...rules, ...settings })
 
   const maps = createEntityMaps(clock)
-  const distribution = createDistribution({ ...ports, ...settings, asks, bodies, answers, problems })
+  const distribution = createDistribution({ ...ports, ...settings, requests, bodies, answers, problems })
   const mapped = createMappedQueries({ broker, bodies, maps, clock, rules })
-  const temporal = createTemporalRoutes({ asks, answers }, { instancesMax: settings.temporalInstancesMax })
+  const budget = { instancesMax: settings.temporalInstancesMax }
+  const temporal = createTemporalRoutes({ requests, answers }, budget)
   const reads = createEntityReads(answers)
-  const entities = createEntityRoutes({ asks, answers, reads, rules })
-  const writes = createEntityWriteRoutes({ asks, answers, rules })
-  const purge = createPurgeRoutes({ asks, answers, problems })
-  const operations = createEntityOperationRoutes({ asks, answers, problems })
-  const streams = createStreamRoutes({ asks, answers })
+  const entities = createEntityRoutes({ requests, answers, reads, rules })
+  const writes = createEntityWriteRoutes({ requests, answers, rules })
+  const purge = createPurgeRoutes({ requests, answers, problems })
+  const operations = createEntityOperationRoutes({ requests, answers, problems })
+  const streams = createStreamRoutes({ requests, answers })
   const found = { sources: distribution.gathering, core: contexts.core }
-  const snapshot = createSnapshotRoutes({ ...ports, asks, bodies, answers, problems, ...found })
-  const discovery = createDiscoveryRoutes({ asks, answers })
-  const stored = createJsonLdContextRoutes({ asks, answers, contexts, startedAt: clock.now() })
+  const snapshot = createSnapshotRoutes({ ...ports, requests, bodies, answers, problems, ...found })
+  const discovery = createDiscoveryRoutes({ requests, answers })
+  const stored = createJsonLdContextRoutes({ requests, answers, contexts, startedAt: clock.now() })
   const admin = createAdminRoutes({ ...ports, answers }, settings)
   const backups = createBackupRoutes({ ...ports, answers })
-
   const components = createComponentRoutes(ports.components, bodies)
   const app = serve(
     {
       ...entityTable({ entities, writes, operations, purge, snapshot }, distribution, mapped),
       ...snapshotTable(snapshot),
       ...createSubscriptionTable({
-        ...{ asks, answers, contexts, clock, rules, passing, alias },
+        ...{ requests, answers, contexts, clock, rules, passing, alias },
         publicUrl: settings.publicUrl,
       }),
       ...createTunnelTable({ tunnels, alias, serve: (request) => serveTunnelled(request) }),
-      ...createSourceNotificationTable({ asks, answers, broker, contexts, clock, distribution }),
-      ...createEntityMapTable({ ...ports, asks, answers, maps }, mapped, {
+      ...createSourceNotificationTable({ requests, answers, broker, contexts, clock, distribution }),
+      ...createEntityMapTable({ ...ports, requests, answers, maps }, mapped, {
         query: distribution.query(entities.query),
         queryByBody: distribution.queryByBody(entities.queryByBody),
         queryHistories: distribution.histories(temporal.query),
         queryHistoriesByBody: distribution.historiesByBody(temporal.queryByBody),
       }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
-      ...createContextSourceTable({ asks, answers, clock, rules, contexts, passing }),
+      ...createContextSourceTable({ requests, answers, clock, rules, contexts, passing }),
       ...temporalTable(
-        { temporal, snapshot, history: createTemporalWriteRoutes({ asks, answers }) },
+        { temporal, snapshot, history: createTemporalWriteRoutes({ requests, answers }) },
         distribution,
         mapped,
       ),
       ...discoveryTable(discovery, snapshot, distribution),
       ...contextTable(stored),
-      [sourceIdentityPath]: { GET: createSourceIdentityRoutes({ asks, answers, clock, alias }).retrieve },
+      [sourceIdentityPath]: { GET: createSourceIdentityRoutes({ requests, answers, clock, alias }).retrieve },
       [senmlPath]: { POST: createSenmlRoutes({ takeFrame, bodies, answers, clock }).push },
-      [digestsPath]: { GET: createDigestRoutes({ asks, answers }).retrieve },
-      ...createDeviceTable({ asks, answers, bodies, devices: ports.devices }),
-      ...createUplinkTable({ asks, answers, uplinks: ports.uplinks }),
+      [digestsPath]: { GET: createDigestRoutes({ requests, answers }).retrieve },
+      ...createDeviceTable({ requests, answers, bodies, devices: ports.devices }),
+      ...createUplinkTable({ requests, answers, uplinks: ports.uplinks }),
       ...adminTable(admin, backups, ports.components),
     },
     { ...problems, ...components },

@@ -169,7 +169,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       broker: tenants.broker,
       contexts,
       snapshots: tenants.snapshots,
-      tell: sender.send,
+      notify: sender.send,
       takeFrame: options.takeFrame ?? (async () => ({ accepted: 0, held: 0, problems: [] })),
       devices,
       backups: createBackups(

@@ -14,7 +14,7 @@ import type { HostedContext } from '#broker/contexts/hosted-contexts.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { truthOf } from '#http/request/negotiate.ts'
-import { type Ask, type Asks, originOf } from '#http/request/request.ts'
+import { type ApiRequest, originOf, type RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { isCoreContextUrl } from '#ngsi-ld/context/core-context.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -36,14 +36,14 @@ const detailsParameter = new Set(['details'])
 const reloadParameter = new Set(['reload'])
 
 export interface JsonLdContextPorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly contexts: Contexts
   /** When the process began, ms: since then it has had the core. */
   readonly startedAt: number
 }
 
-export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }: JsonLdContextPorts) {
+export function createJsonLdContextRoutes({ requests, answers, contexts, startedAt }: JsonLdContextPorts) {
   const core: Stored = cachedAs(contexts.core.address!, startedAt)
 
   const allOf = (c: HttpContext, broker: TenantBroker): readonly Stored[] => [
@@ -67,59 +67,59 @@ export function createJsonLdContextRoutes({ asks, answers, contexts, startedAt }
     return found
   }
 
-  const serve = (c: HttpContext, ask: Ask): Response => {
-    const wantsDetails = truthOf(ask.parameters, 'details') === true
-    const found = find(c, ask.broker)
-    if (wantsDetails) return answers.data(ask, detailsOf(found, contexts.uses(found.url)))
+  const serve = (c: HttpContext, request: ApiRequest): Response => {
+    const wantsDetails = truthOf(request.parameters, 'details') === true
+    const found = find(c, request.broker)
+    if (wantsDetails) return answers.data(request, detailsOf(found, contexts.uses(found.url)))
     if (found.kind === 'Cached') throw notSupported(`${found.url} is only cached here; get it from there`)
-    return answers.data(ask, ask.broker.hosted.document(found.localId), {
-      headers: { 'Content-Type': ask.type },
+    return answers.data(request, request.broker.hosted.document(found.localId), {
+      headers: { 'Content-Type': request.type },
     })
   }
 
   return Object.freeze({
     async add(c: HttpContext): Promise<Response> {
-      const ask = await asks.document(c, { creates: true })
-      const context = isObject(ask.body) ? own(ask.body, '@context') : undefined
+      const request = await requests.document(c, { creates: true })
+      const context = isObject(request.body) ? own(request.body, '@context') : undefined
       if (context === undefined || context === null) throw badRequestData('is missing', '@context')
-      contexts.check(context, ask.tenant)
+      contexts.check(context, request.tenant)
       const id = randomUUID()
-      await (await ask.enter()).hosted.add(id, { '@context': context })
-      return answers.created(ask, `${hostedContextsPath}/${id}`)
+      await (await request.enter()).hosted.add(id, { '@context': context })
+      return answers.created(request, `${hostedContextsPath}/${id}`)
     },
 
     async list(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, listParameters)
-      const kind = ask.parameters.get('kind')
+      const request = await requests.read(c, listParameters)
+      const kind = request.parameters.get('kind')
       if (kind !== undefined && !kinds.includes(kind)) {
         throw badRequestData(`must be one of ${kinds.join(', ')}`, 'kind')
       }
-      const wantsDetails = truthOf(ask.parameters, 'details') === true
-      const found = allOf(c, ask.broker).filter((stored) => kind === undefined || stored.kind === kind)
+      const wantsDetails = truthOf(request.parameters, 'details') === true
+      const found = allOf(c, request.broker).filter((stored) => kind === undefined || stored.kind === kind)
       return answers.data(
-        ask,
+        request,
         found.map((stored) => (wantsDetails ? detailsOf(stored, contexts.uses(stored.url)) : stored.url)),
       )
     },
 
     async serve(c: HttpContext): Promise<Response> {
-      return serve(c, await asks.read(c, detailsParameter))
+      return serve(c, await requests.read(c, detailsParameter))
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, reloadParameter)
-      const reloads = truthOf(ask.parameters, 'reload') === true
-      const { url, localId, kind } = find(c, ask.broker)
+      const request = await requests.read(c, reloadParameter)
+      const reloads = truthOf(request.parameters, 'reload') === true
+      const { url, localId, kind } = find(c, request.broker)
       if (reloads && kind !== 'Cached') throw badRequestData('goes only with a cached @context', 'reload')
       const isCore = isCoreContextUrl(url)
       if (isCore && !reloads) throw badRequestData('the core @context cannot be deleted')
       if (kind !== 'Cached') {
-        await ask.broker.hosted.remove(localId)
+        await request.broker.hosted.remove(localId)
         contexts.dropped(localId)
       } else if (!reloads) await contexts.cached.forget(url)
       // The core is never fetched: it is as new as the gateway.
       else if (!isCore) await contexts.cached.reload(url)
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
   })
 }

@@ -11,7 +11,7 @@ import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import type { BatchItem, BatchItems } from '#http/request/batch-items.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { anyParameter, type Distributed } from '#http/request/distributed-request.ts'
-import type { BatchAsk } from '#http/request/request.ts'
+import type { BatchRequest } from '#http/request/request.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import {
   bodyWith,
@@ -54,7 +54,7 @@ interface Result {
 
 export function createDistributedBatches({
   bodies,
-  asks,
+  requests,
   answers,
   problems,
   sources,
@@ -87,8 +87,8 @@ export function createDistributedBatches({
         continue
       }
       const { expand } = item.context
-      const told = body?.['type'] ?? body?.['@type'] ?? broker.retrieve(id)?.entity().type
-      const types = told === undefined ? undefined : textsOf(told).map((name) => expand(name))
+      const declared = body?.['type'] ?? body?.['@type'] ?? broker.retrieve(id)?.entity().type
+      const types = declared === undefined ? undefined : textsOf(declared).map((name) => expand(name))
       const names = body === undefined ? [] : namesIn(body, expand)
       const datasetsOf = datasetsIn(body ?? {}, expand)
       const target = { operation, id, types, names, datasetsOf, isOffered }
@@ -103,7 +103,10 @@ export function createDistributedBatches({
     return { shares: [...shares.values()], here }
   }
 
-  function told({ ids, registration }: Pick<Share, 'ids' | 'registration'>, outcome: PartOutcome): Result {
+  function shareResult(
+    { ids, registration }: Pick<Share, 'ids' | 'registration'>,
+    outcome: PartOutcome,
+  ): Result {
     const { status, body, error } = outcome
     if (error !== undefined || (status === 207 && !isObject(body))) {
       const failure = error ?? new GatewayError('peer.unavailable', `${registration.id} answered ${status}`)
@@ -118,7 +121,7 @@ export function createDistributedBatches({
 
   /** Does what a part of a batch asks for, here and elsewhere. */
   async function run(
-    { c, asker, path }: Distributed,
+    { c, requester, path }: Distributed,
     { shares, here }: ReturnType<typeof sharesOf>,
     { operation, local }: Batch,
   ): Promise<readonly Result[]> {
@@ -128,12 +131,12 @@ export function createDistributedBatches({
         const { registration, isOffered, contexts } = share
         if (isOffered && !offers(registration, operation)) {
           const items = share.items.map((json, i) => ({ id: share.ids[i]!, json, context: contexts[i]! }))
-          const outcomes = await sendSingly(sources, asker, { ...share, operation, path, headers, items })
-          return outcomes.map((outcome, i) => told({ registration, ids: [share.ids[i]!] }, outcome))
+          const outcomes = await sendSingly(sources, requester, { ...share, operation, path, headers, items })
+          return outcomes.map((outcome, i) => shareResult({ registration, ids: [share.ids[i]!] }, outcome))
         }
         const body = JSON.stringify(share.items)
         const request = { method: 'POST', path, headers, body, contexts }
-        return [told(share, await sendPart(sources, asker, { part: share, request }))]
+        return [shareResult(share, await sendPart(sources, requester, { part: share, request }))]
       }),
     )
     const results: Result[] = []
@@ -160,22 +163,22 @@ export function createDistributedBatches({
     async batch(request: Distributed, { operation, local }: Batch): Promise<Response> {
       const { c } = request
       c.env = { ...c.env, body: await bodies.raw(c, limits.batchBytesMax.value) }
-      const ask = await asks.batch(c, { known: anyParameter })
-      if (!ask.items.isLarge) {
-        const split = sharesOf(request, ask.items, operation)
+      const parsed = await requests.batch(c, { known: anyParameter })
+      if (!parsed.items.isLarge) {
+        const split = sharesOf(request, parsed.items, operation)
         if (split.shares.length === 0) return local(c)
-        return answer(ask, operation, await run(request, split, { operation, local }))
+        return answer(parsed, operation, await run(request, split, { operation, local }))
       }
-      if (!(await isShared(request, ask.items, operation))) return local(c)
+      if (!(await isShared(request, parsed.items, operation))) return local(c)
       const results: Result[] = []
-      for (const slice of slicesOf(ask.items)) {
+      for (const slice of slicesOf(parsed.items)) {
         results.push(...(await run(request, sharesOf(request, slice, operation), { operation, local })))
       }
-      return answer(ask, operation, results)
+      return answer(parsed, operation, results)
     },
   })
 
-  function answer(ask: BatchAsk, operation: Operation, results: readonly Result[]): Response {
+  function answer(parsed: BatchRequest, operation: Operation, results: readonly Result[]): Response {
     const fine = new Set(results.flatMap(({ success }) => success))
     const keyOf = (part: string, { entityId }: JsonObject): string => `${part} ${entityId as string}`
     const done = new Set(
@@ -203,7 +206,7 @@ export function createDistributedBatches({
     const created = new Set(results.flatMap((result) => result.created))
     return operation === 'upsertBatch' && created.size > 0
       ? answers.json([...created], 201)
-      : answers.noContent(ask)
+      : answers.noContent(parsed)
   }
 }
 

@@ -18,13 +18,13 @@ interface Discovering {
   readonly local: (c: HttpContext) => Response | Promise<Response>
 }
 
-export function createDistributedDiscovery({ asks, problems, sources }: DistributedWritePorts) {
+export function createDistributedDiscovery({ requests, problems, sources }: DistributedWritePorts) {
   return Object.freeze({
     async discover(
-      { c, broker, asker, registrations, path }: Distributed,
+      { c, broker, requester, registrations, path }: Distributed,
       { kind, local }: Discovering,
     ): Promise<Response> {
-      const { context, parameters } = await asks.read(c, anyParameter)
+      const { context, parameters } = await requests.read(c, anyParameter)
       const details = truthOf(parameters, 'details') === true
       const { expand } = context
       const interest: Interest =
@@ -34,7 +34,7 @@ export function createDistributedDiscovery({ asks, problems, sources }: Distribu
             ? { attrs: [expand(c.req.param('attribute') ?? '')] }
             : {}
       const { inventory, warnings } = await gatherInventory(
-        { sources, asker, inventory: broker.inventory },
+        { sources, requester, inventory: broker.inventory },
         registrations,
         { operation: operationOf(kind, details), interest, path, headers: headersOf(c, false), context },
       )

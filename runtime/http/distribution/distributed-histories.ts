@@ -23,7 +23,7 @@ import {
   warned,
 } from '#http/request/distributed-request.ts'
 import { type Parameters, wholeNumber } from '#http/request/negotiate.ts'
-import type { AskHead } from '#http/request/request.ts'
+import type { RequestHead } from '#http/request/request.ts'
 import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/history/temporal-query.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
@@ -39,7 +39,7 @@ export interface DistributedHistoryPorts extends DistributedWritePorts {
 }
 
 export function createDistributedHistories({
-  asks,
+  requests,
   bodies,
   contexts,
   problems,
@@ -48,16 +48,23 @@ export function createDistributedHistories({
 }: DistributedHistoryPorts) {
   const ports = { sources, resolve: contexts.resolve }
 
-  async function tell(
-    { c, broker, asker, registrations }: Distributed,
-    { context }: Pick<AskHead, 'context'>,
+  async function answerWith(
+    { c, broker, requester, registrations }: Distributed,
+    { context }: Pick<RequestHead, 'context'>,
     { question, one, local }: { question: HistoryQuestion; one?: string; local: Route },
   ): Promise<Response> {
     const link = headerOf(c, 'link')
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
     const { map } = c.env
     const from = mappedSources(registrations, map)
-    const read = { asker, broker, registrations: from, context, headers, mapWish: map?.wish }
+    const read = {
+      requester,
+      broker,
+      registrations: from,
+      context,
+      headers,
+      mapParameters: map?.mapParameters,
+    }
     const asked = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
     const gathered = await gatherHistories(ports, read, asked, one)
     const at = map?.through(gathered.broker, gathered) ?? gathered.broker
@@ -66,43 +73,46 @@ export function createDistributedHistories({
 
   return Object.freeze({
     /** What sources and this gateway have together for a Query. */
-    gather({ c, broker, asker, registrations }: Distributed, ask: AskHead, query: JsonObject) {
+    gather({ c, broker, requester, registrations }: Distributed, parsed: RequestHead, query: JsonObject) {
       const link = headerOf(c, 'link')
       const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
-      const { parameters } = readQueryBody(query, ask.context.expand, { temporal: true })
-      const question = { ...questionOfBody(query, ask), ...timeOf(parameters) }
-      const read = { asker, broker, registrations, context: ask.context, headers }
+      const { parameters } = readQueryBody(query, parsed.context.expand, { temporal: true })
+      const question = { ...questionOfBody(query, parsed), ...timeOf(parameters) }
+      const read = { requester, broker, registrations, context: parsed.context, headers }
       return gatherHistories(ports, read, { ...question, splits: question.splits ?? splits })
     },
 
     async retrieve(request: Distributed, local: Route): Promise<Response> {
       const { c } = request
       const id = checkUri(c.req.param('id'), 'id')
-      const ask = await asks.read(c, anyParameter)
-      const type = ask.parameters.get('type')
-      const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
-      const interests = [{ ids: [id], types, attrs: attrsWanted(ask) }]
-      const datasets = datasetsWanted(ask.parameters.get('datasetId'))
-      const question = { interests, parameters: { id }, datasets, looksAt: [], ...timeOf(ask.parameters) }
-      return tell(request, ask, { question, one: id, local })
+      const parsed = await requests.read(c, anyParameter)
+      const type = parsed.parameters.get('type')
+      const types = type === undefined ? undefined : parseTypeSelection(type, parsed.context.expand)
+      const interests = [{ ids: [id], types, attrs: attrsWanted(parsed) }]
+      const datasets = datasetsWanted(parsed.parameters.get('datasetId'))
+      const question = { interests, parameters: { id }, datasets, looksAt: [], ...timeOf(parsed.parameters) }
+      return answerWith(request, parsed, { question, one: id, local })
     },
 
     async query(request: Distributed, local: Route): Promise<Response> {
-      const ask = await asks.read(request.c, anyParameter)
-      const question = { ...questionOf(Object.fromEntries(ask.parameters), ask), ...timeOf(ask.parameters) }
-      const concerned = filtered(request, ask.parameters.get('csf'), ask.context)
-      return tell(concerned, ask, { question, local })
+      const parsed = await requests.read(request.c, anyParameter)
+      const question = {
+        ...questionOf(Object.fromEntries(parsed.parameters), parsed),
+        ...timeOf(parsed.parameters),
+      }
+      const concerned = filtered(request, parsed.parameters.get('csf'), parsed.context)
+      return answerWith(concerned, parsed, { question, local })
     },
 
     async queryByBody(request: Distributed, local: Route): Promise<Response> {
       const { c } = request
       c.env = { ...c.env, body: await bodies.raw(c) }
-      const ask = await asks.body(c, { known: anyParameter })
-      if (!isObject(ask.body) || asksForAll(ask.body)) return local(c)
-      const { parameters } = readQueryBody(ask.body, ask.context.expand, { temporal: true })
-      const question = { ...questionOfBody(ask.body, ask), ...timeOf(parameters) }
-      const concerned = filtered(request, parameters.get('csf'), ask.context)
-      return tell(concerned, ask, { question, local })
+      const parsed = await requests.body(c, { known: anyParameter })
+      if (!isObject(parsed.body) || asksForAll(parsed.body)) return local(c)
+      const { parameters } = readQueryBody(parsed.body, parsed.context.expand, { temporal: true })
+      const question = { ...questionOfBody(parsed.body, parsed), ...timeOf(parameters) }
+      const concerned = filtered(request, parameters.get('csf'), parsed.context)
+      return answerWith(concerned, parsed, { question, local })
     },
   })
 }

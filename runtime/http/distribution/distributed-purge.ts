@@ -1,6 +1,6 @@
 /**
  * A purge that others have a part in (GS CIM 009, 5.6.21): every source that claims something of what matches, and
- * offers the operation, gets the same request; what could not be done is told by source.
+ * offers the operation, gets the same request; what could not be done is results by source.
  */
 
 import type { Json } from '#contract'
@@ -24,7 +24,7 @@ interface Purge {
 
 export async function purgeEverywhere(
   { problems, sources }: Pick<DistributedWritePorts, 'problems' | 'sources'>,
-  { c, asker, registrations, path }: Distributed,
+  { c, requester, registrations, path }: Distributed,
   { interests, context, local }: Purge,
 ): Promise<Response> {
   const parts = registrations.flatMap((registration) => {
@@ -47,8 +47,8 @@ export async function purgeEverywhere(
     headers: headersOf(c, false),
     contexts: [context],
   } as const
-  const outcomes = await Promise.all(parts.map((part) => sendPart(sources, asker, { part, request })))
-  const told = outcomes.map(({ error, registration: { id: registrationId }, status, body }) => {
+  const outcomes = await Promise.all(parts.map((part) => sendPart(sources, requester, { part, request })))
+  const results = outcomes.map(({ error, registration: { id: registrationId }, status, body }) => {
     if (error !== undefined)
       return { success: [], errors: [{ registrationId, error: { ...problems.body(error) } }] }
     if (status !== 207 || !isObject(body)) return { success: [], errors: [] }
@@ -59,7 +59,7 @@ export async function purgeEverywhere(
     }
   })
   return local.answer(here, {
-    success: told.flatMap(({ success }) => success),
-    errors: told.flatMap(({ errors }) => errors),
+    success: results.flatMap(({ success }) => success),
+    errors: results.flatMap(({ errors }) => errors),
   })
 }

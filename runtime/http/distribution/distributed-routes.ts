@@ -30,7 +30,7 @@ import {
   warned,
 } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
-import type { AskHead, Asks } from '#http/request/request.ts'
+import type { RequestHead, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { SnapshotSources } from '#http/snapshots/snapshot-queries.ts'
 import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
@@ -49,7 +49,7 @@ import { createDistributedWrites, type WriteKind } from './distributed-writes.ts
 export interface DistributionPorts {
   readonly broker: Broker
   readonly contexts: Contexts
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly bodies: Bodies
   readonly answers: Answers
   readonly problems: Problems
@@ -71,7 +71,7 @@ interface Reading {
 type Route = (c: HttpContext) => Response | Promise<Response>
 
 export function createDistribution(ports: DistributionPorts) {
-  const { broker, asks, sources, problems, splits } = ports
+  const { broker, requests, sources, problems, splits } = ports
   const reader = createReader({ sources, resolve: ports.contexts.resolve, clock: ports.clock })
   const writes = createDistributedWrites(ports)
   const batches = createDistributedBatches(ports)
@@ -96,13 +96,19 @@ export function createDistribution(ports: DistributionPorts) {
         ({ contextSourceAlias }) => contextSourceAlias === undefined || !via.includes(contextSourceAlias),
       )
     if (registrations.length === 0) return undefined
-    const asker = { registrations: at.registrations, tenant, alias, headers: c.env.incoming.headers }
-    return { c, broker: at, asker, registrations, path: url.slice(url.indexOf('/', url.indexOf('://') + 3)) }
+    const requester = { registrations: at.registrations, tenant, alias, headers: c.env.incoming.headers }
+    return {
+      c,
+      broker: at,
+      requester,
+      registrations,
+      path: url.slice(url.indexOf('/', url.indexOf('://') + 3)),
+    }
   }
 
   async function readFirst(
-    { c, broker: at, asker, registrations }: Distributed,
-    ask: Pick<AskHead, 'context'>,
+    { c, broker: at, requester, registrations }: Distributed,
+    parsed: Pick<RequestHead, 'context'>,
     { question: asked, one, local }: Reading,
   ): Promise<Response> {
     const { map } = c.env
@@ -110,12 +116,12 @@ export function createDistribution(ports: DistributionPorts) {
     const through = (gathered: Gathered): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
     const read = {
-      asker,
+      requester,
       broker: at,
       registrations: mappedSources(registrations, map),
-      context: ask.context,
+      context: parsed.context,
       headers: plainHeaders(c),
-      mapWish: map?.wish,
+      mapParameters: map?.mapParameters,
     }
     const links = createLinks()
     const first = await reader.gather(read, question, one)
@@ -125,7 +131,7 @@ export function createDistribution(ports: DistributionPorts) {
       const more =
         (known === first ? await completed(read, question, first) : undefined) ??
         (answer.ok
-          ? await reader.further(read, known, missing.asking(registrations, ask.context))
+          ? await reader.further(read, known, missing.asking(registrations, parsed.context))
           : undefined)
       if (more === undefined) return warned(answer, known.warnings)
       known = more
@@ -155,57 +161,60 @@ export function createDistribution(ports: DistributionPorts) {
   const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
     const { c } = request
     const id = checkUri(c.req.param('id'), 'id')
-    const ask = await asks.readEntities(c, anyParameter)
-    const type = ask.parameters.get('type')
-    const types = type === undefined ? undefined : parseTypeSelection(type, ask.context.expand)
-    const interest = { ids: [id], types, attrs: attrsWanted(ask) }
-    const datasets = datasetsWanted(ask.parameters.get('datasetId'))
+    const parsed = await requests.readEntities(c, anyParameter)
+    const type = parsed.parameters.get('type')
+    const types = type === undefined ? undefined : parseTypeSelection(type, parsed.context.expand)
+    const interest = { ids: [id], types, attrs: attrsWanted(parsed) }
+    const datasets = datasetsWanted(parsed.parameters.get('datasetId'))
     const question = { interests: [interest], parameters: { id }, datasets, looksAt: [] }
-    return readFirst(request, ask, { question, one: id, local })
+    return readFirst(request, parsed, { question, one: id, local })
   }
 
   const queried = async (request: Distributed, local: Route): Promise<Response> => {
-    const ask = await asks.readEntities(request.c, anyParameter)
-    const given = Object.fromEntries(ask.parameters)
+    const parsed = await requests.readEntities(request.c, anyParameter)
+    const given = Object.fromEntries(parsed.parameters)
     refuseOrder(given['orderBy'] !== undefined, 'orderBy')
-    const concerned = filtered(request, given['csf'], ask.context)
-    return readFirst(concerned, ask, { question: questionOf(given, ask), local })
+    const concerned = filtered(request, given['csf'], parsed.context)
+    return readFirst(concerned, parsed, { question: questionOf(given, parsed), local })
   }
 
   const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
     const { c } = request
     c.env = { ...c.env, body: await ports.bodies.raw(c) }
-    const ask = await asks.body(c, { known: anyParameter })
-    if (!isObject(ask.body) || asksForAll(ask.body)) return local(c)
-    refuseOrder(ask.body['ordering'] !== undefined || ask.body['orderBy'] !== undefined, 'ordering')
-    const concerned = filtered(request, ask.body['csf'], ask.context)
+    const parsed = await requests.body(c, { known: anyParameter })
+    if (!isObject(parsed.body) || asksForAll(parsed.body)) return local(c)
+    refuseOrder(parsed.body['ordering'] !== undefined || parsed.body['orderBy'] !== undefined, 'ordering')
+    const concerned = filtered(request, parsed.body['csf'], parsed.context)
     const isGeoJson = headerOf(c, 'accept')?.includes('application/geo+json')
-    return readFirst(concerned, ask, { question: questionOfBody(ask.body, { ...ask, isGeoJson }), local })
+    return readFirst(concerned, parsed, {
+      question: questionOfBody(parsed.body, { ...parsed, isGeoJson }),
+      local,
+    })
   }
 
   const purge = async (request: Distributed, local: PurgeRoutes): Promise<Response> => {
-    const ask = await asks.read(request.c, anyParameter)
-    const { interests } = questionOf(Object.fromEntries(ask.parameters), ask)
-    const concerned = filtered(request, ask.parameters.get('csf'), ask.context)
-    return purgeEverywhere(ports, concerned, { interests, context: ask.context, local })
+    const parsed = await requests.read(request.c, anyParameter)
+    const { interests } = questionOf(Object.fromEntries(parsed.parameters), parsed)
+    const concerned = filtered(request, parsed.parameters.get('csf'), parsed.context)
+    return purgeEverywhere(ports, concerned, { interests, context: parsed.context, local })
   }
 
   /** What sources and this gateway have together; undefined where nobody else has a part in it. */
   const gathering: SnapshotSources = {
-    entities(c, ask, query) {
+    entities(c, parsed, query) {
       const request = asksForAll(query) ? undefined : distributed(c)
       if (request === undefined) return undefined
-      const { asker, broker: at, registrations } = request
-      const read = { asker, broker: at, registrations, context: ask.context, headers: plainHeaders(c) }
-      const asked = questionOfBody(query, ask)
+      const { requester, broker: at, registrations } = request
+      const read = { requester, broker: at, registrations, context: parsed.context, headers: plainHeaders(c) }
+      const asked = questionOfBody(query, parsed)
       const question = { ...asked, splits: asked.splits ?? splits }
       return reader
         .gather(read, question, undefined)
         .then((first) => ({ ...first, completed: () => completed(read, question, first) }))
     },
-    histories(c, ask, query) {
+    histories(c, parsed, query) {
       const request = asksForAll(query) ? undefined : distributed(c)
-      return request === undefined ? undefined : histories.gather(request, ask, query)
+      return request === undefined ? undefined : histories.gather(request, parsed, query)
     },
   }
 
@@ -218,9 +227,9 @@ export function createDistribution(ports: DistributionPorts) {
       .live()
       .map(({ registration }) => registration)
       .filter((one) => one.id !== but)
-    const asker = { registrations: known, tenant, alias: ports.alias(tenant), headers: {} }
+    const requester = { registrations: known, tenant, alias: ports.alias(tenant), headers: {} }
     const headers = { accept: 'application/json' }
-    const read = { asker, broker: at, registrations, context: ports.contexts.core, headers }
+    const read = { requester, broker: at, registrations, context: ports.contexts.core, headers }
     const question = { interests: [{ ids: [id] }], parameters: { id }, looksAt: [] }
     return (await reader.gather(read, question, id)).copies
   }

@@ -13,7 +13,7 @@ import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import { anyParameter, type Distributed } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { pathSegment } from '#http/request/path-ids.ts'
-import type { AskHead, Asks } from '#http/request/request.ts'
+import type { RequestHead, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import {
@@ -33,7 +33,7 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 export type WriteKind = 'entity' | 'fragment' | 'whole' | 'attribute'
 
 export interface DistributedWritePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly bodies: Bodies
   readonly answers: Answers
   readonly problems: Problems
@@ -48,7 +48,7 @@ interface Write {
 
 /** The request as far as splitting it goes. */
 interface Target {
-  readonly ask: AskHead
+  readonly parsed: RequestHead
   readonly id: string
   readonly types: readonly string[] | undefined
   readonly names: readonly string[]
@@ -68,22 +68,24 @@ interface LocalOutcome {
 }
 
 export function createDistributedWrites(ports: DistributedWritePorts) {
-  const { bodies, asks, answers, problems, sources } = ports
+  const { bodies, requests, answers, problems, sources } = ports
 
   async function targetOf({ c, broker }: Distributed, { operation, kind }: Write): Promise<Target> {
     const hasBody = !operation.startsWith('delete')
     if (hasBody) c.env = { ...c.env, body: await bodies.raw(c) }
-    const ask = hasBody ? await asks.body(c, { known: anyParameter }) : await asks.read(c, anyParameter)
-    const body = 'body' in ask && isObject(ask.body) ? ask.body : undefined
+    const parsed = hasBody
+      ? await requests.body(c, { known: anyParameter })
+      : await requests.read(c, anyParameter)
+    const body = 'body' in parsed && isObject(parsed.body) ? parsed.body : undefined
     if (hasBody && body === undefined) throw badRequestData('must be a JSON object', 'body')
     const isCreation = isCreating(operation)
     const id = checkUri(isCreation ? (body!['id'] ?? body!['@id']) : c.req.param('id'), 'id')
-    const { expand } = ask.context
-    const selected = ask.parameters.get('type')
-    const told = isCreation || kind === 'entity' ? (body!['type'] ?? body!['@type']) : undefined
+    const { expand } = parsed.context
+    const selected = parsed.parameters.get('type')
+    const declared = isCreation || kind === 'entity' ? (body!['type'] ?? body!['@type']) : undefined
     const types =
-      told !== undefined
-        ? textsOf(told).map((name) => expand(name))
+      declared !== undefined
+        ? textsOf(declared).map((name) => expand(name))
         : selected !== undefined
           ? [...typeNamesOf(parseTypeSelection(selected, expand))]
           : typesHeld(broker.retrieve(id)?.entity().type)
@@ -93,9 +95,9 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
         : body === undefined
           ? []
           : namesIn(body, expand)
-    const one = body?.['datasetId'] ?? ask.parameters.get('datasetId') ?? '@none'
+    const one = body?.['datasetId'] ?? parsed.parameters.get('datasetId') ?? '@none'
     const datasetsOf = kind === 'attribute' ? () => textsOf(one) : datasetsIn(body ?? {}, expand)
-    return { ask, id, types, names, datasetsOf, body }
+    return { parsed, id, types, names, datasetsOf, body }
   }
 
   async function runLocal(
@@ -134,19 +136,19 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
       local?.problem !== undefined && !(isElsewhere && local.answer.status === 404) ? local : undefined
     if (bad.length === 0 && localBad === undefined) {
       if (local !== undefined && local.problem === undefined) return local.answer
-      if (!isCreation) return answers.noContent(target.ask)
+      if (!isCreation) return answers.noContent(target.parsed)
       const isExtended =
         write.operation === 'upsertTemporal' && outcomes.every(({ status }) => status !== 201)
-      if (isExtended) return answers.noContent(target.ask)
+      if (isExtended) return answers.noContent(target.parsed)
       const path = write.operation === 'createEntity' ? entitiesPath : temporalPath
-      return answers.created(target.ask, `${path}/${pathSegment(target.id)}`)
+      return answers.created(target.parsed, `${path}/${pathSegment(target.id)}`)
     }
     const isNowhere = all.every((status) => status === 404)
     const isUndone = write.operation.startsWith('delete') && all.every((status) => status >= 400)
     if (all.length === 1 || isNowhere || isUndone) {
       const failed = bad.find(({ status }) => isNowhere || status !== 404) ?? bad[0]
       if (local !== undefined && (failed === undefined || local.answer.status !== 404)) return local.answer
-      if (failed?.error !== undefined) return toldOr(failed)
+      if (failed?.error !== undefined) return failureOr(failed)
     }
     const isAboutAttributes =
       write.kind === 'attribute' || write.operation === 'appendAttrs' || write.operation === 'updateEntity'
@@ -156,13 +158,13 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
   }
 
   /** The error of the one source that is responsible, in its own words where it has any. */
-  function toldOr({ told, status, error }: PartOutcome): Response {
-    if (told !== undefined && status < 500) return answers.json(told, status)
+  function failureOr({ problem, status, error }: PartOutcome): Response {
+    if (problem !== undefined && status < 500) return answers.json(problem, status)
     return problems.answer(error!)
   }
 
-  const problemOf = ({ error, status, registration, told }: PartOutcome): JsonObject => {
-    if (isObject(told)) return { status, ...told }
+  const problemOf = ({ error, status, registration, problem }: PartOutcome): JsonObject => {
+    if (isObject(problem)) return { status, ...problem }
     const shown = error ?? new GatewayError('peer.unavailable', `${registration.id} answered ${status}`)
     return { ...problems.body(shown) }
   }
@@ -181,10 +183,10 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
         ...bad.flatMap((outcome) => {
           const registrationId = outcome.registration.id
           // One that has sources itself tells what became of their parts.
-          const told = listed(outcome.body, 'errors').flatMap((one) =>
+          const errors = listed(outcome.body, 'errors').flatMap((one) =>
             isObject(one) && isObject(one['error']) ? [one['error']] : [],
           )
-          const all = told.length > 0 ? told : [problemOf(outcome)]
+          const all = errors.length > 0 ? errors : [problemOf(outcome)]
           return all.map((error) => ({ entityId: id, error, registrationId }))
         }),
       ],
@@ -211,9 +213,9 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
         : []),
       ...bad.flatMap((outcome) => {
         const { id } = outcome.registration
-        const told = refused(outcome.body).map((one) => ({ ...one, registrationId: id }))
-        return told.length > 0
-          ? told
+        const errors = refused(outcome.body).map((one) => ({ ...one, registrationId: id }))
+        return errors.length > 0
+          ? errors
           : reasoned(
               outcome.attributes === 'all' ? names : [...outcome.attributes],
               outcome.error?.message ?? `${id} answered ${outcome.status}`,
@@ -227,14 +229,14 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
 
   return Object.freeze({
     async write(request: Distributed, write: Write): Promise<Response> {
-      const { c, asker, registrations, path } = request
+      const { c, requester, registrations, path } = request
       const target = await targetOf(request, write)
       const { parts, local, isMeant } = splitWrite(registrations, { ...target, operation: write.operation })
       if (parts.length === 0) return write.local(c)
       const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): JsonObject | undefined =>
         target.body === undefined || write.kind === 'attribute'
           ? target.body
-          : bodyWith(target.body, part, target.ask.context.expand)
+          : bodyWith(target.body, part, target.parsed.context.expand)
       const sent = Promise.all(
         parts.map((part) => {
           const body = reduce(part)
@@ -243,9 +245,9 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
             path,
             headers: headersOf(c, body !== undefined),
             body: body === undefined ? undefined : JSON.stringify(body),
-            contexts: [target.ask.context],
+            contexts: [target.parsed.context],
           } as const
-          return sendPart(sources, asker, { part, request }).then((outcome) => ({
+          return sendPart(sources, requester, { part, request }).then((outcome) => ({
             ...outcome,
             attributes: part.attributes,
           }))

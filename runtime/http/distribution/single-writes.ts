@@ -6,7 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Json } from '#contract'
 import type { SourceRequest } from '#federation/source-form.ts'
-import type { Asker, Sources } from '#federation/sources.ts'
+import type { Requester, Sources } from '#federation/sources.ts'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
@@ -50,14 +50,14 @@ export interface SingleWrites {
 /** Sends the items; the outcomes are in their order. Items of one entity are sent one after the other. */
 export async function sendSingly(
   sources: Sources,
-  asker: Asker,
+  requester: Requester,
   { registration, isProxied, operation, path, headers, items }: SingleWrites,
 ): Promise<readonly PartOutcome[]> {
   const takeTurn = createSemaphore(limits.sourceItemsAtOnce.value)
   const [, query = ''] = path.split('?')
   const part = { registration, isProxied, isOffered: true }
   const send = (one: Operation, { id, json, context }: SingleWrites['items'][number]): Promise<PartOutcome> =>
-    sendPart(sources, asker, { part, request: requestOf(one, { id, json, context, query, headers }) })
+    sendPart(sources, requester, { part, request: requestOf(one, { id, json, context, query, headers }) })
   const last = new Map<string, Promise<unknown>>()
   return Promise.all(
     items.map((item) => {

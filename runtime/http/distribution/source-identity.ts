@@ -4,14 +4,14 @@
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { HttpContext } from '#http/request/body.ts'
-import type { Asks } from '#http/request/request.ts'
+import type { RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 
 export const sourceIdentityPath = '/ngsi-ld/v1/info/sourceIdentity'
 
 export interface SourceIdentityPorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly clock: Clock
   /** The name by which brokers recognise this one, the same after a restart. */
@@ -20,12 +20,12 @@ export interface SourceIdentityPorts {
 
 const noParameters = new Set<string>()
 
-export function createSourceIdentityRoutes({ asks, answers, clock, alias }: SourceIdentityPorts) {
+export function createSourceIdentityRoutes({ requests, answers, clock, alias }: SourceIdentityPorts) {
   const startedAt = clock.monotonic()
   return Object.freeze({
     async retrieve(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, noParameters)
-      const name = alias(ask.tenant)
+      const parsed = await requests.read(c, noParameters)
+      const name = alias(parsed.tenant)
       const identity = {
         id: `urn:ngsi-ld:ContextSourceIdentity:${name}`,
         type: 'ContextSourceIdentity',
@@ -33,7 +33,7 @@ export function createSourceIdentityRoutes({ asks, answers, clock, alias }: Sour
         contextSourceUptime: durationOf(clock.monotonic() - startedAt),
         contextSourceTimeAt: msToDateTime(clock.now()),
       }
-      return answers.entity(ask, JSON.stringify(identity), answers.contextFor(ask))
+      return answers.entity(parsed, JSON.stringify(identity), answers.contextFor(parsed))
     },
   })
 }

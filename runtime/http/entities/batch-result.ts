@@ -4,7 +4,7 @@
  */
 import type { BatchResult } from '#broker/entities/entity-requests.ts'
 import type { Problems } from '#http/request/error-response.ts'
-import type { AskHead } from '#http/request/request.ts'
+import type { RequestHead } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 
@@ -15,7 +15,7 @@ export interface MultiStatusPorts {
 
 export function multiStatus(
   { answers, problems }: MultiStatusPorts,
-  ask: Pick<AskHead, 'tenant'>,
+  request: Pick<RequestHead, 'tenant'>,
   result: BatchResult,
   elsewhere: Elsewhere = { success: [], errors: [] },
 ): Response {
@@ -25,7 +25,7 @@ export function multiStatus(
   }))
   const failed = new Set(elsewhere.errors.map(({ entityId }) => entityId))
   const success = [...new Set([...result.success, ...elsewhere.success])].filter((id) => !failed.has(id))
-  return answers.data(ask, { success, errors: [...errors, ...elsewhere.errors] }, { status: 207 })
+  return answers.data(request, { success, errors: [...errors, ...elsewhere.errors] }, { status: 207 })
 }
 
 /** What sources say that they did and did not; of an entity that one of them has not done, it is no success. */

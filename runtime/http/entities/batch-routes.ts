@@ -11,7 +11,7 @@ import type { BatchItem } from '#http/request/batch-items.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { optionsOf } from '#http/request/negotiate.ts'
-import type { AskHead, Asks, BatchAsk } from '#http/request/request.ts'
+import type { BatchRequest, RequestHead, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity/entity.ts'
@@ -29,7 +29,7 @@ import { multiStatus } from './batch-result.ts'
 export const entityOperationsPath = '/ngsi-ld/v1/entityOperations'
 
 export interface EntityOperationRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly problems: Problems
 }
@@ -37,72 +37,76 @@ export interface EntityOperationRoutePorts {
 const localParameters = new Set(['local'])
 const optionParameters = new Set(['local', 'options'])
 
-export function createEntityOperationRoutes({ asks, answers, problems }: EntityOperationRoutePorts) {
-  const failedInPart = (ask: AskHead, result: BatchResult): Response =>
-    multiStatus({ answers, problems }, ask, result)
+export function createEntityOperationRoutes({ requests, answers, problems }: EntityOperationRoutePorts) {
+  const failedInPart = (request: RequestHead, result: BatchResult): Response =>
+    multiStatus({ answers, problems }, request, result)
 
   return Object.freeze({
     /** 201 with all ids when all were created, else 207. */
     async create(c: HttpContext): Promise<Response> {
-      const ask = await asks.batch(c, { known: localParameters, creates: true })
-      const { entities, errors } = await entitiesOf(ask)
-      const result = withErrors(await (await ask.enter()).batchCreate(entities, asks.by(c)), errors)
+      const request = await requests.batch(c, { known: localParameters, creates: true })
+      const { entities, errors } = await entitiesOf(request)
+      const result = withErrors(await (await request.enter()).batchCreate(entities, requests.by(c)), errors)
       return result.errors.length === 0
-        ? answers.data(ask, [...result.success], { status: 201 })
-        : failedInPart(ask, result)
+        ? answers.data(request, [...result.success], { status: 201 })
+        : failedInPart(request, result)
     },
 
     /** 201 with the ids that are new, 204 when none is, 207 when any item failed. */
     async upsert(c: HttpContext): Promise<Response> {
-      const ask = await asks.batch(c, { known: optionParameters, creates: true })
-      const options = optionsOf(ask.parameters, ['replace', 'update'])
+      const request = await requests.batch(c, { known: optionParameters, creates: true })
+      const options = optionsOf(request.parameters, ['replace', 'update'])
       if (options.size > 1) throw invalidRequest('options: replace and update exclude each other')
       const update = options.has('update')
       const stated = statedBy(c)
       const { entities, errors } = await entitiesOf(
-        ask,
+        request,
         { nulls: update, onRead: stated?.note },
         update ? 'each' : 'last',
       )
-      const upserted = await (await ask.enter()).batchUpsert(entities, { update, by: asks.by(c), stated })
+      const upserted = await (await request.enter()).batchUpsert(entities, {
+        update,
+        by: requests.by(c),
+        stated,
+      })
       const result = withErrors(upserted, errors)
-      if (result.errors.length > 0) return failedInPart(ask, result)
+      if (result.errors.length > 0) return failedInPart(request, result)
       return result.created.length === 0
-        ? answers.noContent(ask)
-        : answers.data(ask, [...result.created], { status: 201 })
+        ? answers.noContent(request)
+        : answers.data(request, [...result.created], { status: 201 })
     },
 
     async update(c: HttpContext): Promise<Response> {
-      const ask = await asks.batch(c, { known: optionParameters })
-      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
-      const { entities, errors } = await entitiesOf(ask, { nulls: true })
-      const updated = await (await ask.enter()).batchUpdate(entities, { noOverwrite, by: asks.by(c) })
+      const request = await requests.batch(c, { known: optionParameters })
+      const noOverwrite = optionsOf(request.parameters, ['noOverwrite']).has('noOverwrite')
+      const { entities, errors } = await entitiesOf(request, { nulls: true })
+      const updated = await (await request.enter()).batchUpdate(entities, { noOverwrite, by: requests.by(c) })
       const result = withErrors(updated, errors)
-      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
+      return result.errors.length === 0 ? answers.noContent(request) : failedInPart(request, result)
     },
 
     async merge(c: HttpContext): Promise<Response> {
-      const ask = await asks.batch(c, { known: localParameters })
-      const { entities, errors } = await entitiesOf(ask, { merging: true })
-      const result = withErrors(await (await ask.enter()).batchMerge(entities, asks.by(c)), errors)
-      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
+      const request = await requests.batch(c, { known: localParameters })
+      const { entities, errors } = await entitiesOf(request, { merging: true })
+      const result = withErrors(await (await request.enter()).batchMerge(entities, requests.by(c)), errors)
+      return result.errors.length === 0 ? answers.noContent(request) : failedInPart(request, result)
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.batch(c, { known: localParameters })
+      const request = await requests.batch(c, { known: localParameters })
       const ids: string[] = []
       const errors: BatchItemError[] = []
-      for (let index = 0; index < ask.items.length; index++) {
-        await ask.items.yieldIfDue()
-        const { json } = ask.items.at(index)
+      for (let index = 0; index < request.items.length; index++) {
+        await request.items.yieldIfDue()
+        const { json } = request.items.at(index)
         try {
           ids.push(checkUri(json, `[${index}]`))
         } catch (error) {
           errors.push({ entityId: nameOf(json), error })
         }
       }
-      const result = withErrors(await (await ask.enter()).batchDelete(ids, asks.by(c)), errors)
-      return result.errors.length === 0 ? answers.noContent(ask) : failedInPart(ask, result)
+      const result = withErrors(await (await request.enter()).batchDelete(ids, requests.by(c)), errors)
+      return result.errors.length === 0 ? answers.noContent(request) : failedInPart(request, result)
     },
   })
 }
@@ -136,7 +140,7 @@ interface Entities {
  * @param wanted of items with the same id: each, or the last that can be read, which replaces all before it.
  */
 async function entitiesOf(
-  { items }: BatchAsk,
+  { items }: BatchRequest,
   options: ReadOptions = {},
   wanted: 'each' | 'last' = 'each',
 ): Promise<Entities> {

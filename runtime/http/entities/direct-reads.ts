@@ -17,14 +17,14 @@ import {
   type Parameters,
   parametersOf,
 } from '#http/request/negotiate.ts'
-import type { Ask } from '#http/request/request.ts'
+import type { ApiRequest } from '#http/request/request.ts'
 import type { DirectReads, Reply } from '#http/request/response.ts'
 import type { Context, QueryContext } from '#ngsi-ld/context/context.ts'
 import {
   type EntityReads,
-  type QueryWish,
+  type PreparedQuery,
+  type PreparedRetrieval,
   queryParameters,
-  type RetrievalWish,
   retrieveParameters,
 } from './entity-reads.ts'
 import { entitiesPath } from './entity-routes.ts'
@@ -53,33 +53,33 @@ export function createDirectReads(
   settings: { readonly defaultMediaType: AnswerType },
 ): DirectReads {
   const requests = metrics.counter('selvedge_http_requests_total')
-  const retrievals = createKept<RetrievalWish>()
-  const queries = createKept<QueryWish>()
+  const retrievals = createKept<PreparedRetrieval>()
+  const queries = createKept<PreparedQuery>()
 
-  const retrieve = (url: string, ask: Ask, knows: string | undefined): Reply | undefined => {
+  const retrieve = (url: string, request: ApiRequest, knows: string | undefined): Reply | undefined => {
     const start = url.indexOf('?')
     const id = url.slice(onePath.length, start === -1 ? url.length : start)
     // Where a path has more segments the table of routes says what they mean; an id may end like one of them.
     if (id.includes('/')) return undefined
-    const view = ask.broker.retrieve(id)
+    const view = request.broker.retrieve(id)
     if (view === undefined) return undefined
-    const wish = retrievals(start === -1 ? '' : url.slice(start), ask, (text, reading) =>
-      reads.retrievalWish({ ...reading, parameters: parametersOf(text, retrieveParameters) }),
+    const prepared = retrievals(start === -1 ? '' : url.slice(start), request, (text, reading) =>
+      reads.prepareRetrieval({ ...reading, parameters: parametersOf(text, retrieveParameters) }),
     )
-    return wish && reads.one(ask, view, wish, knows)
+    return prepared && reads.one(request, view, prepared, knows)
   }
 
-  const list = (url: string, ask: Ask): Reply | undefined => {
-    const wish = queries(url, ask, (text, reading) =>
-      reads.queryWish(
+  const list = (url: string, request: ApiRequest): Reply | undefined => {
+    const prepared = queries(url, request, (text, reading) =>
+      reads.prepareQuery(
         { ...reading, parameters: parametersOf(text, queryParameters) },
         { url: `http://localhost${text}` },
       ),
     )
-    return wish && reads.shortPage(ask, wish)
+    return prepared && reads.shortPage(request, prepared)
   }
 
-  const askOf = ({ accept, 'ngsild-tenant': name = '' }: IncomingHttpHeaders): Ask | undefined => {
+  const askOf = ({ accept, 'ngsild-tenant': name = '' }: IncomingHttpHeaders): ApiRequest | undefined => {
     const tenant = String(name)
     const at = broker.tenant(tenant)
     if (at === undefined || !at.registrations.isEmpty()) return undefined
@@ -92,9 +92,9 @@ export function createDirectReads(
     const isOne = url.startsWith(onePath)
     if (!isOne && !url.startsWith(listPath)) return undefined
     try {
-      const ask = askOf(headers)
-      if (ask === undefined) return undefined
-      const reply = isOne ? retrieve(url, ask, headers['if-none-match']) : list(url, ask)
+      const request = askOf(headers)
+      if (request === undefined) return undefined
+      const reply = isOne ? retrieve(url, request, headers['if-none-match']) : list(url, request)
       if (reply !== undefined) requests.value++
       return reply
     } catch {
@@ -118,20 +118,24 @@ function isPlain(url: string, headers: IncomingHttpHeaders): boolean {
  * Wishes by the text they were read from. A wish follows from the text and from which short names the broker knows, so it
  * is used again while the latter is the same. A wish that looks at further entities depends on more, and is not used here.
  */
-function createKept<Wish extends { readonly rendering: Rendering }>() {
+function createKept<Prepared extends { readonly rendering: Rendering }>() {
   const kept = new Map<
     string,
-    { readonly wish: Wish | undefined; readonly names: QueryContext['lookedUp'] }
+    { readonly prepared: Prepared | undefined; readonly names: QueryContext['lookedUp'] }
   >()
-  return (text: string, ask: Ask, read: (text: string, ask: Ask) => Wish): Wish | undefined => {
-    const { isKnown } = ask.broker.inventory
+  return (
+    text: string,
+    request: ApiRequest,
+    read: (text: string, request: ApiRequest) => Prepared,
+  ): Prepared | undefined => {
+    const { isKnown } = request.broker.inventory
     const found = kept.get(text)
-    if (found !== undefined && isSame(found.names, isKnown)) return found.wish
-    const context = ask.context.forQueries?.(isKnown)
-    const wish = read(text, context === undefined ? ask : { ...ask, context })
-    const own = wish.rendering.joins === true ? undefined : wish
+    if (found !== undefined && isSame(found.names, isKnown)) return found.prepared
+    const context = request.context.forQueries?.(isKnown)
+    const prepared = read(text, context === undefined ? request : { ...request, context })
+    const own = prepared.rendering.joins === true ? undefined : prepared
     if (text.length > limits.preparedQueryCharactersMax.value) return own
-    kept.set(text, { wish: own, names: context?.lookedUp ?? noNames })
+    kept.set(text, { prepared: own, names: context?.lookedUp ?? noNames })
     if (kept.size > limits.preparedQueriesMax.value) kept.delete(kept.keys().next().value!)
     return own
   }

@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto'
 import type { AttributeUse, TypeUse } from '#broker/entities/inventory.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { truthOf } from '#http/request/negotiate.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
@@ -20,57 +20,62 @@ export const attributesPath = '/ngsi-ld/v1/attributes'
 const listParameters = new Set(['details', 'local'])
 const oneParameters = new Set(['local'])
 
-export function createDiscoveryRoutes({ asks, answers }: { asks: Asks; answers: Answers }) {
+export function createDiscoveryRoutes({ requests, answers }: { requests: RequestReader; answers: Answers }) {
   /** The list as one object, or with details as an array. */
   const list = <Use extends { readonly name: string }>(
-    ask: Ask,
+    request: ApiRequest,
     uses: readonly Use[],
     shape: { kind: string; member: string; detail: (use: Use, context: Context) => object },
   ): Response => {
-    const context = answers.contextFor(ask)
-    if (truthOf(ask.parameters, 'details') === true) {
+    const context = answers.contextFor(request)
+    if (truthOf(request.parameters, 'details') === true) {
       const texts = uses.map((use) => JSON.stringify(shape.detail(use, context)))
-      return answers.list(ask, { texts, context })
+      return answers.list(request, { texts, context })
     }
     const names = uses.map(({ name }) => context.compact(name))
     const id = `urn:ngsi-ld:${shape.kind}:${randomUUID()}`
-    return answers.entity(ask, JSON.stringify({ id, type: shape.kind, [shape.member]: names }), context)
+    return answers.entity(request, JSON.stringify({ id, type: shape.kind, [shape.member]: names }), context)
   }
 
   const one = <Use extends { readonly name: string }>(
-    ask: Ask,
+    request: ApiRequest,
     text: string,
     uses: readonly Use[],
     info: (use: Use, context: Context) => object,
   ): Response => {
-    const context = answers.contextFor(ask)
-    const names = [ask, withShortNames(ask)].map((one) => checkName(one.context.expand(text), 'name'))
+    const context = answers.contextFor(request)
+    const names = [request, withShortNames(request)].map((one) => checkName(one.context.expand(text), 'name'))
     const [use] = names.flatMap((name) => uses.find((candidate) => candidate.name === name) ?? [])
     if (use === undefined) throw notFound(`no entity has ${text}`)
-    return answers.entity(ask, JSON.stringify(info(use, context)), context)
+    return answers.entity(request, JSON.stringify(info(use, context)), context)
   }
 
   return Object.freeze({
     async types(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, listParameters)
+      const request = await requests.read(c, listParameters)
       const shape = { kind: 'EntityTypeList', member: 'typeList', detail: entityType }
-      return list(ask, ask.broker.inventory.types(), shape)
+      return list(request, request.broker.inventory.types(), shape)
     },
 
     async type(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, oneParameters)
-      return one(ask, c.req.param('type') ?? '', ask.broker.inventory.types(), entityTypeInfo)
+      const request = await requests.read(c, oneParameters)
+      return one(request, c.req.param('type') ?? '', request.broker.inventory.types(), entityTypeInfo)
     },
 
     async attributes(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, listParameters)
+      const request = await requests.read(c, listParameters)
       const shape = { kind: 'AttributeList', member: 'attributeList', detail: attributeOf }
-      return list(ask, ask.broker.inventory.attributes(), shape)
+      return list(request, request.broker.inventory.attributes(), shape)
     },
 
     async attribute(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, oneParameters)
-      return one(ask, c.req.param('attribute') ?? '', ask.broker.inventory.attributes(), attributeInfo)
+      const request = await requests.read(c, oneParameters)
+      return one(
+        request,
+        c.req.param('attribute') ?? '',
+        request.broker.inventory.attributes(),
+        attributeInfo,
+      )
     },
   })
 }

@@ -7,7 +7,7 @@ import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import { wholeNumber } from '#http/request/negotiate.ts'
 import { type PageLinker, pageLinker } from '#http/request/paging.ts'
-import { type Ask, withWarning } from '#http/request/request.ts'
+import { type ApiRequest, withWarning } from '#http/request/request.ts'
 import type { Answers, Reply } from '#http/request/response.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { linkedDepthOf } from '#ngsi-ld/query/query.ts'
@@ -37,12 +37,12 @@ export const queryParameters: ReadonlySet<string> = new Set([
   ...pageParameters,
 ])
 
-export interface RetrievalWish {
+export interface PreparedRetrieval {
   readonly rendering: Rendering
   readonly type: TypeSelection | undefined
 }
 
-export interface QueryWish {
+export interface PreparedQuery {
   readonly rendering: Rendering
   readonly query: EntityQuery
   readonly links: PageLinker
@@ -58,35 +58,38 @@ export interface QueryOrigin {
 }
 
 export function createEntityReads(answers: Answers) {
-  const renderingFor = (ask: Ask): Rendering => {
+  const renderingFor = (request: ApiRequest): Rendering => {
     let joinedBytes = 0
-    return renderingOf(ask.parameters, {
-      context: ask.context,
-      shown: answers.contextFor(ask),
+    return renderingOf(request.parameters, {
+      context: request.context,
+      shown: answers.contextFor(request),
       follow: (id, types) => {
-        const found = ask.broker.retrieve(id)
+        const found = request.broker.retrieve(id)
         joinedBytes += found?.text().length ?? 0
         if (joinedBytes > limits.joinedBytesMax.value)
           throw tooComplex(`linked entities of more than ${limits.joinedBytesMax.value} characters`)
         // Only whoever says of which type it is links to what others hold (4.5.23).
-        if (found === undefined && types.length > 0) ask.broker.linked?.(id, types)
+        if (found === undefined && types.length > 0) request.broker.linked?.(id, types)
         return found
       },
-      isGeoJson: ask.isGeoJson,
-      amendment: ask.amendment,
+      isGeoJson: request.isGeoJson,
+      amendment: request.amendment,
     })
   }
 
   return Object.freeze({
     /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
-    retrievalWish: (ask: Ask): RetrievalWish => ({ rendering: renderingFor(ask), type: typesOf(ask) }),
+    prepareRetrieval: (request: ApiRequest): PreparedRetrieval => ({
+      rendering: renderingFor(request),
+      type: typesOf(request),
+    }),
 
     /** @throws ngsi-ld.invalid-request, ngsi-ld.bad-request-data */
-    queryWish(ask: Ask, { url, chosen, isWithin = false }: QueryOrigin): QueryWish {
-      const rendering = renderingFor(ask)
-      const query = entityQueryOf(ask, rendering.attrs, chosen, conditionsOrIds)
+    prepareQuery(request: ApiRequest, { url, chosen, isWithin = false }: QueryOrigin): PreparedQuery {
+      const rendering = renderingFor(request)
+      const query = entityQueryOf(request, rendering.attrs, chosen, conditionsOrIds)
       // Components find by what entities are linked to, and have no use for those.
-      if (!isWithin) checkLinks(query, ask)
+      if (!isWithin) checkLinks(query, request)
       return { rendering, query, links: pageLinker(url, query) }
     },
 
@@ -94,36 +97,45 @@ export function createEntityReads(answers: Answers) {
      * One entity, or that it is as the client `knows` it.
      * @throws ngsi-ld.not-found where it is of other types, or has nothing of what is asked for.
      */
-    one(ask: Ask, view: EntityView, { rendering, type }: RetrievalWish, knows: string | undefined): Reply {
-      const context = answers.contextFor(ask)
+    one(
+      request: ApiRequest,
+      view: EntityView,
+      { rendering, type }: PreparedRetrieval,
+      knows: string | undefined,
+    ): Reply {
+      const context = answers.contextFor(request)
       if (type !== undefined && !matchesType(type, view.entity().type))
         throw notFound(`${view.id} is of other types`)
       const text = rendering.text(view)
       if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
       // A flat answer is a list, whether there is somebody linked or not.
       const linked = rendering.linked?.([view])
-      if (linked !== undefined) return answers.page(ask, { texts: [text, ...linked], context })
-      if (rendering.joins === true) return answers.whole(ask, text, context)
-      return answers.version(ask, text, context, { version: view.version(), knows })
+      if (linked !== undefined) return answers.page(request, { texts: [text, ...linked], context })
+      if (rendering.joins === true) return answers.whole(request, text, context)
+      return answers.version(request, text, context, { version: view.version(), knows })
     },
 
-    page(ask: Ask, wish: QueryWish): Reply | Promise<Reply> {
-      const found = ask.broker.query(wish.query, ask.broker.linked)
+    page(request: ApiRequest, prepared: PreparedQuery): Reply | Promise<Reply> {
+      const found = request.broker.query(prepared.query, request.broker.linked)
       return found instanceof Promise
-        ? found.then((page) => pageReply(ask, wish, page))
-        : pageReply(ask, wish, found)
+        ? found.then((page) => pageReply(request, prepared, page))
+        : pageReply(request, prepared, found)
     },
 
     /** The same, where it is found within one turn. */
-    shortPage(ask: Ask, wish: QueryWish): Reply | undefined {
-      const found = ask.broker.shortQuery(wish.query)
-      return found && pageReply(ask, wish, found)
+    shortPage(request: ApiRequest, prepared: PreparedQuery): Reply | undefined {
+      const found = request.broker.shortQuery(prepared.query)
+      return found && pageReply(request, prepared, found)
     },
   })
 
-  function pageReply(ask: Ask, { rendering, query, links }: QueryWish, page: QueryPage): Reply {
+  function pageReply(
+    request: ApiRequest,
+    { rendering, query, links }: PreparedQuery,
+    page: QueryPage,
+  ): Reply {
     const { entities, count } = page
-    const context = answers.contextFor(ask)
+    const context = answers.contextFor(request)
     const texts: string[] = []
     for (const view of entities) {
       const text = rendering.text(view)
@@ -131,9 +143,9 @@ export function createEntityReads(answers: Answers) {
     }
     const linked = rendering.linked?.(entities) ?? []
     const isFirst = query.offset === 0 && query.after === undefined
-    const hint = entities.length === 0 && isFirst ? typeHint(query, ask) : undefined
+    const hint = entities.length === 0 && isFirst ? typeHint(query, request) : undefined
     return answers.page(
-      withWarning(ask, hint),
+      withWarning(request, hint),
       { texts: linked.length === 0 ? texts : [...texts, ...linked], context },
       { count, links: links(page) },
     )
@@ -141,7 +153,7 @@ export function createEntityReads(answers: Answers) {
 }
 
 /** Conditions on linked entities go only with these (5.7.2.4). @throws ngsi-ld.bad-request-data */
-function checkLinks({ q }: EntityQuery, { parameters }: Ask): void {
+function checkLinks({ q }: EntityQuery, { parameters }: ApiRequest): void {
   const depth = q === undefined ? 0 : linkedDepthOf(q)
   if (depth === 0) return
   if ((parameters.get('join') ?? '@none') === '@none')

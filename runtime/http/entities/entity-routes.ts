@@ -6,7 +6,7 @@
 
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import { type Answers, responseOf } from '#http/request/response.ts'
 import { parseEntity } from '#ngsi-ld/entity/entity.ts'
 import type { EntitySelector } from '#ngsi-ld/query/entity-selector.ts'
@@ -19,7 +19,7 @@ import { readQueryBody } from './query-body.ts'
 export const entitiesPath = '/ngsi-ld/v1/entities'
 
 export interface EntityRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly reads: EntityReads
   readonly rules: ProfileRules
@@ -29,57 +29,57 @@ const localParameters = new Set(['local'])
 /** What the address may say beside the body of a query. */
 export const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
-export function createEntityRoutes({ asks, answers, reads, rules }: EntityRoutePorts) {
-  const show = (c: HttpContext, asked: Ask): Response => {
-    const ask = withShortNames(asked)
-    const wish = reads.retrievalWish(ask)
-    const view = ask.broker.retrieve(c.req.param('id') ?? '')
+export function createEntityRoutes({ requests, answers, reads, rules }: EntityRoutePorts) {
+  const show = (c: HttpContext, asked: ApiRequest): Response => {
+    const request = withShortNames(asked)
+    const prepared = reads.prepareRetrieval(request)
+    const view = request.broker.retrieve(c.req.param('id') ?? '')
     // Whether the id is one at all matters only where nothing was found.
     if (view === undefined) throw notFound(`no entity ${idOf(c)}`)
-    return responseOf(reads.one(ask, view, wish, headerOf(c, 'if-none-match')))
+    return responseOf(reads.one(request, view, prepared, headerOf(c, 'if-none-match')))
   }
 
   const list = (
     c: HttpContext,
-    ask: Ask,
+    request: ApiRequest,
     chosen?: readonly EntitySelector[],
   ): Response | Promise<Response> => {
     // What goes by a map is chosen already.
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
     const from = { url: c.req.url, chosen: selectors, isWithin: c.env.isWithin === true }
-    const reply = reads.page(ask, reads.queryWish(ask, from))
+    const reply = reads.page(request, reads.prepareQuery(request, from))
     return reply instanceof Promise ? reply.then(responseOf) : responseOf(reply)
   }
 
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
-      const ask = await asks.body(c, { known: localParameters, creates: true })
-      const entity = parseEntity(ask.body, ask.context)
-      await (await ask.enter()).create(entity, asks.by(c))
+      const request = await requests.body(c, { known: localParameters, creates: true })
+      const entity = parseEntity(request.body, request.context)
+      await (await request.enter()).create(entity, requests.by(c))
       return answers.created(
-        ask,
+        request,
         `${entitiesPath}/${pathSegment(entity.id)}`,
         rules.createAnswersId ? entity.id : undefined,
       )
     },
 
     retrieve(c: HttpContext): Response | Promise<Response> {
-      const ask = asks.readEntities(c, retrieveParameters)
-      return ask instanceof Promise ? ask.then((known) => show(c, known)) : show(c, ask)
+      const request = requests.readEntities(c, retrieveParameters)
+      return request instanceof Promise ? request.then((known) => show(c, known)) : show(c, request)
     },
 
     query(c: HttpContext): Response | Promise<Response> {
-      const ask = asks.readEntities(c, queryParameters)
-      return ask instanceof Promise
-        ? ask.then((known) => list(c, withShortNames(known)))
-        : list(c, withShortNames(ask))
+      const request = requests.readEntities(c, queryParameters)
+      return request instanceof Promise
+        ? request.then((known) => list(c, withShortNames(known)))
+        : list(c, withShortNames(request))
     },
 
     /** POST entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
-      const { body, ...ask } = withShortNames(await asks.query(c, bodyQueryParameters))
-      const { parameters, entities } = readQueryBody(body, ask.context.expand)
-      return list(c, { ...ask, parameters: new Map([...ask.parameters, ...parameters]) }, entities)
+      const { body, ...request } = withShortNames(await requests.query(c, bodyQueryParameters))
+      const { parameters, entities } = readQueryBody(body, request.context.expand)
+      return list(c, { ...request, parameters: new Map([...request.parameters, ...parameters]) }, entities)
     },
   })
 }

@@ -4,7 +4,7 @@
  */
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
 import { listOf, pagingOf, truthOf } from '#http/request/negotiate.ts'
-import type { Ask } from '#http/request/request.ts'
+import type { ApiRequest } from '#http/request/request.ts'
 import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
 import { attributesOf } from '#ngsi-ld/federation/registration-match.ts'
 import {
@@ -55,7 +55,7 @@ export const conditionsOrIds: readonly string[] = ['type', 'id', 'attrs', 'q', '
 const isNoSystemName = (name: string): boolean => !systemMembers.has(name)
 
 /** The type selection of a request. */
-export function typesOf({ parameters, context }: Ask): TypeSelection | undefined {
+export function typesOf({ parameters, context }: ApiRequest): TypeSelection | undefined {
   const type = parameters.get('type')
   return type === undefined ? undefined : parseTypeSelection(type, context.expand)
 }
@@ -68,12 +68,12 @@ export function typesOf({ parameters, context }: Ask): TypeSelection | undefined
  * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
  */
 export function entityQueryOf(
-  ask: Ask,
+  request: ApiRequest,
   attrs: ReadonlySet<string> | undefined,
   chosen: readonly EntitySelector[] | undefined,
   sufficient = conditions,
 ): EntityQuery {
-  const { parameters, context } = ask
+  const { parameters, context } = request
   const given = (name: string): string | undefined => parameters.get(name)
   const isLocal = truthOf(parameters, 'local')
   // Who holds parts of entities concerns sources alone.
@@ -82,7 +82,7 @@ export function entityQueryOf(
     given('type')?.trim() === '*' || chosen?.some(({ types }) => types?.kind === 'any') === true
   if (isEverything && isLocal === false)
     throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
-  const values = valuesOf(ask)
+  const values = valuesOf(request)
   const q = given('q') === undefined ? undefined : parseQuery(given('q')!, context.expand, values)
   const selects = (name: string): boolean => {
     if (name === 'attrs') return listOf(parameters, name)?.some(isNoSystemName) === true
@@ -98,7 +98,7 @@ export function entityQueryOf(
   const csf = given('csf')
   if (csf !== undefined) parseSourceFilter(csf, context)
   return {
-    selection: typesOf(ask) ?? alone?.types,
+    selection: typesOf(request) ?? alone?.types,
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,
     // Ids win over a pattern in a selector.
     idPattern:
@@ -134,13 +134,18 @@ export function entityQueryOf(
 }
 
 /** The request with the platform's names for short names that the broker does not know, where it names no @context. */
-export function withShortNames<Wanted extends Pick<Ask, 'context' | 'broker'>>(ask: Wanted): Wanted {
-  const context = ask.context.forQueries?.(ask.broker.inventory.isKnown)
-  return context === undefined ? ask : { ...ask, context }
+export function withShortNames<Wanted extends Pick<ApiRequest, 'context' | 'broker'>>(
+  request: Wanted,
+): Wanted {
+  const context = request.context.forQueries?.(request.broker.inventory.isKnown)
+  return context === undefined ? request : { ...request, context }
 }
 
 /** What a client may have meant where nothing was found: the types under other names that are known here. */
-export function typeHint({ selection }: EntityQuery, { broker }: Pick<Ask, 'broker'>): string | undefined {
+export function typeHint(
+  { selection }: EntityQuery,
+  { broker }: Pick<ApiRequest, 'broker'>,
+): string | undefined {
   for (const name of selection === undefined ? [] : typeNamesOf(selection)) {
     const other = broker.inventory.alike(name)
     if (other !== undefined)
@@ -154,7 +159,7 @@ export function typeHint({ selection }: EntityQuery, { broker }: Pick<Ask, 'brok
 }
 
 /** Names that tell how values in q are read. Keys within JSON are never names here, so jsonKeys has nothing to add. */
-function valuesOf({ parameters, context }: Ask): { readonly expandValues?: ReadonlySet<string> } {
+function valuesOf({ parameters, context }: ApiRequest): { readonly expandValues?: ReadonlySet<string> } {
   const namesIn = (name: string): readonly string[] | undefined =>
     listOf(parameters, name)?.map((term) => checkName(context.expand(term), name))
   namesIn('jsonKeys')

@@ -8,7 +8,7 @@ import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { optionsOf, type Parameters, truthOf } from '#http/request/negotiate.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import type { Ask, AskHead, BodyOptions } from '#http/request/request.ts'
+import type { ApiRequest, BodyOptions, RequestHead } from '#http/request/request.ts'
 import { versionsOf } from '#http/request/version-tag.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import { isLanguageTag } from '#ngsi-ld/entity/attribute-kind.ts'
@@ -36,19 +36,19 @@ const representations = ['normalized', 'concise', 'simplified', 'keyValues'] as 
 const isSimplified = (options: ReadonlySet<string>): boolean =>
   options.has('simplified') || options.has('keyValues')
 
-export function createEntityWriteRoutes({ asks, answers, rules }: Omit<EntityRoutePorts, 'reads'>) {
-  const updated = (ask: AskHead, result: UpdateResult): Response => {
-    if (result.notUpdated.length === 0) return answers.noContent(ask)
+export function createEntityWriteRoutes({ requests, answers, rules }: Omit<EntityRoutePorts, 'reads'>) {
+  const updated = (request: RequestHead, result: UpdateResult): Response => {
+    if (result.notUpdated.length === 0) return answers.noContent(request)
     const notUpdated = result.notUpdated.map(({ attributeName, reason }) => ({
       attributeName: toIri(attributeName),
       reason,
     }))
-    return answers.data(ask, { updated: result.updated.map(toIri), notUpdated }, { status: 207 })
+    return answers.data(request, { updated: result.updated.map(toIri), notUpdated }, { status: 207 })
   }
 
   /** By whose hand and on which condition a request wants its entity changed. */
-  const conditionsOf = (c: HttpContext, { parameters, context }: AskHead): WriteOptions => {
-    const by = asks.by(c)
+  const conditionsOf = (c: HttpContext, { parameters, context }: RequestHead): WriteOptions => {
+    const by = requests.by(c)
     const type = parameters.get('type')
     const versions = versionsOf(headerOf(c, 'if-match'))
     if (type === undefined && versions === undefined) return { by }
@@ -59,76 +59,76 @@ export function createEntityWriteRoutes({ asks, answers, rules }: Omit<EntityRou
   /** A write with a body: what it is about, and where it is to be done. */
   const write = async (c: HttpContext, known: ReadonlySet<string>, more: BodyOptions = {}) => {
     const id = idOf(c)
-    const ask = await asks.body(c, { known, ...more })
-    const options = conditionsOf(c, ask)
-    const broker = async (): Promise<TenantBroker> => ask.enter()
-    return { id, ask, options, broker }
+    const request = await requests.body(c, { known, ...more })
+    const options = conditionsOf(c, request)
+    const broker = async (): Promise<TenantBroker> => request.enter()
+    return { id, request, options, broker }
   }
 
   return Object.freeze({
     async merge(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, mergeParameters)
-      const merge = mergeOptionsOf(ask.parameters)
+      const { id, request, options, broker } = await write(c, mergeParameters)
+      const merge = mergeOptionsOf(request.parameters)
       const reading = { id, merging: true, empty: true, simplified: merge.simplified }
-      const fragment = parseFragment(ask.body, ask.context, reading)
+      const fragment = parseFragment(request.body, request.context, reading)
       await (await broker()).merge(id, fragment, { ...options, merge })
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
 
     async replace(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, plainParameters)
-      const entity = parseEntity(ask.body, ask.context, { id })
+      const { id, request, options, broker } = await write(c, plainParameters)
+      const entity = parseEntity(request.body, request.context, { id })
       await (await broker()).replace(entity, options)
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
 
     async remove(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const ask = await asks.read(c, plainParameters)
-      const { by, when } = conditionsOf(c, ask)
-      await ask.broker.remove(id, by, when)
-      return answers.noContent(ask)
+      const request = await requests.read(c, plainParameters)
+      const { by, when } = conditionsOf(c, request)
+      await request.broker.remove(id, by, when)
+      return answers.noContent(request)
     },
 
     async append(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, optionParameters, { patches: true })
-      const noOverwrite = optionsOf(ask.parameters, ['noOverwrite']).has('noOverwrite')
-      const fragment = parseFragment(ask.body, ask.context, { id })
-      return updated(ask, await (await broker()).append(id, fragment, { ...options, noOverwrite }))
+      const { id, request, options, broker } = await write(c, optionParameters, { patches: true })
+      const noOverwrite = optionsOf(request.parameters, ['noOverwrite']).has('noOverwrite')
+      const fragment = parseFragment(request.body, request.context, { id })
+      return updated(request, await (await broker()).append(id, fragment, { ...options, noOverwrite }))
     },
 
     async update(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, plainParameters)
-      const fragment = parseFragment(ask.body, ask.context, { id, nulls: true })
+      const { id, request, options, broker } = await write(c, plainParameters)
+      const fragment = parseFragment(request.body, request.context, { id, nulls: true })
       const appendMissing = rules.updateAppendsMissing
-      return updated(ask, await (await broker()).update(id, fragment, { ...options, appendMissing }))
+      return updated(request, await (await broker()).update(id, fragment, { ...options, appendMissing }))
     },
 
     async updateAttribute(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, plainParameters)
-      const name = attributeOf(c, ask)
-      const partial = parsePartial(ask.body, name, ask.context)
+      const { id, request, options, broker } = await write(c, plainParameters)
+      const name = attributeOf(c, request)
+      const partial = parsePartial(request.body, name, request.context)
       await (await broker()).partial(id, name, partial, options)
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
 
     async replaceAttribute(c: HttpContext): Promise<Response> {
-      const { id, ask, options, broker } = await write(c, plainParameters)
-      const name = attributeOf(c, ask)
-      const attribute = parseAttribute(withoutContext(ask.body), name, ask.context)
+      const { id, request, options, broker } = await write(c, plainParameters)
+      const name = attributeOf(c, request)
+      const attribute = parseAttribute(withoutContext(request.body), name, request.context)
       await (await broker()).replaceAttribute(id, name, attribute, options)
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
 
     async removeAttribute(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const ask = await asks.read(c, deleteAttributeParameters)
-      const name = attributeOf(c, ask)
-      const given = ask.parameters.get('datasetId')
+      const request = await requests.read(c, deleteAttributeParameters)
+      const name = attributeOf(c, request)
+      const given = request.parameters.get('datasetId')
       const datasetId = given === undefined || given === '@none' ? undefined : checkUri(given, 'datasetId')
-      const deleteAll = truthOf(ask.parameters, 'deleteAll') ?? false
-      await ask.broker.deleteAttribute(id, name, { ...conditionsOf(c, ask), datasetId, deleteAll })
-      return answers.noContent(ask)
+      const deleteAll = truthOf(request.parameters, 'deleteAll') ?? false
+      await request.broker.deleteAttribute(id, name, { ...conditionsOf(c, request), datasetId, deleteAll })
+      return answers.noContent(request)
     },
   })
 }
@@ -145,6 +145,6 @@ function mergeOptionsOf(parameters: Parameters): MergeOptions {
   return { lang, observedAt, simplified: isSimplified(format === undefined ? options : new Set([format])) }
 }
 
-function attributeOf(c: HttpContext, ask: Pick<Ask, 'context'>): string {
-  return checkName(ask.context.expand(c.req.param('attribute') ?? ''), 'attribute')
+function attributeOf(c: HttpContext, request: Pick<ApiRequest, 'context'>): string {
+  return checkName(request.context.expand(c.req.param('attribute') ?? ''), 'attribute')
 }

@@ -4,7 +4,7 @@
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
 import { truthOf } from '#http/request/negotiate.ts'
-import type { AskHead } from '#http/request/request.ts'
+import type { RequestHead } from '#http/request/request.ts'
 import { attributesOf, type Interest } from '#ngsi-ld/federation/registration-match.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { parseGeoQuery } from '#ngsi-ld/query/geo-query.ts'
@@ -17,7 +17,7 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { selecting } from './entity-search.ts'
 
 /** What a request wants to see. */
-type Wishes = Pick<AskHead, 'parameters' | 'context'> & { readonly isGeoJson?: boolean | undefined }
+type Wishes = Pick<RequestHead, 'parameters' | 'context'> & { readonly isGeoJson?: boolean | undefined }
 
 /** Attributes that the answer needs, where the client says which: those it shows, and the geometry of GeoJSON. */
 export function attrsWanted({ parameters, context: { expand }, isGeoJson }: Wishes) {
@@ -27,7 +27,7 @@ export function attrsWanted({ parameters, context: { expand }, isGeoJson }: Wish
 }
 
 function namesWanted(
-  parameters: AskHead['parameters'],
+  parameters: RequestHead['parameters'],
   expand: (term: string) => string,
 ): readonly string[] | undefined {
   const attrs = parameters.get('attrs')
@@ -54,9 +54,9 @@ const passedOn: ReadonlySet<string> = new Set(selecting.filter((name) => name !=
 
 export function questionOf(
   given: Readonly<Record<string, string>>,
-  ask: AskHead & Pick<Wishes, 'isGeoJson'>,
+  request: RequestHead & Pick<Wishes, 'isGeoJson'>,
 ): Question {
-  const { expand } = ask.context
+  const { expand } = request.context
   const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
   const types = type === undefined ? undefined : parseTypeSelection(type, expand)
   const geo = parseGeoQuery({ georel, geometry, coordinates, geoproperty }, expand)
@@ -65,7 +65,7 @@ export function questionOf(
   // Entities that these are linked to may be anywhere, so that is judged here.
   const isOurs = (name: string): boolean => name === 'q' && tree !== undefined && linkedDepthOf(tree) > 0
   const looksAt = [...q, ...(geo === undefined ? [] : [geo.property])]
-  const shown = attrsWanted(ask)
+  const shown = attrsWanted(request)
   // What is not shown may still decide who is found.
   const attrs = shown === undefined ? undefined : [...new Set([...shown, ...looksAt])]
   const interest: Interest = { ids: id?.split(','), idPattern, types, attrs }
@@ -90,7 +90,7 @@ export function asksForAll({ entities }: JsonObject): boolean {
 }
 
 /** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
-export function questionOfBody(body: JsonObject, ask: AskHead & Pick<Wishes, 'isGeoJson'>): Question {
+export function questionOfBody(body: JsonObject, request: RequestHead & Pick<Wishes, 'isGeoJson'>): Question {
   const given: Record<string, string> = {}
   const texts = (name: string, value: Json | undefined): void => {
     if (value === undefined) return
@@ -123,5 +123,5 @@ export function questionOfBody(body: JsonObject, ask: AskHead & Pick<Wishes, 'is
       throw badRequestData('must be names', name)
     parameters.set(name, textsOf(wanted).join(','))
   }
-  return questionOf(given, { ...ask, parameters })
+  return questionOf(given, { ...request, parameters })
 }

@@ -7,7 +7,7 @@ import type { BatchResult } from '#broker/entities/entity-requests.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { listOf } from '#http/request/negotiate.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { hasLinked } from '#ngsi-ld/query/query.ts'
 import { checkName } from '#ngsi-ld/values/names.ts'
@@ -16,7 +16,7 @@ import { type Elsewhere, multiStatus } from './batch-result.ts'
 import { entityQueryOf, selecting } from './entity-search.ts'
 
 export interface PurgeRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly problems: Problems
 }
@@ -24,22 +24,22 @@ export interface PurgeRoutePorts {
 const filters = [...selecting, 'attrs'] as const
 const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
 
-export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) {
+export function createPurgeRoutes({ requests, answers, problems }: PurgeRoutePorts) {
   /** Does what is asked for with what is here. */
   async function run(c: HttpContext): Promise<Purged> {
-    const ask = await asks.read(c, purgeParameters)
-    const [keep, drop] = [namesOf(ask, 'keep'), namesOf(ask, 'drop')]
+    const request = await requests.read(c, purgeParameters)
+    const [keep, drop] = [namesOf(request, 'keep'), namesOf(request, 'drop')]
     if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
-    const query = entityQueryOf(ask, namesOf(ask, 'attrs'), undefined)
+    const query = entityQueryOf(request, namesOf(request, 'attrs'), undefined)
     if (query.q !== undefined && hasLinked(query.q))
       throw badRequestData('a purge follows no relationships', 'q')
-    return { ask, result: await ask.broker.purge(query, { by: asks.by(c), keep, drop }) }
+    return { request, result: await request.broker.purge(query, { by: requests.by(c), keep, drop }) }
   }
   /** 204, or 207 where something could not be done, here or `elsewhere`. */
-  function answer({ ask, result }: Purged, elsewhere: Elsewhere = { success: [], errors: [] }): Response {
+  function answer({ request, result }: Purged, elsewhere: Elsewhere = { success: [], errors: [] }): Response {
     return result.errors.length === 0 && elsewhere.errors.length === 0
-      ? answers.noContent(ask)
-      : multiStatus({ answers, problems }, ask, result, elsewhere)
+      ? answers.noContent(request)
+      : multiStatus({ answers, problems }, request, result, elsewhere)
   }
 
   return Object.freeze({ run, answer, purge: async (c: HttpContext) => answer(await run(c)) })
@@ -48,11 +48,11 @@ export function createPurgeRoutes({ asks, answers, problems }: PurgeRoutePorts) 
 export type PurgeRoutes = ReturnType<typeof createPurgeRoutes>
 
 interface Purged {
-  readonly ask: Ask
+  readonly request: ApiRequest
   readonly result: BatchResult
 }
 
-function namesOf({ parameters, context }: Ask, parameter: string): ReadonlySet<string> | undefined {
+function namesOf({ parameters, context }: ApiRequest, parameter: string): ReadonlySet<string> | undefined {
   const names = listOf(parameters, parameter)?.map((term) => checkName(context.expand(term), parameter))
   if (names === undefined) return undefined
   if (names.includes('id') || names.includes('type')) throw badRequestData('names no attribute', parameter)

@@ -81,8 +81,8 @@ export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rend
   const { context, shown, isGeoJson, amendment } = ports
   if (parameters.size === 0 && shown.isCore && isGeoJson !== true && amendment === undefined)
     return asStored(shown)
-  const { projections, ...wishes } = wishesOf(parameters, context)
-  const options = projected({ context: shown, ...wishes, projections }, projections)
+  const { projections, ...shape } = renderOptionsOf(parameters, context)
+  const options = projected({ context: shown, ...shape, projections }, projections)
   const { attrs } = options
   const feature = featureOf(parameters, context, ports)
   const seen = seenThrough(amendment, shown)
@@ -189,7 +189,7 @@ function joiningOf(
   return { mode, levels: levels ?? 1, containedBy: new Set(containedBy), follow }
 }
 
-function wishesOf(
+function renderOptionsOf(
   parameters: Parameters,
   context: Context,
 ): Omit<RenderOptions, 'context' | 'projections'> & { readonly projections: Projections } {

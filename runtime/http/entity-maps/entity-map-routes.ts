@@ -5,7 +5,7 @@
 import type { Clock } from '#base/time/clock.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
-import { type MapChange, tellLinked } from '#federation/linked-maps.ts'
+import { changeLinkedMaps, type MapChange } from '#federation/linked-maps.ts'
 import type { Sources } from '#federation/sources.ts'
 import { queryParameters } from '#http/entities/entity-reads.ts'
 import { bodyQueryParameters } from '#http/entities/entity-routes.ts'
@@ -13,7 +13,7 @@ import type { HttpContext } from '#http/request/body.ts'
 import { anyParameter, refuseLoop, warned } from '#http/request/distributed-request.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import type { Ask, AskHead, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestHead, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -24,7 +24,7 @@ import { entityMapLocation, entityMapsPath, type MappedQueries, mapIdOf } from '
 export interface EntityMapPorts {
   readonly sources: Sources
   readonly contexts: { readonly core: Context }
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly maps: EntityMaps
   readonly clock: Clock
@@ -48,16 +48,16 @@ const retrieveParameters = new Set(['local', 'options'])
 
 /** Paths of entity maps; the standard has had both names. */
 export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQueries, queries: MappedRoutes) {
-  const { asks, answers, maps } = ports
+  const { requests, answers, maps } = ports
   const routes = {
     async GET(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, retrieveParameters)
+      const request = await requests.read(c, retrieveParameters)
       // A map has no system members that could be shown or not.
-      optionsOf(ask.parameters, ['sysAttrs'])
+      optionsOf(request.parameters, ['sysAttrs'])
       const id = idOf(c)
-      const map = maps.get(ask.tenant, id)
+      const map = maps.get(request.tenant, id)
       if (map === undefined) throw notFound(`no entity map ${id}`)
-      return answers.entity(ask, JSON.stringify(render(map)), answers.contextFor(ask))
+      return answers.entity(request, JSON.stringify(render(map)), answers.contextFor(request))
     },
     ...createMapChanges(ports),
   }
@@ -65,20 +65,20 @@ export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQuerie
   const create =
     (query: Route, known: ReadonlySet<string> = anyParameter): Route =>
     async (c) => {
-      const ask = await asks.read(c, known)
-      if (truthOf(ask.parameters, 'entityMap') === false)
+      const request = await requests.read(c, known)
+      if (truthOf(request.parameters, 'entityMap') === false)
         throw badRequestData('false contradicts that a map is asked for', 'entityMap')
       const answer = await mapped.making(c, query)
       const id = mapIdOf(answer.headers.get('NGSILD-EntityMap') ?? undefined)
-      const map = id === undefined ? undefined : maps.get(ask.tenant, id)
+      const map = id === undefined ? undefined : maps.get(request.tenant, id)
       if (!answer.ok || map === undefined) return answer
-      const shown = answers.entity(ask, JSON.stringify(render(map)), answers.contextFor(ask))
+      const shown = answers.entity(request, JSON.stringify(render(map)), answers.contextFor(request))
       const headers = new Headers(shown.headers)
       headers.set('NGSILD-EntityMap', entityMapLocation(map.id))
       headers.set('Location', entityMapLocation(map.id))
       for (const name of ['NGSILD-Warning', 'NGSILD-Results-Count']) {
-        const told = answer.headers.get(name)
-        if (told !== null) headers.set(name, told)
+        const value = answer.headers.get(name)
+        if (value !== null) headers.set(name, value)
       }
       return new Response(shown.body, { status: 201, headers })
     }
@@ -101,25 +101,30 @@ const withoutPageKey = (names: ReadonlySet<string>): ReadonlySet<string> =>
   names.difference(new Set(['pageKey']))
 
 /** What a client may do to a map that is there: give it another end, or delete it. */
-function createMapChanges({ asks, answers, maps, clock, alias, sources, contexts }: EntityMapPorts) {
+function createMapChanges({ requests, answers, maps, clock, alias, sources, contexts }: EntityMapPorts) {
   /** The answer to a change, once the sources of linked maps were told of it. */
-  async function toldOn(
+  async function forwardChange(
     c: HttpContext,
-    { ask, broker, map }: { ask: AskHead; broker: Pick<TenantBroker, 'registrations'>; map: EntityMap },
+    {
+      request,
+      broker,
+      map,
+    }: { request: RequestHead; broker: Pick<TenantBroker, 'registrations'>; map: EntityMap },
     change: MapChange,
   ): Promise<Response> {
-    if (map.linked.size === 0 || truthOf(ask.parameters, 'local') === true) return answers.noContent(ask)
-    const { tenant } = ask
+    if (map.linked.size === 0 || truthOf(request.parameters, 'local') === true)
+      return answers.noContent(request)
+    const { tenant } = request
     const { registrations } = broker
     const { headers } = c.env.incoming
-    const asker = { registrations, tenant, alias: alias(tenant), headers }
+    const requester = { registrations, tenant, alias: alias(tenant), headers }
     return warned(
-      answers.noContent(ask),
-      await tellLinked({ sources, core: contexts.core }, asker, map, change),
+      answers.noContent(request),
+      await changeLinkedMaps({ sources, core: contexts.core }, requester, map, change),
     )
   }
   /** The map that a change is of. @throws ngsi-ld.not-found, peer.loop */
-  function meant(c: HttpContext, { tenant }: Pick<Ask, 'tenant'>): EntityMap {
+  function meant(c: HttpContext, { tenant }: Pick<ApiRequest, 'tenant'>): EntityMap {
     refuseLoop(c, alias(tenant))
     const id = idOf(c)
     const map = maps.get(tenant, id)
@@ -129,27 +134,27 @@ function createMapChanges({ asks, answers, maps, clock, alias, sources, contexts
 
   return {
     async PATCH(c: HttpContext): Promise<Response> {
-      const ask = await asks.body(c, { known: changeParameters })
-      const broker = await ask.enter()
-      if (!isObject(ask.body)) throw badRequestData('must be a JSON object', 'body')
-      const map = meant(c, ask)
-      const unknown = Object.keys(ask.body).find((member) => !members.has(member))
+      const request = await requests.body(c, { known: changeParameters })
+      const broker = await request.enter()
+      if (!isObject(request.body)) throw badRequestData('must be a JSON object', 'body')
+      const map = meant(c, request)
+      const unknown = Object.keys(request.body).find((member) => !members.has(member))
       if (unknown !== undefined) throw badRequestData('is no member of an entity map', unknown)
       // What else a map has is told by it, and ignored here (5.14.2.4).
-      const { expiresAt } = ask.body
-      if (expiresAt === undefined) return answers.noContent(ask)
+      const { expiresAt } = request.body
+      if (expiresAt === undefined) return answers.noContent(request)
       const until = typeof expiresAt === 'string' ? dateTimeToMs(expiresAt) : undefined
       if (until === undefined) throw badRequestData('must be a DateTime', 'expiresAt')
       if (until <= clock.now()) throw badRequestData('lies in the past', 'expiresAt')
-      maps.extend(ask.tenant, map.id, until)
+      maps.extend(request.tenant, map.id, until)
       const change = { operation: 'updateEntityMap', body: { expiresAt } } as const
-      return toldOn(c, { ask, broker, map }, change)
+      return forwardChange(c, { request, broker, map }, change)
     },
     async DELETE(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, changeParameters)
-      const map = meant(c, ask)
-      maps.delete(ask.tenant, map.id)
-      return toldOn(c, { ask, broker: ask.broker, map }, { operation: 'deleteEntityMap' })
+      const request = await requests.read(c, changeParameters)
+      const map = meant(c, request)
+      maps.delete(request.tenant, map.id)
+      return forwardChange(c, { request, broker: request.broker, map }, { operation: 'deleteEntityMap' })
     },
   }
 }

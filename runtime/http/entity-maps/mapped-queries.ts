@@ -14,7 +14,7 @@ import type { EntityQuery } from '#broker/state/entity-queries.ts'
 import type { Broker, Linked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
-import type { MapUse, Told } from '#http/request/http-environment.ts'
+import type { MapUse, SourceResults } from '#http/request/http-environment.ts'
 import { type Parameters, pagingOf, truthOf } from '#http/request/negotiate.ts'
 import { pathSegment } from '#http/request/path-ids.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
@@ -83,14 +83,14 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
     const lifetime = parameters.get('entityMapLifetime')
     let made: string | undefined
     return {
-      wish: lifetime === undefined ? {} : { entityMapLifetime: lifetime },
+      mapParameters: lifetime === undefined ? {} : { entityMapLifetime: lifetime },
       id: () => made,
-      through: (whole, told) =>
+      through: (whole, results) =>
         recording(whole, (ids) => {
           if (made !== undefined) maps.delete(tenant, made)
           made = maps.create(
             tenant,
-            { origins: originsOf(at, ids, told), linked: told.linked },
+            { origins: originsOf(at, ids, results), linked: results.linked },
             lifetimeMs,
           ).id
         }),
@@ -207,7 +207,11 @@ function lifetimeOf(parameters: Parameters, nowMs: number): number {
   return Math.min(addDuration(nowMs, duration, 1) - nowMs, limits.entityMapLifetimeMsMax.value)
 }
 
-function originsOf(at: TenantBroker, ids: readonly string[], { copies }: Told): EntityMap['origins'] {
+function originsOf(
+  at: TenantBroker,
+  ids: readonly string[],
+  { copies }: SourceResults,
+): EntityMap['origins'] {
   const sources = new Map<string, string[]>()
   for (const { entity, source } of copies) sources.set(entity.id, [...(sources.get(entity.id) ?? []), source])
   return new Map(
@@ -221,21 +225,21 @@ function originsOf(at: TenantBroker, ids: readonly string[], { copies }: Told): 
 /** A broker that tells what the next question finds, all of it, before it answers with the page. */
 function recording(broker: TenantBroker, found: (ids: readonly string[]) => void): TenantBroker {
   const max = limits.entityMapIdsMax.value
-  const tell = (ids: readonly string[], more: boolean): void => {
+  const report = (ids: readonly string[], more: boolean): void => {
     if (more) {
       throw new GatewayError('ngsi-ld.too-many-results', `an entity map names at most ${max} entities`)
     }
     found(ids)
   }
-  let isTold = false
+  let isReported = false
   const one = <Found>(id: string, view: Found | undefined): Found | undefined => {
-    if (!isTold && view !== undefined) tell([id], false)
-    isTold = true
+    if (!isReported && view !== undefined) report([id], false)
+    isReported = true
     return view
   }
   const { temporal } = broker
-  const tellFound = async (search: EntityQuery, query: TemporalQuery): Promise<void> => {
-    isTold = true
+  const reportFound = async (search: EntityQuery, query: TemporalQuery): Promise<void> => {
+    isReported = true
     const ids: string[] = []
     for (let more = true; more && ids.length <= max; ) {
       const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }
@@ -244,15 +248,15 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
       ids.push(...page.found.map(({ id }) => id))
       more = page.more
     }
-    tell(ids, ids.length > max)
+    report(ids, ids.length > max)
   }
   return {
     ...broker,
     async query(query, linked) {
-      isTold = true
+      isReported = true
       const { limit, offset, count } = query
       const ids = await idsOf(broker, query, linked, max)
-      tell(ids, ids.length > max)
+      report(ids, ids.length > max)
       const views = pageOfIds(ids.slice(offset, offset + limit), broker.retrieve)
       return {
         ...views,
@@ -266,11 +270,11 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
       ...temporal,
       aggregate: async (id, query) => one(id, await temporal.aggregate(id, query)),
       async search(search, query) {
-        await tellFound(search, query)
+        await reportFound(search, query)
         return temporal.search(search, query)
       },
       async searchAggregates(search, query) {
-        await tellFound(search, query)
+        await reportFound(search, query)
         return temporal.searchAggregates(search, query)
       },
     },

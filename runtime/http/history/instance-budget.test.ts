@@ -64,10 +64,10 @@ it('holds some three times what an answer does, however long the histories of a 
   const page = ids.map((id) => reader.read(id, query))
   const part = partOf(readOn(page, { query, most }, reader.read), most, query)
   expect(reader.mostHeld()).toBeLessThanOrEqual(3 * most)
-  const told = part.evolutions.flatMap(({ attributes }) =>
+  const values = part.evolutions.flatMap(({ attributes }) =>
     [...attributes.values()].map((list) => list.length),
   )
-  expect(told).toEqual(ids.flatMap(() => [9, 9, 1]))
+  expect(values).toEqual(ids.flatMap(() => [9, 9, 1]))
 })
 
 it('reads a second time one more than fits, and that is enough', () => {
@@ -101,7 +101,7 @@ const optionsOf = fc.record({
 })
 
 /** The answer from a site of such lists, and from what it was made. */
-function toldOf(all: readonly Lists[], query: TemporalQuery, most: number) {
+function reportedOf(all: readonly Lists[], query: TemporalQuery, most: number) {
   const site = Object.fromEntries(all.map((one, i) => [`urn:x:${i}`, one]))
   const { read } = readerOf(site)
   const page = Object.keys(site).map((id) => read(id, query))
@@ -120,7 +120,7 @@ it('makes the same answer as if everything had been read', () => {
   fc.assert(
     fc.property(timesOf(true), optionsOf, (all, { most, entities, lastN }) => {
       const whole = { timeproperty: 'observedAt', limit: most, lastN } as const
-      expect(toldOf(all, firstLook(whole, entities), most)).toEqual(toldOf(all, whole, most))
+      expect(reportedOf(all, firstLook(whole, entities), most)).toEqual(reportedOf(all, whole, most))
     }),
     { numRuns: 2000 },
   )
@@ -130,11 +130,11 @@ it('makes a whole answer within its range, however many share a time', () => {
   fc.assert(
     fc.property(timesOf(false), optionsOf, (all, { most, entities, lastN }) => {
       const query = firstLook({ timeproperty: 'observedAt', limit: most, lastN }, entities)
-      const { lists } = toldOf(all, query, most)
-      const told = lists.flatMap((one) =>
+      const { lists } = reportedOf(all, query, most)
+      const times = lists.flatMap((one) =>
         Object.values(one).flatMap((list) => list.map((each) => each.observedAt!)),
       )
-      const [first, last] = [Math.min(...told), Math.max(...told)]
+      const [first, last] = [Math.min(...times), Math.max(...times)]
       for (const [i, one] of all.entries()) {
         for (const [name, seconds] of Object.entries(one)) {
           const wanted = seconds.map(instance).slice(lastN === undefined ? 0 : -lastN)

@@ -30,7 +30,7 @@ export const historyParameters = [
   'aggrPeriodDuration',
 ] as const
 
-export interface HistoryWish {
+export interface HistoryOptions {
   readonly query: TemporalQuery
   /** Canonical names that `attrs` lists. */
   readonly attrs: ReadonlySet<string> | undefined
@@ -42,7 +42,7 @@ export interface HistoryWish {
 const formats = ['normalized', 'temporalValues', 'aggregatedValues']
 
 /** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */
-export function historyWishOf(parameters: Parameters, context: Context, limit: number): HistoryWish {
+export function historyOptionsOf(parameters: Parameters, context: Context, limit: number): HistoryOptions {
   const lastN = wholeNumber(parameters, 'lastN')
   if (lastN === 0) throw badRequestData('must be above 0', 'lastN')
   const selection = parseTemporalSelection({

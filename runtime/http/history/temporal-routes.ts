@@ -17,7 +17,7 @@ import type { HttpContext } from '#http/request/body.ts'
 import { answerTypes } from '#http/request/negotiate.ts'
 import { pageLinks } from '#http/request/paging.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import { type Ask, type Asks, withWarning } from '#http/request/request.ts'
+import { type ApiRequest, type RequestReader, withWarning } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { type Part, partOf } from '#ngsi-ld/history/temporal-part.ts'
@@ -29,13 +29,13 @@ import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { firstLook, mostLike, readOn } from './instance-budget.ts'
 import { retrievedHistory } from './retrieved-history.ts'
-import { type HistoryWish, historyParameters, historyWishOf } from './temporal-parameters.ts'
+import { type HistoryOptions, historyOptionsOf, historyParameters } from './temporal-parameters.ts'
 
 export const temporalPath = '/ngsi-ld/v1/temporal/entities'
 export const temporalQueryPath = '/ngsi-ld/v1/temporal/entityOperations/query'
 
 export interface TemporalRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
 }
 
@@ -59,51 +59,51 @@ const queryParameters = new Set<string>([
 const bodyQueryParameters = new Set<string>([...historyParameters, 'local', 'limit', 'offset', 'count'])
 
 export function createTemporalRoutes(
-  { asks, answers }: TemporalRoutePorts,
+  { requests, answers }: TemporalRoutePorts,
   { instancesMax }: TemporalRouteSettings,
 ) {
-  function wishOf({ env }: HttpContext, ask: Ask): HistoryWish {
-    const wish = historyWishOf(ask.parameters, ask.context, instancesMax)
+  function historyOptions({ env }: HttpContext, request: ApiRequest): HistoryOptions {
+    const options = historyOptionsOf(request.parameters, request.context, instancesMax)
     const goOn = (): void => {
       if (env.outgoing?.closed === true) throw invalidRequest('was not awaited: the connection is closed')
     }
-    const aggregates = wish.aggregates && { ...wish.aggregates, goOn }
-    return { ...wish, query: { ...wish.query, goOn }, aggregates }
+    const aggregates = options.aggregates && { ...options.aggregates, goOn }
+    return { ...options, query: { ...options.query, goOn }, aggregates }
   }
 
-  async function retrieve(c: HttpContext, ask: Ask): Promise<Response> {
+  async function retrieve(c: HttpContext, request: ApiRequest): Promise<Response> {
     const id = idOf(c)
-    const wish = wishOf(c, ask)
-    const context = answers.contextFor(ask)
-    const types = typesOf(ask)
+    const options = historyOptions(c, request)
+    const context = answers.contextFor(request)
+    const types = typesOf(request)
     const isMeant = <Found extends { readonly type: string | readonly string[] }>(
       found: Found | undefined,
     ): found is Found => found !== undefined && (types === undefined || matchesType(types, found.type))
-    if (wish.aggregates !== undefined) {
-      const found = await ask.broker.temporal.aggregate(id, wish.aggregates)
+    if (options.aggregates !== undefined) {
+      const found = await request.broker.temporal.aggregate(id, options.aggregates)
       if (!isMeant(found)) throw unknown(id)
-      checkAttributes(ask, id, wish, found)
-      return answers.entity(ask, textOf(aggregated(found, wish, context), id), context)
+      checkAttributes(request, id, options, found)
+      return answers.entity(request, textOf(aggregated(found, options, context), id), context)
     }
-    const read = reading(ask, wish)
-    const found = retrievedHistory((query) => read(id, query), wish.query, {
+    const read = reading(request, options)
+    const found = retrievedHistory((query) => read(id, query), options.query, {
       most: instancesMax,
-      asValues: wish.rendering.values,
+      asValues: options.rendering.values,
     })
     if (found === undefined || !isMeant(found.evolution)) throw unknown(id)
-    checkAttributes(ask, id, wish, found.evolution)
-    const evolution = amended(found.evolution, ask.amendment, context)
-    const text = textOf(renderEvolution(evolution, { ...wish.rendering, context }), id)
+    checkAttributes(request, id, options, found.evolution)
+    const evolution = amended(found.evolution, request.amendment, context)
+    const text = textOf(renderEvolution(evolution, { ...options.rendering, context }), id)
     return found.range === undefined
-      ? answers.entity(ask, text, context)
-      : answers.partial(ask, text, context, found.range)
+      ? answers.entity(request, text, context)
+      : answers.partial(request, text, context, found.range)
   }
 
   /** @throws ngsi-ld.not-found where the entity never had one of the attributes that `attrs` lists. */
   function checkAttributes(
-    { broker }: Ask,
+    { broker }: ApiRequest,
     id: string,
-    { attrs }: HistoryWish,
+    { attrs }: HistoryOptions,
     { attributes }: Pick<Evolution | EntityAggregates, 'attributes'>,
   ): void {
     if (attrs === undefined || attributes.size > 0) return
@@ -112,82 +112,86 @@ export function createTemporalRoutes(
       throw notFound(`${id} has no history of ${[...attrs].join()}`)
   }
 
-  async function list(c: HttpContext, ask: Ask, chosen?: readonly EntitySelector[]): Promise<Response> {
-    const wish = wishOf(c, ask)
+  async function list(
+    c: HttpContext,
+    request: ApiRequest,
+    chosen?: readonly EntitySelector[],
+  ): Promise<Response> {
+    const options = historyOptions(c, request)
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
-    const search = entityQueryOf(ask, wish.attrs, selectors)
-    if (wish.query.timerel === undefined) {
+    const search = entityQueryOf(request, options.attrs, selectors)
+    if (options.query.timerel === undefined) {
       throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
     }
     if (search.order?.terms.some(({ path }) => !isId(path)) === true)
       throw badRequestData('takes id alone, since attributes have many values in a history', 'orderBy')
     if (search.q !== undefined && hasLinked(search.q))
       throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
-    const context = answers.contextFor(ask)
-    const { rendered, range, more, count, shown } = await found(ask, search, wish, context)
+    const context = answers.contextFor(request)
+    const { rendered, range, more, count, shown } = await found(request, search, options, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
-    const hint = texts.length === 0 && search.offset === 0 ? typeHint(search, ask) : undefined
+    const hint = texts.length === 0 && search.offset === 0 ? typeHint(search, request) : undefined
     return answers.list(
-      withWarning(ask, hint),
+      withWarning(request, hint),
       { texts, context },
       { count, links: pageLinks(c.req.url, search, { more, shown }), range },
     )
   }
 
   const reading =
-    (ask: Ask, wish: HistoryWish) =>
+    (request: ApiRequest, options: HistoryOptions) =>
     (id: string, query: TemporalQuery): EntityHistory | undefined => {
-      const found = ask.broker.history(id, query)
-      return found && shownOf(found, wish)
+      const found = request.broker.history(id, query)
+      return found && shownOf(found, options)
     }
 
   /** What an answer holds of the histories that a first look saw. */
   function partAfter(
     first: readonly EntityHistory[],
     query: TemporalQuery,
-    { ask, wish }: { readonly ask: Ask; readonly wish: HistoryWish },
+    { request, options }: { readonly request: ApiRequest; readonly options: HistoryOptions },
   ): Part {
     const most = mostLike(first, instancesMax)
-    return partOf(readOn(first, { query, most }, reading(ask, wish)), most, wish.query)
+    return partOf(readOn(first, { query, most }, reading(request, options)), most, options.query)
   }
 
-  async function found(ask: Ask, search: EntityQuery, wish: HistoryWish, context: Context) {
-    if (wish.aggregates !== undefined) {
-      const page = await ask.broker.temporal.searchAggregates(search, wish.aggregates)
-      const rendered = page.found.map((one) => aggregated(one, wish, context))
+  async function found(request: ApiRequest, search: EntityQuery, options: HistoryOptions, context: Context) {
+    if (options.aggregates !== undefined) {
+      const page = await request.broker.temporal.searchAggregates(search, options.aggregates)
+      const rendered = page.found.map((one) => aggregated(one, options, context))
       return { ...page, range: undefined, rendered, shown: rendered.length }
     }
-    const query = firstLook(wish.query, search.limit)
-    const page = await ask.broker.temporal.search(search, query)
-    const first = page.found.map((one) => shownOf(one, wish))
-    const part = partAfter(first, query, { ask, wish })
+    const query = firstLook(options.query, search.limit)
+    const page = await request.broker.temporal.search(search, query)
+    const first = page.found.map((one) => shownOf(one, options))
+    const part = partAfter(first, query, { request, options })
     const rendered = part.evolutions.map((one) =>
-      renderEvolution(amended(one, ask.amendment, context), { ...wish.rendering, context }),
+      renderEvolution(amended(one, request.amendment, context), { ...options.rendering, context }),
     )
     return { ...page, range: part.range, rendered, shown: first.length }
   }
 
   return Object.freeze({
     retrieve: async (c: HttpContext): Promise<Response> =>
-      retrieve(c, withShortNames(await asks.read(c, retrieveParameters))),
+      retrieve(c, withShortNames(await requests.read(c, retrieveParameters))),
     query: async (c: HttpContext): Promise<Response> =>
-      list(c, withShortNames(await asks.read(c, queryParameters))),
+      list(c, withShortNames(await requests.read(c, queryParameters))),
 
     /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
-      const { body, ...ask } = withShortNames(await asks.query(c, bodyQueryParameters))
-      if (ask.isGeoJson === true) {
+      const { body, ...request } = withShortNames(await requests.query(c, bodyQueryParameters))
+      if (request.isGeoJson === true) {
         throw new GatewayError('http.not-acceptable', 'history has no GeoJSON form', {
           available: answerTypes,
         })
       }
-      const { parameters, entities } = readQueryBody(body, ask.context.expand, { temporal: true })
-      const twice = [...parameters.keys()].find((name) => ask.parameters.has(name))
+      const { parameters, entities } = readQueryBody(body, request.context.expand, { temporal: true })
+      const twice = [...parameters.keys()].find((name) => request.parameters.has(name))
       if (twice !== undefined) throw badRequestData('is given twice, in the address and in the body', twice)
-      const all = new Map([...ask.parameters, ...parameters])
+      const all = new Map([...request.parameters, ...parameters])
       const stranger = [...all.keys()].find((name) => !queryParameters.has(name))
       if (stranger !== undefined) throw badRequestData('is no member of a query of history', stranger)
-      return list(c, { ...ask, parameters: all }, entities)
+      return list(c, { ...request, parameters: all }, entities)
     },
   })
 }
@@ -215,7 +219,7 @@ function amended(evolution: Evolution, amendment: Amendment | undefined, { compa
 }
 
 /** Without what is not shown, so that it takes no room in the answer. */
-function shownOf(history: EntityHistory, { rendering }: HistoryWish): EntityHistory {
+function shownOf(history: EntityHistory, { rendering }: HistoryOptions): EntityHistory {
   if (rendering.omit === undefined && rendering.pick === undefined) return history
   const attributes = new Map([...history.attributes].filter(([name]) => isShown(name, rendering)))
   return { ...history, attributes }
@@ -224,7 +228,7 @@ function shownOf(history: EntityHistory, { rendering }: HistoryWish): EntityHist
 /** @throws ngsi-ld.invalid-request where no method can say anything of an attribute that was asked for by its name. */
 function aggregated(
   { attributes, ...head }: EntityAggregates,
-  { rendering, query, aggregates }: HistoryWish,
+  { rendering, query, aggregates }: HistoryOptions,
   context: Context,
 ): JsonObject {
   const rendered = renderHead(head, { ...rendering, context })
@@ -232,8 +236,8 @@ function aggregated(
   for (const [name, lists] of attributes) {
     if (!isShown(name, rendering)) continue
     const term = context.compact(name)
-    const told = counts === true ? lists : lists.filter(hasResults)
-    if (told.length > 0) rendered[term] = told.length === 1 ? told[0]! : told
+    const shown = counts === true ? lists : lists.filter(hasResults)
+    if (shown.length > 0) rendered[term] = shown.length === 1 ? shown[0]! : shown
     else if (query.attrs?.has(name) === true)
       throw invalidRequest(`aggrMethods: none can be applied to the values of ${term}`)
   }

@@ -22,65 +22,65 @@ const deleteParameters = new Set(['local', 'type'])
 const createParameters = new Set(['local', 'options'])
 const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
-export function createTemporalWriteRoutes({ asks, answers }: TemporalRoutePorts) {
+export function createTemporalWriteRoutes({ requests, answers }: TemporalRoutePorts) {
   return Object.freeze({
     /** 201 where there was no history of this id, else 204. */
     async create(c: HttpContext): Promise<Response> {
-      const ask = await asks.body(c, { known: createParameters, creates: true })
-      const keepsTimes = optionsOf(ask.parameters, ['sysAttrs']).has('sysAttrs')
+      const request = await requests.body(c, { known: createParameters, creates: true })
+      const keepsTimes = optionsOf(request.parameters, ['sysAttrs']).has('sysAttrs')
       const isPast = statedIn(headerOf(c, statedHeader)).has('past')
-      const entity = parseTemporalEntity(ask.body, ask.context, { keepsTimes, isPast })
-      const outcome = await (await ask.enter()).temporal.put(entity, asks.by(c))
+      const entity = parseTemporalEntity(request.body, request.context, { keepsTimes, isPast })
+      const outcome = await (await request.enter()).temporal.put(entity, requests.by(c))
       return outcome === 'created'
-        ? answers.created(ask, `${temporalPath}/${pathSegment(entity.id)}`)
-        : answers.noContent(ask)
+        ? answers.created(request, `${temporalPath}/${pathSegment(entity.id)}`)
+        : answers.noContent(request)
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, deleteParameters)
-      await ask.broker.temporal.remove(idOf(c), asks.by(c), typesOf(ask))
-      return answers.noContent(ask)
+      const request = await requests.read(c, deleteParameters)
+      await request.broker.temporal.remove(idOf(c), requests.by(c), typesOf(request))
+      return answers.noContent(request)
     },
 
     async append(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const ask = await asks.body(c, { known: localParameters })
-      const fragment = parseTemporalFragment(ask.body, ask.context, { id })
-      await (await ask.enter()).temporal.append(id, fragment, asks.by(c))
-      return answers.noContent(ask)
+      const request = await requests.body(c, { known: localParameters })
+      const fragment = parseTemporalFragment(request.body, request.context, { id })
+      await (await request.enter()).temporal.append(id, fragment, requests.by(c))
+      return answers.noContent(request)
     },
 
     async removeAttribute(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const ask = await asks.read(c, deleteAttributeParameters)
-      const name = checkName(ask.context.expand(termOf(c)), 'attribute')
-      const datasetId = ask.parameters.get('datasetId')
-      const deleteAll = truthOf(ask.parameters, 'deleteAll') ?? false
+      const request = await requests.read(c, deleteAttributeParameters)
+      const name = checkName(request.context.expand(termOf(c)), 'attribute')
+      const datasetId = request.parameters.get('datasetId')
+      const deleteAll = truthOf(request.parameters, 'deleteAll') ?? false
       if (datasetId !== undefined && datasetId !== '@none') checkUri(datasetId, 'datasetId')
       if (deleteAll && datasetId !== undefined) throw badRequestData('goes not with deleteAll', 'datasetId')
-      await ask.broker.temporal.removeAttribute(id, name, {
+      await request.broker.temporal.removeAttribute(id, name, {
         datasetId: datasetId === '@none' ? undefined : datasetId,
         deleteAll,
-        by: asks.by(c),
+        by: requests.by(c),
       })
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
 
     async replaceInstance(c: HttpContext): Promise<Response> {
       const [id, term, instanceId] = [idOf(c), termOf(c), instanceIdOf(c)]
-      const ask = await asks.body(c, { known: localParameters })
-      const name = checkName(ask.context.expand(term), 'attribute')
-      const instance = parseTemporalInstance(ask.body, name, term, ask.context)
-      await (await ask.enter()).temporal.replaceInstance(id, name, instanceId, instance)
-      return answers.noContent(ask)
+      const request = await requests.body(c, { known: localParameters })
+      const name = checkName(request.context.expand(term), 'attribute')
+      const instance = parseTemporalInstance(request.body, name, term, request.context)
+      await (await request.enter()).temporal.replaceInstance(id, name, instanceId, instance)
+      return answers.noContent(request)
     },
 
     async removeInstance(c: HttpContext): Promise<Response> {
       const [id, term, instanceId] = [idOf(c), termOf(c), instanceIdOf(c)]
-      const ask = await asks.read(c, localParameters)
-      const name = checkName(ask.context.expand(term), 'attribute')
-      await ask.broker.temporal.removeInstance(id, name, instanceId)
-      return answers.noContent(ask)
+      const request = await requests.read(c, localParameters)
+      const name = checkName(request.context.expand(term), 'attribute')
+      await request.broker.temporal.removeInstance(id, name, instanceId)
+      return answers.noContent(request)
     },
   })
 }

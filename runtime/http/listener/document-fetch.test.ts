@@ -7,7 +7,7 @@ import { createDocumentFetcher } from './document-fetch.ts'
 let server: Server
 let base = ''
 const fetchDocument = createDocumentFetcher({ allowLoopback: true })
-const ask = (path: string, more: object = {}) =>
+const get = (path: string, more: object = {}) =>
   fetchDocument({
     url: base + path,
     accept: 'application/ld+json',
@@ -40,12 +40,12 @@ afterAll(() => {
 
 describe('fetching a document', () => {
   it('gets the body and says what it accepts', async () => {
-    const { body } = await ask('/plain')
+    const { body } = await get('/plain')
     expect(JSON.parse(body.toString())).toEqual({ accept: 'application/ld+json' })
   })
   it('follows as many redirects as allowed', async () => {
-    expect((await ask('/hop1')).body.toString()).toContain('accept')
-    await expect(ask('/hop2')).rejects.toMatchObject({ code: 'peer.unavailable', message: /more than 2/ })
+    expect((await get('/hop1')).body.toString()).toContain('accept')
+    await expect(get('/hop2')).rejects.toMatchObject({ code: 'peer.unavailable', message: /more than 2/ })
   })
   it.each([
     ['/large', /larger than 1000/],
@@ -53,10 +53,10 @@ describe('fetching a document', () => {
     ['/cut', /aborted|reset|hang/],
     ['/none', /404/],
   ])('refuses %s', async (path, message) => {
-    await expect(ask(path)).rejects.toMatchObject({ code: 'peer.unavailable', message })
+    await expect(get(path)).rejects.toMatchObject({ code: 'peer.unavailable', message })
   })
   it.each(['ftp://example.org/x', 'not a url', 'file:///etc/passwd'])('refuses %s', async (url) => {
-    await expect(ask('', { url })).rejects.toMatchObject({ code: 'peer.unavailable' })
+    await expect(get('', { url })).rejects.toMatchObject({ code: 'peer.unavailable' })
   })
   it('refuses this machine, by address and by name, unless allowed', async () => {
     const elsewhere = createDocumentFetcher({ allowLoopback: false })

@@ -41,10 +41,10 @@ export function serveUpgrades(
     connection.on('error', () => connection.destroy())
     let isTaken = false
     const upgrade: Upgrade = {
-      accept(use, wishes) {
+      accept(use, options) {
         isTaken = true
-        const server = wishes === undefined ? sockets : socketsFor(wishes.messageBytesMax)
-        if (wishes !== undefined) server.once('headers', (lines) => lines.push(...wishes.headers))
+        const server = options === undefined ? sockets : socketsFor(options.messageBytesMax)
+        if (options !== undefined) server.once('headers', (lines) => lines.push(...options.headers))
         pace(() => server.handleUpgrade(incoming, connection, head, use))
       },
     }

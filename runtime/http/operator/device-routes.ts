@@ -6,7 +6,7 @@ import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
 import type { Frame, Reading } from '#contract'
 import { type Bodies, type HttpContext, parseJson } from '#http/request/body.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Choice, ChoiceKind } from '#intake/choices.ts'
 import type { Devices, ListedTopic, Shown, Wish } from '#intake/devices.ts'
@@ -18,7 +18,7 @@ import { badRequestData, notFound, notSupported } from '#ngsi-ld/values/ngsi-ld-
 export const devicesPath = '/selvedge/v1/devices'
 
 export interface DeviceRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly bodies: Pick<Bodies, 'raw'>
   readonly devices: Devices
@@ -27,21 +27,21 @@ export interface DeviceRoutePorts {
 const none: ReadonlySet<string> = new Set()
 const withKind: ReadonlySet<string> = new Set(['kind'])
 
-export function createDeviceTable({ asks, answers, bodies, devices }: DeviceRoutePorts) {
+export function createDeviceTable({ requests, answers, bodies, devices }: DeviceRoutePorts) {
   const nameOf = (c: HttpContext): string => c.req.param('name') ?? ''
-  async function read(c: HttpContext, parameters = none): Promise<Ask> {
-    const ask = await asks.read(c, parameters)
-    if (ask.tenant !== '') throw notSupported('NGSILD-Tenant: devices belong to the default tenant')
-    return ask
+  async function read(c: HttpContext, parameters = none): Promise<ApiRequest> {
+    const request = await requests.read(c, parameters)
+    if (request.tenant !== '') throw notSupported('NGSILD-Tenant: devices belong to the default tenant')
+    return request
   }
   const unknown = (c: HttpContext) => notFound(`no device or topic ${nameOf(c)} is known`)
 
   return {
     [devicesPath]: {
       async GET(c: HttpContext) {
-        const ask = await read(c)
+        const request = await read(c)
         const { waiting, undecoded, unclaimed, choices } = await devices.list()
-        return answers.data(ask, {
+        return answers.data(request, {
           waiting: listView(waiting, waitingView),
           undecoded: listView(undecoded, undecodedView),
           unclaimed: listView(unclaimed, topicView),
@@ -51,28 +51,28 @@ export function createDeviceTable({ asks, answers, bodies, devices }: DeviceRout
     },
     [`${devicesPath}/:name`]: {
       async GET(c: HttpContext) {
-        const ask = await read(c)
+        const request = await read(c)
         const shown = await devices.show(nameOf(c))
         if (shown === undefined) throw unknown(c)
-        return answers.data(ask, shownView(shown))
+        return answers.data(request, shownView(shown))
       },
       async DELETE(c: HttpContext) {
-        const ask = await read(c, withKind)
-        if (!(await devices.forget(nameOf(c), kindOf(ask.parameters.get('kind') ?? undefined))))
+        const request = await read(c, withKind)
+        if (!(await devices.forget(nameOf(c), kindOf(request.parameters.get('kind') ?? undefined))))
           throw unknown(c)
-        return answers.noContent(ask)
+        return answers.noContent(request)
       },
     },
     [`${devicesPath}/:name/accept`]: {
       async POST(c: HttpContext) {
-        const ask = await read(c)
-        return answers.data(ask, await devices.accept(nameOf(c), wishOf(await bodies.raw(c))))
+        const request = await read(c)
+        return answers.data(request, await devices.accept(nameOf(c), wishOf(await bodies.raw(c))))
       },
     },
     [`${devicesPath}/:name/ignore`]: {
       async POST(c: HttpContext) {
-        const ask = await read(c)
-        return answers.data(ask, await devices.ignore(nameOf(c), wishOf(await bodies.raw(c)).kind))
+        const request = await read(c)
+        return answers.data(request, await devices.ignore(nameOf(c), wishOf(await bodies.raw(c)).kind))
       },
     },
   }

@@ -5,7 +5,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Chosen, HistoryDigests } from '#broker/tenant/digests.ts'
 import type { HttpContext } from '#http/request/body.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { bucketCount, fromIdList } from '#ngsi-ld/federation/digest.ts'
 import { chainOf } from '#ngsi-ld/federation/via.ts'
@@ -25,38 +25,47 @@ const known: ReadonlySet<string> = new Set([
   'others',
 ])
 
-export function createDigestRoutes({ asks, answers }: { readonly asks: Asks; readonly answers: Answers }) {
+export function createDigestRoutes({
+  requests,
+  answers,
+}: {
+  readonly requests: RequestReader
+  readonly answers: Answers
+}) {
   return Object.freeze({
     async retrieve(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, known)
-      const { digests } = ask.broker
+      const request = await requests.read(c, known)
+      const { digests } = request.broker
       const position = digests.position()
-      const [ids, bucket] = [ask.parameters.get('id'), numberOf(ask, 'bucket', bucketCount - 1)]
-      if (ask.parameters.has('position'))
-        return answers.data(ask, { position, restoredAt: digests.restoredAt, ...collisionsOf(ask) })
-      const others = ask.parameters.get('others')
+      const [ids, bucket] = [request.parameters.get('id'), numberOf(request, 'bucket', bucketCount - 1)]
+      if (request.parameters.has('position'))
+        return answers.data(request, { position, restoredAt: digests.restoredAt, ...collisionsOf(request) })
+      const others = request.parameters.get('others')
       if (others !== undefined)
-        return answers.data(ask, { position, others: othersOf(ask, fromIdList(others)) })
+        return answers.data(request, { position, others: othersOf(request, fromIdList(others)) })
       if (ids !== undefined) {
         if (bucket !== undefined) throw invalidRequest('id and bucket exclude each other')
-        return answers.data(ask, { position, histories: await historiesOf(ask, fromIdList(ids)) })
+        return answers.data(request, { position, histories: await historiesOf(request, fromIdList(ids)) })
       }
       if (bucket === undefined)
-        return answers.data(ask, { position, buckets: await digests.buckets(chosenBy(ask)) })
-      const entities = Object.fromEntries(await digests.bucket(bucket, chosenBy(ask)))
-      return answers.data(ask, { position, entities })
+        return answers.data(request, { position, buckets: await digests.buckets(chosenBy(request)) })
+      const entities = Object.fromEntries(await digests.bucket(bucket, chosenBy(request)))
+      return answers.data(request, { position, entities })
     },
   })
 }
 
 /** With whom the gateway that asks writes the same. */
-function collisionsOf({ broker, parameters }: Ask): object {
+function collisionsOf({ broker, parameters }: ApiRequest): object {
   const through = parameters.get('through')
   return through === undefined ? {} : { collisions: broker.digests.collisions(through) }
 }
 
 /** Which of their attribute instances somebody else wrote last than the gateway that asks. */
-function othersOf({ broker, parameters }: Ask, ids: readonly string[]): Record<string, readonly string[]> {
+function othersOf(
+  { broker, parameters }: ApiRequest,
+  ids: readonly string[],
+): Record<string, readonly string[]> {
   const through = parameters.get('through')
   if (through === undefined) throw badRequestData('is needed with others', 'through')
   assertFew(ids, 'others')
@@ -68,17 +77,20 @@ function assertFew(ids: readonly string[], parameter: string): void {
     throw badRequestData(`names at most ${limits.digestIdsMax.value} entities`, parameter)
 }
 
-async function historiesOf(ask: Ask, ids: readonly string[]): Promise<Record<string, HistoryDigests>> {
+async function historiesOf(
+  request: ApiRequest,
+  ids: readonly string[],
+): Promise<Record<string, HistoryDigests>> {
   assertFew(ids, 'id')
-  const from = numberOf(ask, 'from') ?? Number.MIN_SAFE_INTEGER
-  const to = numberOf(ask, 'to') ?? Number.MAX_SAFE_INTEGER
+  const from = numberOf(request, 'from') ?? Number.MIN_SAFE_INTEGER
+  const to = numberOf(request, 'to') ?? Number.MAX_SAFE_INTEGER
   const histories: Record<string, HistoryDigests> = {}
-  for (const id of ids) histories[id] = await ask.broker.digests.history(id, { from, to })
+  for (const id of ids) histories[id] = await request.broker.digests.history(id, { from, to })
   return histories
 }
 
 /** Entities of some types, and of those that came through a gateway. */
-function chosenBy({ parameters, context }: Ask): Chosen {
+function chosenBy({ parameters, context }: ApiRequest): Chosen {
   const type = parameters.get('type')
   const through = parameters.get('through')
   const selection = type === undefined ? undefined : parseTypeSelection(type, context.expand)
@@ -88,7 +100,11 @@ function chosenBy({ parameters, context }: Ask): Chosen {
 }
 
 /** @throws ngsi-ld.bad-request-data */
-function numberOf({ parameters }: Ask, name: string, most = Number.MAX_SAFE_INTEGER): number | undefined {
+function numberOf(
+  { parameters }: ApiRequest,
+  name: string,
+  most = Number.MAX_SAFE_INTEGER,
+): number | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
   const number = Number(text)

@@ -7,7 +7,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { DeadLetters, DeadLetterView } from '#broker/subscriptions/dead-letters.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { pagingOf, truthOf } from '#http/request/negotiate.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -49,7 +49,7 @@ export interface UplinkOperations {
 }
 
 export interface UplinkRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly uplinks: (tenant: string) => UplinkOperations | undefined
 }
@@ -62,8 +62,8 @@ const reconcileParameters: ReadonlySet<string> = new Set(['dryRun'])
 const pageParameters: ReadonlySet<string> = new Set(['limit', 'offset'])
 
 export function createUplinkTable(ports: UplinkRoutePorts) {
-  const { asks, answers, uplinks } = ports
-  const operated = ({ tenant }: Ask): UplinkOperations => {
+  const { requests, answers, uplinks } = ports
+  const operated = ({ tenant }: ApiRequest): UplinkOperations => {
     const found = uplinks(tenant)
     if (found === undefined) throw new GatewayError('http.busy', 'the gateway is starting')
     return found
@@ -72,47 +72,47 @@ export function createUplinkTable(ports: UplinkRoutePorts) {
   const unknown = (c: HttpContext): GatewayError => notFound(`there is no uplink ${idOf(c)}`)
 
   const hold = (isPaused: boolean) => async (c: HttpContext) => {
-    const ask = await asks.read(c, none)
-    if (!(await operated(ask).pause(idOf(c), isPaused))) throw unknown(c)
-    return answers.data(ask, operated(ask).get(idOf(c)))
+    const request = await requests.read(c, none)
+    if (!(await operated(request).pause(idOf(c), isPaused))) throw unknown(c)
+    return answers.data(request, operated(request).get(idOf(c)))
   }
 
   return {
     [uplinksPath]: {
       async GET(c: HttpContext) {
-        const ask = await asks.read(c, none)
-        return answers.data(ask, operated(ask).list())
+        const request = await requests.read(c, none)
+        return answers.data(request, operated(request).list())
       },
     },
     [`${uplinksPath}/:id`]: {
       async GET(c: HttpContext) {
-        const ask = await asks.read(c, none)
-        const found = operated(ask).get(idOf(c))
+        const request = await requests.read(c, none)
+        const found = operated(request).get(idOf(c))
         if (found === undefined) throw unknown(c)
-        return answers.data(ask, found)
+        return answers.data(request, found)
       },
     },
     [`${uplinksPath}/:id/pause`]: { POST: hold(true) },
     [`${uplinksPath}/:id/resume`]: { POST: hold(false) },
     [`${uplinksPath}/:id/reconcile`]: {
       async POST(c: HttpContext) {
-        const ask = await asks.read(c, reconcileParameters)
-        const isDry = truthOf(ask.parameters, 'dryRun') ?? false
-        if (!(await operated(ask).reconcile(idOf(c), isDry))) throw unknown(c)
-        return answers.data(ask, operated(ask).get(idOf(c)), { status: 202 })
+        const request = await requests.read(c, reconcileParameters)
+        const isDry = truthOf(request.parameters, 'dryRun') ?? false
+        if (!(await operated(request).reconcile(idOf(c), isDry))) throw unknown(c)
+        return answers.data(request, operated(request).get(idOf(c)), { status: 202 })
       },
       async DELETE(c: HttpContext) {
-        const ask = await asks.read(c, none)
-        if (!(await operated(ask).cancelReconcile(idOf(c)))) throw unknown(c)
-        return answers.data(ask, operated(ask).get(idOf(c)))
+        const request = await requests.read(c, none)
+        if (!(await operated(request).cancelReconcile(idOf(c)))) throw unknown(c)
+        return answers.data(request, operated(request).get(idOf(c)))
       },
     },
     [`${uplinksPath}/:id/test`]: {
       async POST(c: HttpContext) {
-        const ask = await asks.read(c, none)
-        const result = await operated(ask).test(idOf(c))
+        const request = await requests.read(c, none)
+        const result = await operated(request).test(idOf(c))
         if (result === undefined) throw unknown(c)
-        return answers.data(ask, result)
+        return answers.data(request, result)
       },
     },
     ...createQueueTable(ports, operated),
@@ -120,7 +120,10 @@ export function createUplinkTable(ports: UplinkRoutePorts) {
 }
 
 /** Items have ids such as `notification-12` and `uplink-3`. */
-function createQueueTable({ asks, answers }: UplinkRoutePorts, operated: (ask: Ask) => UplinkOperations) {
+function createQueueTable(
+  { requests, answers }: UplinkRoutePorts,
+  operated: (request: ApiRequest) => UplinkOperations,
+) {
   /** Does with one item what its kind can; throws where there is none of this id. */
   async function withItem<T>(
     c: HttpContext,
@@ -129,35 +132,35 @@ function createQueueTable({ asks, answers }: UplinkRoutePorts, operated: (ask: A
       uplink(operations: UplinkOperations, q: number): T | Promise<T>
     },
   ) {
-    const ask = await asks.read(c, none)
+    const request = await requests.read(c, none)
     const id = c.req.param('id') ?? ''
     const [, kind, number] = /^(notification|uplink)-(\d{1,15})$/.exec(id) ?? []
     const done =
       kind === 'notification'
-        ? await of.notification(ask.broker.deadLetters, Number(number))
+        ? await of.notification(request.broker.deadLetters, Number(number))
         : kind === 'uplink'
-          ? await of.uplink(operated(ask), Number(number))
+          ? await of.uplink(operated(request), Number(number))
           : undefined
     if (done === undefined || done === false) throw notFound(`there is nothing given up of the id ${id}`)
-    return { ask, done }
+    return { request, done }
   }
 
   return {
     [queuePath]: {
       async GET(c: HttpContext) {
-        const ask = await asks.read(c, pageParameters)
-        const { limit, offset } = pagingOf(ask.parameters)
-        const { deadLetters } = ask.broker
-        const [letters, refusals] = [deadLetters.count(), operated(ask).refusalCount()]
+        const request = await requests.read(c, pageParameters)
+        const { limit, offset } = pagingOf(request.parameters)
+        const { deadLetters } = request.broker
+        const [letters, refusals] = [deadLetters.count(), operated(request).refusalCount()]
         const first = deadLetters.list({ limit, offset }).map(letterView)
         const left = { limit: limit - first.length, offset: Math.max(0, offset - letters) }
-        const rest = left.limit > 0 ? operated(ask).refusals(left).map(refusalView) : []
-        return answers.data(ask, { count: letters + refusals, items: [...first, ...rest] })
+        const rest = left.limit > 0 ? operated(request).refusals(left).map(refusalView) : []
+        return answers.data(request, { count: letters + refusals, items: [...first, ...rest] })
       },
     },
     [`${queuePath}/:id`]: {
       async GET(c: HttpContext) {
-        const { ask, done } = await withItem<object | undefined>(c, {
+        const { request, done } = await withItem<object | undefined>(c, {
           notification(letters, d) {
             const letter = letters.get(d)
             return letter && { ...letterView(letter), body: letter.body }
@@ -167,23 +170,23 @@ function createQueueTable({ asks, answers }: UplinkRoutePorts, operated: (ask: A
             return refusal && { ...refusalView(refusal), body: refusal.step }
           },
         })
-        return answers.data(ask, done)
+        return answers.data(request, done)
       },
       async DELETE(c: HttpContext) {
-        const { ask } = await withItem(c, {
+        const { request } = await withItem(c, {
           notification: (letters, d) => letters.drop(d),
           uplink: (operations, q) => operations.drop(q),
         })
-        return answers.noContent(ask)
+        return answers.noContent(request)
       },
     },
     [`${queuePath}/:id/retry`]: {
       async POST(c: HttpContext) {
-        const { ask } = await withItem(c, {
+        const { request } = await withItem(c, {
           notification: (letters, d) => letters.retry(d),
           uplink: (operations, q) => operations.retry(q),
         })
-        return answers.noContent(ask)
+        return answers.noContent(request)
       },
     },
   }

@@ -5,7 +5,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
-import type { Asker, Warning } from '#federation/sources.ts'
+import type { Requester, Warning } from '#federation/sources.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { passes } from '#ngsi-ld/federation/registration-match.ts'
@@ -21,7 +21,7 @@ import type { MapUse } from './http-environment.ts'
 export interface Distributed {
   readonly c: HttpContext
   readonly broker: TenantBroker
-  readonly asker: Asker
+  readonly requester: Requester
   readonly registrations: readonly Registration[]
   /** Path and query as they came. */
   readonly path: string
@@ -91,7 +91,7 @@ export function warned(answer: Response, warnings: readonly Warning[]): Response
  * The answer with the headers that every local answer has: the tenant (6.3.14) and, where there is JSON, the version of the
  * API that was preferred (6.3.6). Answers and failures of sources do not have them.
  */
-export function finished(answer: Response, { asker: { tenant }, c }: Distributed): Response {
+export function finished(answer: Response, { requester: { tenant }, c }: Distributed): Response {
   const headers = new Headers(answer.headers)
   if (tenant !== '') headers.set('NGSILD-Tenant', tenant)
   const minor = preferredMinor(headerOf(c, 'prefer'))

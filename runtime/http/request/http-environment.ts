@@ -26,7 +26,7 @@ export interface HttpEnv {
 }
 
 /** What sources told that matters to an entity map. */
-export interface Told {
+export interface SourceResults {
   readonly copies: readonly { readonly source: string; readonly entity: { readonly id: string } }[]
   /** Locations of the maps that they made, by registration. */
   readonly linked: ReadonlyMap<string, string>
@@ -37,18 +37,18 @@ export interface MapUse {
   /** What the map names for this page, and the sources that hold it: nobody else is asked, and for nothing else. */
   readonly page?: { readonly ids: readonly string[]; readonly sources: ReadonlySet<string> }
   /** Parameters with which sources make maps of their own. */
-  readonly wish?: Readonly<Record<string, string>>
+  readonly mapParameters?: Readonly<Record<string, string>>
   /** The broker that the route is to run on. */
-  through(broker: TenantBroker, told: Told): TenantBroker
+  through(broker: TenantBroker, results: SourceResults): TenantBroker
 }
 
 /** What differs from the usual: longer messages, and header lines of the answer. */
-export interface UpgradeWishes {
+export interface UpgradeOptions {
   readonly messageBytesMax: number
   readonly headers: readonly string[]
 }
 
 export interface Upgrade {
   /** Takes the connection; what the route answers then goes nowhere. */
-  accept(use: (socket: WebSocket) => void, wishes?: UpgradeWishes): void
+  accept(use: (socket: WebSocket) => void, options?: UpgradeOptions): void
 }

@@ -35,7 +35,7 @@ import {
 } from './negotiate.ts'
 
 /** What requests with and without a body have in common. */
-export interface AskHead {
+export interface RequestHead {
   /** '' is the default tenant. */
   readonly tenant: string
   readonly context: Context
@@ -46,7 +46,7 @@ export interface AskHead {
   readonly warning?: string
 }
 
-export interface Ask extends AskHead {
+export interface ApiRequest extends RequestHead {
   readonly broker: TenantBroker
   /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
   readonly type: AnswerType
@@ -54,28 +54,28 @@ export interface Ask extends AskHead {
 }
 
 /** A request that asks by its body. */
-export interface QueryAsk extends Ask {
+export interface QueryRequest extends ApiRequest {
   readonly body: Json
 }
 
 /** The tenant is entered when all else is known to be right, because with a create it comes into being. */
-interface AskToWrite extends AskHead {
+interface WriteRequest extends RequestHead {
   /** @throws ngsi-ld.nonexistent-tenant, ngsi-ld.too-many-results when there would be too many. */
   enter(): TenantBroker | Promise<TenantBroker>
   /** Whether the tenant has or had a type or an attribute of a canonical name. */
   readonly isKnown: (name: string) => boolean
 }
 
-export interface BodyAsk extends AskToWrite {
+export interface BodyRequest extends WriteRequest {
   readonly body: Json
 }
 
 /** A request whose items each bring their own context, or the reason why that cannot be had. */
-export interface BatchAsk extends AskToWrite {
+export interface BatchRequest extends WriteRequest {
   readonly items: BatchItems
 }
 
-export interface AskPorts {
+export interface RequestReaderPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly bodies: Bodies
@@ -93,23 +93,23 @@ export interface BodyOptions {
   readonly chunks?: boolean
 }
 
-export interface Asks {
+export interface RequestReader {
   /** By whose hand a request changes something: the brokers in its Via, if any. @throws peer.loop */
   by(c: HttpContext): Origin
   /** A request without a body. */
-  read(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  read(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
   /** A request without a body for entities, which may be answered in GeoJSON. */
-  readEntities(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  readEntities(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
   /** A request without a body whose answer is no NGSI-LD document. */
-  stream(c: HttpContext, known: ReadonlySet<string>): Ask | Promise<Ask>
+  stream(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
   /** A request for entities whose body says which. */
-  query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryAsk>
+  query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryRequest>
   /** A request whose body is one document. */
-  body(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
+  body(c: HttpContext, options?: BodyOptions): Promise<BodyRequest>
   /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
-  batch(c: HttpContext, options?: BodyOptions): Promise<BatchAsk>
+  batch(c: HttpContext, options?: BodyOptions): Promise<BatchRequest>
   /** A request whose body is no NGSI-LD element; a @context in it is part of what it says. */
-  document(c: HttpContext, options?: BodyOptions): Promise<BodyAsk>
+  document(c: HttpContext, options?: BodyOptions): Promise<BodyRequest>
 }
 
 /** Scheme and authority under which a request came. */
@@ -136,7 +136,7 @@ export async function nameable(c: HttpContext, { hosted }: TenantBroker, context
 }
 
 /** What an answer looks like. */
-type Form = Pick<Ask, 'type' | 'isGeoJson' | 'amendment'>
+type Form = Pick<ApiRequest, 'type' | 'isGeoJson' | 'amendment'>
 
 const bodyTypes = ['application/json', 'application/ld+json'] as const
 const patchTypes = [...bodyTypes, 'application/merge-patch+json'] as const
@@ -149,19 +149,23 @@ const bareLink = warningLine(
 const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; further digits were cut')
 
 /** The request with one more warning for its answer. */
-export const withWarning = <Warned extends Pick<AskHead, 'warning'>>(
-  ask: Warned,
+export const withWarning = <Warned extends Pick<RequestHead, 'warning'>>(
+  request: Warned,
   warning: string | undefined,
 ): Warned =>
-  warning === undefined ? ask : { ...ask, warning: [ask.warning ?? [], warning].flat().join(', ') }
+  warning === undefined
+    ? request
+    : { ...request, warning: [request.warning ?? [], warning].flat().join(', ') }
 
-const warnedOfLink = <Warned extends Pick<AskHead, 'warning'>>(c: HttpContext, ask: Warned): Warned =>
-  hasBareLink(headerOf(c, 'link')) ? withWarning(ask, bareLink) : ask
+const warnedOfLink = <Warned extends Pick<RequestHead, 'warning'>>(
+  c: HttpContext,
+  request: Warned,
+): Warned => (hasBareLink(headerOf(c, 'link')) ? withWarning(request, bareLink) : request)
 
-export function createAsks(
-  { broker, contexts, bodies, alias }: AskPorts,
+export function createRequestReader(
+  { broker, contexts, bodies, alias }: RequestReaderPorts,
   settings: { readonly defaultMediaType: AnswerType; readonly servesPlatform?: boolean | undefined },
-): Asks {
+): RequestReader {
   const tenantOf = (c: HttpContext): string => {
     refuseUnbuilt(c)
     const name = headerOf(c, 'ngsild-tenant') ?? ''
@@ -219,14 +223,18 @@ export function createAsks(
     return warnedOfLink(c, { tenant, parameters, json, context, isLinked, enter, ...more })
   }
 
-  const readAs = (c: HttpContext, known: ReadonlySet<string>, form: Form): Ask | Promise<Ask> => {
+  const readAs = (
+    c: HttpContext,
+    known: ReadonlySet<string>,
+    form: Form,
+  ): ApiRequest | Promise<ApiRequest> => {
     const tenant = tenantOf(c)
     const parameters = amendedParameters(c, known)
     const context = linked(c, tenant)
     const at = c.env.broker ?? existing(tenant)
-    const ask = (found: Context): Ask =>
-      warnedOfLink<Ask>(c, { tenant, broker: at, context: found, parameters, ...form })
-    return context instanceof Promise ? context.then(ask) : ask(context)
+    const request = (found: Context): ApiRequest =>
+      warnedOfLink<ApiRequest>(c, { tenant, broker: at, context: found, parameters, ...form })
+    return context instanceof Promise ? context.then(request) : request(context)
   }
   const entityForm = (c: HttpContext): Form => {
     const type = answerType(headerOf(c, 'accept'), settings.defaultMediaType, entityTypes)
@@ -267,36 +275,36 @@ export function createAsks(
       const at = c.env.broker ?? existing(tenant)
       const own = isLinked ? context : await embedded(c, json, tenant)
       const shown = form.type === 'application/json' ? await nameable(c, existing(tenant), own) : own
-      const ask: QueryAsk = { tenant, broker: at, context: shown, parameters, body: json, ...form }
-      return withWarning(ask, warning)
+      const request: QueryRequest = { tenant, broker: at, context: shown, parameters, body: json, ...form }
+      return withWarning(request, warning)
     },
 
     async body(c, options = {}) {
-      const { json: sent, isLinked, context, ...ask } = await open(c, options, bodies.json)
+      const { json: sent, isLinked, context, ...request } = await open(c, options, bodies.json)
       const json = amended(sent)
       if (!isObject(json)) {
         if (!isLinked) throw invalidRequest('body: a body of application/ld+json is an object')
-        return { ...ask, body: json, context }
+        return { ...request, body: json, context }
       }
       if (isLinked) refuseEmbedded(json)
       const { jsonldContext: named } = json
       const body = named === undefined ? json : { ...json, jsonldContext: withOrigin(c, named) }
-      return { ...ask, body, context: isLinked ? context : await embedded(c, json, ask.tenant) }
+      return { ...request, body, context: isLinked ? context : await embedded(c, json, request.tenant) }
     },
 
     async batch(c, options = {}) {
-      const { json: body, isLinked, context, ...ask } = await open(c, options, bodies.batch)
+      const { json: body, isLinked, context, ...request } = await open(c, options, bodies.batch)
       const items = await readItems(
         body,
         (item) => {
           if (!isObject(item)) return context
-          if (!isLinked) return embedded(c, item, ask.tenant)
+          if (!isLinked) return embedded(c, item, request.tenant)
           refuseEmbedded(item)
           return context
         },
         amended,
       )
-      return { ...ask, items, context }
+      return { ...request, items, context }
     },
 
     async document(c, { known = nothing, creates = false, chunks = false } = {}) {
@@ -308,11 +316,11 @@ export function createAsks(
       const enter = () => (creates ? broker.tenantForCreate(tenant) : existing(tenant))
       return { tenant, parameters, body, context: contexts.core, enter, isKnown: knownIn(tenant) }
     },
-  } satisfies Asks)
+  } satisfies RequestReader)
 }
 
 /** What a Prefer header asks for that concerns the version of the standard [NGSI-LD 1.9, 4.3.6.8]. */
-function amendingFor(prefer: string | undefined): Pick<Ask, 'amendment'> {
+function amendingFor(prefer: string | undefined): Pick<ApiRequest, 'amendment'> {
   const minor = preferredMinor(prefer)
   return minor === undefined ? {} : { amendment: createAmendment(minor) }
 }

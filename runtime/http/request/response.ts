@@ -7,7 +7,7 @@ import type { IncomingMessage } from 'node:http'
 import { productToken } from '#base/register/version.ts'
 import { type Context, contextMember } from '#ngsi-ld/context/context.ts'
 import { contextRelation, geoJson } from './negotiate.ts'
-import type { Ask, AskHead } from './request.ts'
+import type { ApiRequest, RequestHead } from './request.ts'
 import { isNamed, versionTag } from './version-tag.ts'
 
 /** The answer to a request, if it is a plain one; undefined leaves it to the long way. */
@@ -35,25 +35,25 @@ export interface PageLinks {
 
 export interface Answers {
   /** The context that names in the answer to this request are in: JSON can only name one by Link. */
-  contextFor(ask: Ask): Context
+  contextFor(request: ApiRequest): Context
   /** 200 with one entity. */
-  entity(ask: Ask, text: string, context: Context): Response
+  entity(request: ApiRequest, text: string, context: Context): Response
   /** The same before it is a Response. */
-  whole(ask: Ask, text: string, context: Context): Reply
+  whole(request: ApiRequest, text: string, context: Context): Reply
   /** That of a version, which becomes its ETag; 304 where that is one of those that the client `knows`. */
-  version(ask: Ask, text: string, context: Context, state: EntityState): Reply
+  version(request: ApiRequest, text: string, context: Context, state: EntityState): Reply
   /** 200 with a list of entities; 206 where a `range` says how much of their history it holds. */
-  list(ask: Ask, rendered: Rendered, page?: Page): Response
+  list(request: ApiRequest, rendered: Rendered, page?: Page): Response
   /** The same before it is a Response. */
-  page(ask: Ask, rendered: Rendered, page?: Page): Reply
+  page(request: ApiRequest, rendered: Rendered, page?: Page): Reply
   /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
-  partial(ask: Ask, text: string, context: Context, range: string): Response
+  partial(request: ApiRequest, text: string, context: Context, range: string): Response
   /** 201 without a body, or with `text`, where old clients want one. */
-  created(ask: AskHead, location: string, text?: string): Response
-  noContent(ask: AskHead): Response
+  created(request: RequestHead, location: string, text?: string): Response
+  noContent(request: RequestHead): Response
   /** JSON that has no @context, in an answer to a tenant: id lists, results of batches and updates. */
   data(
-    ask: Pick<AskHead, 'tenant' | 'amendment' | 'warning'>,
+    request: Pick<RequestHead, 'tenant' | 'amendment' | 'warning'>,
     value: unknown,
     how?: { status?: number; headers?: Headers },
   ): Response
@@ -78,13 +78,13 @@ export function createAnswers({ core }: { core: Context }): Answers {
   const coreJson = headersOf('application/json', core)
   const coreLd = headersOf('application/ld+json', core)
 
-  const head = (ask: Ask, context: Context): Headers => {
-    const headers = plainHead(ask, context)
-    return ask.amendment === undefined && ask.warning === undefined
+  const head = (request: ApiRequest, context: Context): Headers => {
+    const headers = plainHead(request, context)
+    return request.amendment === undefined && request.warning === undefined
       ? headers
-      : { ...headers, ...applied(ask), ...warningOf(ask) }
+      : { ...headers, ...applied(request), ...warningOf(request) }
   }
-  const plainHead = ({ type, tenant, isGeoJson }: Ask, context: Context): Headers => {
+  const plainHead = ({ type, tenant, isGeoJson }: ApiRequest, context: Context): Headers => {
     if (isGeoJson === true) {
       const headers = { ...headersOf(type, context), 'Content-Type': geoJson }
       return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
@@ -93,30 +93,33 @@ export function createAnswers({ core }: { core: Context }): Answers {
     const headers = context === core ? (isLd ? coreLd : coreJson) : headersOf(type, context)
     return tenant === '' ? headers : { ...headers, 'NGSILD-Tenant': tenant }
   }
-  const plain = (ask: Pick<AskHead, 'tenant' | 'warning'>): Headers => ({
+  const plain = (request: Pick<RequestHead, 'tenant' | 'warning'>): Headers => ({
     Server: productToken,
-    ...(ask.tenant === '' ? {} : { 'NGSILD-Tenant': ask.tenant }),
-    ...warningOf(ask),
+    ...(request.tenant === '' ? {} : { 'NGSILD-Tenant': request.tenant }),
+    ...warningOf(request),
   })
 
-  const applied = ({ amendment }: Pick<AskHead, 'amendment'>): Headers =>
+  const applied = ({ amendment }: Pick<RequestHead, 'amendment'>): Headers =>
     amendment === undefined ? {} : { 'Preference-Applied': `ngsi-ld=${amendment.version}` }
 
-  const warningOf = ({ warning }: Pick<AskHead, 'warning'>): Headers =>
+  const warningOf = ({ warning }: Pick<RequestHead, 'warning'>): Headers =>
     warning === undefined ? {} : { 'NGSILD-Warning': warning }
 
-  const wholeOf = (ask: Ask, text: string, context: Context): Reply => {
-    const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
-    return { status: statusOf(ask), headers: head(ask, context), body }
+  const wholeOf = (request: ApiRequest, text: string, context: Context): Reply => {
+    const body = request.type === 'application/json' ? text : withMember(text, memberText(context))
+    return { status: statusOf(request), headers: head(request, context), body }
   }
-  const pageOf = (ask: Ask, { texts, context }: Rendered, page?: Page): Reply => {
-    const member = ask.type === 'application/json' ? undefined : memberText(context)
-    const body = ask.isGeoJson === true ? collection(texts, member) : array(texts, member)
-    const headers = head(ask, context)
-    if (page === undefined) return { status: statusOf(ask), headers, body }
+  const pageOf = (request: ApiRequest, { texts, context }: Rendered, page?: Page): Reply => {
+    const member = request.type === 'application/json' ? undefined : memberText(context)
+    const body = request.isGeoJson === true ? collection(texts, member) : array(texts, member)
+    const headers = head(request, context)
+    if (page === undefined) return { status: statusOf(request), headers, body }
     return {
-      status: page.range === undefined ? statusOf(ask) : 206,
-      headers: { ...headers, ...pageHeaders(headers, ask.isGeoJson === true ? geoJson : ask.type, page) },
+      status: page.range === undefined ? statusOf(request) : 206,
+      headers: {
+        ...headers,
+        ...pageHeaders(headers, request.isGeoJson === true ? geoJson : request.type, page),
+      },
       body,
     }
   }
@@ -128,37 +131,40 @@ export function createAnswers({ core }: { core: Context }): Answers {
       return linkOf(context) === undefined ? core : context
     },
 
-    entity: (ask, text, context) => responseOf(wholeOf(ask, text, context)),
+    entity: (request, text, context) => responseOf(wholeOf(request, text, context)),
     whole: wholeOf,
 
-    version(ask, text, context, { version, knows }) {
-      const tag = versionTag(version, representationOf(ask), context)
+    version(request, text, context, { version, knows }) {
+      const tag = versionTag(version, representationOf(request), context)
       if (knows !== undefined && isNamed(knows, tag))
-        return { status: 304, headers: { ...plain(ask), ETag: tag }, body: null }
-      const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
-      return { status: statusOf(ask), headers: { ...head(ask, context), ETag: tag }, body }
+        return { status: 304, headers: { ...plain(request), ETag: tag }, body: null }
+      const body = request.type === 'application/json' ? text : withMember(text, memberText(context))
+      return { status: statusOf(request), headers: { ...head(request, context), ETag: tag }, body }
     },
 
-    list: (ask, rendered, page) => responseOf(pageOf(ask, rendered, page)),
+    list: (request, rendered, page) => responseOf(pageOf(request, rendered, page)),
     page: pageOf,
 
-    partial(ask, text, context, range) {
-      const body = ask.type === 'application/json' ? text : withMember(text, memberText(context))
-      return new Response(body, { status: 206, headers: { ...head(ask, context), 'Content-Range': range } })
+    partial(request, text, context, range) {
+      const body = request.type === 'application/json' ? text : withMember(text, memberText(context))
+      return new Response(body, {
+        status: 206,
+        headers: { ...head(request, context), 'Content-Range': range },
+      })
     },
 
-    created(ask, location, text) {
-      const headers = { ...plain(ask), Location: location }
+    created(request, location, text) {
+      const headers = { ...plain(request), Location: location }
       if (text === undefined) return new Response('', { status: 201, headers })
       return new Response(text, { status: 201, headers: { ...headers, 'Content-Type': 'text/plain' } })
     },
 
-    noContent: (ask) => new Response(null, { status: 204, headers: plain(ask) }),
+    noContent: (request) => new Response(null, { status: 204, headers: plain(request) }),
 
-    data: (ask, value, { status = 200, headers = {} } = {}) =>
+    data: (request, value, { status = 200, headers = {} } = {}) =>
       new Response(JSON.stringify(value), {
         status,
-        headers: { 'Content-Type': 'application/json', ...plain(ask), ...applied(ask), ...headers },
+        headers: { 'Content-Type': 'application/json', ...plain(request), ...applied(request), ...headers },
       }),
 
     json: (value, status = 200, headers = {}) =>
@@ -173,10 +179,10 @@ export const responseOf = ({ status, headers, body }: Reply): Response =>
   new Response(body, { status, headers })
 
 /** 203 where the answer is not what is stored, but what an earlier version would have (1.9, 6.3.21). */
-const statusOf = ({ amendment }: Ask): number => (amendment?.isAltered() === true ? 203 : 200)
+const statusOf = ({ amendment }: ApiRequest): number => (amendment?.isAltered() === true ? 203 : 200)
 
 /** What tells representations of one version of an entity apart, beside its context. */
-const representationOf = ({ type, isGeoJson, amendment }: Ask): string => {
+const representationOf = ({ type, isGeoJson, amendment }: ApiRequest): string => {
   const form = isGeoJson === true ? `${geoJson};${type}` : type
   return amendment === undefined ? form : `${form};ngsi-ld=${amendment.version}`
 }

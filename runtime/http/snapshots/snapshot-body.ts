@@ -19,19 +19,19 @@ const given = new Set([
   ...['snapshotLifetime', 'snapshotPriority', 'endpoint', 'receiverInfo'],
 ])
 /** What the gateway alone says. */
-const told = new Set([
+const reported = new Set([
   ...['snapshotStatus', 'snapshotQueriesDetails', 'snapshotTemporalQueriesDetails'],
   ...['createdAt', 'modifiedAt', 'expiresAt', 'lastUsedAt'],
 ])
 
 /** Members that a query of snapshots may name: all that an answer shows. */
-export const snapshotMembers: ReadonlySet<string> = new Set([...given, ...told]).difference(
+export const snapshotMembers: ReadonlySet<string> = new Set([...given, ...reported]).difference(
   new Set(['@context', 'snapshotLifetime']),
 )
 
 /** A member of a change that only the gateway sets. */
 export const readOnlyIn = (body: Json): string | undefined =>
-  isObject(body) ? Object.keys(body).find((member) => told.has(member)) : undefined
+  isObject(body) ? Object.keys(body).find((member) => reported.has(member)) : undefined
 
 export interface SnapshotBody {
   readonly id: string | undefined
@@ -46,7 +46,8 @@ export interface SnapshotBody {
 export function readSnapshot(body: Json, nowMs: number): SnapshotBody {
   if (!isObject(body)) throw badRequestData('must be an object of type Snapshot', 'body')
   for (const member of Object.keys(body)) {
-    if (!given.has(member) && !told.has(member)) throw badRequestData('is not a member of a Snapshot', member)
+    if (!given.has(member) && !reported.has(member))
+      throw badRequestData('is not a member of a Snapshot', member)
   }
   const { id, type, snapshotQueries, snapshotTemporalQueries, snapshotLifetime, snapshotPriority } = body
   if (type !== undefined && type !== 'Snapshot') throw badRequestData('must be Snapshot', 'type')

@@ -14,10 +14,10 @@ import type { Json } from '#contract'
 import type { Warning } from '#federation/sources.ts'
 import { entityQueryOf } from '#http/entities/entity-search.ts'
 import { readQueryBody } from '#http/entities/query-body.ts'
-import { historyWishOf } from '#http/history/temporal-parameters.ts'
+import { historyOptionsOf } from '#http/history/temporal-parameters.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
-import type { AskHead } from '#http/request/request.ts'
+import type { RequestHead } from '#http/request/request.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { parseTemporalEntity, type TemporalEntity } from '#ngsi-ld/history/temporal-entity.ts'
 import { renderEvolution } from '#ngsi-ld/history/temporal-query.ts'
@@ -34,8 +34,8 @@ export interface GatheredForQuery {
 
 /** Asks sources; undefined where nobody else has a part in a query. */
 export interface SnapshotSources {
-  entities(c: HttpContext, ask: AskHead, query: JsonObject): Promise<GatheredForQuery> | undefined
-  histories(c: HttpContext, ask: AskHead, query: JsonObject): Promise<GatheredForQuery> | undefined
+  entities(c: HttpContext, request: RequestHead, query: JsonObject): Promise<GatheredForQuery> | undefined
+  histories(c: HttpContext, request: RequestHead, query: JsonObject): Promise<GatheredForQuery> | undefined
 }
 
 export interface SnapshotQueryPorts {
@@ -45,8 +45,8 @@ export interface SnapshotQueryPorts {
   readonly core: Context
 }
 
-export interface SnapshotAsk {
-  readonly head: AskHead
+export interface SnapshotRequest {
+  readonly head: RequestHead
   readonly broker: TenantBroker
   readonly queries: readonly Json[]
   readonly temporalQueries: readonly Json[]
@@ -65,7 +65,7 @@ interface Finding {
 export async function findAll(
   { sources, problems, core }: SnapshotQueryPorts,
   c: HttpContext,
-  { head, broker, queries, temporalQueries }: SnapshotAsk,
+  { head, broker, queries, temporalQueries }: SnapshotRequest,
 ): Promise<() => Promise<SnapshotContent>> {
   const found = createCollection(core)
   const searches = queries.map((query) => ({ query, search: entitySearch(head, broker, query) }))
@@ -183,16 +183,16 @@ function createCollection(core: Context) {
 const tooMany = (detail: string): GatewayError => new GatewayError('ngsi-ld.too-many-results', detail)
 const historiesPerRead = 100
 
-function entitySearch(head: AskHead, broker: TenantBroker, query: Json): EntityQuery {
+function entitySearch(head: RequestHead, broker: TenantBroker, query: Json): EntityQuery {
   const { parameters, entities } = readQueryBody(query, head.context.expand)
   return entityQueryOf({ ...head, broker, type: 'application/json', parameters }, undefined, entities)
 }
 
-function historySearch(head: AskHead, broker: TenantBroker, query: Json) {
+function historySearch(head: RequestHead, broker: TenantBroker, query: Json) {
   const { parameters, entities } = readQueryBody(query, head.context.expand, { temporal: true })
-  const ask = { ...head, broker, type: 'application/json' as const, parameters }
-  const wish = historyWishOf(parameters, head.context, limits.temporalInstancesMax.value)
-  return { search: entityQueryOf(ask, wish.attrs, entities), query: wish.query }
+  const request = { ...head, broker, type: 'application/json' as const, parameters }
+  const options = historyOptionsOf(parameters, head.context, limits.temporalInstancesMax.value)
+  return { search: entityQueryOf(request, options.attrs, entities), query: options.query }
 }
 
 async function* pagesOf(broker: TenantBroker, search: EntityQuery): AsyncIterable<EntityView> {

@@ -18,7 +18,7 @@ import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import { pagingOf } from '#http/request/negotiate.ts'
 import { pageLinks, textsWithin } from '#http/request/paging.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Attribute } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -37,14 +37,14 @@ import {
   snapshotMembers,
   snapshotNotification,
 } from './snapshot-body.ts'
-import { findAll, type SnapshotAsk, type SnapshotQueryPorts } from './snapshot-queries.ts'
+import { findAll, type SnapshotQueryPorts, type SnapshotRequest } from './snapshot-queries.ts'
 
 export const snapshotsPath = '/ngsi-ld/v1/snapshots'
 
 type Route = (c: HttpContext) => Response | Promise<Response>
 
 /** One request that tells of a snapshot; what came of it. */
-export type TellOfSnapshot = (request: {
+export type SendNotification = (request: {
   readonly uri: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -52,11 +52,11 @@ export type TellOfSnapshot = (request: {
 }) => Promise<{ readonly ok: boolean }>
 
 export interface SnapshotRoutePorts extends SnapshotQueryPorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly bodies: Bodies
   readonly answers: Answers
   readonly snapshots: Snapshots
-  readonly tell: TellOfSnapshot
+  readonly notify: SendNotification
   readonly clock: Clock
   readonly log: Log
 }
@@ -68,15 +68,15 @@ const lifetimeDefault = 'P1D'
 const priorityDefault = 5
 
 export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
-  const { asks, answers, snapshots, clock } = ports
-  const notify = createTeller(ports)
-  const shown = (ask: Ask, id: string): Response => {
-    const body = renderSnapshot(snapshots.facts(ask.tenant, id))
-    return answers.entity(ask, JSON.stringify(body), answers.contextFor(ask))
+  const { requests, answers, snapshots, clock } = ports
+  const notify = createNotifier(ports)
+  const shown = (request: ApiRequest, id: string): Response => {
+    const body = renderSnapshot(snapshots.facts(request.tenant, id))
+    return answers.entity(request, JSON.stringify(body), answers.contextFor(request))
   }
   const newId = (): string => `urn:ngsi-ld:Snapshot:${randomUUID()}`
-  const made = (ask: Pick<Ask, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
-    answers.created(ask, `${snapshotsPath}/${pathSegment(id)}`)
+  const made = (request: Pick<ApiRequest, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
+    answers.created(request, `${snapshotsPath}/${pathSegment(id)}`)
   const complete = createCompletion(ports, notify)
 
   /** The members that the body of a request for a clone gives; it may have none. */
@@ -84,7 +84,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
     const body = await ports.bodies.raw(c)
     c.env = { ...c.env, body }
     if (body.length === 0) return {}
-    const wanted = readSnapshot((await asks.body(c)).body, clock.now())
+    const wanted = readSnapshot((await requests.body(c)).body, clock.now())
     if (wanted.queries !== undefined || wanted.temporalQueries !== undefined)
       throw badRequestData('a clone has the queries of its original', 'snapshotQueries')
     return wanted
@@ -97,7 +97,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
 
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
-      const { body, enter, ...head } = await asks.body(c)
+      const { body, enter, ...head } = await requests.body(c)
       const createdAt = clock.now()
       const {
         id = newId(),
@@ -110,13 +110,13 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       if (queries === undefined && temporalQueries === undefined)
         throw badRequestData('or snapshotTemporalQueries is needed', 'snapshotQueries')
       const broker = await enter()
-      const ask: SnapshotAsk = {
+      const request: SnapshotRequest = {
         head,
         broker,
         queries: queries ?? [],
         temporalQueries: temporalQueries ?? [],
       }
-      const find = await findAll(ports, c, ask)
+      const find = await findAll(ports, c, request)
       await snapshots.begin(head.tenant, {
         id,
         queries,
@@ -131,28 +131,28 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
     },
 
     async retrieve(c: HttpContext): Promise<Response> {
-      return shown(await asks.read(c, noParameters), idOf(c))
+      return shown(await requests.read(c, noParameters), idOf(c))
     },
 
     async list(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, listParameters)
-      const paging = pagingOf(ask.parameters)
+      const request = await requests.read(c, listParameters)
+      const paging = pagingOf(request.parameters)
       const { limit, offset } = paging
-      const all = await snapshots.list(ask.tenant)
+      const all = await snapshots.list(request.tenant)
       const page = all.slice(offset, offset + limit)
       const texts = textsWithin(page, (facts) => JSON.stringify(renderSnapshot(facts)))
       const shown = texts.length
       const links = pageLinks(c.req.url, paging, { shown, more: all.length > offset + shown })
       return answers.list(
-        ask,
-        { texts, context: answers.contextFor(ask) },
+        request,
+        { texts, context: answers.contextFor(request) },
         { count: paging.count ? all.length : undefined, links },
       )
     },
 
     async patch(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const { body, ...ask } = await asks.body(c)
+      const { body, ...request } = await requests.body(c)
       const { queries, temporalQueries, expiresAt, priority, endpoint, ...others } = readSnapshot(
         body,
         clock.now(),
@@ -163,42 +163,42 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       if (temporalQueries !== undefined)
         throw badRequestData('stays as it was created', 'snapshotTemporalQueries')
       if (others.id !== undefined && others.id !== id) throw badRequestData('is not that of the path', 'id')
-      const stored = snapshots.facts(ask.tenant, id).endpoint
-      await snapshots.change(ask.tenant, id, {
+      const stored = snapshots.facts(request.tenant, id).endpoint
+      await snapshots.change(request.tenant, id, {
         ...(expiresAt === undefined ? {} : { expiresAt }),
         ...(priority === undefined ? {} : { priority }),
         ...(endpoint && { endpoint: withEndpointSecrets(endpoint, stored, 'endpoint') }),
       })
-      return shown({ ...ask, broker: await ask.enter(), type: 'application/json' }, id)
+      return shown({ ...request, broker: await request.enter(), type: 'application/json' }, id)
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, noParameters)
-      await remove(snapshots.facts(ask.tenant, idOf(c)))
-      return answers.noContent(ask)
+      const request = await requests.read(c, noParameters)
+      await remove(snapshots.facts(request.tenant, idOf(c)))
+      return answers.noContent(request)
     },
 
     /** Those whose members are as q says; without q nothing is deleted by mistake (5.16.7.4). */
     async purge(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, purgeParameters)
-      const q = ask.parameters.get('q')
+      const request = await requests.read(c, purgeParameters)
+      const q = request.parameters.get('q')
       if (q === undefined) throw badRequestData('is needed; q=snapshotStatus selects all snapshots', 'q')
-      const tree = parseQuery(q, ask.context.expand)
+      const tree = parseQuery(q, request.context.expand)
       const odd = attributesOf(tree).find((name) => !snapshotMembers.has(name))
       if (odd !== undefined)
         throw badRequestData(`${odd} is not a member that answers show of a Snapshot`, 'q')
       const fits = compileQuery(tree)
-      for (const facts of await snapshots.list(ask.tenant)) if (fits(asEntity(facts))) await remove(facts)
-      return answers.noContent(ask)
+      for (const facts of await snapshots.list(request.tenant)) if (fits(asEntity(facts))) await remove(facts)
+      return answers.noContent(request)
     },
 
     /** Another snapshot of the same, with a lifetime of its own; a body may give it a priority, lifetime and endpoint. */
     async clone(c: HttpContext): Promise<Response> {
       const wanted = await cloneWanted(c)
-      const ask = await asks.read(c, noParameters)
+      const request = await requests.read(c, noParameters)
       const from = idOf(c)
-      const facts = snapshots.facts(ask.tenant, from)
-      const content = await contentOf(ports, c, { ask, from })
+      const facts = snapshots.facts(request.tenant, from)
+      const content = await contentOf(ports, c, { request, from })
       const now = clock.now()
       const { queries, temporalQueries, createdAt } = facts
       const {
@@ -208,15 +208,15 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       } = wanted
       const endpoint = wanted.endpoint && withEndpointSecrets(wanted.endpoint, undefined, 'endpoint')
       const draft = { id, queries, temporalQueries, priority, endpoint, createdAt: now }
-      await snapshots.begin(ask.tenant, { ...draft, expiresAt })
+      await snapshots.begin(request.tenant, { ...draft, expiresAt })
       const { status, details, temporalDetails } = facts
       const copied = {
         details,
         temporalDetails,
         status: status === 'preparing' ? 'partial' : status,
       } as const
-      await complete(ask.tenant, id, async () => ({ ...(await content()), ...copied }))
-      return made(ask, id)
+      await complete(request.tenant, id, async () => ({ ...(await content()), ...copied }))
+      return made(request, id)
     },
 
     /** A route that reads from the snapshot that the request names, else does what it does otherwise. */
@@ -247,13 +247,13 @@ async function readWithin(
 function contentOf(
   { sources: _, ...ports }: SnapshotRoutePorts,
   c: HttpContext,
-  { ask, from }: { readonly ask: Ask; readonly from: string },
+  { request, from }: { readonly request: ApiRequest; readonly from: string },
 ): Promise<() => Promise<SnapshotContent>> {
-  const { queries, temporalQueries } = ports.snapshots.facts(ask.tenant, from)
-  const broker = ports.snapshots.read(ask.tenant, from)
+  const { queries, temporalQueries } = ports.snapshots.facts(request.tenant, from)
+  const broker = ports.snapshots.read(request.tenant, from)
   const nobody = { entities: () => undefined, histories: () => undefined }
-  const isLocal = new Map([...ask.parameters, ['local', 'true']])
-  const all = { ...ask, parameters: isLocal }
+  const isLocal = new Map([...request.parameters, ['local', 'true']])
+  const all = { ...request, parameters: isLocal }
   return findAll({ ...ports, sources: nobody }, c, {
     head: all,
     broker,
@@ -297,7 +297,7 @@ function createCompletion(
 }
 
 /** Tells the endpoint of a snapshot; a few times, where it does not answer. */
-function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
+function createNotifier({ notify, clock, log }: SnapshotRoutePorts) {
   return async (facts: SnapshotFacts): Promise<void> => {
     const { endpoint, tenant } = facts
     if (endpoint === undefined) return
@@ -311,7 +311,7 @@ function createTeller({ tell, clock, log }: SnapshotRoutePorts) {
     }
     const request = { uri, headers, body: JSON.stringify(body), timeoutMs: timeout }
     for (let tries = 1; tries <= limits.snapshotTriesMax.value; tries++) {
-      if ((await tell(request)).ok) return
+      if ((await notify(request)).ok) return
       await new Promise((resolve) => setTimeout(resolve, 1000 * tries).unref())
     }
     log.warn('snapshot.untold', { snapshot: facts.id, tenant, uri: shownAddress(uri) })

@@ -14,24 +14,24 @@ import type {
 import { acceptsEventStream } from '#http/listener/cross-origin.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import type { Ask, Asks } from '#http/request/request.ts'
+import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface StreamRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
 }
 
 const confirmParameters = new Set(['until'])
 const nothing: ReadonlySet<string> = new Set()
 
-export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
+export function createStreamRoutes({ requests, answers }: StreamRoutePorts) {
   /** Ends each open stream. */
   const open = new Set<() => void>()
 
-  function streamed({ broker }: Ask, id: string): SubscriptionBroker {
+  function streamed({ broker }: ApiRequest, id: string): SubscriptionBroker {
     const view = broker.subscriptions.get(id)
     if (view === undefined) throw notFound(`no subscription ${id}`)
     if (view.subscription.notification.endpoint.uri !== streamUri)
@@ -42,13 +42,13 @@ export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
   return Object.freeze({
     async listen(c: HttpContext): Promise<Response> {
       const { upgrade } = c.env
-      const ask = await asks.stream(c, nothing)
+      const request = await requests.stream(c, nothing)
       if (upgrade === undefined && !acceptsEventStream(headerOf(c, 'accept')))
         throw new GatewayError('http.not-acceptable', 'there is text/event-stream, and WebSocket', {
           available: ['text/event-stream'],
         })
       const id = idOf(c)
-      const subscriptions = streamed(ask, id)
+      const subscriptions = streamed(request, id)
       // A HEAD changes nothing: it neither confirms nor displaces the consumer.
       if (c.req.method === 'HEAD') return new Response(null, { headers: eventStreamHeaders })
       const confirmed = headerOf(c, 'last-event-id')
@@ -56,17 +56,17 @@ export function createStreamRoutes({ asks, answers }: StreamRoutePorts) {
       const shared = { subscriptions, id, open }
       if (upgrade === undefined) return eventStream(shared)
       upgrade.accept((socket) => tellBySocket(socket, shared))
-      return answers.noContent(ask)
+      return answers.noContent(request)
     },
 
     /** Everything up to an event was taken. */
     async confirm(c: HttpContext): Promise<Response> {
-      const ask = await asks.stream(c, confirmParameters)
-      const until = ask.parameters.get('until')
+      const request = await requests.stream(c, confirmParameters)
+      const until = request.parameters.get('until')
       if (until === undefined) throw badRequestData('is needed: the id of the last event taken', 'until')
       const id = idOf(c)
-      await streamed(ask, id).confirm(id, until)
-      return answers.noContent(ask)
+      await streamed(request, id).confirm(id, until)
+      return answers.noContent(request)
     },
 
     /** Ends all streams, because the gateway stops. */

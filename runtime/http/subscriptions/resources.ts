@@ -13,14 +13,20 @@ import type { HttpContext } from '#http/request/body.ts'
 import { optionsOf, type Paging, pagingOf, truthOf } from '#http/request/negotiate.ts'
 import { pageLinks, textsWithin } from '#http/request/paging.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
-import { type Ask, type AskHead, type Asks, type BodyAsk, withWarning } from '#http/request/request.ts'
+import {
+  type ApiRequest,
+  type BodyRequest,
+  type RequestHead,
+  type RequestReader,
+  withWarning,
+} from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
 
 export interface ResourceRoutePorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly clock: Clock
   readonly rules: ProfileRules
@@ -54,7 +60,7 @@ export interface ResourceKind<One, View> {
   readonly storeOf: (broker: TenantBroker) => Store<One, View>
   /** One page of those that are asked for. */
   readonly page: (
-    ask: Ask,
+    request: ApiRequest,
     paging: Paging,
     c: HttpContext,
   ) => { readonly views: readonly View[]; readonly count: number }
@@ -67,9 +73,9 @@ export interface ResourceKind<One, View> {
   readonly idOf: (one: One) => string
   readonly render: (view: View, options: Reading & { readonly sysAttrs: boolean }) => object
   /** Reads a body with short names of the platform where it names no context; left out, none resolve. */
-  readonly resolve?: (ask: BodyAsk, read: (context: Context) => One) => Resolved<One>
+  readonly resolve?: (request: BodyRequest, read: (context: Context) => One) => Resolved<One>
   /** Looks at a body beyond what can be parsed, before the tenant is entered. */
-  readonly check?: (ask: BodyAsk, c: HttpContext) => Promise<void>
+  readonly check?: (request: BodyRequest, c: HttpContext) => Promise<void>
   /** Whether one is there for whoever asks; left out, all are for all. */
   readonly isFor?: (c: HttpContext, view: View | undefined) => boolean
   /** Refuses what whoever asks may not have, new or changed. */
@@ -84,13 +90,17 @@ export interface ResourceKind<One, View> {
     readonly allow: (broker: TenantBroker, view: View) => void
   }
   /** What a new one is completed with in its tenant. */
-  readonly complete?: (c: HttpContext, one: One, of: { ask: BodyAsk; broker: TenantBroker }) => Promise<One>
+  readonly complete?: (
+    c: HttpContext,
+    one: One,
+    of: { request: BodyRequest; broker: TenantBroker },
+  ) => Promise<One>
 }
 
 const retrieveParameters = new Set(['options', 'local'])
 
 function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
-  const { asks, answers, clock, rules } = ports
+  const { requests, answers, clock, rules } = ports
   const { path, noun, storeOf } = kind
   const listParameters = new Set([
     ...retrieveParameters,
@@ -101,18 +111,18 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
   ])
 
   const writeParameters = new Set(kind.limited === undefined ? [] : ['local'])
-  const isLimited = ({ parameters }: AskHead): boolean => truthOf(parameters, 'local') === true
+  const isLimited = ({ parameters }: RequestHead): boolean => truthOf(parameters, 'local') === true
 
-  const resolved = (ask: BodyAsk, read: (context: Context) => One): Resolved<One> =>
-    kind.resolve?.(ask, read) ?? { one: read(ask.context) }
+  const resolved = (request: BodyRequest, read: (context: Context) => One): Resolved<One> =>
+    kind.resolve?.(request, read) ?? { one: read(request.context) }
 
   const textsOf = (
-    ask: Ask,
+    request: ApiRequest,
     views: readonly View[],
     options: readonly string[] = ['sysAttrs'],
   ): { texts: readonly string[]; context: Context } => {
-    const context = answers.contextFor(ask)
-    const sysAttrs = optionsOf(ask.parameters, options).has('sysAttrs')
+    const context = answers.contextFor(request)
+    const sysAttrs = optionsOf(request.parameters, options).has('sysAttrs')
     const nowMs = clock.now()
     return {
       texts: textsWithin(views, (view) => JSON.stringify(kind.render(view, { context, nowMs, sysAttrs }))),
@@ -128,83 +138,83 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
   }
 
   /** What is not there for whoever asks is said not to be there at all. @throws ngsi-ld.not-found */
-  const requireFor = (c: HttpContext, ask: AskHead, broker: TenantBroker): void => {
+  const requireFor = (c: HttpContext, request: RequestHead, broker: TenantBroker): void => {
     const id = idOf(c)
     const view = storeOf(broker).get(id)
     if (kind.isFor?.(c, view) === false) throw notFound(`no ${noun} ${id}`)
-    if (isLimited(ask) && view !== undefined) kind.limited?.allow(broker, view)
+    if (isLimited(request) && view !== undefined) kind.limited?.allow(broker, view)
   }
 
   return Object.freeze({
     async create(c: HttpContext): Promise<Response> {
-      const ask = await asks.body(c, { creates: true, known: writeParameters })
-      checkSize(ask.body)
-      const body = isLimited(ask) ? (kind.limited?.creation(ask.body) ?? ask.body) : ask.body
+      const request = await requests.body(c, { creates: true, known: writeParameters })
+      checkSize(request.body)
+      const body = isLimited(request) ? (kind.limited?.creation(request.body) ?? request.body) : request.body
       const newId = () => `${kind.idPrefix}${randomUUID()}`
-      const { one, warning } = resolved(ask, (context) =>
+      const { one, warning } = resolved(request, (context) =>
         kind.parse(body, { context, nowMs: clock.now(), newId }),
       )
       kind.allow?.(c, one)
-      await kind.check?.(ask, c)
-      const broker = await ask.enter()
-      await storeOf(broker).create((await kind.complete?.(c, one, { ask, broker })) ?? one)
+      await kind.check?.(request, c)
+      const broker = await request.enter()
+      await storeOf(broker).create((await kind.complete?.(c, one, { request, broker })) ?? one)
       const id = kind.idOf(one)
-      kind.changed?.(ask.tenant, id)
+      kind.changed?.(request.tenant, id)
       return answers.created(
-        withWarning(ask, warning),
+        withWarning(request, warning),
         `${path}/${pathSegment(id)}`,
         rules.createAnswersId ? id : undefined,
       )
     },
 
     async list(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, listParameters)
-      const paging = pagingOf(ask.parameters)
-      const { views, count } = kind.page(ask, paging, c)
-      const rendered = textsOf(ask, views, kind.listOptions)
+      const request = await requests.read(c, listParameters)
+      const paging = pagingOf(request.parameters)
+      const { views, count } = kind.page(request, paging, c)
+      const rendered = textsOf(request, views, kind.listOptions)
       const shown = rendered.texts.length
-      return answers.list(ask, rendered, {
+      return answers.list(request, rendered, {
         count: paging.count ? count : undefined,
         links: pageLinks(c.req.url, paging, { shown, more: paging.offset + shown < count }),
       })
     },
 
     async retrieve(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, retrieveParameters)
+      const request = await requests.read(c, retrieveParameters)
       const id = idOf(c)
-      const view = storeOf(ask.broker).get(id)
+      const view = storeOf(request.broker).get(id)
       if (view === undefined || kind.isFor?.(c, view) === false) throw notFound(`no ${noun} ${id}`)
-      const { texts, context } = textsOf(ask, [view])
-      return answers.entity(ask, texts[0]!, context)
+      const { texts, context } = textsOf(request, [view])
+      return answers.entity(request, texts[0]!, context)
     },
 
     async patch(c: HttpContext): Promise<Response> {
       const id = idOf(c)
-      const ask = await asks.body(c, { known: writeParameters })
-      checkSize(ask.body)
-      await kind.check?.(ask, c)
-      const broker = await ask.enter()
-      requireFor(c, ask, broker)
+      const request = await requests.body(c, { known: writeParameters })
+      checkSize(request.body)
+      await kind.check?.(request, c)
+      const broker = await request.enter()
+      requireFor(c, request, broker)
       let warning: string | undefined
       await storeOf(broker).patch(id, (before) => {
-        const after = resolved(ask, (context) =>
-          kind.patch(before, ask.body, { context, nowMs: clock.now() }),
+        const after = resolved(request, (context) =>
+          kind.patch(before, request.body, { context, nowMs: clock.now() }),
         )
         kind.allow?.(c, after.one)
         warning = after.warning
         return after.one
       })
-      kind.changed?.(ask.tenant, id)
-      return answers.noContent(withWarning(ask, warning))
+      kind.changed?.(request.tenant, id)
+      return answers.noContent(withWarning(request, warning))
     },
 
     async remove(c: HttpContext): Promise<Response> {
-      const ask = await asks.read(c, writeParameters)
+      const request = await requests.read(c, writeParameters)
       const id = idOf(c)
-      requireFor(c, ask, ask.broker)
-      await storeOf(ask.broker).delete(id)
-      kind.changed?.(ask.tenant, id)
-      return answers.noContent(ask)
+      requireFor(c, request, request.broker)
+      await storeOf(request.broker).delete(id)
+      kind.changed?.(request.tenant, id)
+      return answers.noContent(request)
     },
   })
 }

@@ -14,7 +14,7 @@ import { sourceNotificationsPath } from '#federation/passing-on.ts'
 import type { Distribution } from '#http/distribution/distributed-routes.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { linkedContext } from '#http/request/negotiate.ts'
-import type { Asks } from '#http/request/request.ts'
+import type { RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { attributeNames } from '#ngsi-ld/entity/entity.ts'
 import { mergeCopies } from '#ngsi-ld/federation/distribution.ts'
@@ -25,7 +25,7 @@ import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface SourceNotificationPorts {
-  readonly asks: Asks
+  readonly requests: RequestReader
   readonly answers: Answers
   readonly broker: Broker
   readonly contexts: Contexts
@@ -45,9 +45,12 @@ interface From {
 }
 
 export function createSourceNotificationTable(ports: SourceNotificationPorts) {
-  const { asks, answers, broker, contexts, clock } = ports
+  const { requests, answers, broker, contexts, clock } = ports
 
-  async function told(item: Json, { tenant, link, registration, isSplit }: From): Promise<ToldEntity[]> {
+  async function entitiesIn(
+    item: Json,
+    { tenant, link, registration, isSplit }: From,
+  ): Promise<ToldEntity[]> {
     if (!isObject(item)) throw badRequestData('must be entities', 'data')
     const given = item['@context'] ?? link
     const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
@@ -84,13 +87,13 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         const token = c.req.param('token') ?? ''
         const isKnown = broker.tenant(c.req.query('tenant') ?? '')?.passedOn.byToken(token) !== undefined
         if (!isKnown) throw notFound('no subscription was passed on by this')
-        const ask = await asks.document(c, { known: parameters, chunks: true })
-        const tenant = ask.parameters.get('tenant') ?? ''
+        const request = await requests.document(c, { known: parameters, chunks: true })
+        const tenant = request.parameters.get('tenant') ?? ''
         const at = broker.tenant(tenant)
         const passed = at?.passedOn.byToken(token)
         if (at === undefined || passed === undefined) throw notFound('no subscription was passed on by this')
-        if (!isObject(ask.body)) throw badRequestData('must be a notification', 'body')
-        const { data } = ask.body satisfies JsonObject
+        if (!isObject(request.body)) throw badRequestData('must be a notification', 'body')
+        const { data } = request.body satisfies JsonObject
         const { subscription } = at.subscriptions.get(passed.subscription) ?? {}
         const from = {
           tenant,
@@ -103,10 +106,10 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         // A few at once, since each may ask sources for the rest of an entity.
         for (let first = 0; first < items.length; first += limits.sourceSocketsMax.value) {
           const some = items.slice(first, first + limits.sourceSocketsMax.value)
-          all.push(...(await Promise.all(some.map((item) => told(item, from)))).flat())
+          all.push(...(await Promise.all(some.map((item) => entitiesIn(item, from)))).flat())
         }
         if (passed.state !== 'leaving') await at.subscriptions.tell(passed.subscription, all)
-        return answers.noContent(ask)
+        return answers.noContent(request)
       },
     },
   }

@@ -4,7 +4,7 @@
  */
 import type { PassingOn } from '#federation/passing-on.ts'
 import { listOf } from '#http/request/negotiate.ts'
-import type { Ask } from '#http/request/request.ts'
+import type { ApiRequest } from '#http/request/request.ts'
 import { checkLanguages } from '#ngsi-ld/entity/language.ts'
 import { renderRegistration, spokenIn } from '#ngsi-ld/federation/registration.ts'
 import { attributesOf, type Discovery } from '#ngsi-ld/federation/registration-match.ts'
@@ -63,9 +63,9 @@ export function createContextSourceTable({
       noun: 'registration',
       idPrefix: 'urn:ngsi-ld:ContextSourceRegistration:',
       storeOf: ({ registrations }) => registrations,
-      page(ask, paging) {
-        const { views, count } = ask.broker.registrations.discover(discoveryOf(ask), paging)
-        const lang = ask.parameters.get('lang')
+      page(request, paging) {
+        const { views, count } = request.broker.registrations.discover(discoveryOf(request), paging)
+        const lang = request.parameters.get('lang')
         return lang === undefined ? { views, count } : { views: spokenIn(lang, views), count }
       },
       selectors: discoverySelectors,
@@ -85,7 +85,7 @@ export function createContextSourceTable({
       patch: patchSourceSubscription,
       idOf: ({ subscription }) => subscription.id,
       render: ({ one, statistics }, options) => renderSourceSubscription(one, { ...options, statistics }),
-      check: (ask) => checkContext(contexts, ask),
+      check: (request) => checkContext(contexts, request),
       complete: async (c, one, of) => ({ ...one, subscription: await named(c, one.subscription, of) }),
     }),
   }
@@ -95,7 +95,7 @@ export function createContextSourceTable({
  * What a request wants to find (5.10.2).
  * @throws ngsi-ld.bad-request-data when it would find everything, or when a part of it is malformed.
  */
-function discoveryOf({ parameters, context }: Ask): Discovery {
+function discoveryOf({ parameters, context }: ApiRequest): Discovery {
   const given = (name: string): string | undefined => parameters.get(name)
   const [type, q, csf, idPattern, scopeQ] = ['type', 'q', 'csf', 'idPattern', 'scopeQ'].map(given)
   const ids = listOf(parameters, 'id')?.map((id) => checkUri(id, 'id'))

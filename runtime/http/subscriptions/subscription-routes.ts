@@ -11,7 +11,7 @@ import type { PassingOn } from '#federation/passing-on.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { refuseLoop } from '#http/request/distributed-request.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
-import { type BodyAsk, nameable, originOf } from '#http/request/request.ts'
+import { type BodyRequest, nameable, originOf } from '#http/request/request.ts'
 import { allowSubscription, isOf } from '#http/request/tunnel-guest.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
@@ -75,11 +75,11 @@ export function createSubscriptionTable({
     render: ({ subscription, stats }, options) =>
       renderSubscription(subscription, { ...options, statistics: stats }),
     limited: { creation: localOnly, allow: requireLocal },
-    async check(ask, c) {
-      refuseLoop(c, alias(ask.tenant))
-      refuseShared(ask)
-      if (c.env.isWithin !== true && wishesToFollow(ask.body)) throw followersAreOurs()
-      await checkContext(contexts, ask)
+    async check(request, c) {
+      refuseLoop(c, alias(request.tenant))
+      refuseShared(request)
+      if (c.env.isWithin !== true && wishesToFollow(request.body)) throw followersAreOurs()
+      await checkContext(contexts, request)
     },
     async complete(c, subscription, of) {
       const via = headerOf(c, 'via')
@@ -101,7 +101,7 @@ export function createSubscriptionTable({
  * the platform's keeps all its names in the default context: words like `name` are as likely the client's own.
  */
 function withPlatformNames(
-  { context, isKnown }: BodyAsk,
+  { context, isKnown }: BodyRequest,
   read: (context: Context) => Subscription,
 ): Resolved<Subscription> {
   const inQueries = context.forQueries?.(isKnown)
@@ -122,7 +122,7 @@ function withPlatformNames(
 const localOnly = (body: Json): Json => (isObject(body) ? { ...body, localOnly: true } : body)
 
 /** @throws ngsi-ld.bad-request-data for a body that gives sources a part in what is asked of this gateway alone. */
-function refuseShared({ parameters, body }: BodyAsk): void {
+function refuseShared({ parameters, body }: BodyRequest): void {
   if (truthOf(parameters, 'local') !== true || !isObject(body)) return
   const { localOnly = true } = body
   if (localOnly !== true) throw badRequestData('contradicts local=true', 'localOnly')
@@ -154,7 +154,7 @@ function wishesToFollow(body: Json | undefined): boolean {
 /** @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when the context to write in cannot be had. */
 export async function checkContext(
   contexts: SubscriptionRoutePorts['contexts'],
-  { body, tenant }: BodyAsk,
+  { body, tenant }: BodyRequest,
 ): Promise<void> {
   const url = isObject(body) ? body['jsonldContext'] : undefined
   if (typeof url === 'string' && URL.canParse(url)) await contexts.resolve(url, tenant)
@@ -167,9 +167,9 @@ export async function checkContext(
 export async function named(
   c: HttpContext,
   subscription: Subscription,
-  { ask, broker, isShown = false }: { ask: BodyAsk; broker: TenantBroker; isShown?: boolean },
+  { request, broker, isShown = false }: { request: BodyRequest; broker: TenantBroker; isShown?: boolean },
 ): Promise<Subscription> {
-  const { address } = await nameable(c, broker, ask.context)
-  const isStated = isShown || address !== ask.context.address
+  const { address } = await nameable(c, broker, request.context)
+  const isStated = isShown || address !== request.context.address
   return address === undefined || !isStated ? subscription : { jsonldContext: address, ...subscription }
 }
