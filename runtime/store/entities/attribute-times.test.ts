@@ -36,10 +36,3 @@ it('tells what came through no one from what came through somebody without a nam
   const times: StoredTimes = { a: [1, 1], b: [1, 1, ''] }
   expect(storedTimes({ created: 1, sys: timesText(1, times) })).toEqual(times)
 })
-
-it('reads rows of earlier formats', () => {
-  expect(storedTimes({ created: 5, sys: '{"a":[5,7],"":[5,5,"1.1 b"]}' })).toEqual({
-    a: [5, 7],
-    '': [5, 5, '1.1 b'],
-  })
-})

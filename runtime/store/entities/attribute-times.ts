@@ -28,7 +28,7 @@ export function timesText(created: number, times: Readonly<Record<string, Stamps
   return JSON.stringify([...groups.values()])
 }
 
-/** What a row says of its attributes, in an object of its own. Rows from before format 50 hold the object itself. */
+/** The times of attributes that a row holds, in an object of its own. */
 export function storedTimes({
   created,
   sys,
@@ -36,16 +36,11 @@ export function storedTimes({
   readonly created: number
   readonly sys: string
 }): StoredTimes {
-  const stored = JSON.parse(sys) as readonly Group[] | StoredTimes
-  if (!isGrouped(stored)) return stored
   const times: StoredTimes = {}
-  for (const [at, modified, keys, heard] of stored) {
+  for (const [at, modified, keys, heard] of JSON.parse(sys) as readonly Group[]) {
     for (const key of keys)
       times[key] =
         heard === undefined ? [created + at, created + modified] : [created + at, created + modified, heard]
   }
   return times
 }
-
-const isGrouped = (stored: readonly Group[] | StoredTimes): stored is readonly Group[] =>
-  Array.isArray(stored)

@@ -6,8 +6,6 @@ import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/register/errors.ts'
-import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import { indexRows } from '#store/entities/entity-index.ts'
 import { createSnapshot, type Database, migrate, openReader, openWriter } from './database.ts'
 import { formatVersion, type Migration, migrations } from './database-schema.ts'
 
@@ -161,43 +159,6 @@ describe('a file', () => {
     expect(codeOf(() => migrate(folder))).toBe('store.failed')
     expect(codeOf(() => migrate(join(folder, 'nowhere', 'tenant.db')))).toBe('store.failed')
   })
-})
-
-it('texts of every language of older files come into the index', () => {
-  migrate(
-    file,
-    migrations.filter(({ version }) => version < 16),
-  )
-  const database = new BetterSqlite3(file)
-  const entity: Entity = {
-    id: 'urn:e',
-    type: 'T',
-    a: { type: 'LanguageProperty', languageMap: { en: 'x', de: ['y', 'z'] } },
-    b: [
-      { type: 'LanguageProperty', languageMap: { en: 'x' } },
-      { type: 'Property', value: { languageMap: { en: 'q' } }, datasetId: 'urn:d' },
-    ],
-    c: { type: 'LanguageProperty', languageMap: { en: 'only' } },
-  }
-  database
-    .prepare('INSERT INTO entity VALUES (1, ?, 1, 0, 0, ?, ?)')
-    .run(entity.id, '{}', JSON.stringify(entity))
-  const names = ['a', 'b', 'c']
-  names.forEach((name, i) => {
-    database.prepare('INSERT INTO name VALUES (?, ?)').run(i + 1, name)
-    database.prepare('INSERT INTO has_attribute VALUES (?, 1)').run(i + 1)
-  })
-  database.prepare('INSERT INTO scalar VALUES (2, 5, 1, 1)').run()
-  database.close()
-  migrate(file)
-  const reader = new BetterSqlite3(file, { readonly: true })
-  const rows = reader
-    .prepare('SELECT n.text, kind, value FROM scalar s JOIN name n ON n.i = s.name')
-    .raw()
-    .all()
-  reader.close()
-  const inOrder = (list: readonly unknown[]): string[] => list.map((row) => JSON.stringify(row)).sort()
-  expect(inOrder(rows)).toEqual(inOrder(indexRows(entity).scalars))
 })
 
 it('migrations are numbered in their order, each once', () => {

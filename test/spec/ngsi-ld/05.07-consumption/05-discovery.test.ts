@@ -2,9 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import BetterSqlite3 from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { migrations } from '#store/file/database-schema.ts'
 import { property } from '#test/kit/gateway-of-file.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
@@ -139,24 +137,4 @@ it('shall follow what happens to entities', async () => {
   await gateway.ask('DELETE', `${base}/entities/${dropped}`)
   expect(await of()).toBe(false)
   expect(await get('/types/Room')).toHaveProperty('entityCount', 2)
-})
-
-it('shall know the same of a file that an older version wrote', () => {
-  const database = new BetterSqlite3(join(dataFolder, 'selvedge.db'))
-  const texts = () =>
-    database
-      .prepare('SELECT rid, text FROM entity_shape JOIN name ON i = shape ORDER BY rid')
-      .raw()
-      .all() as unknown[]
-  try {
-    database.exec('BEGIN')
-    const before = texts()
-    expect(before).toHaveLength(3)
-    database.exec("DROP TABLE entity_shape; DELETE FROM name WHERE text LIKE '=%'")
-    database.exec(migrations.find(({ version }) => version === 4)!.sql)
-    expect(texts()).toEqual(before)
-  } finally {
-    database.exec('ROLLBACK')
-    database.close()
-  }
 })
