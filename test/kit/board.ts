@@ -18,7 +18,7 @@ export function createBoard() {
   }
   const monotonic = (): number => systemClock.monotonic() + machine.passed
   const now = (): number => systemClock.now() + machine.passed + machine.wrongBy
-  const start = (): SettableClock & { look(): void } => {
+  const start = (): SettableClock & { check(): void } => {
     const keeper = createTimekeeper(
       {
         system: { now, monotonic },

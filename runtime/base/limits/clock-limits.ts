@@ -1,41 +1,46 @@
 /**
- * The ceilings of the clock; part of the table in limits.ts.
+ * Ceilings of the clock; part of the table in limits.ts.
  */
 import { type Limit, limit } from './limit.ts'
 
 export const clockLimits = {
-  clockCheckMs: limit(1000, 'ms', 'How soon a clock that was set is believed', 'the next look'),
-  clockJumpMs: limit(2000, 'ms', 'What drifts and is corrected stays below', 'a jump: an event, and doubt'),
+  clockCheckMs: limit(1000, 'ms', 'How soon a clock that was set is trusted', 'the next check'),
+  clockJumpMs: limit(
+    2000,
+    'ms',
+    'Drift and its correction stay below this',
+    'a jump: logged, and the clock is in doubt',
+  ),
   clockConfirmMs: limit(
     600_000,
     'ms',
-    'Who set the clock by mistake has set it back by then',
-    'a jump is believed',
+    'A clock that was set by mistake is set back within this time',
+    'a jump is accepted',
   ),
   clockFloorSlackMs: limit(
     60_000,
     'ms',
-    'A clock that ran fast is set back by so much at most',
-    'below the floor the clock is wrong',
+    'A fast clock is set back by at most this much',
+    'a clock further below the floor is wrong',
   ),
   clockAheadMsMax: limit(
     10 * 366 * 86_400_000,
     'ms',
-    'No gateway rests so long',
-    'a clock so far above its floor is wrong',
+    'No gateway is switched off for so long',
+    'a clock this far above the floor is wrong',
   ),
-  clockGapMs: limit(86_400_000, 'ms', 'A night without power', 'a longer rest delays removal by age'),
+  clockGapMs: limit(86_400_000, 'ms', 'A night without power', 'a longer pause delays removal by age'),
   clockRemovalMs: limit(
     3_600_000,
     'ms',
-    'Somebody may see that the clock is wrong',
-    'what is too old by an unconfirmed clock goes',
+    'Gives an operator time to notice a wrong clock',
+    'history too old by an unconfirmed clock is removed',
   ),
   unsettledRowsMax: limit(
     200_000,
     'log rows',
-    'A day and more of a quiet site; they are put right in a minute',
-    'their times stand as they are',
+    'More than a day of a quiet site; corrected in a minute',
+    'their times remain as stamped',
   ),
-  unsettledRowsPerGroup: limit(5000, 'log rows', 'Bounds deciding and one commit', 'the next group'),
+  unsettledRowsPerGroup: limit(5000, 'log rows', 'Bounds deciding time and one commit', 'the next group'),
 } as const satisfies Record<string, Limit>

@@ -1,4 +1,4 @@
-/** Ceilings under trial: what SELVEDGE_LIMITS names has another value, and what it cannot mean is refused. */
+/** SELVEDGE_LIMITS overrides the values of limits; unknown names and bad numbers are rejected. */
 import { expect, it } from 'vitest'
 import { limit, underTrial } from './limit.ts'
 
@@ -7,11 +7,11 @@ const table = {
   itemsMax: limit(5, 'items', 'a queue', '503'),
 }
 
-it('stay what they are without SELVEDGE_LIMITS', () => {
+it('leaves limits unchanged without SELVEDGE_LIMITS', () => {
   expect(underTrial(table, '')).toBe(table)
 })
 
-it('have the values that it names', () => {
+it('overrides the limits that SELVEDGE_LIMITS names', () => {
   expect(underTrial(table, 'waitMs=20, itemsMax=2')).toEqual({
     waitMs: { ...table.waitMs, value: 20 },
     itemsMax: { ...table.itemsMax, value: 2 },
@@ -20,8 +20,10 @@ it('have the values that it names', () => {
 })
 
 it.each(['waitMs', 'waitMs=', 'waitMs=-1', 'waitMs=a', 'other=1', 'toString=1', 'waitMs=1,,'])(
-  'refuse %j',
+  'rejects %j',
   (text) => {
-    expect(() => underTrial(table, text)).toThrow(/SELVEDGE_LIMITS: ".*" is not name=value of a limit/)
+    expect(() => underTrial(table, text)).toThrow(
+      /SELVEDGE_LIMITS expects name=value with the name of a limit, got ".*"/,
+    )
   },
 )

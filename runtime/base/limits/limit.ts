@@ -1,8 +1,8 @@
 /**
- * One ceiling: value, unit, why it is that number, and what happens beyond it. The table is in limits.ts.
+ * A ceiling: value, unit, reason, and what happens when it is exceeded. The table is in limits.ts.
  *
- * SELVEDGE_LIMITS gives some of them other values, as `name=value` pairs separated by commas. It is for trials, which have
- * no minute to wait for what happens every minute; no gateway at work is run with it.
+ * SELVEDGE_LIMITS overrides values, as `name=value` pairs separated by commas. It is for tests, which cannot
+ * wait a minute for a task that runs every minute. Do not use it in production.
  */
 import { GatewayError } from '#base/register/errors.ts'
 
@@ -20,7 +20,9 @@ export const limit = (value: number, unit: string, reason: string, beyond: strin
   beyond,
 })
 
-/** The table with the values of SELVEDGE_LIMITS. Throws `config.invalid` for a name or a number that is none. */
+/**
+ * The table with the values of SELVEDGE_LIMITS. Throws `config.invalid` for an unknown name or a bad number.
+ */
 export function underTrial<T extends Record<string, Limit>>(
   table: T,
   text = process.env['SELVEDGE_LIMITS'] ?? '',
@@ -30,7 +32,10 @@ export function underTrial<T extends Record<string, Limit>>(
   for (const pair of text.split(',')) {
     const [, name, value] = /^\s*(\w+)=(\d+)\s*$/.exec(pair) ?? []
     if (name === undefined || !Object.hasOwn(table, name))
-      throw new GatewayError('config.invalid', `SELVEDGE_LIMITS: "${pair}" is not name=value of a limit`)
+      throw new GatewayError(
+        'config.invalid',
+        `SELVEDGE_LIMITS expects name=value with the name of a limit, got "${pair}"`,
+      )
     changed[name] = { ...table[name]!, value: Number(value) }
   }
   return changed as T

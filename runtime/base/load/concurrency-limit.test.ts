@@ -1,5 +1,5 @@
-/** So many works at once, so many that wait, and none for those who went away. */
-import { setImmediate as breathe } from 'node:timers/promises'
+/** The limit bounds running and queued work, and drops the work of disconnected clients. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { type ConcurrencyLimit, createConcurrencyLimit } from './concurrency-limit.ts'
 
@@ -7,7 +7,7 @@ const idle = new AbortController().signal
 const [atOnce, waitingMax] = [3, 5]
 const begin = (): ConcurrencyLimit => createConcurrencyLimit({ atOnce, waitingMax, what: 'works' })
 
-/** Work that ends when it is told to. */
+/** Starts work that ends when the test calls its function in `begun`. */
 function works(admission: ConcurrencyLimit, count: number) {
   const begun: (() => void)[] = []
   const all = Array.from({ length: count }, () =>
@@ -16,23 +16,23 @@ function works(admission: ConcurrencyLimit, count: number) {
   return { begun, all }
 }
 
-it('begins so many at once, and hands turns on', async () => {
+it('runs as many at once as allowed, and starts the next when one ends', async () => {
   const admission = begin()
   const { begun, all } = works(admission, atOnce + 2)
-  await breathe()
+  await nextTurn()
   expect(begun).toHaveLength(atOnce)
   begun[0]!()
-  await breathe()
+  await nextTurn()
   expect(begun).toHaveLength(atOnce + 1)
   begun[1]!()
-  await breathe()
+  await nextTurn()
   expect(begun).toHaveLength(atOnce + 2)
   for (const end of begun) end()
   await Promise.all(all)
   await expect(admission.run(idle, async () => 7)).resolves.toBe(7)
 })
 
-it('refuses when too many wait; one that goes away leaves its place', async () => {
+it('rejects work when the queue is full; a disconnected client leaves the queue', async () => {
   const admission = begin()
   const { begun, all } = works(admission, atOnce)
   const gone = new AbortController()

@@ -1,21 +1,22 @@
 /**
- * Admission: so many works at once, because more of them would only make everybody wait longer. Others wait in the order in which
- * they came; one whose client went away leaves its place, and who would wait behind too many is told so.
+ * A concurrency limit with a bounded queue, because more concurrent work would only make every client wait
+ * longer. Queued work starts in order of arrival. A client that disconnects leaves the queue; a full queue
+ * rejects requests.
  */
 import { GatewayError } from '#base/register/errors.ts'
 
 export interface ConcurrencyLimitSettings {
   readonly atOnce: number
   readonly waitingMax: number
-  /** What is admitted, for a person: `ranked queries`. */
+  /** Name of the work in error messages, such as `ranked queries`. */
   readonly what: string
 }
 
 export interface ConcurrencyLimit {
   /**
-   * Does the work when it is its turn.
-   * @param signal aborted when nobody waits for it any more.
-   * @throws http.busy where too many wait, or nobody does.
+   * Runs the work as soon as the limit allows.
+   * @param signal aborted when the client disconnects.
+   * @throws http.busy if the queue is full or the client disconnected.
    */
   run<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T>
 }
@@ -28,13 +29,13 @@ export function createConcurrencyLimit({
   let running = 0
   const waiting = new Set<() => void>()
 
-  function turn(signal: AbortSignal): Promise<void> | void {
+  function enterOrWait(signal: AbortSignal): Promise<void> | void {
     if (running < atOnce) {
       running++
       return
     }
     if (waiting.size >= waitingMax)
-      throw new GatewayError('http.busy', `${waiting.size} ${what} wait already`)
+      throw new GatewayError('http.busy', `too many ${what} are queued (${waiting.size}); retry later`)
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         waiting.delete(enter)
@@ -49,7 +50,7 @@ export function createConcurrencyLimit({
     })
   }
 
-  /** Whoever ends hands its turn on. */
+  /** Starts the next queued work in place of the finished one. */
   function end(): void {
     const [next] = waiting
     if (next === undefined) running--
@@ -62,7 +63,7 @@ export function createConcurrencyLimit({
   return Object.freeze({
     async run(signal, work) {
       if (signal.aborted) throw abandoned()
-      await turn(signal)
+      await enterOrWait(signal)
       try {
         return await work()
       } finally {
@@ -72,6 +73,6 @@ export function createConcurrencyLimit({
   } satisfies ConcurrencyLimit)
 }
 
-/** What a work ends with for which nobody waits. */
+/** The error of work whose client disconnected. */
 export const abandoned = (): GatewayError =>
-  new GatewayError('http.busy', 'the client did not wait for the answer')
+  new GatewayError('http.busy', 'the client disconnected before the response')

@@ -1,4 +1,4 @@
-/** Which hosts count as this machine. */
+/** Hosts that count as this machine. */
 import { describe, expect, it } from 'vitest'
 import { isLoopback, lookupRemote, reachableHost } from './loopback.ts'
 
@@ -14,9 +14,9 @@ describe('isLoopback', () => {
     'localhost',
     'LocalHost.',
     'a.localhost',
-  ])('says yes for %s', (host) => expect(isLoopback(host)).toBe(true))
+  ])('is true for %s', (host) => expect(isLoopback(host)).toBe(true))
   it.each(['192.168.1.2', '10.0.0.1', '2001:db8::1', 'example.org', 'localhost.example.org', '128.0.0.1'])(
-    'says no for %s',
+    'is false for %s',
     (host) => expect(isLoopback(host)).toBe(false),
   )
 })
@@ -30,7 +30,7 @@ it.each([
 ])('a listener at %s is reached at %s', (host, name) => expect(reachableHost(host)).toBe(name))
 
 describe('lookupRemote', () => {
-  it('fails for a name that is this machine', async () => {
+  it('fails for a name that resolves to this machine', async () => {
     const error = await new Promise((resolve) => lookupRemote('localhost', {}, resolve))
     expect(error).toMatchObject({ code: 'peer.loopback' })
   })

@@ -1,7 +1,8 @@
 /**
- * Which addresses are this machine itself. Requests that others make us send (context documents, notifications)
- * must not reach them once the listeners are open to others. Names are judged by the address they resolve to, at
- * the moment of connecting, so that a name cannot change its meaning in between.
+ * Recognises addresses of this machine. Clients can make the gateway send requests (context documents,
+ * notifications); these must not reach this machine once the listeners are open to other machines. A name is
+ * checked by the address it resolves to when the connection is made, so that it cannot resolve to another one
+ * later.
  */
 import { lookup } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -13,7 +14,7 @@ ownAddresses.addSubnet('0.0.0.0', 8, 'ipv4')
 ownAddresses.addAddress('::1', 'ipv6')
 ownAddresses.addAddress('::', 'ipv6')
 
-/** Whether a host, as it stands in a setting or URL, is this machine: an address, or the name localhost. */
+/** Whether the host of a setting or URL is this machine: a loopback address, or the name localhost. */
 export function isLoopback(host: string): boolean {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
   const family = isIP(bare)
@@ -21,14 +22,14 @@ export function isLoopback(host: string): boolean {
   return ownAddresses.check(bare, family === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** How a URL names the host of a listener to this machine; one on all addresses is at the loopback address, too. */
+/** The URL host by which this machine reaches a listener; one on all addresses also listens on loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'
   if (host === '::') return '[::1]'
   return host.includes(':') ? `[${host}]` : host
 }
 
-/** A `lookup` for node:net and node:http that fails where a name resolves to this machine. */
+/** A `lookup` for node:net and node:http that fails for names that resolve to this machine. */
 export const lookupRemote: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, { ...options, all: true }, (error, addresses) => {
     if (error !== null) return callback(error, '', 0)

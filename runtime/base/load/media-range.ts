@@ -1,6 +1,6 @@
 /**
- * Media types by the weights of an Accept header [RFC 9110 12.5.1]: of all ranges that cover a type the most specific one decides,
- * wherever it stands. Pure; a weight that is none counts 0.
+ * Weights of media types by an Accept header [RFC 9110 12.5.1]: the most specific range that covers a type
+ * decides, independent of its position. Pure; an invalid weight counts as 0.
  */
 
 interface MediaRange {
@@ -8,13 +8,13 @@ interface MediaRange {
   readonly quality: number
 }
 
-/** How much each type is wanted, 0 to 1, in the order given; 0 where it is not taken. */
+/** The weight of each type, 0 to 1, in the given order; 0 means not acceptable. */
 export function qualitiesOf(accept: string, types: readonly string[]): readonly number[] {
   const ranges = accept.split(',').map(parseRange)
   return types.map((type) => qualityOf(type, ranges))
 }
 
-/** Whether a header names what it takes by wildcards, too. */
+/** Whether the header contains wildcards. */
 export const acceptsWildcards = (accept: string): boolean =>
   accept.split(',').some((text) => parseRange(text).type.endsWith('/*'))
 

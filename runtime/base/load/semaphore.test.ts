@@ -1,17 +1,17 @@
-/** Turns are bounded, in order, fair, and handed on whatever a task does. */
+/** The semaphore bounds concurrency, is fair, and releases its slot even if a task fails. */
 import { expect, it } from 'vitest'
 import { createSemaphore } from './semaphore.ts'
 
 const tick = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-it('runs so many at a time, in the order they came', async () => {
-  const takeTurn = createSemaphore(2)
+it('runs at most the given number of tasks at a time, in order of arrival', async () => {
+  const exclusively = createSemaphore(2)
   let running = 0
   let most = 0
   const begun: number[] = []
   await Promise.all(
     [0, 1, 2, 3, 4].map((n) =>
-      takeTurn(async () => {
+      exclusively(async () => {
         begun.push(n)
         most = Math.max(most, ++running)
         await tick()
@@ -22,7 +22,7 @@ it('runs so many at a time, in the order they came', async () => {
   expect([most, begun]).toEqual([2, [0, 1, 2, 3, 4]])
 })
 
-it('begins at once when it is free', () => {
+it('starts a task synchronously when a slot is free', () => {
   let hasBegun = false
   void createSemaphore()(async () => {
     hasBegun = true
@@ -30,12 +30,12 @@ it('begins at once when it is free', () => {
   expect(hasBegun).toBe(true)
 })
 
-it('lets others in between the parts of a long job', async () => {
-  const takeTurn = createSemaphore()
+it('runs other jobs between the parts of a long job', async () => {
+  const exclusively = createSemaphore()
   const order: string[] = []
   const job = async (name: string, parts: number): Promise<void> => {
     for (let part = 0; part < parts; part++) {
-      await takeTurn(async () => {
+      await exclusively(async () => {
         order.push(name)
         await tick()
       })
@@ -45,11 +45,11 @@ it('lets others in between the parts of a long job', async () => {
   expect(order).toEqual(['long', 'short', 'long', 'long', 'long'])
 })
 
-it('goes on after a task that fails', async () => {
-  const takeTurn = createSemaphore()
-  const failing = takeTurn(() => Promise.reject(new TypeError('no')))
-  const next = takeTurn(() => Promise.resolve('yes'))
+it('runs the next task after one that fails', async () => {
+  const exclusively = createSemaphore()
+  const failing = exclusively(() => Promise.reject(new TypeError('no')))
+  const next = exclusively(() => Promise.resolve('yes'))
   await expect(failing).rejects.toThrow('no')
   expect(await next).toBe('yes')
-  expect(await takeTurn(() => Promise.resolve('again'))).toBe('again')
+  expect(await exclusively(() => Promise.resolve('again'))).toBe('again')
 })

@@ -1,24 +1,24 @@
 /**
- * Turns: so many tasks run at the same time, the others wait in line. A task that comes back for another turn stands
- * behind those that wait already, so that long jobs made of short tasks share fairly; one that asks for a turn while it has
- * the only one, and waits for it, waits for ever. How long the line may get is bounded by whoever asks.
+ * A fair semaphore: a fixed number of tasks run concurrently, the others wait in order of arrival. A job of
+ * several short tasks queues again for each task, so that other jobs run in between. A task that awaits
+ * another task of the same semaphore may deadlock. The caller bounds the length of the queue.
  */
 
-/** Runs a task when it is its turn, and settles as it does. */
+/** Runs a task when a slot is free, and settles as the task does. */
 export type Semaphore = <T>(task: () => Promise<T>) => Promise<T>
 
-/** @param most tasks at the same time; left out, one after the other. */
+/** @param most concurrent tasks; 1 by default, which makes it a mutex. */
 export function createSemaphore(most = 1): Semaphore {
   let running = 0
-  const line: (() => void)[] = []
+  const queue: (() => void)[] = []
   return async (task) => {
     if (running < most) running++
-    else await new Promise<void>((resolve) => line.push(resolve))
+    else await new Promise<void>((resolve) => queue.push(resolve))
     try {
       return await task()
     } finally {
-      const next = line.shift()
-      // The turn is handed on.
+      const next = queue.shift()
+      // The slot passes to the next task, so `running` stays unchanged.
       if (next !== undefined) next()
       else running--
     }

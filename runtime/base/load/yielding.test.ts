@@ -1,14 +1,14 @@
 /**
- * Work that breathes lets others pass, however many do it at once.
+ * Long loops yield to the event loop, however many run at once.
  */
 import { expect, it } from 'vitest'
 import { createPacing, createYield } from './yielding.ts'
 
-it('lets work of all who share it last no longer than a turn', async () => {
+it('bounds the work of all loops that share it to one time slice per turn', async () => {
   let now = 0
   const yieldIfDue = createYield(() => now, 4)
   let isOver = false
-  /** What was worked in each turn of the event loop. */
+  /** Units of work in each turn of the event loop. */
   const turns = [0]
   const look = (): void => {
     if (isOver) return
@@ -27,11 +27,11 @@ it('lets work of all who share it last no longer than a turn', async () => {
   isOver = true
   expect(turns.reduce((sum, worked) => sum + worked, 0)).toBe(60)
   expect(turns.length).toBeGreaterThanOrEqual(8)
-  // A turn ends with the portion that makes it too long, and two may meet in one of the loop.
+  // A slice ends with the portion that exceeds it, and two slices may fall into one turn of the loop.
   expect(Math.max(...turns)).toBeLessThanOrEqual(8)
 })
 
-it('spreads tasks that arrive together over several turns and keeps their order', async () => {
+it('spreads tasks that arrive together over several turns in order', async () => {
   let now = 0
   const pace = createPacing(() => now, 4)
   const done: number[] = []
@@ -47,7 +47,7 @@ it('spreads tasks that arrive together over several turns and keeps their order'
     const arrive = (i: number): void =>
       pace(() => {
         ran.set(turn, (ran.get(turn) ?? 0) + 1)
-        // The work of a request happens in promises that its start leaves behind.
+        // Most work of a request happens in promises that its start creates.
         void Promise.resolve().then(() => {
           now++
           if (done.push(i) === 30) resolve()
@@ -56,6 +56,6 @@ it('spreads tasks that arrive together over several turns and keeps their order'
     for (let i = 0; i < 30; i++) setImmediate(arrive, i)
   })
   expect(done).toEqual(Array.from({ length: 30 }, (_, i) => i))
-  // Two turns of pacing may meet in one turn of the loop.
+  // Two slices may fall into one turn of the loop.
   expect(Math.max(...ran.values())).toBeLessThanOrEqual(8)
 })

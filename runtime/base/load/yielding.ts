@@ -1,16 +1,17 @@
 /**
- * YieldIfDue: long work on the main thread goes in short turns. Who works asks between portions and is let go on at once
- * while the turn is young, else in the next turn of the event loop, after whatever came in has been seen to. All
- * who share one breath share its turns, so many of them hold up the others no longer than one.
+ * Cooperative yielding: long loops on the main thread call `await yieldIfDue()` between portions. It returns
+ * at once until the time slice is used up; then it resumes in a later turn of the event loop, after pending
+ * I/O. All loops that share one function share its time slice, so that many of them block the event loop no
+ * longer than one.
  */
 
-/** Settles when work may go on. */
+/** Resolves when the caller may continue. */
 export type YieldIfDue = () => Promise<void>
 
-/** `turnMs` is how long work may last without letting others pass; `monotonic` tells ms. */
+/** `turnMs` is the time slice: how long work may block the event loop; `monotonic` returns ms. */
 export function createYield(monotonic: () => number, turnMs: number): YieldIfDue {
   let begunAt = 0
-  /** Settles when the turn that is under way is over. */
+  /** Resolves when the current turn of the event loop is over. */
   let turn: Promise<void> | undefined
   return async () => {
     while (turn !== undefined) {
@@ -31,11 +32,12 @@ export function createYield(monotonic: () => number, turnMs: number): YieldIfDue
 export type Pacing = (task: () => void) => void
 
 /**
- * Spreads tasks that arrive at the same moment over several turns of the event loop, in their order. In each turn it starts tasks for
- * `turnMs`, what their promises do included; the others wait for the next turn. How many may wait is bounded by the caller.
+ * Spreads tasks that arrive together over several turns of the event loop, in order. In each turn it starts
+ * tasks for `turnMs`, including the work of their promises; the others wait for the next turn. The caller
+ * bounds their number.
  */
 export function createPacing(monotonic: () => number, turnMs: number): Pacing {
-  /** When the first task of this turn began. */
+  /** When the first task of this turn started. */
   let begunAt: number | undefined
   let waiting = 0
 

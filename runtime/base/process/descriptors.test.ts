@@ -1,4 +1,4 @@
-/** The share of the file descriptors that clients may take. */
+/** The share of the file descriptors that client connections may use. */
 import { expect, it } from 'vitest'
 import { connectionLimits, descriptorLimit } from './descriptors.ts'
 
@@ -8,10 +8,10 @@ it.each([
   [1024, 213, 426],
   [256, 42, 85],
   [4, 1, 1],
-])('of %s descriptors HTTP clients may take %s and MQTT clients %s', (descriptors, http, mqtt) => {
+])('allows, with %s descriptors, %s HTTP and %s MQTT connections', (descriptors, http, mqtt) => {
   expect(connectionLimits(descriptors)).toEqual({ http, mqtt })
 })
 
-it('the limit of this process is known', () => {
+it('reads the descriptor limit of this process', () => {
   expect(descriptorLimit()).toBeGreaterThan(0)
 })

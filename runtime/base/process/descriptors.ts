@@ -1,6 +1,7 @@
 /**
- * How many client connections the file descriptors of the process allow. A part of them is reserved for databases, outgoing
- * connections and files; what remains is shared between HTTP and MQTT, so that clients of one cannot keep out those of the other.
+ * Computes how many client connections the file descriptors of the process allow. Some are reserved for
+ * databases, outgoing connections and files. HTTP and MQTT have fixed shares of the rest, so that neither
+ * starves the other.
  */
 import { readFileSync } from 'node:fs'
 import { limits } from '#base/limits/limits.ts'
@@ -11,7 +12,7 @@ export interface ConnectionLimits {
   readonly mqtt: number
 }
 
-/** What clients may open, of so many descriptors. */
+/** Connections that clients may open if the process has this many descriptors. */
 export function connectionLimits(descriptors = descriptorLimit()): ConnectionLimits {
   const [http, mqtt] = [limits.httpConnectionsMax.value, limits.mqttClientsMax.value]
   const reserved = Math.min(limits.descriptorsReserved.value, Math.floor(descriptors / 2))
@@ -19,7 +20,7 @@ export function connectionLimits(descriptors = descriptorLimit()): ConnectionLim
   return { http: Math.max(1, Math.floor(http * share)), mqtt: Math.max(1, Math.floor(mqtt * share)) }
 }
 
-/** How many file descriptors the process may have open; Node has raised the soft limit to the hard one. */
+/** The limit of open file descriptors; Node has raised the soft limit to the hard one. */
 export function descriptorLimit(): number {
   try {
     const text = readFileSync('/proc/self/limits', 'utf8')

@@ -1,4 +1,4 @@
-/** Footprints grow with what is held, and never say much less than a value takes. */
+/** Estimated footprints grow with the value and are never far too low. */
 import { expect, it } from 'vitest'
 import { footprintOf } from './footprint.ts'
 
@@ -9,7 +9,7 @@ it('counts texts, members and items', () => {
   expect(footprintOf({ [`${'n'.repeat(500)}`]: null })).toBeGreaterThan(1000)
 })
 
-it('takes anything that is JSON, or nothing', () => {
+it('accepts any JSON value, and undefined', () => {
   for (const value of [null, undefined, true, 0, '', [], {}]) {
     expect(footprintOf(value)).toBeGreaterThan(0)
     expect(footprintOf(value)).toBeLessThan(64)

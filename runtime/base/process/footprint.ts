@@ -1,12 +1,12 @@
 /**
- * Roughly how many bytes a JSON value holds in memory, for queues and caches that are bounded in bytes. It is a walk
- * without any text being made: about right for what is large, and never far below.
+ * Estimates the memory of a JSON value, for queues and caches that are bounded in bytes. It serializes
+ * nothing. The estimate is close for large values and never far too low.
  */
 
 const perValue = 16
 const perMember = 24
 
-/** Bytes of a value as JSON.parse gives it: strings by two bytes a character, everything else by its parts. */
+/** Bytes of a value from JSON.parse: two per character of a string, and a fixed cost per value and member. */
 export function footprintOf(value: unknown): number {
   if (typeof value === 'string') return perValue + 2 * value.length
   if (typeof value !== 'object' || value === null) return perValue

@@ -1,6 +1,6 @@
 /**
- * When a quiet process gives memory back: decided here on figures that the test makes up, since real collections depend
- * on the machine.
+ * When an idle process returns memory to the system. The test supplies the figures, since real collections
+ * depend on the machine.
  */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -10,7 +10,7 @@ const base = 30_000_000
 
 function site() {
   const state = { bytes: base, live: base, share: 0, collections: 0, released: [] as Holding[] }
-  const look = createMemoryCheck({
+  const check = createMemoryCheck({
     collect() {
       state.collections++
       state.bytes = state.live
@@ -19,88 +19,88 @@ function site() {
     residentBytes: () => state.bytes,
     busyShare: () => state.share,
   })
-  return { state, look }
+  return { state, check }
 }
 
-it('collects once it is quiet and there is enough to gain', () => {
-  const { state, look } = site()
-  look()
+it('collects once the process is idle and enough memory can be gained', () => {
+  const { state, check } = site()
+  check()
   state.bytes += limits.memoryExcessBytes.value
   state.share = 0.6
-  look()
+  check()
   expect(state).toMatchObject({ collections: 0, released: [] })
   state.share = 0
-  look()
-  look()
+  check()
+  check()
   expect(state).toMatchObject({ collections: 1, bytes: base, released: ['caches'] })
 })
 
-it('gives back what is free beside a light load, once in two minutes', () => {
-  const { state, look } = site()
+it('returns free memory under a light load, once in two minutes', () => {
+  const { state, check } = site()
   state.share = 0.4
-  look()
+  check()
   expect(state.released).toEqual([])
   state.bytes += limits.memoryExcessBytes.value
-  for (let i = 0; i < 121; i++) look()
+  for (let i = 0; i < 121; i++) check()
   expect(state).toMatchObject({ collections: 0, released: ['free', 'free'] })
 })
 
-it('leaves alone what has grown for good', () => {
-  const { state, look } = site()
+it('stops collecting when the live memory itself has grown', () => {
+  const { state, check } = site()
   state.live = base + 2 * limits.memoryExcessBytes.value
   state.bytes = state.live
-  look()
-  look()
+  check()
+  check()
   expect(state.collections).toBe(1)
 })
 
-it('notices growth from the lowest point, which V8 may reach on its own', () => {
-  const { state, look } = site()
+it('measures growth from the lowest point, which V8 may reach by itself', () => {
+  const { state, check } = site()
   state.bytes = base - limits.memoryExcessBytes.value
-  look()
+  check()
   state.live = state.bytes
   state.bytes = base
-  look()
+  check()
   expect(state.collections).toBe(1)
 })
 
-it('does nothing in a process that cannot collect', () => {
+it('does nothing in a process without --expose-gc', () => {
   let bytes = base
   const released: Holding[] = []
-  const look = createMemoryCheck({
+  const check = createMemoryCheck({
     collect: undefined,
     release: (what) => void released.push(what),
     residentBytes: () => bytes,
     busyShare: () => 0,
   })
   bytes *= 4
-  look()
+  check()
   expect(released).toEqual([])
 })
 
-it('lets two minutes pass between collections', () => {
-  const { state, look } = site()
+it('waits two minutes between collections', () => {
+  const { state, check } = site()
   for (let i = 0; i < 121; i++) {
     state.bytes = base + limits.memoryExcessBytes.value
-    look()
+    check()
   }
   expect(state.collections).toBe(2)
 })
 
-it('lets twenty looks pass where there was a load since the last one', () => {
-  const { state, look } = site()
-  const lookOften = (looks: number): number => {
-    for (let i = 0; i < looks; i++) {
+it('waits only twenty checks after a load', () => {
+  const { state, check } = site()
+  const checkOften = (checks: number): number => {
+    for (let i = 0; i < checks; i++) {
       state.bytes = base + limits.memoryExcessBytes.value
-      look()
+      check()
     }
     return state.collections
   }
-  expect(lookOften(2)).toBe(1)
+  expect(checkOften(2)).toBe(1)
   state.share = 0.5
-  expect(lookOften(1)).toBe(1)
+  expect(checkOften(1)).toBe(1)
   state.share = 0
-  expect(lookOften(19)).toBe(1)
-  expect(lookOften(1)).toBe(2)
-  expect(lookOften(100)).toBe(2)
+  expect(checkOften(19)).toBe(1)
+  expect(checkOften(1)).toBe(2)
+  expect(checkOften(100)).toBe(2)
 })

@@ -1,95 +1,100 @@
 /**
- * Gives memory back after a load. V8 keeps garbage until something is to be allocated, and the pages of a heap that
- * was larger once in a pool of its own, which only a collection of last resort gives back: 110 of 270 MB after batches
- * of 10,000 entities. On a board that is missed elsewhere. So one is asked for when the event loop was quiet for a while
- * and resident memory is well above what the last one left; never under load. Beside a light load, what is free outside
- * the heap goes back alone, which is a matter of milliseconds.
+ * Returns memory to the system after a load. V8 keeps garbage until it allocates again, and pools the pages
+ * of a heap that was larger before. Only a last-resort collection releases them: 110 of 270 MB after batches
+ * of 10,000 entities. Small boards need that memory for other processes.
+ *
+ * 1. If the event loop is idle and resident memory is well above the last baseline: a last-resort collection.
+ * 2. Under a light load: only free memory outside the heap is returned, which takes milliseconds.
+ * 3. Under a higher load: nothing.
  */
 import { performance } from 'node:perf_hooks'
 import { limits } from '#base/limits/limits.ts'
 import { residentBytes } from './process-memory.ts'
 
-/** Share of its time that a quiet event loop works at most. */
+/** An event loop that is busy for at most this share of its time counts as idle. */
 const quietShare = 0.05
-/** Beyond this share nothing is given back. */
+/** Above this share nothing is returned. */
 const lightShare = 0.5
-const lookMs = 1000
-/** A collection stops everything for a moment, so that many looks pass before the next one; fewer after a load. */
-const looksBetween = 120
-const looksAfterLoad = 20
+const checkMs = 1000
+/** Checks between two collections, since a collection stops the process for a moment; fewer after a load. */
+const checksBetween = 120
+const checksAfterLoad = 20
 
-/** What a thread holds outside V8's heap: `free` is what nobody uses, `caches` fill again as they are used. */
+/** Memory outside the V8 heap: `free` memory is unused, `caches` are refilled by use. */
 export type Holding = 'free' | 'caches'
 
 export interface QuietCollectionPorts {
-  /** Gives back what is held outside V8's heap; `caches` include what is free. */
+  /** Returns memory outside the V8 heap to the system; `caches` includes `free`. */
   readonly release: (what: Holding) => void
-  /** Absent where the process was started without `--expose-gc`: then nothing is ever done. */
+  /** Undefined if the process was started without `--expose-gc`; then nothing is ever collected. */
   readonly collect: (() => void) | undefined
-  /** Bytes of memory, whoever holds them. */
+  /** Resident memory of the process, in bytes. */
   readonly residentBytes: () => number
-  /** Share of the time since the last call that the event loop worked. */
+  /** Share of the time since the last call during which the event loop was busy. */
   readonly busyShare: () => number
 }
 
-/**
- * Looks at the process from time to time, which does not keep it alive. Returns its end.
- */
+/** Checks the process periodically without keeping it alive. Returns a function that stops the checks. */
 export function collectWhenQuiet(release: QuietCollectionPorts['release']): () => void {
-  const look = createMemoryCheck(ofThisThread(release), atStart)
-  const timer = setInterval(look, lookMs).unref()
+  const check = createMemoryCheck(ofThisThread(release), atStart)
+  const timer = setInterval(check, checkMs).unref()
   return () => clearInterval(timer)
 }
 
-/** One look: gives back what the load since the last one allows, where there is enough to gain. */
+/**
+ * Creates a check that returns memory if the load since the last check allows it and enough can be gained.
+ */
 export function createMemoryCheck(
   { collect, release, residentBytes, busyShare }: QuietCollectionPorts,
   left = residentBytes(),
 ): () => void {
-  let looksToGo = 0
+  let checksToGo = 0
   let releasesToGo = 0
   return () => {
-    looksToGo--
+    checksToGo--
     releasesToGo--
     if (collect === undefined) return
     const share = busyShare()
     const isQuiet = share <= quietShare
-    if (!isQuiet) looksToGo = Math.min(looksToGo, looksAfterLoad)
+    if (!isQuiet) checksToGo = Math.min(checksToGo, checksAfterLoad)
     const bytes = residentBytes()
     left = Math.min(left, bytes)
     if (share > lightShare || bytes - left < limits.memoryExcessBytes.value) return
-    if (isQuiet && looksToGo <= 0) {
+    if (isQuiet && checksToGo <= 0) {
       collect()
       release('caches')
       left = residentBytes()
-      looksToGo = looksBetween
-      releasesToGo = looksBetween
+      checksToGo = checksBetween
+      releasesToGo = checksBetween
     } else if (!isQuiet && releasesToGo <= 0) {
       release('free')
-      releasesToGo = looksBetween
+      releasesToGo = checksBetween
     }
   }
 }
 
-/** Before anything was opened, so that what the start leaves behind is seen as such. */
+/** Measured before anything is opened, so that garbage of the start counts as excess. */
 const atStart = residentBytes()
 const { gc } = globalThis as { readonly gc?: (how: Readonly<Record<string, string>>) => void }
 
-/** Collects what was made lately, a matter of a millisecond; nothing where the process was started without `--expose-gc`. */
+/** Collects the young generation in about a millisecond; does nothing without `--expose-gc`. */
 export const collectYoung = (): void => gc?.({ type: 'minor', execution: 'sync' })
 
-/** Bytes of large texts that were done with since the last collection, whoever made them. */
-let doneWith = 0
+/** Bytes of large texts discarded since the last collection. */
+let discarded = 0
 
-/** To be told of large texts that are done with, or will be by the next time that `collectDiscarded` is called. */
+/** Counts large texts that are discarded, or will be by the next call of `collectDiscarded`. */
 export function noteDiscarded(bytes: number): void {
-  doneWith += bytes
+  discarded += bytes
 }
 
-/** Collects young garbage where it is worth it: V8 alone would keep 48 MB of large texts, and as much again that was in use when it looked. */
+/**
+ * Collects young garbage if enough large texts were discarded. V8 alone would keep 48 MB of them, and as much
+ * again that was in use during its last collection.
+ */
 export function collectDiscarded(): void {
-  if (doneWith < limits.uncollectedBytes.value) return
-  doneWith = 0
+  if (discarded < limits.uncollectedBytes.value) return
+  discarded = 0
   collectYoung()
 }
 

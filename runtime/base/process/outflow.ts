@@ -1,8 +1,9 @@
 /**
- * Bounds the memory of everything that was written to client connections and that the clients have not read. All
- * connections share one byte budget. Connections with less than their high-water mark unsent do not count: their number
- * is bounded elsewhere. A client that reads nothing for `outflowStallMs` is disconnected; while the budget is exhausted,
- * one that reads nothing for `outflowPressureMs`. It knows no protocol.
+ * Bounds the memory of data that was written to client connections and not yet read by the clients. All
+ * connections share one byte budget. A connection with less than its high-water mark unsent does not count,
+ * because the number of connections is bounded elsewhere. A client that reads nothing for `outflowStallMs` is
+ * disconnected; while the budget is exhausted, `outflowPressureMs` applies instead. The mechanism is
+ * independent of the protocol.
  */
 import type { Socket } from 'node:net'
 import { limits } from '#base/limits/limits.ts'
@@ -12,13 +13,16 @@ import type { Clock } from '#base/time/clock.ts'
 import { connectionLimits } from './descriptors.ts'
 
 export interface Outflow {
-  /** Accounts for everything that is written to a connection from now on; closes it where there are too many. */
+  /**
+   * Counts everything that is written to a connection from now on; closes it if there are too many
+   * connections.
+   */
   watch(socket: Socket): void
-  /** Whether so many bytes may be written now; disconnects stalled clients where that makes the room. */
+  /** Whether this many bytes may be written now; disconnects stalled clients if that frees enough. */
   hasRoom(bytes: number): boolean
-  /** False while the next page may not fit: a request for one should wait. */
+  /** False while another page may exceed the budget: a request for a page should wait. */
   isOpen(): boolean
-  /** Settles with true when it is the caller's turn to make a page, with false when none came in `outflowWaitMs`. */
+  /** Resolves to true when the caller may render a page, to false after `outflowWaitMs`. */
   whenOpen(): Promise<boolean>
   close(): void
 }
@@ -32,10 +36,10 @@ export interface OutflowPorts {
 interface Connection {
   /** Bytes that count against the budget. */
   held: number
-  /** Bytes unsent, and handed over in total, when progress was last looked at. */
+  /** Bytes unsent, and written in total, at the last progress check. */
   unsent: number
   written: number
-  /** When the client last read something, or had nothing to read. */
+  /** When the client last read something or had nothing to read. */
   progressAt: number
 }
 
@@ -44,8 +48,8 @@ interface Waiting {
   readonly settle: (isOpen: boolean) => void
 }
 
-const lookMs = 500
-/** Between two log lines. */
+const checkMs = 500
+/** Minimum interval between two log lines. */
 const quietMs = 5000
 
 export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
@@ -56,7 +60,7 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
   const connectionsMax = connectionLimits().http
   let held = 0
   let isAdmitting = false
-  /** Disconnected since the last log line. */
+  /** Clients disconnected since the last log line. */
   let disconnected = 0
   let refusedBefore = 0
   let quietUntil = Number.NEGATIVE_INFINITY
@@ -72,7 +76,7 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
     if (isLess) admit()
   }
 
-  /** Lets waiting requests in one by one: each writes its answer before the next is admitted. */
+  /** Admits waiting requests one by one: each writes its response before the next is admitted. */
   function admit(): void {
     if (isAdmitting || waiting.size === 0 || !fits(limits.pageBytesMax.value)) return
     isAdmitting = true
@@ -91,11 +95,11 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
     disconnected++
     hold(connection, 0)
     connections.delete(socket)
-    // RST: the system must not keep what the client does not read either.
+    // RST, so that the kernel also discards the data that the client does not read.
     socket.resetAndDestroy()
   }
 
-  /** Disconnects the clients that have read nothing for longest, until there is room. */
+  /** Disconnects the clients that have read nothing for longest until there is room. */
   function makeRoom(bytes: number): boolean {
     if (fits(bytes)) return true
     const before = clock.monotonic() - limits.outflowPressureMs.value
@@ -108,17 +112,17 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
     return false
   }
 
-  /** A write left a connection with more than its high-water mark unsent. */
+  /** Called when a write leaves a connection with more than its high-water mark unsent. */
   function note(socket: Socket, connection: Connection): void {
     if (connection.held === 0) connection.progressAt = clock.monotonic()
     hold(connection, socket.writableLength)
-    // A small answer with its headers may reach the mark: the number of clients bounds these.
+    // A small response with its headers may reach the mark; the number of clients bounds these.
     const isLarge = connection.held > 2 * limits.outflowSmallBytes.value
     if (isLarge && held > limits.outflowBytesMax.value && held > connection.held && !makeRoom(0))
       disconnect(socket, connection)
   }
 
-  function look(): void {
+  function check(): void {
     const now = clock.monotonic()
     for (const [socket, connection] of connections) {
       const unsent = unsentBytes(socket)
@@ -135,11 +139,11 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
       one.settle(false)
     }
     admit()
-    if (now >= quietUntil) tell(now)
+    if (now >= quietUntil) logDisconnected(now)
   }
 
-  /** Of a flood one line in a while. */
-  function tell(now: number): void {
+  /** Logs at most one line per interval, with counts. */
+  function logDisconnected(now: number): void {
     const turnedAway = refused.value - refusedBefore
     if (disconnected > 0) log.warn('connection.stalled', { clients: disconnected, unsentBytes: held })
     if (turnedAway > 0) log.warn('connection.refused', { connections: turnedAway, most: connectionsMax })
@@ -148,7 +152,7 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
     refusedBefore = refused.value
   }
 
-  const timer = setInterval(look, lookMs).unref()
+  const timer = setInterval(check, checkMs).unref()
   return Object.freeze({
     watch(socket) {
       if (connections.size >= connectionsMax) {
@@ -186,8 +190,8 @@ export function createOutflow({ clock, log, metrics }: OutflowPorts): Outflow {
 }
 
 /**
- * What of the writes of a connection the system has not taken. Node counts a write as a whole until its end; the queue of
- * the handle shows the progress within it, and net.Socket judges its own time-outs by it.
+ * Bytes written to a connection that the kernel has not accepted. Node counts a write as a whole until it
+ * ends; the queue of the handle shows the progress within it, and net.Socket bases its own time-outs on it.
  */
 function unsentBytes(socket: Socket): number {
   const { _handle: handle } = socket as { readonly _handle?: { readonly writeQueueSize?: number } | null }

@@ -1,13 +1,15 @@
-/** The resident memory of the process, also while no file descriptor is left: reading it opens one. */
+/**
+ * Reads the resident memory of the process. Reading opens a file descriptor, which may fail if none is left.
+ */
 
 let last = 0
 
-/** Bytes of resident memory; what was read before, where it cannot be read now. */
+/** Bytes of resident memory, or the last value read if it cannot be read now. */
 export function residentBytes(): number {
   try {
     last = process.memoryUsage.rss()
   } catch {
-    // EMFILE: the reading before stands in.
+    // EMFILE: return the previous value.
   }
   return last
 }

@@ -1,5 +1,5 @@
 /**
- * The gauges that speak of the process itself: memory, event-loop delay, bytes written. Read when somebody scrapes.
+ * Gauges of the process itself: memory, event-loop delay, bytes written. They are read at each scrape.
  */
 import { readFileSync } from 'node:fs'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
@@ -17,7 +17,7 @@ export function watchProcess(metrics: Metrics): void {
   metrics.gauge('selvedge_resident_memory_bytes', residentBytes)
   const seconds = (nanoseconds: number): number => Math.max(0, nanoseconds / 1e9 - loopResolutionMs / 1000)
   metrics.gauge('selvedge_event_loop_lag_max_seconds', () => seconds(lag.max))
-  // Gauges are read in the order in which they were added, and this one ends the interval of both.
+  // Gauges are read in the order of registration; this one resets the interval of both.
   metrics.gauge('selvedge_event_loop_lag_p99_seconds', () => {
     const p99 = seconds(lag.percentile(99))
     lag.reset()
@@ -26,7 +26,7 @@ export function watchProcess(metrics: Metrics): void {
   metrics.gauge('selvedge_write_bytes_total', writtenBytes)
 }
 
-/** Bytes handed to the disk; NaN where the system does not tell. */
+/** Bytes handed to the disk; NaN if the system does not report them. */
 function writtenBytes(): number {
   try {
     return Number(/^write_bytes: (\d+)/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1] ?? Number.NaN)

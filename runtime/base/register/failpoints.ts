@@ -2,11 +2,11 @@
  * Named failpoints: places where a test may kill the process, make it fail, or slow it down. They do nothing
  * unless SELVEDGE_FAILPOINTS arms them, as `name=action` pairs separated by commas:
  *
- *   kill        SIGKILL at the first passage;  kill(n)  at the n-th
- *   sleep(ms)   block this thread at every passage (emulates slow flash)
- *   throw       raise store.failed at every passage;  throw(n)  at the n-th only
+ *   kill        SIGKILL at the first pass;  kill(n)  at the n-th
+ *   sleep(ms)   block this thread at every pass (emulates slow flash)
+ *   throw       raise store.failed at every pass;  throw(n)  at the n-th only
  *
- * SELVEDGE_CLOCK_SHIFT names a file with the milliseconds that the clock of the system is to be wrong by.
+ * SELVEDGE_CLOCK_SHIFT names a file that contains an error to be added to the system clock, in milliseconds.
  */
 import { readFileSync } from 'node:fs'
 import { GatewayError } from './errors.ts'
@@ -46,7 +46,7 @@ interface Armed {
 
 const armed = parseArmed(process.env['SELVEDGE_FAILPOINTS'])
 
-/** Passes a named place; free of cost unless a failpoint is armed. */
+/** Marks a failpoint; costs one comparison unless a failpoint is armed. */
 export function failpoint(name: Failpoint): void {
   if (armed !== undefined) pass(name, armed)
 }
@@ -79,7 +79,7 @@ function parseArmed(text: string | undefined): Map<string, Armed> | undefined {
     if (match === null || !(failpointNames as readonly string[]).includes(match[1]!)) {
       throw new GatewayError(
         'config.invalid',
-        `SELVEDGE_FAILPOINTS: "${part}" is not name=kill|sleep(ms)|throw`,
+        `SELVEDGE_FAILPOINTS expects name=kill|sleep(ms)|throw, got "${part}"`,
       )
     }
     table.set(match[1]!, {
@@ -96,7 +96,7 @@ const shiftEveryMs = 100
 let shift = 0
 let shiftReadAt = Number.NEGATIVE_INFINITY
 
-/** By how much a test wants the clock of the system to be wrong, ms. */
+/** The error that a test adds to the system clock, ms. */
 export function clockShiftMs(): number {
   if (shiftFile === undefined || performance.now() - shiftReadAt < shiftEveryMs) return shift
   shiftReadAt = performance.now()

@@ -1,12 +1,12 @@
 /**
- * Counters, gauges and histograms, registered once by name, and their Prometheus text exposition
+ * Counters, gauges and histograms, each registered once by name, and their Prometheus text exposition
  * (text format 0.0.4). A counter is a plain mutable cell, so that counting costs one addition.
  */
 import { assert } from './errors.ts'
 
-/** Every metric of the gateway: kind, and the help line. Names end in their unit. */
+/** Every metric of the gateway: kind and help line. Names end in their unit. */
 export const metricRegister = {
-  selvedge_build_info: ['gauge', 'Always 1; the version is in the label.'],
+  selvedge_build_info: ['gauge', 'Always 1; the label is the version.'],
   selvedge_uptime_seconds: ['gauge', 'Seconds since start.'],
   selvedge_resident_memory_bytes: ['gauge', 'Resident memory of the process.'],
   selvedge_event_loop_lag_p99_seconds: [
@@ -14,24 +14,24 @@ export const metricRegister = {
     '99th percentile of event-loop delay since the last scrape.',
   ],
   selvedge_event_loop_lag_max_seconds: ['gauge', 'Longest event-loop delay since the last scrape.'],
-  selvedge_clock_unsynced: ['gauge', '1 while the clock cannot be believed, 0 otherwise.'],
-  selvedge_clock_synced: ['gauge', '1 while the clock is known to be set, 0 otherwise.'],
-  selvedge_clock_jumps_total: ['gauge', 'Jumps of the clock of the system.'],
-  selvedge_clock_ahead_seconds: ['gauge', 'By how much the clock of the system is ahead of the one in use.'],
-  selvedge_clock_unsettled_rows: ['gauge', 'Log rows whose times wait for the clock to be set.'],
+  selvedge_clock_unsynced: ['gauge', '1 while the system clock is not trusted, 0 otherwise.'],
+  selvedge_clock_synced: ['gauge', '1 while the system clock is known to be set, 0 otherwise.'],
+  selvedge_clock_jumps_total: ['gauge', 'Jumps of the system clock.'],
+  selvedge_clock_ahead_seconds: ['gauge', 'How far the system clock is ahead of the clock in use.'],
+  selvedge_clock_unsettled_rows: ['gauge', 'Log rows whose times are corrected when the clock is set.'],
   selvedge_commits_total: ['counter', 'Commits on disk.'],
   selvedge_commit_seconds: ['histogram', 'Time from sending a group to the writer until it is on disk.'],
-  selvedge_commit_works_total: ['counter', 'Works answered, all doors.'],
-  selvedge_commit_works_refused_total: ['counter', 'Works refused while deciding or writing.'],
-  selvedge_commit_retries_total: ['counter', 'Groups undone and retried work by work.'],
-  selvedge_queue_works: ['gauge', 'Works waiting in the FIFO.'],
+  selvedge_commit_works_total: ['counter', 'Works answered, all tenants.'],
+  selvedge_commit_works_refused_total: ['counter', 'Works rejected while deciding or writing.'],
+  selvedge_commit_retries_total: ['counter', 'Groups rolled back and retried work by work.'],
+  selvedge_queue_works: ['gauge', 'Works waiting in the queue.'],
   selvedge_observations_total: ['counter', 'Observations committed.'],
-  selvedge_observations_duplicate_total: ['counter', 'Observations recognised as repeats.'],
+  selvedge_observations_duplicate_total: ['counter', 'Observations recognised as duplicates.'],
   selvedge_observations_late_total: ['counter', 'Observations older than the current value.'],
   selvedge_log_number: ['gauge', 'Highest number of the log.'],
-  selvedge_log_bytes: ['gauge', 'Bytes of the log kept.'],
+  selvedge_log_bytes: ['gauge', 'Size of the log.'],
   selvedge_tail_observations: ['gauge', 'Observations not yet folded into chunks.'],
-  selvedge_folds_total: ['counter', 'Chunks written by the folder.'],
+  selvedge_folds_total: ['counter', 'Chunks written by folding.'],
   selvedge_writebacks_total: ['counter', 'Entity documents written back.'],
   selvedge_history_evicted_total: [
     'counter',
@@ -41,10 +41,10 @@ export const metricRegister = {
   selvedge_tenants_closed: ['gauge', 'Tenants that stay closed because their database cannot be used.'],
   selvedge_backup_age_seconds: [
     'gauge',
-    'Since the last good backup was begun; 100 years where there is none.',
+    'Time since the last good backup was started; 100 years if there is none.',
   ],
   selvedge_backups_total: ['counter', 'Backups made.'],
-  selvedge_backups_failed_total: ['counter', 'Backups that could not be made.'],
+  selvedge_backups_failed_total: ['counter', 'Backups that failed.'],
   selvedge_streams_live: ['gauge', 'Streams held in memory.'],
   selvedge_entities: ['gauge', 'Entities stored.'],
   selvedge_write_bytes_total: ['gauge', 'Bytes handed to the disk by this process (/proc/self/io).'],
@@ -54,79 +54,79 @@ export const metricRegister = {
   selvedge_mqtt_refused_total: ['counter', 'Frames acknowledged although the broker refused to store them.'],
   selvedge_mqtt_undelivered_total: [
     'counter',
-    'QoS 0 messages not sent to a subscriber that does not keep up.',
+    'QoS 0 messages not sent because a subscriber reads too slowly.',
   ],
   selvedge_mqtt_unsent_total: [
     'counter',
-    'Messages not sent to an MQTT 5 subscriber: they had expired, or were larger than it takes.',
+    'Messages not sent to an MQTT 5 subscriber because they had expired or were larger than its maximum.',
   ],
-  selvedge_mqtt_client_errors_total: ['counter', 'Connections closed for a fault of the client.'],
-  selvedge_mqtt_sessions: ['gauge', 'Persistent sessions, present or absent.'],
-  selvedge_mqtt_offline_messages: ['gauge', 'Messages kept for absent persistent sessions.'],
+  selvedge_mqtt_client_errors_total: ['counter', 'Connections closed because of a client error.'],
+  selvedge_mqtt_sessions: ['gauge', 'Persistent sessions, connected or not.'],
+  selvedge_mqtt_offline_messages: ['gauge', 'Messages stored for disconnected persistent sessions.'],
   selvedge_mqtt_offline_evicted_total: ['counter', 'Offline messages dropped at a session or total ceiling.'],
   selvedge_mqtt_retained_messages: ['gauge', 'Retained messages.'],
   selvedge_bridge_in_frames_total: ['counter', 'Frames received from external brokers.'],
   selvedge_frames_total: ['counter', 'Frames claimed by a bridge.'],
   selvedge_frames_quarantined_total: ['counter', 'Frames put into quarantine.'],
-  selvedge_frames_unclaimed_total: ['counter', 'Frames that no bridge claims.'],
-  selvedge_unclaimed_topics: ['gauge', 'Topics in the list of those that no bridge reads.'],
+  selvedge_frames_unclaimed_total: ['counter', 'Frames that no bridge reads.'],
+  selvedge_unclaimed_topics: ['gauge', 'Topics that no bridge reads.'],
   selvedge_quarantine_frames: ['gauge', 'Frames in quarantine.'],
   selvedge_readings_skipped_total: [
     'counter',
-    'Values that mean no value, such as nan, or that a rule skips.',
+    'Readings skipped by a rule or because their value means "no value", such as nan.',
   ],
   selvedge_readings_rejected_total: [
     'counter',
-    'Readings refused: not finite, outside the time window, not allowed.',
+    'Readings rejected: not finite, outside the time window, not allowed.',
   ],
   selvedge_subscriptions_uncompared_total: [
     'counter',
-    'Subscriptions that a change did not match because their patterns would take too much work.',
+    'Subscriptions not matched with a change because evaluating their patterns would exceed a limit.',
   ],
   selvedge_deliveries_waiting: ['gauge', 'Notifications not yet delivered.'],
-  selvedge_deliveries_unconfirmed: ['gauge', 'Notifications that consumers come for and have not confirmed.'],
+  selvedge_deliveries_unconfirmed: ['gauge', 'Notifications that streaming consumers have not confirmed.'],
   selvedge_deliveries_sent_total: ['counter', 'Notifications answered with 2xx.'],
-  selvedge_deliveries_failed_total: ['counter', 'Attempts that failed.'],
-  selvedge_deliveries_dead_total: ['counter', 'Notifications given up and kept as dead letters.'],
+  selvedge_deliveries_failed_total: ['counter', 'Delivery attempts that failed.'],
+  selvedge_deliveries_dead_total: ['counter', 'Notifications that became dead letters.'],
   selvedge_deliveries_dropped_total: ['counter', 'Notifications dropped at the ceiling of an endpoint.'],
-  selvedge_plugins_quarantined: ['gauge', 'Plugins that failed and rest until the next start.'],
-  selvedge_tunnels: ['gauge', 'Gateways that hold a tunnel open to this one.'],
+  selvedge_plugins_quarantined: ['gauge', 'Plugins disabled until the next start because of failures.'],
+  selvedge_tunnels: ['gauge', 'Tunnels that other gateways hold open to this one.'],
   selvedge_tunnels_held: ['gauge', 'Tunnels that this gateway holds open.'],
-  selvedge_tunnel_requests_total: ['counter', 'Requests through tunnels of gateways to them.'],
-  selvedge_copies: ['gauge', 'Entities that are copies from other brokers.'],
-  selvedge_registered: ['gauge', 'Registrations of this gateway that stand at other brokers.'],
-  selvedge_two_origins_total: [
-    'counter',
-    'Values that took the place of one that came from another gateway than they did.',
-  ],
-  selvedge_uplink_collisions: ['gauge', 'Entities that other gateways write at the centre, too, by uplink.'],
-  selvedge_uplink_up: ['gauge', 'Whether the broker of an uplink takes what it is sent, by uplink.'],
-  selvedge_uplink_behind_seconds: ['gauge', 'Age of the oldest thing that is to go up, by uplink.'],
-  selvedge_uplink_waiting_observations: ['gauge', 'Observations that wait to go up, about, by uplink.'],
-  selvedge_uplink_evicted_total: ['counter', 'Observations let go for the budget of an uplink, by uplink.'],
-  selvedge_uplink_room_seconds: [
+  selvedge_tunnel_requests_total: ['counter', 'Requests sent to gateways through their tunnels.'],
+  selvedge_copies: ['gauge', 'Entities copied from other brokers.'],
+  selvedge_registered: ['gauge', 'Registrations of this gateway at other brokers.'],
+  selvedge_two_origins_total: ['counter', 'Values that replaced a value from another gateway.'],
+  selvedge_uplink_collisions: ['gauge', 'Entities that other gateways also write at the centre, by uplink.'],
+  selvedge_uplink_up: ['gauge', 'Whether the central broker of an uplink accepts changes, by uplink.'],
+  selvedge_uplink_behind_seconds: ['gauge', 'Age of the oldest change not yet sent, by uplink.'],
+  selvedge_uplink_waiting_observations: [
     'gauge',
-    'Seconds until something that has not gone up is let go, by uplink.',
+    'Approximate number of observations not yet sent, by uplink.',
   ],
-  selvedge_uplink_sent_total: ['counter', 'Changes that were taken as current, by uplink.'],
-  selvedge_uplink_past_total: ['counter', 'Histories that were taken, by uplink.'],
+  selvedge_uplink_evicted_total: [
+    'counter',
+    'Observations dropped because of the budget of an uplink, by uplink.',
+  ],
+  selvedge_uplink_room_seconds: ['gauge', 'Seconds until unsent data is dropped, by uplink.'],
+  selvedge_uplink_sent_total: ['counter', 'Current changes that the central broker accepted, by uplink.'],
+  selvedge_uplink_past_total: ['counter', 'Histories that the central broker accepted, by uplink.'],
   selvedge_uplink_not_kept_total: [
     'counter',
-    'Histories that the broker of an uplink does not keep, and what went through it before, by uplink.',
+    'Histories that the central broker does not store, or that passed through it before, by uplink.',
   ],
-  selvedge_uplink_refused_total: [
-    'counter',
-    'Changes that the broker of an uplink will not take, by uplink.',
-  ],
+  selvedge_uplink_refused_total: ['counter', 'Changes that the central broker rejected for good, by uplink.'],
   selvedge_uplink_refused_let_go_total: [
     'counter',
-    'Of these, the oldest that went since start for want of room, by uplink.',
+    'Refused changes dropped since start because their queue was full, by uplink.',
   ],
-  selvedge_uplink_refused_waiting: ['gauge', 'Of these, those that nobody has sent again or dropped.'],
-  selvedge_uplink_sent_bytes_total: ['counter', 'Bytes of bodies sent since start, by uplink.'],
+  selvedge_uplink_refused_waiting: [
+    'gauge',
+    'Refused changes that no operator has re-sent or dropped, by uplink.',
+  ],
+  selvedge_uplink_sent_bytes_total: ['counter', 'Bytes of request bodies sent since start, by uplink.'],
   selvedge_unsent_bytes: [
     'gauge',
-    'Bytes written to clients that they have not read, within the budget of all.',
+    'Bytes written to clients that they have not read, within the shared budget.',
   ],
   selvedge_clients_stalled_total: ['counter', 'Clients disconnected because they did not read.'],
   selvedge_connections_refused_total: [
@@ -151,12 +151,12 @@ export interface Histogram {
 
 export interface Metrics {
   counter(name: MetricName): Counter
-  /** A gauge is read when scraped. */
+  /** Registers a gauge; `read` is called at each scrape. */
   gauge(name: MetricName, read: () => number, labels?: string): void
-  /** Series that come and go, each with its labels, read when scraped. */
+  /** Registers a set of labelled series that may change over time; `read` is called at each scrape. */
   series(name: MetricName, read: () => readonly (readonly [labels: string, value: number])[]): void
   histogram(name: MetricName): Histogram
-  /** Text exposition of everything registered so far. */
+  /** Returns the text exposition of everything registered so far. */
   expose(): string
 }
 

@@ -1,12 +1,12 @@
 /**
- * What is told when a certificate is refused for its dates: mostly it is the clock of this machine that is wrong, and
- * nobody finds that without reading what it says. TLS goes by the clock of the system, whatever ours is.
+ * Error messages for certificates that are rejected because of their dates. Usually the clock of this machine
+ * is wrong, so the message shows its time. TLS uses the system clock, even if the gateway does not trust it.
  */
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import { systemClock } from './clock.ts'
 
-/** The dates of a certificate, as it has them. */
+/** The dates of a certificate, as it states them. */
 export interface Validity {
   readonly from: string
   readonly to: string
@@ -14,10 +14,10 @@ export interface Validity {
 
 const aboutDates = new Set(['CERT_NOT_YET_VALID', 'CERT_HAS_EXPIRED', 'CRL_NOT_YET_VALID', 'CRL_HAS_EXPIRED'])
 
-/** Notes the certificate that a peer shows on a new connection, before it is judged. */
+/** Records the certificate that a peer presents on a new connection, before it is verified. */
 export function noteCertificate(socket: Socket): () => Validity | undefined {
   let shown: Validity | undefined
-  // Once it is refused the connection knows nothing of it any more.
+  // A connection that rejected the certificate no longer returns it.
   socket.prependListener('secure', () => {
     const { valid_from: from, valid_to: to } = (socket as TLSSocket).getPeerCertificate()
     shown = { from, to }
@@ -25,7 +25,9 @@ export function noteCertificate(socket: Socket): () => Validity | undefined {
   return () => shown
 }
 
-/** The message of a failed connection, with what clock and certificate say where it is about dates. */
+/**
+ * The message of a failed connection; errors about dates include the time and the dates of the certificate.
+ */
 export function messageOf(error: Error, shown?: Validity): string {
   const { code = '' } = error as NodeJS.ErrnoException
   const message = error.message === '' ? code : error.message

@@ -1,5 +1,5 @@
 /**
- * What people see of the clock: its gauges, and a line in the log whenever it is set, doubted or jumps.
+ * Reports the state of the clock: gauges, and a log line whenever it is set, distrusted or jumps.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -13,12 +13,12 @@ export function watchClock({ trust }: Clock, { log, metrics }: { log: Log; metri
   metrics.gauge('selvedge_clock_unsynced', is('unsynced'))
   metrics.gauge('selvedge_clock_jumps_total', () => trust.status().jumps)
   metrics.gauge('selvedge_clock_ahead_seconds', () => trust.status().ahead / 1000)
-  trust.watch((event) => tell(event, log))
+  trust.watch((event) => report(event, log))
   const { state, reason } = trust.status()
   if (state === 'unsynced') log.warn('clock.unsynced', { reason })
 }
 
-function tell(event: ClockEvent, log: Log): void {
+function report(event: ClockEvent, log: Log): void {
   const bySeconds = event.by / 1000
   if (event.kind === 'jumped') log.warn('clock.jumped', { bySeconds })
   else if (event.kind === 'unsynced') log.warn('clock.unsynced', { reason: event.reason })

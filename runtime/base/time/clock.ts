@@ -1,65 +1,71 @@
 /**
- * Time, as a port. Wall-clock time is for stamps that people and peers read; monotonic time is for every
- * interval and deadline, because the wall clock of a board without a battery jumps. A clock may know that it cannot be
- * believed: what is stamped then is put right later, by the boot and the monotonic time it was made at.
+ * Time, as a port. Wall-clock time is for stamps that people and peers read. Monotonic time is for every
+ * interval and deadline, because the wall clock of a board without a battery jumps. A clock may know that it
+ * is not trustworthy; stamps made then are corrected later, by their boot and monotonic time.
  */
 import { clockShiftMs } from '#base/register/failpoints.ts'
 
 export interface Clock {
   /** Wall-clock time in integer milliseconds since 1970 UTC. */
   now(): number
-  /** Milliseconds on a clock that never goes back and knows no date. */
+  /** Milliseconds on a clock that never runs backwards and has no date. */
   monotonic(): number
-  /** How far `now` can be believed; left out, always. */
+  /** Whether `now` can be trusted; if absent, always. */
   readonly trust?: ClockTrust
 }
 
 /**
- * - synced: something that knows the time has set the clock of the system
- * - coarse: nobody is known to have set it, and nothing speaks against it
- * - unsynced: it is wrong, or nothing speaks for it; `now` runs on by monotonic time
+ * - synced: a time source has set the system clock
+ * - coarse: no time source is known to have set it, and its time is plausible
+ * - unsynced: its time is wrong or unconfirmed; `now` advances by monotonic time
  */
 export type ClockState = 'synced' | 'coarse' | 'unsynced'
 
-/** What tells when something happened while the clock was unsynced: its `now` is `offset` and the monotonic time since that boot. */
+/**
+ * Identifies when a stamp was made while the clock was unsynced: `now` was `offset` plus the monotonic time
+ * since that boot.
+ */
 export interface BootTime {
   readonly boot: string
   /** ms */
   readonly offset: number
 }
 
-/** A time in which the clock is unsynced. When it is over, `shift` is what has to be added to its stamps, ms. */
+/** A period in which the clock is unsynced. After its end, `shift` is the correction of its stamps, ms. */
 export interface Stretch extends BootTime {
   readonly shift: number | undefined
 }
 
 export interface ClockStatus {
   readonly state: ClockState
-  /** Why it is not synced. */
+  /** Reason why it is not synced. */
   readonly reason: string
   readonly jumps: number
-  /** What the clock of the system says beyond ours, ms. */
+  /** How far the system clock is ahead of this clock, ms. */
   readonly ahead: number
 }
 
-/** What a clock tells of itself. */
+/** A change of the clock that listeners are notified of. */
 export type ClockEvent =
   | { readonly kind: 'jumped'; readonly by: number }
   | { readonly kind: ClockState; readonly reason: string; readonly by: number }
 
 export interface ClockTrust {
   status(): ClockStatus
-  /** The stretch that lasts; undefined while the clock is believed. */
+  /** The current unsynced period; undefined while the clock is trusted. */
   stretch(): Stretch | undefined
-  /** What to add to stamps made then: 0 where that boot ended before its clock was set; undefined while not known. */
+  /**
+   * The correction of stamps made then: 0 if that boot ended before its clock was set; undefined while
+   * unknown.
+   */
   correction(then: BootTime): number | undefined
-  /** Says that it was later than this already, ms. */
+  /** Raises the lower bound of the current time, ms. */
   notBefore(at: number): void
-  /** False while nothing may be removed for its age, because the clock may be wrong. */
+  /** False while the clock may be wrong, so that no data may be removed because of its age. */
   mayRemove(): boolean
-  /** How long the clock has been believed, ms; infinite where it always was, 0 while it is not. */
+  /** How long the clock has been trusted, ms; infinite if it always was, 0 while it is not. */
   believedMs(): number
-  /** Tells the listener what happens from now on. */
+  /** Notifies the listener of all later events. */
   watch(listener: (event: ClockEvent) => void): void
 }
 

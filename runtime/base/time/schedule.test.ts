@@ -1,11 +1,11 @@
 /**
- * Which cron expressions are taken, and that a schedule goes by the minute of local time.
+ * Accepted cron expressions; a schedule matches minutes of local time.
  */
 import { describe, expect, it } from 'vitest'
 import { isCron, openSchedule } from './schedule.ts'
 
 describe('a schedule', () => {
-  it.each(['* * * * *', '0 2 * * *', '*/15 8-18 * * 1-5', '0,30 0 1,15 1-6/2 7'])('takes %s', (text) => {
+  it.each(['* * * * *', '0 2 * * *', '*/15 8-18 * * 1-5', '0,30 0 1,15 1-6/2 7'])('accepts %s', (text) => {
     expect(isCron(text)).toBe(true)
   })
 
@@ -19,11 +19,11 @@ describe('a schedule', () => {
     '5-1 * * * *',
     '*/0 * * * *',
     'x * * * *',
-  ])('refuses %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(isCron(text)).toBe(false)
   })
 
-  it('tells whether a minute is one of its times', async () => {
+  it('matches the minutes of its times', async () => {
     const { isTime } = await openSchedule('30 2 * * *')
     expect(isTime(new Date(2026, 0, 5, 2, 30, 59).getTime())).toBe(true)
     expect(isTime(new Date(2026, 0, 5, 2, 31).getTime())).toBe(false)

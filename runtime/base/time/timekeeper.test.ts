@@ -1,5 +1,5 @@
 /**
- * The clock over that of a machine that is wrong, is set, and jumps; time passes by hand.
+ * The gateway's clock on machines whose system clock is wrong, is set, or jumps; the test advances the time.
  */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -10,7 +10,7 @@ const floor = Date.UTC(2026, 0, 1)
 const noon = Date.UTC(2026, 5, 1, 12)
 const day = 86_400_000
 
-/** A machine whose clock can be set, on which time passes by hand. */
+/** A machine whose clock the test sets and advances. */
 function machine(wall: number, believe: 'plausible' | 'synced' | 'always' = 'plausible') {
   const state = {
     wall,
@@ -37,14 +37,14 @@ function machine(wall: number, believe: 'plausible' | 'synced' | 'always' = 'pla
       const step = Math.min(left, limits.clockCheckMs.value)
       state.wall += step
       state.mono += step
-      keeper?.look()
+      keeper?.check()
     }
   }
   return { state, start, pass }
 }
 
 describe('the clock of a machine', () => {
-  it('is what the system says while nothing speaks against it', () => {
+  it('equals the system clock while its time is plausible', () => {
     const { start, pass } = machine(noon)
     const keeper = start(noon - 1000)
     expect(keeper.now()).toBe(noon)
@@ -56,7 +56,7 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.believedMs()).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('goes with slow corrections of the system, back and forth', () => {
+  it('follows slow corrections of the system clock in both directions', () => {
     const { state, start, pass } = machine(noon)
     const keeper = start()
     for (const by of [1500, -1500, -1900, 1900]) {
@@ -67,7 +67,7 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.status().jumps).toBe(0)
   })
 
-  it('begins behind the last commit where the system says less, and runs on', () => {
+  it('starts after the last commit if the system clock is earlier, and advances', () => {
     const { start, pass } = machine(1000)
     const keeper = start(noon - 1)
     expect(keeper.trust.status()).toMatchObject({
@@ -80,11 +80,11 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.mayRemove()).toBe(false)
   })
 
-  it('never begins before the version was made', () => {
+  it('never starts before the release date of the version', () => {
     expect(machine(1000).start().now()).toBe(floor)
   })
 
-  it('knows the difference when it is set, for what this boot did before a restart as well', () => {
+  it('reports the correction when the clock is set, also for stamps before a restart in the same boot', () => {
     const { state, start, pass } = machine(1000)
     const before = start(noon - 1).trust.stretch()!
     pass(60_000)
@@ -95,22 +95,22 @@ describe('the clock of a machine', () => {
     expect(after.shift).toBeUndefined()
     state.setAt = 1
     state.wall = noon + 30 * day + 65_000
-    keeper.look()
+    keeper.check()
     expect(keeper.now()).toBe(state.wall)
     expect(keeper.trust.status().state).toBe('synced')
-    // Both say the same of the same instant: 30 days later than they stamped it.
+    // Both periods have the same correction: 30 days.
     expect(keeper.trust.correction(before)).toBe(30 * day)
     expect(after.shift).toBe(keeper.trust.correction(after))
     expect(after.shift).toBe(30 * day)
     expect(state.events.at(-1)).toEqual({ kind: 'synced', reason: '', by: 30 * day })
   })
 
-  it('says of another boot that its times stand', () => {
+  it('corrects no stamps of another boot', () => {
     const { start } = machine(noon)
     expect(start().trust.correction({ boot: 'another', offset: 5 })).toBe(0)
   })
 
-  it('waits for its time on a board without battery, though the time could be', () => {
+  it('waits for a time source on a board without a battery, although the time is plausible', () => {
     const { state, start, pass } = machine(noon)
     state.isAwaited = true
     const keeper = start(noon - day / 2)
@@ -119,12 +119,12 @@ describe('the clock of a machine', () => {
     pass(3000, keeper)
     state.setAt = 1
     state.wall += day
-    keeper.look()
+    keeper.check()
     expect(keeper.trust.status().state).toBe('synced')
     expect(keeper.now()).toBe(noon + 3000 + day)
   })
 
-  it('is not led to 2038 and back', () => {
+  it('does not follow a short jump to 2038 and back', () => {
     const { state, start, pass } = machine(noon)
     const keeper = start(noon - 1000)
     state.wall = Date.UTC(2038, 0, 19)
@@ -158,13 +158,13 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.stretch()).toBeUndefined()
     expect(stretch.shift).toBe(by)
     expect(keeper.now()).toBe(state.wall)
-    // What is too old by it may still be wrongly so.
+    // The new time may still be wrong, so nothing is removed because of its age.
     expect(keeper.trust.mayRemove()).toBe(by < 0)
     pass(limits.clockRemovalMs.value, keeper)
     expect(keeper.trust.mayRemove()).toBe(true)
   })
 
-  it('follows a jump at once when what sets clocks says that it did', () => {
+  it('follows a jump at once when a time source confirms it', () => {
     const { state, start, pass } = machine(noon)
     state.setAt = 1
     const keeper = start()
@@ -182,29 +182,29 @@ describe('the clock of a machine', () => {
     expect(keeper.now()).toBe(state.wall)
   })
 
-  it('tells no time twice while it is in doubt, though it had been set back', () => {
+  it('returns no time twice while in doubt, although the clock was set back', () => {
     const { state, start, pass } = machine(noon)
     state.setAt = 1
     const keeper = start(noon - 1000)
-    const told = keeper.now()
+    const before = keeper.now()
     state.wall -= 20_000
     state.setAt = 2
     pass(1000, keeper)
-    expect(keeper.now()).toBe(told - 19_000)
+    expect(keeper.now()).toBe(before - 19_000)
     state.wall += day
     pass(1000, keeper)
     const { shift: _, ...then } = keeper.trust.stretch()!
     const inDoubt = keeper.now()
-    expect(inDoubt).toBeGreaterThan(told)
-    // Back where it was, though our clock is elsewhere.
+    expect(inDoubt).toBeGreaterThan(before)
+    // The system clock returns to its earlier offset; the gateway's clock had another one.
     state.wall -= day
     pass(1000, keeper)
     expect(keeper.trust.stretch()).toBeUndefined()
-    expect(keeper.now()).toBe(told - 17_000)
-    expect(inDoubt + keeper.trust.correction(then)!).toBe(told - 18_000)
+    expect(keeper.now()).toBe(before - 17_000)
+    expect(inDoubt + keeper.trust.correction(then)!).toBe(before - 18_000)
   })
 
-  it('begins a doubt behind the last commit, also of a process before', () => {
+  it('starts an unsynced period after the last commit, also of an earlier process', () => {
     const { state, start, pass } = machine(noon)
     state.setAt = 1
     const keeper = start(noon + 30_000)
@@ -214,7 +214,7 @@ describe('the clock of a machine', () => {
     expect(keeper.now()).toBe(noon + 30_001)
   })
 
-  it('does not follow where no clock could be, however long', () => {
+  it('never follows an impossible time, however long it lasts', () => {
     const { state, start, pass } = machine(noon)
     const keeper = start(noon)
     state.wall = 0
@@ -223,7 +223,7 @@ describe('the clock of a machine', () => {
     expect(keeper.now()).toBe(noon + 2 * limits.clockConfirmMs.value)
   })
 
-  it('is believed where it was set although something was committed later', () => {
+  it('is trusted when a time source set it, although a commit has a later time', () => {
     const { state, start } = machine(noon)
     state.setAt = 1
     const keeper = start(noon + 365 * day)
@@ -231,7 +231,7 @@ describe('the clock of a machine', () => {
     expect(keeper.now()).toBe(noon)
   })
 
-  it('removes nothing for its age after a long rest of which nothing is known', () => {
+  it('delays removal by age after a long, unexplained power-off', () => {
     const { start, pass } = machine(noon)
     const keeper = start(noon - 30 * day)
     expect(keeper.trust.mayRemove()).toBe(false)
@@ -239,11 +239,11 @@ describe('the clock of a machine', () => {
     expect(keeper.trust.mayRemove()).toBe(true)
   })
 
-  it('has nothing to wait for where nothing was committed', () => {
+  it('removes by age at once if nothing was committed', () => {
     expect(machine(noon).start(0).trust.mayRemove()).toBe(true)
   })
 
-  it('is always believed where the settings say so, and only when it was set where they say that', () => {
+  it('obeys the settings: always trusted, or trusted only after it was set', () => {
     const always = machine(1000, 'always')
     const keeper = always.start(noon)
     expect(keeper.now()).toBe(1000)

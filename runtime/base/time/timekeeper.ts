@@ -1,7 +1,10 @@
 /**
- * The clock of the gateway over that of the system, which a board without battery has wrong until somebody sets it.
- * It never begins before what was committed last. While the system's clock cannot be believed it runs by monotonic time
- * alone; a jump of the system's clock is followed when what sets clocks speaks for it, or when it lasts.
+ * The clock of the gateway, based on the system clock, which is wrong on a board without a battery until it
+ * is set.
+ *
+ * 1. It never starts before the time of the last commit.
+ * 2. While the system clock is not trusted, it advances by monotonic time alone.
+ * 3. It follows a jump of the system clock if a time source confirms the jump, or if the jump lasts.
  */
 
 import { randomUUID } from 'node:crypto'
@@ -12,37 +15,37 @@ import type { BootTime, Clock, ClockEvent, ClockState, ClockTrust } from './cloc
 
 export interface TimekeeperSettings {
   /**
-   * - plausible: the system's clock is believed where nothing speaks against it
-   * - synced: only where something has set it
-   * - always: whatever it says
+   * - plausible: trust the system clock if its time is plausible
+   * - synced: trust it only after a time source has set it
+   * - always: trust it unconditionally
    */
   readonly believe: 'plausible' | 'synced' | 'always'
-  /** Is there once the clock was set; touched whenever it is set again. */
+  /** This file exists once the clock was set, and is touched whenever it is set again. */
   readonly syncedFile: string
 }
 
-/** What is known about the clock of the system beside what it says. */
+/** Facts about the system clock other than its time. */
 export interface Evidence {
-  /** When something last said that it has set the clock; undefined where it did not yet. */
+  /** When a time source last reported that it set the clock; undefined if it has not yet. */
   readonly setAt: number | undefined
-  /** Whether something is there that will set the clock, and no battery that kept it. */
+  /** Whether a time source will set the clock and no battery has kept it. */
   readonly isAwaited: boolean
 }
 
 export interface TimekeeperPorts {
   readonly system: Clock
   readonly boot: string
-  /** Monotonic ms since the boot, less that of `system`. */
+  /** Monotonic ms since the boot, minus that of `system`. */
   readonly bootedMs: number
   readonly evidence: () => Evidence
-  /** No right clock says less, ms. */
+  /** Lower bound of the correct time, ms. */
   readonly floor: number
 }
 
 export interface Timekeeper extends Clock {
   readonly trust: ClockTrust
-  /** Looks at the clock of the system, as it does every second once started. */
-  look(): void
+  /** Checks the system clock, as it does every second once started. */
+  check(): void
   start(): void
   stop(): void
 }
@@ -60,40 +63,40 @@ export function createTimekeeper(
 ): Timekeeper {
   const { system, boot, evidence } = ports
   const listeners: ((event: ClockEvent) => void)[] = []
-  /** Stretches of this process; only the last may last. */
+  /** Unsynced periods of this process; only the last one can be current. */
   const stretches: { boot: string; offset: number; shift: number | undefined }[] = []
   let floor = ports.floor
-  /** Our time less the monotonic time since the boot. */
+  /** The time of this clock minus the monotonic time since the boot. */
   let offset = 0
   let [state, reason]: [ClockState, string] = ['unsynced', '']
   let stretch: (typeof stretches)[number] | undefined
-  /** In a stretch that began with a jump: since when the system's clock is where it is, where that is, and where it was. */
+  /** After a jump: since when the system clock has its current offset, that offset, and the earlier one. */
   let doubt: { since: number; offset: number; readonly was: number } | undefined
   let setAt: number | undefined
-  let [jumps, toldLast, removalFrom, believedAt] = [0, 0, 0, Number.NEGATIVE_INFINITY]
+  let [jumps, lastStamp, removalFrom, believedAt] = [0, 0, 0, Number.NEGATIVE_INFINITY]
   let timer: NodeJS.Timeout | undefined
 
   const bootMs = (): number => ports.bootedMs + system.monotonic()
   const ours = (): number => Math.floor(offset + bootMs())
   const isNear = (a: number, b: number): boolean => Math.abs(a - b) <= limits.clockJumpMs.value
-  const tell = (event: ClockEvent): void => {
+  const notify = (event: ClockEvent): void => {
     for (const listener of listeners) listener(event)
   }
-  lookFirst()
+  checkFirst()
 
   function judge(now: number, known: Evidence): { state: ClockState; reason: string } {
     if (settings.believe === 'always' || known.setAt !== undefined) return { state: 'synced', reason: '' }
     const no = (why: string) => ({ state: 'unsynced', reason: why }) as const
     if (now < floor - limits.clockFloorSlackMs.value)
-      return no(`the clock of the system says ${textOf(now)}, when it was later already`)
+      return no(`the system clock shows ${textOf(now)}, which is before the last known time`)
     if (now > floor + limits.clockAheadMsMax.value)
-      return no(`the clock of the system says ${textOf(now)}, which is too far ahead`)
+      return no(`the system clock shows ${textOf(now)}, which is too far ahead`)
     if (settings.believe === 'synced' || known.isAwaited)
-      return no('nothing has set the clock of the system yet')
-    return { state: 'coarse', reason: 'nothing tells whether the clock of the system was set' }
+      return no('no time source has set the system clock yet')
+    return { state: 'coarse', reason: 'it is unknown whether the system clock was set' }
   }
 
-  function look(): void {
+  function check(): void {
     const now = system.now()
     const known = evidence()
     const verdict = judge(now, known)
@@ -112,7 +115,7 @@ export function createTimekeeper(
 
   const isSetAnew = (known: Evidence): boolean => known.setAt !== undefined && known.setAt !== setAt
 
-  /** Whether a jump was taken back, was explained, or has lasted. */
+  /** Whether a jump was reversed, confirmed by a time source, or has lasted long enough. */
   function isSettled(
     since: NonNullable<typeof doubt>,
     now: number,
@@ -129,26 +132,26 @@ export function createTimekeeper(
 
   function jumped(by: number): void {
     jumps++
-    tell({ kind: 'jumped', by })
+    notify({ kind: 'jumped', by })
   }
 
   function doubtJump(now: number, by: number): void {
     doubt = { since: system.monotonic(), offset: now - bootMs(), was: offset }
-    begin(`the clock of the system jumped by ${Math.round(by / 1000)} s, and nothing tells why`)
+    begin(`the system clock jumped by ${Math.round(by / 1000)} s for an unknown reason`)
   }
 
-  /** From here on our clock runs by monotonic time alone, later than all that was stamped also where it had been set back. */
+  /** Starts an unsynced period: this clock advances by monotonic time, and stays later than all its stamps. */
   function begin(why: string): void {
-    offset = Math.ceil(Math.max(offset, Math.max(toldLast + 1, floor) - bootMs()))
+    offset = Math.ceil(Math.max(offset, Math.max(lastStamp + 1, floor) - bootMs()))
     stretch = { boot, offset, shift: undefined }
     stretches.push(stretch)
     if (state === 'unsynced' && reason === why) return
     state = 'unsynced'
     reason = why
-    tell({ kind: state, reason, by: 0 })
+    notify({ kind: state, reason, by: 0 })
   }
 
-  /** Ends a stretch: from here on our clock is that of the system again. */
+  /** Ends an unsynced period: this clock is the system clock again. */
   function believe(now: number, verdict: { state: ClockState; reason: string }): void {
     const by = now - ours()
     const wasDoubted = doubt !== undefined
@@ -162,16 +165,16 @@ export function createTimekeeper(
     follow(now, verdict.state === 'unsynced' ? { state: 'coarse', reason: verdict.reason } : verdict, by)
   }
 
-  /** Goes with the clock of the system, which is believed; slow corrections of it are ours. */
+  /** Follows the trusted system clock, including its slow corrections. */
   function follow(now: number, verdict: { state: ClockState; reason: string }, by = 0): void {
     offset = now - bootMs()
-    // What was right goes on, also where what sets it is being restarted.
+    // A trusted clock stays trusted while its time source restarts.
     const next = verdict.state === 'synced' ? 'synced' : 'coarse'
     reason = verdict.reason
     if (next === state) return
     state = next
     if (state === 'synced') removalFrom = 0
-    tell({ kind: state, reason, by })
+    notify({ kind: state, reason, by })
   }
 
   function waitWithRemoval(): void {
@@ -180,11 +183,11 @@ export function createTimekeeper(
 
   function notBefore(at: number): void {
     const now = system.now()
-    // Later than all that was stamped, so that what waits to be put right is known by its time.
+    // Later than every earlier stamp, so that stamps to be corrected are identified by their time.
     floor = Math.max(floor, at + 1)
     const verdict = judge(now, evidence())
     if (stretch !== undefined) {
-      // Nothing was stamped with less, so it may begin anew.
+      // No stamp of this period is older, so the period may start again.
       if (doubt !== undefined || ours() >= floor) return
       offset = floor - bootMs()
       begin(reason)
@@ -194,7 +197,7 @@ export function createTimekeeper(
     } else if (verdict.state === 'coarse' && at > 0 && now - at > limits.clockGapMs.value) waitWithRemoval()
   }
 
-  function lookFirst(): void {
+  function checkFirst(): void {
     const now = system.now()
     const known = evidence()
     const verdict = judge(now, known)
@@ -212,14 +215,14 @@ export function createTimekeeper(
     now() {
       const now = system.now()
       if (settings.believe === 'always') return now
-      const told = stretch === undefined && isNear(now, ours()) ? now : ours()
-      toldLast = Math.max(toldLast, told)
-      return told
+      const stamp = stretch === undefined && isNear(now, ours()) ? now : ours()
+      lastStamp = Math.max(lastStamp, stamp)
+      return stamp
     },
     monotonic: system.monotonic,
-    look,
+    check,
     start() {
-      timer ??= setInterval(look, limits.clockCheckMs.value).unref()
+      timer ??= setInterval(check, limits.clockCheckMs.value).unref()
     },
     stop: () => clearInterval(timer),
     trust: Object.freeze({
@@ -237,7 +240,7 @@ export function createTimekeeper(
   } satisfies Timekeeper)
 }
 
-/** Where the kernel says which boot this is; elsewhere each process is a boot of its own. */
+/** The boot id of the kernel; without one, each process counts as a boot of its own. */
 function bootId(): string {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
@@ -261,6 +264,6 @@ function changedAt(file: string): number | undefined {
 
 const hasBattery = (): boolean => changedAt('/sys/class/rtc/rtc0') !== undefined
 
-/** Any number of ms as a person reads it. */
+/** Any number of ms in readable form. */
 export const textOf = (ms: number): string =>
   Math.abs(ms) <= 8.64e15 ? new Date(ms).toISOString() : `${ms} ms`

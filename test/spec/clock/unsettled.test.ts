@@ -30,7 +30,7 @@ const restart = async (): Promise<void> => {
 const set = (): void => {
   site.machine.wrongBy = 0
   site.machine.setAt = 1
-  clock.look()
+  clock.check()
 }
 beforeEach(async () => {
   temporary = temporaryFolder()
@@ -163,7 +163,7 @@ describe('times by a clock that was not set', () => {
   it('are those of the past where a clock that was believed had run ahead', async () => {
     site.machine.wrongBy = 3_600_000
     site.machine.setAt = 1
-    clock.look()
+    clock.check()
     await create()
     await observe(1)
     const ahead = Date.parse(currentOf().observedAt)
@@ -260,12 +260,12 @@ describe('times by a clock that was not set', () => {
     for (const value of [1, 2]) await observe(value)
     const before = told()
     site.machine.wrongBy = 30 * day
-    clock.look()
+    clock.check()
     await observe(3, before[1]![0])
     expect(unsettled()).toBe(1)
     // Back, and a little off.
     site.machine.wrongBy = -300
-    clock.look()
+    clock.check()
     await settle()
     expect(unsettled()).toBe(0)
     expect(told().filter(([, value]) => value !== 3)).toEqual(before)
@@ -317,13 +317,13 @@ describe('times by a clock that was not set', () => {
       'http',
     )
     site.machine.wrongBy = Date.UTC(2038, 0, 19) - trueNow()
-    clock.look()
+    clock.check()
     await open.upkeep(1000)
     set()
     await open.upkeep(1000)
     expect(open.broker.retrieve('urn:x:2')).toBeDefined()
     clock.pass(2 * day)
-    clock.look()
+    clock.check()
     await open.upkeep(1000)
     expect(open.broker.retrieve('urn:x:2')).toBeUndefined()
   })

@@ -313,7 +313,7 @@ describe('ceilings of sessions', () => {
     await gone(await persistent('meanwhile', ['f', 1]))
     await publish('f', 'x')
     wrongBy = 0
-    clock.look()
+    clock.check()
     await restart({ clock, sessionAgeMs: 3_600_000 })
     expect(rows('session')).toBe(2)
     expect((await back('meanwhile')).connack).toMatchObject({ sessionPresent: true })

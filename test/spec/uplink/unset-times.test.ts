@@ -108,7 +108,7 @@ it('leaves out what came since, whose times wait to be put right', async () => {
   const compared = await compareHistories(open.inside, {
     async meanwhile() {
       site.machine.wrongBy = 30 * day
-      clock.look()
+      clock.check()
       expect(open.inside.following.isHeld()).toBe(true)
       await observe(2)
     },
