@@ -12,13 +12,13 @@ import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { Level } from '#uplink/progress/budget.ts'
 import type { Losses } from '#uplink/progress/losses.ts'
-import type { Waiting } from '#uplink/progress/uplink-state.ts'
-import { headOfPast, type LeavingPorts, stepsOfGrave } from '#uplink/steps/deletion-steps.ts'
+import type { PendingSpan } from '#uplink/progress/uplink-state.ts'
+import { type DeletionLookups, pastHead, removalSteps } from '#uplink/steps/deletion-steps.ts'
 import type { Attributes, Head, Layer, Step } from '#uplink/steps/step-plan.ts'
 
 export interface BackfillPorts {
   readonly following: Following
-  readonly reading: LeavingPorts
+  readonly lookups: DeletionLookups
   readonly losses: Pick<Losses, 'begin' | 'keep' | 'leastSliceMs'>
   /** Sends until it was taken; false when the uplink was closed meanwhile. */
   readonly deliver: (layer: Layer) => Promise<boolean>
@@ -26,21 +26,21 @@ export interface BackfillPorts {
    * Has what is gone go over there, too, after its past was told. The live lane does it in its order, since what is gone
    * may come again meanwhile. False when the uplink was closed.
    */
-  readonly settle: (entity: Head, told: Attributes, lost?: readonly string[]) => Promise<boolean>
+  readonly ensureDeleted: (entity: Head, told: Attributes, lost?: readonly string[]) => Promise<boolean>
   /** Has an entity be there whole before its past is told, which met the selection. False when the uplink was closed. */
-  readonly hold: (id: string, told: Attributes) => Promise<boolean>
+  readonly ensureSynced: (id: string, told: Attributes) => Promise<boolean>
   readonly yieldIfDue: YieldIfDue
 }
 
 /** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
 export async function fillSpan(
-  span: Waiting,
+  span: PendingSpan,
   sizes: { sliceMs: number },
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { following, reading, losses, settle, yieldIfDue } = ports
+  const { following, lookups, losses, ensureDeleted, yieldIfDue } = ports
   losses.begin(span.from)
-  const { selection } = reading
+  const { selection } = lookups
   const begins = following.firstCommit(span.from) ?? span.to
   const level = span.level ?? 'full'
   const sliceMs = Math.max(sizes.sliceMs, losses.leastSliceMs(level))
@@ -57,9 +57,9 @@ export async function fillSpan(
   const waiting = [...byEntity.values()]
   const work = async (): Promise<boolean> => {
     for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-      const told = await tellStreams(next, level, ports)
-      if (told === undefined) return false
-      count += told
+      const sent = await sendStreams(next, level, ports)
+      if (sent === undefined) return false
+      count += sent
     }
     return true
   }
@@ -68,13 +68,13 @@ export async function fillSpan(
   for (const read of following.changes({ from: span.from, to })) {
     await yieldIfDue()
     const past = read()
-    if (past !== undefined && !(await tellPast(past, ports))) return undefined
+    if (past !== undefined && !(await sendPast(past, ports))) return undefined
   }
   // What went under an id goes together, however often it came again.
   const gone = new Map(following.gravesWithin({ from: span.from, to }).map((grave) => [grave.id, grave]))
   for (const grave of gone.values())
-    for (const { entity } of stepsOfGrave(grave, undefined, reading))
-      if (!(await settle(entity, new Map()))) return undefined
+    for (const { entity } of removalSteps(grave, undefined, lookups))
+      if (!(await ensureDeleted(entity, new Map()))) return undefined
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
   return to
 }
@@ -88,16 +88,16 @@ interface Part {
  * Tells what streams of one entity hold, a request's worth at a time. Returns how many observations that were, undefined
  * when the uplink was closed.
  */
-async function tellStreams(
+async function sendStreams(
   parts: readonly Part[],
   level: Level,
   ports: BackfillPorts,
 ): Promise<number | undefined> {
-  const { reading, losses, deliver, settle, hold, yieldIfDue } = ports
+  const { lookups, losses, deliver, ensureDeleted, ensureSynced, yieldIfDue } = ports
   const { id, type } = parts[0]!.stream
-  const entity = headOfPast({ id, type }, reading)
+  const entity = pastHead({ id, type }, lookups)
   /** One instance of each stream says which attribute came back, and until when it was observed. */
-  const told = new Map<string, AttributeInstance[]>()
+  const lastByName = new Map<string, AttributeInstance[]>()
   let count = 0
   let request = new Map<string, AttributeInstance[]>()
   let room = limits.uplinkInstancesPerRequest.value
@@ -106,7 +106,7 @@ async function tellStreams(
     const step = { kind: 'past', entity, attributes: request } as const
     request = new Map()
     room = limits.uplinkInstancesPerRequest.value
-    if (!(await hold(id, step.attributes))) return false
+    if (!(await ensureSynced(id, step.attributes))) return false
     return deliver({ kind: 'past', steps: [step] })
   }
   for (const { stream, read } of parts) {
@@ -122,35 +122,37 @@ async function tellStreams(
       if (!(await send())) return undefined
       await yieldIfDue()
     }
-    if (places.length > 0) told.set(name, [...(told.get(name) ?? []), part.instanceAt(places.at(-1)!)])
+    if (places.length > 0)
+      lastByName.set(name, [...(lastByName.get(name) ?? []), part.instanceAt(places.at(-1)!)])
     count += places.length
   }
   if (!(await send())) return undefined
-  if (told.size > 0 && !(await settle(entity, told))) return undefined
+  if (lastByName.size > 0 && !(await ensureDeleted(entity, lastByName))) return undefined
   return count
 }
 
 /** Tells what was written of an entity otherwise than by observing. False when the uplink was closed meanwhile. */
-async function tellPast(past: FollowedPast, ports: BackfillPorts): Promise<boolean> {
-  const { deliver, settle, hold } = ports
+async function sendPast(past: FollowedPast, ports: BackfillPorts): Promise<boolean> {
+  const { deliver, ensureDeleted, ensureSynced } = ports
   const lost = lostOf(past, ports)
   const step = stepOfPast(past, ports)
-  if (step === undefined) return lost.length === 0 || settle(headOfPast(past, ports.reading), new Map(), lost)
+  if (step === undefined)
+    return lost.length === 0 || ensureDeleted(pastHead(past, ports.lookups), new Map(), lost)
   const { entity, attributes } = step
-  if (!(await hold(entity.id, attributes))) return false
-  return (await deliver({ kind: 'past', steps: [step] })) && settle(entity, attributes, lost)
+  if (!(await ensureSynced(entity.id, attributes))) return false
+  return (await deliver({ kind: 'past', steps: [step] })) && ensureDeleted(entity, attributes, lost)
 }
 
 /** What went of an entity before that was deleted: of one that is there, or came again, the live lane tells it. */
 function lostOf(
   { id, rid, dropped }: FollowedPast,
-  { following, reading: { selection, isFromThere } }: Pick<BackfillPorts, 'following' | 'reading'>,
+  { following, lookups: { selection, isFromCentre } }: Pick<BackfillPorts, 'following' | 'lookups'>,
 ): readonly string[] {
   const then =
     dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.standing(rid)
   if (then === undefined || !selection.takes(then)) return []
   const ours = dropped.filter(
-    ({ name, heard }) => name !== 'scope' && selection.takesAttribute(name) && !isFromThere(heard),
+    ({ name, heard }) => name !== 'scope' && selection.takesAttribute(name) && !isFromCentre(heard),
   )
   return [...new Set(ours.map(({ key }) => key))]
 }
@@ -159,7 +161,7 @@ function lostOf(
 async function placesOf(
   { id, rid, type, name }: FollowedStream,
   part: CommittedPart,
-  { following, reading: { selection }, yieldIfDue }: BackfillPorts,
+  { following, lookups: { selection }, yieldIfDue }: BackfillPorts,
 ): Promise<readonly number[]> {
   const all = Array.from({ length: part.length }, (_, i) => i)
   if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
@@ -167,35 +169,35 @@ async function placesOf(
   const taken: number[] = []
   for (const place of all) {
     if (selection.takes({ ...entity, [name]: part.instanceAt(place) })) taken.push(place)
-    if (place % placesPerLook === 0) await yieldIfDue()
+    if (place % placesPerYield === 0) await yieldIfDue()
   }
   return taken
 }
 
 /** Asked in so many steps whether others wait. */
-const placesPerLook = 64
+const placesPerYield = 64
 
 function stepOfPast(
   { id, rid, type, instances }: FollowedPast,
-  { following, reading }: Pick<BackfillPorts, 'following' | 'reading'>,
+  { following, lookups }: Pick<BackfillPorts, 'following' | 'lookups'>,
 ): (Step & { kind: 'put' | 'past' }) | undefined {
-  const { selection } = reading
+  const { selection } = lookups
   const entity = (selection.dependsOnValues && following.standing(rid)) || { id, type }
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at, heard] of instances) {
-    if (reading.isFromThere(heard)) continue
+    if (lookups.isFromCentre(heard)) continue
     if (!selection.takesAttribute(name) || !selection.takes({ ...entity, [name]: instance })) continue
-    const told = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
-    attributes.set(name, [...(attributes.get(name) ?? []), told])
+    const dated = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
+    attributes.set(name, [...(attributes.get(name) ?? []), dated])
   }
   return attributes.size === 0
     ? undefined
-    : { kind: 'past', entity: headOfPast({ id, type }, reading), attributes }
+    : { kind: 'past', entity: pastHead({ id, type }, lookups), attributes }
 }
 
 /** Longer after few observations, shorter after many. */
 function nextSliceMs(sliceMs: number, count: number): number {
-  const good = limits.uplinkSliceObservations.value
-  if (count > 2 * good) return Math.max(limits.uplinkSliceMs.value / 16, sliceMs / 2)
-  return count < good / 2 ? Math.min(limits.uplinkSliceMsMax.value, sliceMs * 2) : sliceMs
+  const target = limits.uplinkSliceObservations.value
+  if (count > 2 * target) return Math.max(limits.uplinkSliceMs.value / 16, sliceMs / 2)
+  return count < target / 2 ? Math.min(limits.uplinkSliceMsMax.value, sliceMs * 2) : sliceMs
 }

@@ -11,7 +11,7 @@ import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { type Centre, createCentre } from './central-broker.ts'
 import { done } from './outcome.ts'
-import { areBuckets, toldBy } from './response-shapes.ts'
+import { areBuckets, replyOf } from './response-shapes.ts'
 
 type Told = readonly [status: number, body?: string]
 type Place = 'known' | 'temporal' | 'entities' | 'attribute' | 'selvedge' | 'info'
@@ -159,7 +159,8 @@ it.each([401, 403])(
   async (status) => {
     const centre = open()
     const barred: Told = [status, '<html>no</html>']
-    const digests = async () => toldBy(await centre.seeOwn('/selvedge/v1/digests'), areBuckets)
+    const digests = async () =>
+      replyOf(await centre.confirmAbsentSelvedge('/selvedge/v1/digests'), areBuckets)
     // Nothing is let through for a while.
     answers = {
       known: barred,
@@ -214,7 +215,7 @@ it('takes a page for a refusal only where a broker answers beside it', async () 
 
 it('compares by nothing but what a gateway or a broker says', async () => {
   const centre = open()
-  const ask = async () => toldBy(await centre.seeOwn('/selvedge/v1/digests'), areBuckets)
+  const ask = async () => replyOf(await centre.confirmAbsentSelvedge('/selvedge/v1/digests'), areBuckets)
   const buckets = { buckets: [[1, 2]] }
   for (const selvedge of [page, [302, ''], [200, '<html>Hello</html>'], [200, '{"login":1}']] as const) {
     answers = { ...ingress, selvedge }

@@ -1,7 +1,7 @@
 /**
- * The other broker, asked by the ordinary operations of NGSI-LD (GS CIM 009, clause 6), so that any broker can be one. It says
- * what became of each thing that was sent: taken, refused with a reason, or not now. It never throws for what the
- * other side does.
+ * The client of the central broker. It uses only the ordinary NGSI-LD operations (GS CIM 009, clause 6), so
+ * any broker can be a centre. Each send ends in an outcome per step: accepted, refused with a reason, or
+ * retry later. The client never throws for what the centre does.
  */
 import { promisify } from 'node:util'
 import { gzip, type ZlibOptions } from 'node:zlib'
@@ -14,134 +14,133 @@ import { type Stated, statedHeader } from '#ngsi-ld/federation/uplink-statements
 import { viaHeader } from '#ngsi-ld/federation/via.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import {
-  brokerQuestion,
-  createSeeAbsent,
+  brokerProbePath,
+  type Confirmation,
+  createConfirmAbsent,
+  isAbsent,
+  isForbidden,
   isList,
+  isNoTenant,
   isTooLarge,
-  type Seen,
-  saysAbsent,
-  saysBarred,
-  saysNoTenant,
 } from '#uplink/connection/absence.ts'
 import { withoutTime } from '#uplink/steps/change-steps.ts'
 import { idParts } from '#uplink/steps/id-parts.ts'
 import {
   type Attributes,
   bodyOf,
-  type Came,
   instanceCount,
   type Layer,
+  type Provenance,
   type Step,
 } from '#uplink/steps/step-plan.ts'
-import { questionFor, withoutKnown } from './dedupe-history.ts'
-import { aheadBy, askOthers, writtenSince } from './foreign-attributes.ts'
-import { atOnce, createSettle, done, inTurn, isRead, isTransient, later, type Outcome } from './outcome.ts'
-import { createRemoval, type OthersOf } from './removal.ts'
+import { historyQuery, withoutKnown } from './dedupe-history.ts'
+import { clockLeadMs, foreignByTimes, requestForeign } from './foreign-attributes.ts'
+import { createSettle, done, inOrder, isRead, isTransient, later, type Outcome, parallel } from './outcome.ts'
+import { createRemoval, type ForeignOf } from './removal.ts'
 
 export interface CentreSettings {
   /** Ends in /ngsi-ld/v1. */
   readonly base: string
   readonly headers: Readonly<Record<string, string>>
   readonly tenant?: string | undefined
-  /** What this gateway calls itself in Via. */
+  /** The name of this gateway in Via. */
   readonly alias: string
-  /**
-   * What is sent as past becomes current where it is newer than what is there: of an entity that met a selection by values for
-   * a while, the last of these is current over there.
-   */
+  /** Whether a past value may become current where it is newer, as selections by values require. */
   readonly pastMayBecomeCurrent?: boolean
 }
 
 export interface Centre {
   /**
-   * Sends one layer; its steps may be cut into several requests. `heldMs` is how long what is put may wait for its turn before the
-   * first of them; then nothing of it was sent.
+   * Sends one layer, split into several requests where needed. `heldMs` bounds how long a put may wait for
+   * the rate limit before its first request; beyond that, nothing is sent.
    */
   send(layer: Layer, heldMs?: number): Promise<Outcome>
-  /** One request of any kind, for tests of the way and for comparing. */
-  ask(method: string, path: string, body?: unknown, came?: Came): Promise<PeerAnswer>
-  /** What a gateway like this one tells beside NGSI-LD; `path` is below its root. */
-  look(path: string): Promise<PeerAnswer>
-  /** The answer to a question, and whether it is believed where it says that there is nothing of the kind. */
-  see(question: () => Promise<PeerAnswer>): Promise<Seen>
-  /** The same of what a gateway like this one tells; whoever bars the way to it says that there is none. */
-  seeOwn(path: string): Promise<Seen>
-  /** What it calls itself in Via, as far as it says; asked anew each time. */
+  /** Sends one request of any kind, for link tests and reconciliation. */
+  request(method: string, path: string, body?: unknown, provenance?: Provenance): Promise<PeerAnswer>
+  /** Sends a GET to an operation that only Selvedge has; `path` is relative to its root. */
+  getSelvedge(path: string): Promise<PeerAnswer>
+  /** Sends a query, and confirms a reply that reports the entity or operation as absent. */
+  confirmAbsent(question: () => Promise<PeerAnswer>): Promise<Confirmation>
+  /** Same for an operation that only Selvedge has. A confirmed 401 or 403 counts as absent. */
+  confirmAbsentSelvedge(path: string): Promise<Confirmation>
+  /** The centre's name in Via, requested at each call; falls back to its host name. */
   pseudonym(): Promise<{ readonly name: string | undefined } | (Outcome & { kind: 'later' })>
-  /** Whether it is a gateway like this one; undefined when it cannot be told now. */
+  /** Whether the centre is a Selvedge; undefined while this cannot be determined. */
   isSelvedge(): Promise<boolean | undefined>
   /** Bytes handed to the connection so far. */
   sentBytes(): number
 }
 
-type Asked = [
+type RequestArgs = [
   method: string,
   path: string,
   body?: unknown,
-  came?: Came | undefined,
+  provenance?: Provenance | undefined,
   how?: { readonly heldMs?: number | undefined; readonly states?: readonly Stated[] | undefined } | undefined,
 ]
 
-const pack = promisify<string, ZlibOptions, Buffer>(gzip)
+const compress = promisify<string, ZlibOptions, Buffer>(gzip)
 
 export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
-  /** One after the other: many at once would take the core of a small board from who decides. */
+  /** Compresses one body at a time, so that the main thread of a small board keeps a core. */
   const turn = createSemaphore()
   let bytes = 0
-  /** Whether bodies go as gzip; undefined until it is known whether they are understood. */
-  let packs: boolean | undefined
-  /** When the other side was seen not to keep histories. */
-  let noHistorySeen = Number.NEGATIVE_INFINITY
-  /** Whether it is a gateway like this one, and when that was seen. */
-  let kin: { readonly is: boolean; readonly seen: number } | undefined
-  /** Why it could not be asked last. */
-  let silence = { reason: '', isUnreachable: false }
+  /** Whether bodies are sent with gzip; undefined until the centre has confirmed or refused it. */
+  let sendsGzip: boolean | undefined
+  /** When the centre last reported that it keeps no histories. */
+  let noHistorySince = Number.NEGATIVE_INFINITY
+  /** Whether the centre is a Selvedge, and when that was determined. */
+  let selvedge: { readonly is: boolean; readonly at: number } | undefined
+  /** Why the last attempt to determine it failed. */
+  let lastFailure = { reason: '', isUnreachable: false }
 
-  async function ask(...[method, path, body, came = {}, how = {}]: Asked): Promise<PeerAnswer> {
+  async function request(...[method, path, body, via = {}, how = {}]: RequestArgs): Promise<PeerAnswer> {
     const { heldMs, states } = how
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers: Record<string, string> = {
       accept: 'application/json',
-      Via: viaHeader(came.heard, settings.alias),
+      Via: viaHeader(via.heard, settings.alias),
       ...settings.headers,
     }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
     if (text !== undefined) headers['content-type'] = 'application/json'
     if (states !== undefined) headers[statedHeader] = states.join()
-    const isPacked = packs !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
-    // Who does not know of it may answer anything at all, to all that was sent before that was known.
-    const isOpen = packs === undefined
-    const sent = isPacked ? await turn(() => pack(text, { level: 1 })) : text
-    if (isPacked) headers['content-encoding'] = 'gzip'
-    if (sent !== undefined) bytes += Buffer.byteLength(sent)
+    const isGzip = sendsGzip !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
+    // Until gzip support is confirmed, any error status may mean "cannot decompress".
+    const isUnknown = sendsGzip === undefined
+    const payload = isGzip ? await turn(() => compress(text, { level: 1 })) : text
+    if (isGzip) headers['content-encoding'] = 'gzip'
+    if (payload !== undefined) bytes += Buffer.byteLength(payload)
     const url = settings.base + path
     const timeoutMs = limits.uplinkTimeoutMs.value
-    const answer = await peer.exchange({ method, url, headers, body: sent, timeoutMs, heldMs })
-    if (!isPacked || 'failure' in answer) return answer
-    if (isRead(answer)) packs = true
-    if (answer.status !== 415 && (!isOpen || packs === true || answer.status === 429)) return answer
-    packs = false
-    const plain = await ask(method, path, body, came, { states })
-    if (isOpen && !('failure' in plain) && plain.status >= 300 && answer.status !== 415) packs = undefined
+    const answer = await peer.exchange({ method, url, headers, body: payload, timeoutMs, heldMs })
+    if (!isGzip || 'failure' in answer) return answer
+    if (isRead(answer)) sendsGzip = true
+    if (answer.status !== 415 && (!isUnknown || sendsGzip === true || answer.status === 429)) return answer
+    sendsGzip = false
+    const plain = await request(method, path, body, via, { states })
+    if (isUnknown && !('failure' in plain) && plain.status >= 300 && answer.status !== 415)
+      sendsGzip = undefined
     return plain
   }
 
-  const seesBroker = async (): Promise<boolean> => isList(await ask('GET', brokerQuestion))
-  const settle = createSettle(clock, seesBroker)
-  const seeAbsent = createSeeAbsent(seesBroker)
-  const isOld = (seen: number): boolean => clock.monotonic() - seen >= limits.uplinkRecheckMs.value
+  const brokerResponds = async (): Promise<boolean> => isList(await request('GET', brokerProbePath))
+  const settle = createSettle(clock, brokerResponds)
+  const confirmAbsent = createConfirmAbsent(brokerResponds)
+  const isOld = (at: number): boolean => clock.monotonic() - at >= limits.uplinkRecheckMs.value
 
-  const unknown = (): Outcome & { kind: 'later' } => ({
-    ...{ kind: 'later', ...silence, reason: `it does not say what it is: ${silence.reason}` },
+  const undetermined = (): Outcome & { kind: 'later' } => ({
+    ...{ kind: 'later', ...lastFailure, reason: `unknown kind of centre: ${lastFailure.reason}` },
   })
 
   async function put(steps: readonly Step[], heldMs?: number): Promise<Outcome> {
-    // Who does not say just now what it is may be one: others are to ignore what is meant for it (4.8).
+    // Where unsure, assume a Selvedge: other brokers must ignore its additions (clause 4.8).
     const isOurs = (await isSelvedge()) !== false
     const { stating = [], others = [] } = Object.groupBy(steps, ({ entity }) =>
       isOurs && entity.statesTypes === true ? 'stating' : 'others',
     )
-    if (stating.length > 0 && others.length > 0) return inTurn([others, stating], (some) => put(some, heldMs))
+    if (stating.length > 0 && others.length > 0)
+      return inOrder([others, stating], (some) => put(some, heldMs))
     const bodies = steps.map((step) => {
       const attributes = isOurs ? attributesOf(step) : withoutTimes(attributesOf(step))
       return bodyOf(step.entity, attributes, 'current')
@@ -152,117 +151,122 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
         ? ['times', 'types']
         : ['times']
     const path = '/entityOperations/upsert?options=update'
-    const answer = await ask('POST', path, bodies, steps[0], { heldMs, states })
+    const answer = await request('POST', path, bodies, steps[0], { heldMs, states })
     return settle(steps, answer, (some) => put(some))
   }
 
-  async function past(step: Step): Promise<Outcome> {
+  async function sendPast(step: Step): Promise<Outcome> {
     const isOurs = await isSelvedge()
-    if (isOurs === undefined) return unknown()
+    if (isOurs === undefined) return undetermined()
     if (isOurs && attributesOf(step).size === 0) return done([], 1)
     const states = settings.pastMayBecomeCurrent === true ? undefined : (['past'] as const)
-    if (isOurs) return settle([step], await createPast(step, '?options=sysAttrs', states), () => past(step))
-    if (!isOld(noHistorySeen)) return done([], 1)
-    // Other brokers know no times of what was not observed.
+    if (isOurs)
+      return settle([step], await createPast(step, '?options=sysAttrs', states), () => sendPast(step))
+    if (!isOld(noHistorySince)) return done([], 1)
+    // Other brokers cannot date an instance without observedAt.
     const attributes = observedOf(attributesOf(step))
     if (step.kind !== 'past' || attributes.size === 0) return done([], 1)
-    return inTurn(pastParts({ ...step, attributes }, limits.uplinkInstancesPerQuery.value), pastElsewhere)
+    return inOrder(pastParts({ ...step, attributes }, limits.uplinkInstancesPerQuery.value), sendPastOnce)
   }
 
-  /** What is told twice would be twice in the history of another broker. */
-  async function pastElsewhere(step: Step): Promise<Outcome> {
+  /** Sends only missing instances, because another broker stores a repeated one twice. */
+  async function sendPastOnce(step: Step): Promise<Outcome> {
     const { id } = step.entity
-    const { answer, isBelieved } = await seeAbsent(() => ask('GET', questionFor(id, attributesOf(step))))
+    const { answer, isConfirmed } = await confirmAbsent(() =>
+      request('GET', historyQuery(id, attributesOf(step))),
+    )
     const count = instanceCount(step)
-    if (isTooLarge(answer) && count > 1) return inTurn(pastParts(step, Math.ceil(count / 2)), pastElsewhere)
+    if (isTooLarge(answer) && count > 1) return inOrder(pastParts(step, Math.ceil(count / 2)), sendPastOnce)
     if (isTooLarge(answer)) return done([{ step, reason: answer.reason }])
-    if ('failure' in answer || (isTransient(answer.status) && !isBelieved))
-      return settle([step], answer, () => past(step))
+    if ('failure' in answer || (isTransient(answer.status) && !isConfirmed))
+      return settle([step], answer, () => sendPast(step))
     const { status, text } = answer
     if (status < 300 && !isObject(parsedJson(text)))
-      return later(`answered ${status} to a question for a history, and not with one`)
+      return later(`answered ${status} to a history query without a history`)
     const attributes = status === 200 ? withoutKnown(attributesOf(step), text) : attributesOf(step)
     if (attributes.size === 0) return done()
-    return tellPast(step, attributes, async () => {
+    return settlePast(step, attributes, async () => {
       const { id: _, type: __, scope: ___, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
-      const told = await ask('POST', `/temporal/entities/${encodeURIComponent(id)}/attrs`, fragment, step)
-      return 'status' in told && saysAbsent(told) ? createPast({ ...step, attributes } as Step, '') : told
+      const path = `/temporal/entities/${encodeURIComponent(id)}/attrs`
+      const reply = await request('POST', path, fragment, step)
+      return 'status' in reply && isAbsent(reply) ? createPast({ ...step, attributes } as Step, '') : reply
     })
   }
 
   function createPast(step: Step, query: string, states?: readonly Stated[]): Promise<PeerAnswer> {
     const body = bodyOf(step.entity, attributesOf(step), 'temporal')
-    return ask('POST', `/temporal/entities${query}`, body, step, { states })
+    return request('POST', `/temporal/entities${query}`, body, step, { states })
   }
 
-  async function tellPast(
+  async function settlePast(
     step: Step,
     attributes: Attributes,
-    tell: () => Promise<PeerAnswer>,
+    post: () => Promise<PeerAnswer>,
   ): Promise<Outcome> {
     if (attributes.size === 0) return done([], 1)
-    const { answer, isBelieved } = await seeAbsent(tell)
-    if (isBelieved) {
-      noHistorySeen = clock.monotonic()
+    const { answer, isConfirmed } = await confirmAbsent(post)
+    if (isConfirmed) {
+      noHistorySince = clock.monotonic()
       return done([], 1)
     }
-    return settle([step], answer, () => past(step))
+    return settle([step], answer, () => sendPast(step))
   }
 
-  /** Whoever keeps no histories, or none of this, has nothing to erase. */
+  /** A centre without histories, or without this one, has nothing to erase. */
   async function erase(step: Step): Promise<Outcome> {
     if (step.kind !== 'erase') return done()
     const { entity, name, dataset } = step
     const which = dataset === '*' ? 'deleteAll=true' : `datasetId=${encodeURIComponent(dataset)}`
     const path = `/temporal/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}`
-    const { answer, isBelieved } = await seeAbsent(() =>
-      ask('DELETE', dataset === '' ? path : `${path}?${which}`, undefined, step),
+    const { answer, isConfirmed } = await confirmAbsent(() =>
+      request('DELETE', dataset === '' ? path : `${path}?${which}`, undefined, step),
     )
-    return isBelieved || saysNoTenant(answer) ? done() : settle([step], answer, () => erase(step))
+    return isConfirmed || isNoTenant(answer) ? done() : settle([step], answer, () => erase(step))
   }
 
   async function isSelvedge(): Promise<boolean | undefined> {
-    if (kin !== undefined && !isOld(kin.seen)) return kin.is
+    if (selvedge !== undefined && !isOld(selvedge.at)) return selvedge.is
     const url = new URL('/selvedge/v1/info', settings.base).href
     const timeoutMs = limits.uplinkTimeoutMs.value
     const { headers } = settings
-    const { answer, isBelieved } = await seeAbsent(
+    const { answer, isConfirmed } = await confirmAbsent(
       () => peer.exchange({ method: 'GET', url, headers, timeoutMs }),
-      (said) =>
-        (!isTransient(said.status, [404, 405]) || (saysBarred(said) && kin?.is !== true)) && !isOfKin(said),
+      (reply) =>
+        (!isTransient(reply.status, [404, 405]) || (isForbidden(reply) && selvedge?.is !== true)) &&
+        !isSelvedgeInfo(reply),
     )
-    const isOurs = 'status' in answer && isOfKin(answer)
-    if (!isOurs && !isBelieved) {
+    const isOurs = 'status' in answer && isSelvedgeInfo(answer)
+    if (!isOurs && !isConfirmed) {
       const isUnreachable = 'failure' in answer
-      silence = { isUnreachable, reason: isUnreachable ? answer.reason : `answered ${answer.status}` }
-      // What it was it still is, as far as anybody knows.
-      return kin?.is === true ? true : undefined
+      lastFailure = { isUnreachable, reason: isUnreachable ? answer.reason : `answered ${answer.status}` }
+      // A centre that was a Selvedge before still counts as one.
+      return selvedge?.is === true ? true : undefined
     }
-    kin = { is: isOurs, seen: clock.monotonic() }
+    selvedge = { is: isOurs, at: clock.monotonic() }
     return isOurs
   }
 
-  const othersOf: OthersOf = async (there, steps, headers) => {
+  const foreignOf: ForeignOf = async (there, steps, headers) => {
     const now = clock.now()
-    const ahead = aheadBy(headers, now)
+    const ahead = clockLeadMs(headers, now)
     const isOurs = await isSelvedge()
-    if (isOurs === undefined && silence.isUnreachable) return unknown()
-    if (isOurs === true) return askOthers([...there.keys()], settings.alias, seeOwn)
-    // Times say it of who does not tell what it is, too: what is current waits for no proxy that lets only NGSI-LD through.
-    return writtenSince(there, steps, { now, ahead })
+    if (isOurs === undefined && lastFailure.isUnreachable) return undetermined()
+    if (isOurs === true) return requestForeign([...there.keys()], settings.alias, confirmAbsentSelvedge)
+    // A proxy that passes only NGSI-LD must not hold up current values, so times decide here too.
+    return foreignByTimes(there, steps, { now, ahead })
   }
 
-  const seeOwn = (path: string): Promise<Seen> =>
-    seeAbsent(
-      () => look(path),
-      (said) => said.status >= 300 && (!isTransient(said.status, [404, 405, 501]) || saysBarred(said)),
+  const confirmAbsentSelvedge = (path: string): Promise<Confirmation> =>
+    confirmAbsent(
+      () => getSelvedge(path),
+      (reply) => reply.status >= 300 && (!isTransient(reply.status, [404, 405, 501]) || isForbidden(reply)),
     )
 
   const { remove, drop } = createRemoval({
-    ...{ ask, settle, seeAbsent, othersOf, isSelvedge, now: clock.now },
+    ...{ request, settle, confirmAbsent, foreignOf, isSelvedge, now: clock.now },
   })
 
-  function look(path: string): Promise<PeerAnswer> {
+  function getSelvedge(path: string): Promise<PeerAnswer> {
     const url = new URL(path, settings.base).href
     const headers: Record<string, string> = { accept: 'application/json', ...settings.headers }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
@@ -270,52 +274,57 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   }
 
   return Object.freeze({
-    ask,
-    look,
-    see: (question) =>
-      seeAbsent(question, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
-    seeOwn,
+    request,
+    getSelvedge,
+    confirmAbsent: (question) =>
+      confirmAbsent(question, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
+    confirmAbsentSelvedge,
     isSelvedge,
     sentBytes: () => bytes,
     async pseudonym() {
-      const { answer, isBelieved } = await seeAbsent(
-        () => ask('GET', '/info/sourceIdentity'),
-        (said) =>
-          saysAbsent(said) || saysBarred(said) || (said.status < 300 && aliasIn(said.text) === undefined),
+      const { answer, isConfirmed } = await confirmAbsent(
+        () => request('GET', '/info/sourceIdentity'),
+        (reply) =>
+          isAbsent(reply) || isForbidden(reply) || (reply.status < 300 && aliasIn(reply.text) === undefined),
       )
       if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
       const { status, text } = answer
-      const isNone = status < 300 && aliasIn(text) === undefined && !isBelieved
-      const isAbsent = isBelieved || saysNoTenant(answer)
-      if (isNone || (isTransient(status) && !isAbsent)) return later(`who are you? It answered ${status}`)
-      // Who does not say goes by its address, as the origin of what is copied from there does.
+      const isNone = status < 300 && aliasIn(text) === undefined && !isConfirmed
+      const isMissing = isConfirmed || isNoTenant(answer)
+      if (isNone || (isTransient(status) && !isMissing))
+        return later(`answered ${status} when asked for its identity`)
+      // Copies of a centre without a name use its host as their origin, so the uplink does too.
       return { name: (status === 200 ? aliasIn(text) : undefined) ?? new URL(settings.base).host }
     },
     async send({ kind, steps }, heldMs) {
       if (kind === 'put')
-        return inTurn([...partsOf(steps).entries()], ([i, part]) => put(part, i === 0 ? heldMs : undefined))
+        return inOrder([...partsOf(steps).entries()], ([i, part]) => put(part, i === 0 ? heldMs : undefined))
       if (kind === 'remove')
-        return inTurn(
+        return inOrder(
           idParts(steps, ({ entity }) => entity.id),
           remove,
         )
       const most = limits.uplinkInstancesPerRequest.value
-      // Parts of one thing go in their order, different things side by side.
-      return atOnce(steps, (step) =>
-        kind === 'past' ? inTurn(pastParts(step, most), past) : kind === 'erase' ? erase(step) : drop(step),
+      // Parts of one step are sent in order; different steps are sent in parallel.
+      return parallel(steps, (step) =>
+        kind === 'past'
+          ? inOrder(pastParts(step, most), sendPast)
+          : kind === 'erase'
+            ? erase(step)
+            : drop(step),
       )
     },
   } satisfies Centre)
 }
 
-/** Whether this is what a gateway like this one tells of itself. */
-const isOfKin = ({ status, text }: { readonly status: number; readonly text: string }): boolean =>
+/** Whether a reply is the info document of a Selvedge. */
+const isSelvedgeInfo = ({ status, text }: { readonly status: number; readonly text: string }): boolean =>
   status === 200 && text.includes('selvedge') && isObject(parsedJson(text))
 
 const attributesOf = (step: Step): Attributes =>
   step.kind === 'put' || step.kind === 'past' ? step.attributes : new Map()
 
-/** What was not observed without the time of its writing, which an ordinary broker would take for an attribute or refuse. */
+/** Removes modification times, which an ordinary broker would store as an attribute or refuse. */
 const withoutTimes = (attributes: Attributes): Attributes =>
   new Map([...attributes].map(([name, all]) => [name, all.map(withoutTime)]))
 
@@ -328,14 +337,14 @@ function observedOf(attributes: Attributes): Attributes {
   return observed
 }
 
-/** The name that a broker gives itself (GS CIM 009, 5.15). */
+/** The alias a broker reports for itself (GS CIM 009, 5.15). */
 function aliasIn(text: string): string | undefined {
   const body = parsedJson(text)
   const alias = isObject(body) ? body['contextSourceAlias'] : undefined
   return typeof alias === 'string' ? alias : undefined
 }
 
-/** Steps in parts that make requests of bounded length. */
+/** Splits steps into parts whose requests have a bounded length. */
 export function partsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   const parts: Step[][] = []
   let room = 0
@@ -351,7 +360,7 @@ export function partsOf(steps: readonly Step[]): readonly (readonly Step[])[] {
   return parts
 }
 
-/** About the bytes of a step in a request. */
+/** The approximate number of bytes of a step in a request. */
 function sizeOf(step: Step): number {
   let size = step.entity.id.length + 64
   for (const [name, instances] of attributesOf(step))
@@ -359,11 +368,11 @@ function sizeOf(step: Step): number {
   return size
 }
 
-/** A long value is measured; a number is not. */
+/** Long values are measured, numbers are estimated. */
 const roughly = (instance: { readonly value?: unknown }): number =>
   typeof instance.value === 'number' ? 120 : JSON.stringify(instance).length
 
-/** A long history of one entity in several requests. */
+/** Splits a long history of one entity into several requests. */
 function pastParts(step: Step, most: number): readonly Step[] {
   if (step.kind !== 'past') return [step]
   const parts: { attributes: Map<string, readonly AttributeInstance[]> }[] = []

@@ -1,6 +1,6 @@
 /** A cut is noticed once for both lanes, and what is answered to one of them holds up that one only. */
 import { expect, it } from 'vitest'
-import { createLink } from './connectivity.ts'
+import { createConnectivity } from './connectivity.ts'
 
 const answered = (reason: string) => ({ kind: 'later', reason, isUnreachable: false }) as const
 const cut = { kind: 'later', reason: 'ECONNREFUSED', isUnreachable: true } as const
@@ -10,18 +10,18 @@ function scene() {
   let isThere = true
   let probes = 0
   const told: string[] = []
-  const link = createLink({
+  const connectivity = createConnectivity({
     clock: { now: () => now, monotonic: () => now },
-    dice: () => 1,
+    random: () => 1,
     probe: () => {
       probes++
       return Promise.resolve(isThere)
     },
     onChange: (lane, isUp, reason) => told.push(`${lane} ${isUp ? 'up' : reason}`),
-    isShut: () => false,
+    isGateClosed: () => false,
   })
   return {
-    link,
+    connectivity,
     told,
     probes: () => probes,
     pass: (ms: number) => (now += ms),
@@ -29,50 +29,53 @@ function scene() {
     /** Whether a lane may send now. */
     mayGo: (lane: 'live' | 'backfill'): Promise<boolean> =>
       Promise.race([
-        link.ready(lane),
+        connectivity.ready(lane),
         new Promise<boolean>((resolve) => setTimeout(() => resolve(false), 20)),
       ]),
   }
 }
 
 it('who fails at what is past is told what is current', async () => {
-  const { link, told, mayGo } = scene()
-  for (let i = 0; i < 5; i++) link.failed('backfill', answered('503'))
+  const { connectivity, told, mayGo } = scene()
+  for (let i = 0; i < 5; i++) connectivity.failed('backfill', answered('503'))
   expect(await mayGo('live')).toBe(true)
   expect(await mayGo('backfill')).toBe(false)
-  link.succeeded('live')
-  expect(link.trouble('live')).toBeUndefined()
-  expect(link.trouble('backfill')).toMatchObject({ reason: '503' })
+  connectivity.succeeded('live')
+  expect(connectivity.trouble('live')).toBeUndefined()
+  expect(connectivity.trouble('backfill')).toMatchObject({ reason: '503' })
   expect(await mayGo('backfill')).toBe(false)
-  link.succeeded('backfill')
+  connectivity.succeeded('backfill')
   expect(told).toEqual(['backfill 503', 'backfill up'])
-  link.close()
+  connectivity.close()
 })
 
 it('a cut is told once, and probed once for both', async () => {
-  const { link, told, probes, mayGo, set } = scene()
+  const { connectivity, told, probes, mayGo, set } = scene()
   set(false)
-  link.failed('backfill', cut)
-  expect(link.trouble('live')).toMatchObject({ reason: 'ECONNREFUSED' })
-  link.failed('live', cut)
+  connectivity.failed('backfill', cut)
+  expect(connectivity.trouble('live')).toMatchObject({ reason: 'ECONNREFUSED' })
+  connectivity.failed('live', cut)
   expect(await Promise.all([mayGo('live'), mayGo('backfill')])).toEqual([false, false])
   expect(probes()).toBe(1)
   set(true)
-  await expect(Promise.all([link.ready('live'), link.ready('backfill')])).resolves.toEqual([true, true])
+  await expect(Promise.all([connectivity.ready('live'), connectivity.ready('backfill')])).resolves.toEqual([
+    true,
+    true,
+  ])
   expect(probes()).toBeLessThanOrEqual(3)
-  link.succeeded('live')
-  expect([link.trouble('live'), link.trouble('backfill')]).toEqual([undefined, undefined])
+  connectivity.succeeded('live')
+  expect([connectivity.trouble('live'), connectivity.trouble('backfill')]).toEqual([undefined, undefined])
   expect(told).toEqual(['live ECONNREFUSED', 'live up'])
-  link.close()
+  connectivity.close()
 })
 
 it('history waits no longer when what failed for all is over', async () => {
-  const { link, told, mayGo } = scene()
+  const { connectivity, told, mayGo } = scene()
   for (let i = 0; i < 5; i++)
-    for (const lane of ['live', 'backfill'] as const) link.failed(lane, answered('500'))
+    for (const lane of ['live', 'backfill'] as const) connectivity.failed(lane, answered('500'))
   expect(await mayGo('backfill')).toBe(false)
-  link.succeeded('live')
+  connectivity.succeeded('live')
   expect(await mayGo('backfill')).toBe(true)
   expect(told).toEqual(['live 500', 'live up'])
-  link.close()
+  connectivity.close()
 })

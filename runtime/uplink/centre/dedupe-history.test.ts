@@ -1,6 +1,6 @@
 /** What another broker says that it holds is not told again; all else is. */
 import { describe, expect, it } from 'vitest'
-import { questionFor, withoutKnown } from './dedupe-history.ts'
+import { historyQuery, withoutKnown } from './dedupe-history.ts'
 
 const observed = (value: number, more: object = {}) => ({
   type: 'Property',
@@ -45,7 +45,7 @@ describe('what is known at another broker', () => {
   })
 
   it('is asked for with room at both edges', () => {
-    const query = new URL(questionFor('urn:a:1', left({})), 'http://x').searchParams
+    const query = new URL(historyQuery('urn:a:1', left({})), 'http://x').searchParams
     expect([query.get('timeAt'), query.get('endTimeAt'), query.get('lastN')]).toEqual([
       '2026-01-01T00:00:00.999Z',
       '2026-01-01T00:00:03.001Z',

@@ -10,7 +10,7 @@ import { isObject, type JsonObject, listOf, own, parsedJson, stableJson } from '
 import type { Attributes } from '#uplink/steps/step-plan.ts'
 
 /** The question for what is known of some observed instances (GS CIM 009, 5.7.3); no edge of the span is in doubt. */
-export function questionFor(id: string, attributes: Attributes): string {
+export function historyQuery(id: string, attributes: Attributes): string {
   const times = [...attributes.values()]
     .flat()
     .flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])

@@ -3,17 +3,17 @@ import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { aheadBy, writtenSince } from './foreign-attributes.ts'
+import { clockLeadMs, foreignByTimes } from './foreign-attributes.ts'
 
 const at = Date.UTC(2026, 0, 1)
 const margin = limits.uplinkArrivalMs.value
 const time = (ms: number): string => msToDateTime(at + ms)
 const theirs = (members: object, ahead = 0, went: { at?: number } = { at }): unknown => {
   const there = { id: 'urn:a', type: 'A', ...members } as unknown as Entity
-  return writtenSince(new Map([['urn:a', there]]), [{ entity: there, ...went }], {
+  return foreignByTimes(new Map([['urn:a', there]]), [{ entity: there, ...went }], {
     now: at + 9 * margin,
     ahead,
-  }).by.get('urn:a')
+  }).keysById.get('urn:a')
 }
 const property = (times: object): object => ({ type: 'Property', value: 1, ...times })
 
@@ -53,7 +53,7 @@ it('goes by the clock over there, and knows nothing of what says no time', () =>
   expect(theirs({ v }, 6000)).toEqual([])
   expect(theirs({ v }, 4000)).toEqual(['v'])
   expect(theirs({ v }, 0, {})).toEqual([])
-  expect(aheadBy({ date: new Date(at + 7000).toUTCString() }, at)).toBe(7000)
-  expect(aheadBy({ date: 'today' }, at)).toBe(0)
-  expect(aheadBy({}, at)).toBe(0)
+  expect(clockLeadMs({ date: new Date(at + 7000).toUTCString() }, at)).toBe(7000)
+  expect(clockLeadMs({ date: 'today' }, at)).toBe(0)
+  expect(clockLeadMs({}, at)).toBe(0)
 })

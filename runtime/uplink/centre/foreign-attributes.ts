@@ -8,25 +8,25 @@ import { limits } from '#base/limits/limits.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { toIdList } from '#ngsi-ld/federation/digest.ts'
-import type { Seen } from '#uplink/connection/absence.ts'
-import type { Went } from '#uplink/steps/step-plan.ts'
+import type { Confirmation } from '#uplink/connection/absence.ts'
+import type { DeletionTimes } from '#uplink/steps/step-plan.ts'
 import type { Outcome } from './outcome.ts'
-import { areOthers, instanceThere, keysThere, timeThere, toldBy } from './response-shapes.ts'
+import { areForeignAttributes, remoteInstance, remoteKeys, remoteTime, replyOf } from './response-shapes.ts'
 
 /** What others wrote, by entity id, as `name` or `name datasetId`. */
-export interface Theirs {
-  readonly by: ReadonlyMap<string, readonly string[]>
+export interface ForeignAttributes {
+  readonly keysById: ReadonlyMap<string, readonly string[]>
 }
 
 /** Asks a gateway like this one. */
-export async function askOthers(
+export async function requestForeign(
   ids: readonly string[],
   alias: string,
-  seeOwn: (path: string) => Promise<Seen>,
-): Promise<Theirs | (Outcome & { kind: 'later' })> {
+  seeOwn: (path: string) => Promise<Confirmation>,
+): Promise<ForeignAttributes | (Outcome & { kind: 'later' })> {
   const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(alias)}`
-  const told = toldBy(await seeOwn(`/selvedge/v1/digests?${question}`), areOthers)
-  return 'kind' in told ? told : { by: new Map(Object.entries(told.json?.others ?? {})) }
+  const told = replyOf(await seeOwn(`/selvedge/v1/digests?${question}`), areForeignAttributes)
+  return 'kind' in told ? told : { keysById: new Map(Object.entries(told.json?.others ?? {})) }
 }
 
 /** Whether something went so long ago (commit time, ms) that others may have written since what it was. */
@@ -37,41 +37,41 @@ const isLongAgo = (at: number | undefined, now: number): at is number =>
  * What others wrote of entities since they, or attributes of them, went here, by the times with which they are told; an entity
  * without attributes that came into being since is named as `''`.
  */
-export function writtenSince(
+export function foreignByTimes(
   there: ReadonlyMap<string, Entity>,
-  steps: readonly (Went & { readonly entity: Pick<Entity, 'id'> })[],
+  steps: readonly (DeletionTimes & { readonly entity: Pick<Entity, 'id'> })[],
   { now, ahead }: { readonly now: number; readonly ahead: number },
-): Theirs {
+): ForeignAttributes {
   const found = steps.map(({ entity: { id }, at, seen }) => {
     const one = there.get(id)
     return [id, one === undefined || !isLongAgo(at, now) ? [] : keysSince(one, { at, seen, ahead })] as const
   })
-  return { by: new Map(found) }
+  return { keysById: new Map(found) }
 }
 
 /** By how much (ms) the clock over there is ahead of that here, as an answer says that came at a time (ms). */
-export function aheadBy({ date = '' }: IncomingHttpHeaders, now: number): number {
+export function clockLeadMs({ date = '' }: IncomingHttpHeaders, now: number): number {
   const there = Date.parse(date)
   return Number.isNaN(there) ? 0 : there - now
 }
 
 function keysSince(
   there: Entity,
-  { at, seen = at, ahead }: Went & { readonly at: number; readonly ahead: number },
+  { at, seen = at, ahead }: DeletionTimes & { readonly at: number; readonly ahead: number },
 ): readonly string[] {
   const isSince = (time: number | undefined): boolean =>
     time !== undefined && time > at + ahead + limits.uplinkArrivalMs.value
-  const born = timeThere(there['createdAt'])
-  const keys = keysThere(there)
+  const born = remoteTime(there['createdAt'])
+  const keys = remoteKeys(there)
   if (keys.length === 0) return isSince(born) ? [''] : []
   return keys.filter((key) => {
-    const one = instanceThere(there, key)
+    const one = remoteInstance(there, key)
     return one !== undefined && isSince(writtenAt(one) ?? born) && !isObservedBy(one, Math.max(at, seen))
   })
 }
 
 const writtenAt = ({ modifiedAt, createdAt }: AttributeInstance): number | undefined =>
-  timeThere(modifiedAt) ?? timeThere(createdAt)
+  remoteTime(modifiedAt) ?? remoteTime(createdAt)
 
 const isObservedBy = ({ observedAt }: AttributeInstance, at: number): boolean =>
-  (timeThere(observedAt) ?? Number.POSITIVE_INFINITY) <= at
+  (remoteTime(observedAt) ?? Number.POSITIVE_INFINITY) <= at

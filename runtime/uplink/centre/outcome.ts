@@ -33,14 +33,14 @@ export type Outcome =
     }
 
 /** Client errors that time or a change over there heals. */
-const healing = new Set([401, 402, 403, 404, 405, 407, 408, 410, 425, 429])
+const transientStatuses = new Set([401, 402, 403, 404, 405, 407, 408, 410, 425, 429])
 /** Of an item whose neighbours were taken these say that it alone is not wanted. */
-const unwanted = new Set([401, 403, 405, 410])
+const rejectingStatuses = new Set([401, 403, 405, 410])
 const loopDetected = 508
 /** Whether a status says only that it is not now; `telling` are those that do say something here. */
-export const isTransient = (status: number, telling: readonly number[] = []): boolean =>
-  (status >= 500 || status < 200 || (status >= 300 && status < 400) || healing.has(status)) &&
-  !telling.includes(status)
+export const isTransient = (status: number, meaningful: readonly number[] = []): boolean =>
+  (status >= 500 || status < 200 || (status >= 300 && status < 400) || transientStatuses.has(status)) &&
+  !meaningful.includes(status)
 
 /** Not now, although somebody answers. */
 export const later = (reason: string, pauseMs?: number): Outcome & { kind: 'later' } => ({
@@ -57,7 +57,7 @@ export const done = (refused: readonly Refusal[] = [], skipped = 0): Outcome => 
 })
 
 /** One after the other, until one is not taken now. */
-export async function inTurn<T>(all: readonly T[], send: (one: T) => Promise<Outcome>): Promise<Outcome> {
+export async function inOrder<T>(all: readonly T[], send: (one: T) => Promise<Outcome>): Promise<Outcome> {
   const refused: Refusal[] = []
   let skipped = 0
   for (const one of all) {
@@ -70,7 +70,7 @@ export async function inTurn<T>(all: readonly T[], send: (one: T) => Promise<Out
 }
 
 /** A few at a time, until one is not taken now. */
-export async function atOnce(
+export async function parallel(
   steps: readonly Step[],
   send: (step: Step) => Promise<Outcome>,
 ): Promise<Outcome> {
@@ -90,7 +90,9 @@ export async function atOnce(
     return done(refused, skipped)
   }
   const count = Math.min(steps.length, limits.uplinkRequestsInFlight.value)
-  return inTurn(await Promise.all(Array.from({ length: count }, lane)), (outcome) => Promise.resolve(outcome))
+  return inOrder(await Promise.all(Array.from({ length: count }, lane)), (outcome) =>
+    Promise.resolve(outcome),
+  )
 }
 
 /** What an answer says of each of the steps that were sent together; `again` sends some of them anew. */
@@ -105,21 +107,21 @@ export type Settle = (
  * the way answers is sent again. An answer that anybody could give counts when it comes again after `seesBroker` saw one.
  * Where all are refused together nobody knows which is at fault, so each half is sent anew.
  */
-export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): Settle {
+export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean>): Settle {
   const setbacks = createSetbacks(clock.monotonic)
   /** What is sent once more, to see whether the same is answered by a broker. */
-  const doubted = new Set<string>()
+  const confirming = new Set<string>()
 
-  async function assured(...[steps, answer, again, meant]: Doubted): Promise<Outcome> {
+  async function confirmed(...[steps, answer, again, outcome]: ConfirmArguments): Promise<Outcome> {
     // What is sent again may be cut anew, so it goes by what it is of.
     const key = steps.map(({ kind, entity }) => `${kind} ${entity.id}`).join()
-    if (doubted.has(key)) return meant
-    if (!(await seesBroker())) return later(`answered ${answer.status} and is no broker now`)
-    doubted.add(key)
+    if (confirming.has(key)) return outcome
+    if (!(await brokerResponds())) return later(`answered ${answer.status} and is no broker now`)
+    confirming.add(key)
     try {
       return await again(steps)
     } finally {
-      doubted.delete(key)
+      confirming.delete(key)
     }
   }
 
@@ -131,46 +133,46 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
     const { status, text } = answer
     if (status === 207 || (status === 200 && isResult(parsedJson(text))))
       return settleEach(steps, text, again)
-    if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return taken(steps)
-    if (status === 200 && text.trim() === '') return assured(steps, answer, again, taken(steps))
+    if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return accepted(steps)
+    if (status === 200 && text.trim() === '') return confirmed(steps, answer, again, accepted(steps))
     // It went through there before.
     if (status === loopDetected) return done([], steps.length)
-    const said = `answered ${status} ${detailOf(text)}`
+    const description = `answered ${status} ${detailOf(text)}`
     if (status < 300 || isTransient(status))
-      return later(said, retryAfterMs(answer.headers['retry-after'], clock.now()))
-    if (steps.length > 1) return inTurn(halvesOf(steps), again)
+      return later(description, retryAfterMs(answer.headers['retry-after'], clock.now()))
+    if (steps.length > 1) return inOrder(halvesOf(steps), again)
     const refused = done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
-    return problemOf(answer) === '' ? assured(steps, answer, again, refused) : refused
+    return problemOf(answer) === '' ? confirmed(steps, answer, again, refused) : refused
   }
 
-  function taken(steps: readonly Step[]): Outcome {
-    for (const { entity } of steps) setbacks.taken(entity.id)
+  function accepted(steps: readonly Step[]): Outcome {
+    for (const { entity } of steps) setbacks.accepted(entity.id)
     return done()
   }
 
   /** The outcome per item (GS CIM 009, 5.2.16). What is named neither as taken nor as failed is sent anew. */
-  async function settleEach(...[steps, text, again]: Told): Promise<Outcome> {
-    const told = batchResult(steps, text)
-    if (told === undefined) return later('answered 207 without a body that can be read')
-    const { named, failed } = told
-    const isAmongTaken = steps.some(({ entity }) => named.has(entity.id))
+  async function settleEach(...[steps, text, again]: ItemsArguments): Promise<Outcome> {
+    const result = batchResult(steps, text)
+    if (result === undefined) return later('answered 207 without a body that can be read')
+    const { succeeded, failed } = result
+    const hasSuccess = steps.some(({ entity }) => succeeded.has(entity.id))
     const refused: Refusal[] = []
     const open: Step[] = []
     let skipped = 0
-    let heals: string | undefined
+    let transientReason: string | undefined
     for (const step of steps) {
       const { id } = step.entity
       const error = failed.get(id)
       const isAlone = steps.length === 1
-      if (named.has(id)) setbacks.taken(id)
+      if (succeeded.has(id)) setbacks.accepted(id)
       else if (error === undefined && !isAlone) open.push(step)
       else if (error !== undefined && statusOf(error) === loopDetected) skipped++
-      else if (isRefused(id, error, isAmongTaken)) refused.push(refusalOf(step, error))
-      else heals ??= `${id}: ${reasonOf(error)}`
+      else if (isRefused(id, error, hasSuccess)) refused.push(refusalOf(step, error))
+      else transientReason ??= `${id}: ${reasonOf(error)}`
     }
-    if (heals !== undefined) return later(heals)
+    if (transientReason !== undefined) return later(transientReason)
     const parts = open.length < steps.length ? [open] : halvesOf(open)
-    const rest = await inTurn(open.length === 0 ? [] : parts, again)
+    const rest = await inOrder(open.length === 0 ? [] : parts, again)
     if (rest.kind === 'later') return rest
     return done([...refused, ...rest.refused], skipped + rest.skipped)
   }
@@ -179,15 +181,15 @@ export function createSettle(clock: Clock, seesBroker: () => Promise<boolean>): 
   function isRefused(id: string, error: ItemError | undefined, isAmongTaken: boolean): boolean {
     const status = error === undefined ? 503 : statusOf(error)
     if (status === 404 || !isTransient(status)) return true
-    if (isAmongTaken && unwanted.has(status)) return true
+    if (isAmongTaken && rejectingStatuses.has(status)) return true
     const patience = isAmongTaken ? limits.uplinkSetbackMs : limits.uplinkSetbackAloneMs
-    return setbacks.isOver(id, patience.value)
+    return setbacks.isExhausted(id, patience.value)
   }
 
   return settle
 }
 
-type Told = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
+type ItemsArguments = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
 
 /** Of what is too much together. */
 export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
@@ -195,10 +197,10 @@ export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
   return [all.slice(0, half), all.slice(half)]
 }
 
-type Doubted = [
+type ConfirmArguments = [
   steps: readonly Step[],
   answer: Extract<PeerAnswer, { status: number }>,
-  again: Told[2],
+  again: ItemsArguments[2],
   meant: Outcome,
 ]
 
@@ -213,7 +215,7 @@ function isListOf(steps: readonly Step[], text: string): boolean {
 }
 
 /** Whether an answer to what was sent says in the words of a broker that it was read. */
-export function isRead({ status, text }: Doubted[1]): boolean {
+export function isRead({ status, text }: ConfirmArguments[1]): boolean {
   const body = status === 200 ? parsedJson(text) : undefined
   return [201, 204, 207].includes(status) || Array.isArray(body) || isResult(body)
 }
@@ -227,7 +229,7 @@ interface ItemError {
 
 interface BatchResult {
   /** As taken. */
-  readonly named: ReadonlySet<string>
+  readonly succeeded: ReadonlySet<string>
   readonly failed: ReadonlyMap<string, ItemError>
 }
 
@@ -250,8 +252,8 @@ function batchResult(steps: readonly Step[], text: string): BatchResult | undefi
     // One that may heal counts more than one that does not.
     if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
   }
-  const named = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
-  return { named, failed }
+  const succeeded = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
+  return { succeeded, failed }
 }
 
 interface BatchError {

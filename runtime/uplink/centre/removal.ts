@@ -9,19 +9,19 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf, parsedJson } from '#ngsi-ld/values/json.ts'
 import {
   areEntities,
+  type ConfirmAbsent,
   endedEarly,
+  isNoTenant,
   isTooLarge,
-  type SeeAbsent,
-  saysNoTenant,
 } from '#uplink/connection/absence.ts'
 import { dropOf, keyOf } from '#uplink/steps/deletion-steps.ts'
 import { idQuery } from '#uplink/steps/id-parts.ts'
-import type { Came, Step } from '#uplink/steps/step-plan.ts'
-import type { Theirs } from './foreign-attributes.ts'
-import { done, halvesOf, inTurn, later, type Outcome, type Settle } from './outcome.ts'
-import { keysThere } from './response-shapes.ts'
+import type { Provenance, Step } from '#uplink/steps/step-plan.ts'
+import type { ForeignAttributes } from './foreign-attributes.ts'
+import { done, halvesOf, inOrder, later, type Outcome, type Settle } from './outcome.ts'
+import { remoteKeys } from './response-shapes.ts'
 
-type Ask = (method: string, path: string, body?: unknown, came?: Came) => Promise<PeerAnswer>
+type SendRequest = (method: string, path: string, body?: unknown, came?: Provenance) => Promise<PeerAnswer>
 
 export interface Removal {
   remove(steps: readonly Step[]): Promise<Outcome>
@@ -29,30 +29,37 @@ export interface Removal {
 }
 
 /** What others wrote of entities, which are told with an answer, since each of them, or what is to go of it, went here. */
-export type OthersOf = (
+export type ForeignOf = (
   there: ReadonlyMap<string, Entity>,
-  steps: readonly Ending[],
+  steps: readonly Deletion[],
   headers: IncomingHttpHeaders,
-) => Promise<Theirs | (Outcome & { kind: 'later' })>
+) => Promise<ForeignAttributes | (Outcome & { kind: 'later' })>
 
 /** A step by which something goes. */
-type Ending = Step & { readonly kind: 'drop' | 'remove' }
+type Deletion = Step & { readonly kind: 'drop' | 'remove' }
 
 export interface RemovalPorts {
-  readonly ask: Ask
+  readonly request: SendRequest
   readonly settle: Settle
-  readonly seeAbsent: SeeAbsent
-  readonly othersOf: OthersOf
+  readonly confirmAbsent: ConfirmAbsent
+  readonly foreignOf: ForeignOf
   /** Whether it is a gateway like this one, whose entities may have been given other types here since. */
   readonly isSelvedge: () => Promise<boolean | undefined>
   readonly now: () => number
 }
 
-export function createRemoval({ ask, settle, seeAbsent, othersOf, isSelvedge, now }: RemovalPorts): Removal {
+export function createRemoval({
+  request,
+  settle,
+  confirmAbsent,
+  foreignOf,
+  isSelvedge,
+  now,
+}: RemovalPorts): Removal {
   /** Some do not know that only they are asked. */
-  let asksLocally = true
+  let sendsLocal = true
 
-  async function present(steps: readonly Step[]): Promise<PeerAnswer> {
+  async function fetchRemote(steps: readonly Step[]): Promise<PeerAnswer> {
     const ids = idQuery(steps.map(({ entity }) => entity.id))
     const isOurs = (await isSelvedge()) === true
     const all = new Set(isOurs ? ['*'] : steps.flatMap(({ entity }) => listOf(entity.type)))
@@ -60,70 +67,72 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, isSelvedge, no
     const [one] = steps
     const part = one?.kind === 'drop' ? `&attrs=${encodeURIComponent(one.name)}` : ''
     const path = `/entities?${ids}&type=${types.join(',')}${part}&limit=${steps.length}&options=sysAttrs`
-    const answer = await ask('GET', asksLocally ? `${path}&local=true` : path, undefined, steps[0])
-    if (!asksLocally || !('status' in answer) || answer.status !== 400) return answer
-    asksLocally = false
-    return present(steps)
+    const answer = await request('GET', sendsLocal ? `${path}&local=true` : path, undefined, steps[0])
+    if (!sendsLocal || !('status' in answer) || answer.status !== 400) return answer
+    sendsLocal = false
+    return fetchRemote(steps)
   }
 
   /** What is there of some entities, and what of that others wrote; or what becomes of the steps where that is not told. */
   async function lookUp(
-    steps: readonly Ending[],
-    again: (steps: readonly Ending[]) => Promise<Outcome>,
-  ): Promise<{ readonly there: ReadonlyMap<string, Entity>; readonly theirs: Theirs['by'] } | Outcome> {
-    const answer = await present(steps)
-    if (saysNoTenant(answer)) return done()
-    if ((isTooLarge(answer) || endedEarly(answer)) && steps.length > 1) return inTurn(halvesOf(steps), again)
+    steps: readonly Deletion[],
+    again: (steps: readonly Deletion[]) => Promise<Outcome>,
+  ): Promise<
+    { readonly there: ReadonlyMap<string, Entity>; readonly foreign: ForeignAttributes['keysById'] } | Outcome
+  > {
+    const answer = await fetchRemote(steps)
+    if (isNoTenant(answer)) return done()
+    if ((isTooLarge(answer) || endedEarly(answer)) && steps.length > 1) return inOrder(halvesOf(steps), again)
     if (isTooLarge(answer)) return done([{ step: steps[0]!, reason: answer.reason }])
     if (!('status' in answer) || answer.status >= 300)
-      return settle(steps, answer, (some) => again(some as readonly Ending[]))
+      return settle(steps, answer, (some) => again(some as readonly Deletion[]))
     const entities = parsedJson(answer.text)
     if (!areEntities(entities)) return later(`answered ${answer.status} without a list of entities`)
     const there = new Map(entities.map((one) => [one.id, one]))
-    const others = there.size === 0 ? { by: new Map() } : await othersOf(there, steps, answer.headers)
-    return 'kind' in others ? others : { there, theirs: others.by }
+    const others = there.size === 0 ? { keysById: new Map() } : await foreignOf(there, steps, answer.headers)
+    return 'kind' in others ? others : { there, foreign: others.keysById }
   }
 
   async function remove(steps: readonly Step[]): Promise<Outcome> {
-    const found = await lookUp(steps.filter(isEnding), remove)
+    const found = await lookUp(steps.filter(isDeletion), remove)
     if ('kind' in found) return found
     const whole: Step[] = []
     const parts: Step[] = []
     for (const step of steps) {
       const there = found.there.get(step.entity.id)
       if (there === undefined || step.kind !== 'remove') continue
-      const keys = keysThere(there)
-      const theirs = found.theirs.get(step.entity.id) ?? []
+      const keys = remoteKeys(there)
+      const theirs = found.foreign.get(step.entity.id) ?? []
       // One without attributes is named as such.
       if (keys.length === 0 && theirs.includes('')) continue
       const ours = keys.filter((key) => step.had.has(key) && !theirs.includes(key))
       if (ours.length === keys.length) whole.push(step)
-      else parts.push(...ours.map((key) => dropOf(step.entity, key, wentOf(step))))
+      else parts.push(...ours.map((key) => dropOf(step.entity, key, deletionTimesOf(step))))
     }
     const outcome = whole.length === 0 ? done() : await removeWhole(whole)
     if (outcome.kind === 'later') return outcome
-    const rest = await inTurn(parts, dropNow)
+    const rest = await inOrder(parts, dropNow)
     return rest.kind === 'later' ? rest : { ...rest, refused: [...outcome.refused, ...rest.refused] }
   }
 
   async function removeWhole(steps: readonly Step[]): Promise<Outcome> {
     const ids = steps.map(({ entity }) => entity.id)
-    const answer = await ask('POST', '/entityOperations/delete', ids, steps[0])
+    const answer = await request('POST', '/entityOperations/delete', ids, steps[0])
     const outcome = await settle(steps, answer, removeWhole)
     if (outcome.kind === 'later') return outcome
     return { ...outcome, refused: outcome.refused.filter(({ isAbsent }) => isAbsent !== true) }
   }
 
   async function drop(step: Step): Promise<Outcome> {
-    const isJust =
+    const isRecent =
       step.kind !== 'drop' || step.at === undefined || now() - step.at <= limits.uplinkBehindMs.value
-    if (isJust) return dropNow(step)
+    if (isRecent) return dropNow(step)
     const found = await lookUp([step], () => drop(step))
     if ('kind' in found) return found
     const { id } = step.entity
-    const isTheirs = found.theirs.get(id)?.includes(keyOf(step.name, step.dataset)) === true
+    const isForeign = found.foreign.get(id)?.includes(keyOf(step.name, step.dataset)) === true
     // One of another type is not what lost it, nor is one without it.
-    return isTheirs || !found.there.has(id) ? done() : dropNow(step)
+    return isForeign || !found.there.has(id) ? done() : dropNow(step)
   }
 
   async function dropNow(step: Step): Promise<Outcome> {
@@ -131,17 +140,17 @@ export function createRemoval({ ask, settle, seeAbsent, othersOf, isSelvedge, no
     const { entity, name, dataset } = step
     const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`
     const path = `/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}${query}`
-    const { answer, isBelieved } = await seeAbsent(
-      () => ask('DELETE', path, undefined, step),
+    const { answer, isConfirmed } = await confirmAbsent(
+      () => request('DELETE', path, undefined, step),
       ({ status }) => status === 404,
     )
-    return isBelieved || saysNoTenant(answer) ? done() : settle([step], answer, () => dropNow(step))
+    return isConfirmed || isNoTenant(answer) ? done() : settle([step], answer, () => dropNow(step))
   }
 
   return Object.freeze({ remove, drop })
 }
 
 /** Of a part of what went, where that may be done again later. */
-const wentOf = ({ heard, at, seen }: Ending) => ({ heard, at, seen })
+const deletionTimesOf = ({ heard, at, seen }: Deletion) => ({ heard, at, seen })
 
-const isEnding = (step: Step): step is Ending => step.kind === 'drop' || step.kind === 'remove'
+const isDeletion = (step: Step): step is Deletion => step.kind === 'drop' || step.kind === 'remove'

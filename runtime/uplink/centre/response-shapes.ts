@@ -7,27 +7,27 @@ import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import type { Digest } from '#ngsi-ld/federation/digest.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
-import { endedEarly, isTooLarge, type Seen } from '#uplink/connection/absence.ts'
+import { type Confirmation, endedEarly, isTooLarge } from '#uplink/connection/absence.ts'
 import { keyOf } from '#uplink/steps/deletion-steps.ts'
 import { later, type Outcome } from './outcome.ts'
 
 /** What an answer says. */
-export interface Told<T> {
+export interface Reply<T> {
   /** Undefined where there is nothing of the kind over there. */
   readonly json: T | undefined
   readonly isTooLarge?: boolean
 }
 
 /** What was asked for; an answer that tells nothing is to be asked for again later. */
-export function toldBy<T>(
-  { answer, isBelieved }: Seen,
+export function replyOf<T>(
+  { answer, isConfirmed }: Confirmation,
   is: (json: unknown) => json is T,
-): Told<T> | (Outcome & { kind: 'later' }) {
+): Reply<T> | (Outcome & { kind: 'later' }) {
   if (isTooLarge(answer) || endedEarly(answer)) return { json: undefined, isTooLarge: true }
   if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
   const json = answer.status === 200 ? parsedJson(answer.text) : undefined
   if (is(json)) return { json }
-  return isBelieved
+  return isConfirmed
     ? { json: undefined }
     : later(`answered ${answer.status} to a question, and not with an answer`)
 }
@@ -37,19 +37,19 @@ const noAttributes: ReadonlySet<string> = new Set([
 ])
 
 /** The attribute instances of an entity as another broker tells it, as `name` or `name datasetId`. */
-export const keysThere = (entity: Entity): readonly string[] =>
+export const remoteKeys = (entity: Entity): readonly string[] =>
   Object.keys(entity)
     .filter((name) => !noAttributes.has(name))
     .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => keyOf(name, datasetId)))
 
 /** One of them. */
-export function instanceThere(entity: Entity, key: string): AttributeInstance | undefined {
+export function remoteInstance(entity: Entity, key: string): AttributeInstance | undefined {
   const [name = '', dataset = ''] = key.split(' ')
   return instancesOf(entity, name).find(({ datasetId = '' }) => datasetId === dataset)
 }
 
 /** A system time (ms) as another broker tells it, which may have more digits than the standard knows; undefined of anything else. */
-export function timeThere(text: unknown): number | undefined {
+export function remoteTime(text: unknown): number | undefined {
   const ms = typeof text === 'string' ? Date.parse(text) : Number.NaN
   return Number.isNaN(ms) ? undefined : ms
 }
@@ -67,22 +67,22 @@ export const areHistories = (
 ): json is { readonly histories: Readonly<Record<string, HistoryDigests>> } =>
   isObject(json) && isObject(json['histories']) && Object.values(json['histories']).every(isObject)
 
-export const areOthers = (
+export const areForeignAttributes = (
   json: unknown,
 ): json is { readonly others: Readonly<Record<string, readonly string[]>> } =>
   isObject(json) && isObject(json['others']) && Object.values(json['others']).every(Array.isArray)
 
 /** Another gateway, and on how many entities it was met over there, such as one. */
-export interface Met {
+export interface Collision {
   readonly origin: string
   readonly entities: number
   readonly entity: string
 }
 
 /** Whom a gateway met, by what a centre says of pairs. */
-export function metIn(json: unknown, alias: string): readonly Met[] {
+export function collisionsIn(json: unknown, alias: string): readonly Collision[] {
   if (!Array.isArray(json)) return []
-  return json.flatMap((one: unknown): Met[] => {
+  return json.flatMap((one: unknown): Collision[] => {
     if (!isObject(one) || !Array.isArray(one['origins'])) return []
     const origin: unknown = one['origins'].find((name) => name !== alias)
     const { entities, entity } = one

@@ -10,28 +10,31 @@ import { problemTypeIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 type Answer = Extract<PeerAnswer, { status: number }>
 
 /** Neither this thing nor this operation is there. */
-export const saysAbsent = ({ status }: Answer): boolean => [404, 405, 501].includes(status)
+export const isAbsent = ({ status }: Answer): boolean => [404, 405, 501].includes(status)
 
 /** Somebody on the way lets nothing through to it, and the rest through: a proxy that guards what it knows. */
-export const saysBarred = ({ status }: Answer): boolean => status === 401 || status === 403
+export const isForbidden = ({ status }: Answer): boolean => status === 401 || status === 403
 
 /** An answer that says, or does not say, that something is not there. */
-export interface Seen {
+export interface Confirmation {
   readonly answer: PeerAnswer
-  readonly isBelieved: boolean
+  readonly isConfirmed: boolean
 }
 
 /**
  * Asks, and asks again where an answer is in doubt. `says` tells answers that say that something is not there; others, and
  * those that are not believed, come back as they are.
  */
-export type SeeAbsent = (ask: () => Promise<PeerAnswer>, says?: (answer: Answer) => boolean) => Promise<Seen>
+export type ConfirmAbsent = (
+  ask: () => Promise<PeerAnswer>,
+  says?: (answer: Answer) => boolean,
+) => Promise<Confirmation>
 
 /** Of what is written for a trial, and of what is asked for to see whether a broker answers. */
 export const probeType = 'SelvedgeProbe'
 
 /** A question that every broker answers with a list of entities, mostly an empty one. */
-export const brokerQuestion = `/entities?type=${probeType}&limit=1`
+export const brokerProbePath = `/entities?type=${probeType}&limit=1`
 
 /** Whether an answer to that is one. */
 export const isList = (answer: PeerAnswer): boolean =>
@@ -40,15 +43,15 @@ export const isList = (answer: PeerAnswer): boolean =>
 export const areEntities = (json: unknown): json is readonly Entity[] =>
   Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')
 
-export function createSeeAbsent(seesBroker: () => Promise<boolean>): SeeAbsent {
-  return async (ask, says = saysAbsent) => {
+export function createConfirmAbsent(brokerResponds: () => Promise<boolean>): ConfirmAbsent {
+  return async (ask, says = isAbsent) => {
     const answer = await ask()
-    if ('failure' in answer || !says(answer)) return { answer, isBelieved: false }
-    if (isErrorOfBroker(answer)) return { answer, isBelieved: true }
-    if (!(await seesBroker())) return { answer, isBelieved: false }
+    if ('failure' in answer || !says(answer)) return { answer, isConfirmed: false }
+    if (isBrokerError(answer)) return { answer, isConfirmed: true }
+    if (!(await brokerResponds())) return { answer, isConfirmed: false }
     // It may have come back between the two.
     const again = await ask()
-    return { answer: again, isBelieved: 'status' in again && says(again) }
+    return { answer: again, isConfirmed: 'status' in again && says(again) }
   }
 }
 
@@ -68,11 +71,11 @@ export function endedEarly(answer: PeerAnswer): boolean {
 }
 
 /** Whether a broker says that it has nothing at all of a tenant, which comes into being with what is written. */
-export const saysNoTenant = (answer: PeerAnswer): boolean =>
+export const isNoTenant = (answer: PeerAnswer): boolean =>
   'status' in answer && answer.status === 404 && problemOf(answer).endsWith('NonexistentTenant')
 
 /** Whether an error is of NGSI-LD (GS CIM 009, 5.5.2); one of a tenant says nothing of what is asked for. */
-const isErrorOfBroker = (answer: Answer): boolean => problemOf(answer) !== '' && !saysNoTenant(answer)
+const isBrokerError = (answer: Answer): boolean => problemOf(answer) !== '' && !isNoTenant(answer)
 
 /** What NGSI-LD calls an error; empty where it is none of these. */
 export const problemOf = ({ text }: Answer): string => problemTypeIn(text)

@@ -3,19 +3,19 @@
  */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import { createBreadth } from './concurrency.ts'
+import { createConcurrency } from './concurrency.ts'
 
 const most = limits.uplinkRequestsInFlight.value
 
 /** The width after so many requests, each answered after what a way and those beside it take. */
 async function widthAfter(count: number, wayMs: number, eachMs: number): Promise<number> {
   let now = 0
-  const breadth = createBreadth(() => now)
+  const breadth = createConcurrency(() => now)
   const started: number[] = []
   let freeAt = 0
   for (let sent = 0; sent < count; ) {
-    while (started.length < breadth.width()) {
-      await breadth.enter()
+    while (started.length < breadth.limit()) {
+      await breadth.acquire()
       started.push(now)
       sent++
     }
@@ -23,9 +23,9 @@ async function widthAfter(count: number, wayMs: number, eachMs: number): Promise
     const at = started.shift()!
     freeAt = Math.max(freeAt, at + wayMs / 2) + eachMs
     now = Math.max(now, freeAt + wayMs / 2)
-    breadth.leave(now - at)
+    breadth.release(now - at)
   }
-  return breadth.width()
+  return breadth.limit()
 }
 
 describe('requests under way', () => {
@@ -38,15 +38,15 @@ describe('requests under way', () => {
   })
 
   it('wait, and go when one of them is answered', async () => {
-    const breadth = createBreadth(() => 0)
-    await breadth.enter()
+    const breadth = createConcurrency(() => 0)
+    await breadth.acquire()
     let isIn = false
-    const second = breadth.enter().then(() => {
+    const second = breadth.acquire().then(() => {
       isIn = true
     })
     await Promise.resolve()
     expect(isIn).toBe(false)
-    breadth.leave(undefined)
+    breadth.release(undefined)
     await second
     expect(isIn).toBe(true)
   })

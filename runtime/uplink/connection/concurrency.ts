@@ -5,53 +5,53 @@
  */
 import { limits } from '#base/limits/limits.ts'
 
-export interface Breadth {
+export interface Concurrency {
   /** Settles when a request may go; each has to `leave` with how long its answer took (ms), undefined where none came. */
-  enter(): Promise<void>
-  leave(tookMs: number | undefined): void
+  acquire(): Promise<void>
+  release(tookMs: number | undefined): void
   /** How many may be under way now. */
-  width(): number
+  limit(): number
 }
 
-export function createBreadth(monotonic: () => number): Breadth {
+export function createConcurrency(monotonic: () => number): Concurrency {
   const most = limits.uplinkRequestsInFlight.value
-  let width = 1
-  let underWay = 0
-  let narrowedAt = Number.NEGATIVE_INFINITY
+  let limit = 1
+  let inFlight = 0
+  let reducedAt = Number.NEGATIVE_INFINITY
   /** The quickest of this period and of the one before: ways change. */
-  let [quickest, quickestBefore] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  let [fastest, fastestBefore] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
   let since = monotonic()
   let waiting: (() => void)[] = []
 
-  function learn(tookMs: number): void {
+  function adapt(tookMs: number): void {
     const now = monotonic()
     if (now - since > limits.uplinkQuickestMs.value) {
-      ;[quickestBefore, quickest, since] = [quickest, Number.POSITIVE_INFINITY, now]
+      ;[fastestBefore, fastest, since] = [fastest, Number.POSITIVE_INFINITY, now]
     }
-    quickest = Math.min(quickest, tookMs)
-    const isBusy = tookMs > Math.min(quickest, quickestBefore) + limits.uplinkDelayMs.value
-    if (!isBusy) width = Math.min(most, width + 1 / width)
+    fastest = Math.min(fastest, tookMs)
+    const isBusy = tookMs > Math.min(fastest, fastestBefore) + limits.uplinkDelayMs.value
+    if (!isBusy) limit = Math.min(most, limit + 1 / limit)
     // What was sent before it was narrowed tells nothing of how it is since then.
-    else if (now - tookMs > narrowedAt) {
-      width = Math.max(1, width * narrowing)
-      narrowedAt = now
+    else if (now - tookMs > reducedAt) {
+      limit = Math.max(1, limit * reduction)
+      reducedAt = now
     }
   }
 
   return Object.freeze({
-    async enter() {
-      while (underWay >= Math.floor(width)) await new Promise<void>((resolve) => waiting.push(resolve))
-      underWay++
+    async acquire() {
+      while (inFlight >= Math.floor(limit)) await new Promise<void>((resolve) => waiting.push(resolve))
+      inFlight++
     },
-    leave(tookMs) {
-      underWay--
-      if (tookMs !== undefined) learn(tookMs)
+    release(tookMs) {
+      inFlight--
+      if (tookMs !== undefined) adapt(tookMs)
       const all = waiting
       waiting = []
-      for (const go of all) go()
+      for (const resume of all) resume()
     },
-    width: () => Math.floor(width),
-  } satisfies Breadth)
+    limit: () => Math.floor(limit),
+  } satisfies Concurrency)
 }
 
-const narrowing = 0.7
+const reduction = 0.7

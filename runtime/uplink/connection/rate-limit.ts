@@ -7,7 +7,7 @@
 
 export type Lane = 'live' | 'backfill'
 
-export interface PaceSettings {
+export interface RateLimit {
   /** Observations per second; left out, as fast as it goes. */
   readonly rate?: number | undefined
   readonly bytesPerSecond?: number | undefined
@@ -16,7 +16,7 @@ export interface PaceSettings {
 export interface Pace {
   /** How long (ms) a lane has to wait; 0: it may send. */
   waitMs(lane: Lane): number
-  spend(lane: Lane, observations: number, bytes: number): void
+  consume(lane: Lane, observations: number, bytes: number): void
 }
 
 interface Bucket {
@@ -24,7 +24,7 @@ interface Bucket {
   take(amount: number): void
 }
 
-export function createPace(monotonic: () => number, { rate, bytesPerSecond }: PaceSettings): Pace {
+export function createRateLimit(monotonic: () => number, { rate, bytesPerSecond }: RateLimit): Pace {
   const bucketsFor = (perSecond: number | undefined): Readonly<Record<Lane, Bucket>> => ({
     live: createBucket(monotonic, perSecond),
     backfill: createBucket(monotonic, perSecond),
@@ -33,7 +33,7 @@ export function createPace(monotonic: () => number, { rate, bytesPerSecond }: Pa
   const bytes = bucketsFor(bytesPerSecond)
   return Object.freeze({
     waitMs: (lane) => Math.max(observations[lane].waitMs(), bytes[lane].waitMs()),
-    spend(lane, observationCount, byteCount) {
+    consume(lane, observationCount, byteCount) {
       // What goes live is not there for the history any more, but not the other way round.
       const lanes: readonly Lane[] = lane === 'live' ? ['live', 'backfill'] : ['backfill']
       for (const each of lanes) {

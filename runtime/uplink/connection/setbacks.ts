@@ -6,14 +6,14 @@ import { limits } from '#base/limits/limits.ts'
 
 export interface Setbacks {
   /** Notes that something of an entity was not taken; true when that went on for so long (ms), over a few tries. */
-  isOver(id: string, patienceMs: number): boolean
-  taken(id: string): void
+  isExhausted(id: string, patienceMs: number): boolean
+  accepted(id: string): void
 }
 
 export function createSetbacks(monotonic: () => number): Setbacks {
   const failing = new Map<string, { readonly since: number; tries: number }>()
   return Object.freeze({
-    isOver(id, patienceMs) {
+    isExhausted(id, patienceMs) {
       const now = monotonic()
       const one = failing.get(id) ?? { since: now, tries: 0 }
       one.tries++
@@ -21,7 +21,7 @@ export function createSetbacks(monotonic: () => number): Setbacks {
       if (failing.size > limits.uplinkSetbacksMax.value) failing.delete(failing.keys().next().value!)
       return one.tries > limits.uplinkSetbackTries.value && now - one.since >= patienceMs
     },
-    taken(id) {
+    accepted(id) {
       failing.delete(id)
     },
   } satisfies Setbacks)

@@ -21,15 +21,15 @@ export async function openWindows(windows: readonly UplinkWindow[]): Promise<Win
 async function createWindow({ cron, minutes }: UplinkWindow): Promise<Windows['isOpen']> {
   const { isTime } = await openSchedule(cron)
   /** The last minute that was looked at, and the end of the window that began last. */
-  let seen = Number.NaN
+  let lastMinute = Number.NaN
   let end = Number.NEGATIVE_INFINITY
   return (now) => {
     const minute = Math.floor(now / minuteMs)
-    const isGoingOn = minute >= seen && minute - seen <= minutes
-    if (!isGoingOn) end = Number.NEGATIVE_INFINITY
-    for (let each = isGoingOn ? seen + 1 : minute - minutes + 1; each <= minute; each++)
+    const isContinuous = minute >= lastMinute && minute - lastMinute <= minutes
+    if (!isContinuous) end = Number.NEGATIVE_INFINITY
+    for (let each = isContinuous ? lastMinute + 1 : minute - minutes + 1; each <= minute; each++)
       if (isTime(each * minuteMs)) end = each + minutes
-    seen = minute
+    lastMinute = minute
     return minute < end
   }
 }

@@ -5,8 +5,8 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
-import type { Link } from '#uplink/centre/connectivity.ts'
-import type { Measure } from '#uplink/progress/backlog-size.ts'
+import type { Connectivity } from '#uplink/centre/connectivity.ts'
+import type { BacklogMeasure } from '#uplink/progress/backlog-size.ts'
 import type { UplinkState } from '#uplink/progress/uplink-state.ts'
 import type { Gate } from './gate.ts'
 
@@ -14,9 +14,9 @@ export interface BudgetLanePorts {
   readonly id: string
   readonly state: UplinkState
   readonly following: Pick<Following, 'isHeld' | 'position'>
-  readonly link: Pick<Link, 'isClosed' | 'rest' | 'trouble'>
-  readonly gate: Pick<Gate, 'shut'>
-  readonly measure: Measure
+  readonly connectivity: Pick<Connectivity, 'isClosed' | 'sleep' | 'trouble'>
+  readonly gate: Pick<Gate, 'closedBy'>
+  readonly measure: BacklogMeasure
   readonly log: Log
   /** Whether the first span is on its way. */
   readonly isFilling: () => boolean
@@ -26,17 +26,17 @@ export interface BudgetLanePorts {
 
 /** Settles when the link is closed. */
 export async function budgetLane(ports: BudgetLanePorts): Promise<void> {
-  const { id, state, following, link, gate, measure, log } = ports
-  while (!link.isClosed()) {
-    await link.rest(limits.uplinkBudgetMs.value)
-    const trouble = link.trouble('live') ?? link.trouble('backfill')
-    const isAway = (trouble ?? gate.shut('backfill')) !== undefined && !following.isHeld()
-    if (!isAway || link.isClosed()) continue
+  const { id, state, following, connectivity, gate, measure, log } = ports
+  while (!connectivity.isClosed()) {
+    await connectivity.sleep(limits.uplinkBudgetMs.value)
+    const trouble = connectivity.trouble('live') ?? connectivity.trouble('backfill')
+    const isAway = (trouble ?? gate.closedBy('backfill')) !== undefined && !following.isHeld()
+    if (!isAway || connectivity.isClosed()) continue
     const { at, n } = following.position()
     const behindTo = n > state.position.n ? at + 1 : undefined
-    if (!measure.bound({ isFilling: ports.isFilling(), behindTo })) continue
-    const { observations, bytes, letGo } = measure.waits(state.spans[0]?.from ?? state.position.at)
-    log.warn('uplink.over-budget', { uplink: id, observations, bytes, letGo })
+    if (!measure.enforceBudget({ isFilling: ports.isFilling(), behindTo })) continue
+    const { observations, bytes, dropped } = measure.size(state.spans[0]?.from ?? state.position.at)
+    log.warn('uplink.over-budget', { uplink: id, observations, bytes, letGo: dropped })
     await ports.onBound()
   }
 }

@@ -76,14 +76,14 @@ function parse(
       endpoint: {
         uri: one.url,
         receiverInfo: Object.entries(headers).map(([key, value]) => ({ key, value })),
-        notifierInfo: wishesOf(one).map(([key, value]) => ({ key: `selvedge:${key}`, value })),
+        notifierInfo: optionsOf(one).map(([key, value]) => ({ key: `selvedge:${key}`, value })),
       },
     },
   }
   return parseSubscription(body, { context: naming, nowMs: 0, newId: () => one.id })
 }
 
-function wishesOf(one: UplinkSettings): [key: string, value: string][] {
+function optionsOf(one: UplinkSettings): [key: string, value: string][] {
   const { rate, bytesPerSecond, bytesPerDay, windows, budget, isPaused, scope } = one
   const numbers = {
     rate,
@@ -143,9 +143,9 @@ function createDeclared(
 ): Declared {
   const mine = all.filter(({ sourceTenant = '' }) => sourceTenant === tenant)
   const found = new Map<string, UplinkSubscription>()
-  const sought = new Set<string>()
+  const requested = new Set<string>()
 
-  async function seek(one: UplinkSettings): Promise<void> {
+  async function resolveContext(one: UplinkSettings): Promise<void> {
     try {
       const context = await contexts().resolve(one.context ?? [], tenant)
       const peer = one.caFile === undefined ? {} : { peer: peerTrusting(one.caFile) }
@@ -154,7 +154,7 @@ function createDeclared(
       log.warn('uplink.undeclared', { uplink: one.id, reason: (error as Error).message })
       // Contexts come and go with the network; what else is wrong stays wrong until the settings change.
       if (isGatewayError(error, 'ngsi-ld.context-not-available'))
-        setTimeout(() => sought.delete(one.id), limits.uplinkFaultMs.value).unref()
+        setTimeout(() => requested.delete(one.id), limits.uplinkFaultMs.value).unref()
     }
   }
 
@@ -162,9 +162,9 @@ function createDeclared(
     ids: new Set(mine.map(({ id }) => id)),
     ready() {
       for (const one of mine) {
-        if (sought.has(one.id)) continue
-        sought.add(one.id)
-        void seek(one)
+        if (requested.has(one.id)) continue
+        requested.add(one.id)
+        void resolveContext(one)
       }
       return [...found.values()]
     },

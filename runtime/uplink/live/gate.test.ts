@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { PeerRequest } from '#federation/peer.ts'
-import { createLink } from '#uplink/centre/connectivity.ts'
+import { createConnectivity } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { newState } from '#uplink/progress/uplink-state.ts'
 import { createGate } from './gate.ts'
@@ -19,16 +19,16 @@ function gateAt(begin: number, bytesPerDay: number) {
   let now = begin
   const clock = { now: () => now, monotonic: () => now - begin }
   const state = newState({ n: 0, at: 0 }, undefined)
-  const link = createLink({
-    ...{ clock, dice: () => 0, probe: () => Promise.resolve(true) },
-    ...{ onChange: () => undefined, isShut: () => false },
+  const connectivity = createConnectivity({
+    ...{ clock, random: () => 0, probe: () => Promise.resolve(true) },
+    ...{ onChange: () => undefined, isGateClosed: () => false },
   })
   const sent: Lane[] = []
   const answer = { status: 204, headers: {}, text: '' }
   const peer = { exchange: () => Promise.resolve(answer), close: () => undefined }
   const gate = createGate(
     {
-      ...{ peer, clock, state, link: () => link, isHeld: () => false },
+      ...{ peer, clock, state, connectivity: () => connectivity, isHeld: () => false },
       windows: { isOpen: () => true },
     },
     { bytesPerDay, windows: [], thinSeconds: 60, isPaused: false },
@@ -36,14 +36,14 @@ function gateAt(begin: number, bytesPerDay: number) {
   return {
     gate,
     state,
-    close: link.close,
+    close: connectivity.close,
     at(time: number) {
       now = time
     },
     /** Requests that go until one has to wait. */
     async send(lane: Lane): Promise<number> {
       const before = sent.length
-      while (gate.shut(lane) === undefined) {
+      while (gate.closedBy(lane) === undefined) {
         const gone = gate
           .peer(lane)
           .exchange(request)
@@ -64,11 +64,11 @@ it('history takes half of a day at its beginning, and what is live the rest', as
   const history = await send('backfill')
   expect(state.day.bytes).toBeLessThanOrEqual(50_000)
   expect(state.day.bytes).toBeGreaterThan(48_000)
-  expect([gate.shut('backfill'), gate.shut('live')]).toEqual(['bytes-per-day', undefined])
+  expect([gate.closedBy('backfill'), gate.closedBy('live')]).toEqual(['bytes-per-day', undefined])
   const live = await send('live')
   expect(state.day.bytes).toBeLessThanOrEqual(100_000)
   expect(live).toBeGreaterThanOrEqual(history)
-  expect(gate.shut('live')).toBe('bytes-per-day')
+  expect(gate.closedBy('live')).toBe('bytes-per-day')
   close()
 })
 
@@ -82,7 +82,7 @@ it('history has what is left towards the end of the day, and all begins anew wit
   expect(state.day.bytes).toBeGreaterThan(98_000)
   expect(state.day.bytes).toBeLessThanOrEqual(100_000)
   at(day + 24 * hour)
-  expect([gate.shut('backfill'), gate.shut('live')]).toEqual([undefined, undefined])
+  expect([gate.closedBy('backfill'), gate.closedBy('live')]).toEqual([undefined, undefined])
   close()
 })
 
@@ -99,7 +99,7 @@ it.each([
       const before = state.day.bytes
       const sent = await send(lane)
       expect(sent).toBeGreaterThan(0)
-      expect(gate.shut(lane)).toBe('bytes-per-day')
+      expect(gate.closedBy(lane)).toBe('bytes-per-day')
       // No more than the least and one request.
       expect(state.day.bytes - before).toBeLessThan(limits.uplinkDayLeastBytes.value + 1200)
     }

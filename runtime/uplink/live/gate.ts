@@ -9,21 +9,21 @@ import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Peer, PeerAnswer, PeerRequest } from '#federation/peer.ts'
 import type { UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
-import type { Link } from '#uplink/centre/connectivity.ts'
-import { createBreadth } from '#uplink/connection/concurrency.ts'
-import { createPace, type Lane } from '#uplink/connection/rate-limit.ts'
+import type { Connectivity } from '#uplink/centre/connectivity.ts'
+import { createConcurrency } from '#uplink/connection/concurrency.ts'
+import { createRateLimit, type Lane } from '#uplink/connection/rate-limit.ts'
 import type { Windows } from '#uplink/connection/windows.ts'
 import type { UplinkState } from '#uplink/progress/uplink-state.ts'
 
 /** Why nothing is sent although it could be. */
-export type Shut = 'paused' | 'clock' | 'window' | 'bytes-per-day'
+export type ClosedReason = 'paused' | 'clock' | 'window' | 'bytes-per-day'
 
 export interface Gate {
-  shut(lane: Lane): Shut | undefined
+  closedBy(lane: Lane): ClosedReason | undefined
   /** The way of a lane, which waits for its pace. Settles with a failure as soon as the uplink is closed. */
   peer(lane: Lane): Peer
   /** What a lane had taken. */
-  taken(lane: Lane, observations: number): void
+  accepted(lane: Lane, observations: number): void
 }
 
 export interface GatePorts {
@@ -31,19 +31,19 @@ export interface GatePorts {
   readonly clock: Clock
   readonly windows: Windows
   readonly state: UplinkState
-  readonly link: () => Link
+  readonly connectivity: () => Connectivity
   /** Whether times wait to be put right because the clock was not set. */
   readonly isHeld: () => boolean
 }
 
 export function createGate(
-  { peer, clock, windows, state, link, isHeld }: GatePorts,
-  wishes: UplinkWishes,
+  { peer, clock, windows, state, connectivity, isHeld }: GatePorts,
+  options: UplinkWishes,
 ): Gate {
-  const { bytesPerDay } = wishes
-  const pace = createPace(clock.monotonic, wishes)
+  const { bytesPerDay } = options
+  const rateLimit = createRateLimit(clock.monotonic, options)
   /** Bytes of requests that the day has no room for. */
-  const waiting: Record<Lane, number | undefined> = { live: undefined, backfill: undefined }
+  const pendingBytes: Record<Lane, number | undefined> = { live: undefined, backfill: undefined }
 
   function spentToday(): number {
     const date = new Date(clock.now()).toISOString().slice(0, 10)
@@ -64,76 +64,80 @@ export function createGate(
     return spent + bytes <= bytesPerDay * (1 - reserved)
   }
 
-  function shut(lane: Lane): Shut | undefined {
-    if (state.isPaused || wishes.isPaused) return 'paused'
+  function closedBy(lane: Lane): ClosedReason | undefined {
+    if (state.isPaused || options.isPaused) return 'paused'
     if (isHeld()) return 'clock'
     if (!windows.isOpen(clock.now())) return 'window'
-    return hasRoom(lane, waiting[lane] ?? 1) ? undefined : 'bytes-per-day'
+    return hasRoom(lane, pendingBytes[lane] ?? 1) ? undefined : 'bytes-per-day'
   }
 
   /** Settles when the pace of a lane allows a request, or when the uplink is closed; with whether it had to wait. */
-  async function paced(lane: Lane): Promise<boolean> {
+  async function awaitRate(lane: Lane): Promise<boolean> {
     let waits = false
-    for (let wait = pace.waitMs(lane); wait > 0 && !link().isClosed(); wait = pace.waitMs(lane)) {
+    for (
+      let wait = rateLimit.waitMs(lane);
+      wait > 0 && !connectivity().isClosed();
+      wait = rateLimit.waitMs(lane)
+    ) {
       waits = true
-      await link().rest(wait)
+      await connectivity().sleep(wait)
     }
     return waits
   }
 
   /** The same when the day has room for so many bytes. */
-  async function admitted(lane: Lane, bytes: number): Promise<boolean> {
+  async function awaitDayBudget(lane: Lane, bytes: number): Promise<boolean> {
     if (hasRoom(lane, bytes)) return false
     do {
-      waiting[lane] = bytes
-      await link().rest(limits.uplinkPauseCheckMs.value)
-    } while (!link().isClosed() && (shut(lane) !== undefined || !hasRoom(lane, bytes)))
-    waiting[lane] = undefined
+      pendingBytes[lane] = bytes
+      await connectivity().sleep(limits.uplinkPauseCheckMs.value)
+    } while (!connectivity().isClosed() && (closedBy(lane) !== undefined || !hasRoom(lane, bytes)))
+    pendingBytes[lane] = undefined
     return true
   }
 
   function spend(lane: Lane, bytes: number): void {
-    pace.spend(lane, 0, bytes)
+    rateLimit.consume(lane, 0, bytes)
     state.day.bytes += bytes
     state.day[lane] = (state.day[lane] ?? 0) + bytes
   }
 
-  const breadth = createBreadth(clock.monotonic)
+  const concurrency = createConcurrency(clock.monotonic)
 
   const heldUp = { failure: 'unreachable', reason: 'it waited for its turn', isHeldUp: true } as const
   const closed = { failure: 'unreachable', reason: 'the uplink is closed' } as const
 
   function exchange(request: PeerRequest): Promise<PeerAnswer> {
-    if (link().isClosed()) return Promise.resolve(closed)
-    return link().unlessClosed<PeerAnswer>(peer.exchange(request), closed)
+    if (connectivity().isClosed()) return Promise.resolve(closed)
+    return connectivity().unlessClosed<PeerAnswer>(peer.exchange(request), closed)
   }
 
   return Object.freeze({
-    shut,
+    closedBy,
     peer: (lane) => ({
       async exchange(request) {
         const bytes = bytesOf(request)
-        const begunAt = clock.monotonic()
-        const isPaced = await paced(lane)
-        if (lane === 'backfill') await breadth.enter()
+        const startedAt = clock.monotonic()
+        const wasThrottled = await awaitRate(lane)
+        if (lane === 'backfill') await concurrency.acquire()
         let tookMs: number | undefined
         try {
           // Who was held up asks again, and it is his turn: where nothing was in the way he is never held up.
-          const waited = (await admitted(lane, bytes)) || isPaced
+          const waited = (await awaitDayBudget(lane, bytes)) || wasThrottled
           const { heldMs = Number.POSITIVE_INFINITY } = request
-          if (waited && clock.monotonic() - begunAt > heldMs) return heldUp
+          if (waited && clock.monotonic() - startedAt > heldMs) return heldUp
           spend(lane, bytes)
           const sentAt = clock.monotonic()
           const answer = await exchange(request)
           if (!('failure' in answer)) tookMs = clock.monotonic() - sentAt
           return answer
         } finally {
-          if (lane === 'backfill') breadth.leave(tookMs)
+          if (lane === 'backfill') concurrency.release(tookMs)
         }
       },
       close: () => undefined,
     }),
-    taken: (lane, observations) => pace.spend(lane, observations, 0),
+    accepted: (lane, observations) => rateLimit.consume(lane, observations, 0),
   } satisfies Gate)
 }
 

@@ -4,7 +4,7 @@
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
-import { brokerQuestion, isList, probeType } from '#uplink/connection/absence.ts'
+import { brokerProbePath, isList, probeType } from '#uplink/connection/absence.ts'
 
 export interface TrialStep {
   readonly step: 'reach' | 'write' | 'read' | 'history' | 'remove'
@@ -21,7 +21,7 @@ export interface Trial {
 }
 
 export async function tryUplink(
-  centre: Pick<Centre, 'ask'>,
+  centre: Pick<Centre, 'request'>,
   { alias, clock }: { alias: string; clock: { now(): number; monotonic(): number } },
 ): Promise<Trial> {
   const began = clock.monotonic()
@@ -43,17 +43,17 @@ export async function tryUplink(
     steps,
   })
 
-  const reached = await centre.ask('GET', brokerQuestion)
+  const reached = await centre.request('GET', brokerProbePath)
   const noBroker =
     troubleOf(reached) ?? (isList(reached) ? undefined : `it is no NGSI-LD broker: ${saidBy(reached)}`)
   if (!note('reach', noBroker === undefined, noBroker ?? 'a broker answers')) return end('fails', noBroker!)
 
-  const written = await centre.ask('POST', '/entityOperations/upsert?options=update', [probe])
+  const written = await centre.request('POST', '/entityOperations/upsert?options=update', [probe])
   const notWritten = troubleOf(written) ?? (isTaken(written) ? undefined : refusedBatch(written))
   if (!note('write', notWritten === undefined, notWritten ?? 'it takes batches'))
     return end('fails', notWritten!)
 
-  const read = await centre.ask('GET', entity)
+  const read = await centre.request('GET', entity)
   const isKept = 'status' in read && read.status === 200 && read.text.includes(String(value))
   const lost = `what was written cannot be read back: ${saidBy(read)}`
   note('read', isKept, isKept ? 'what was written is there' : lost)
@@ -66,8 +66,8 @@ export async function tryUplink(
       hasHistory ? 'it keeps histories' : 'it keeps no histories: current values only',
     )
 
-  const removed = await centre.ask('POST', '/entityOperations/delete', [id])
-  await centre.ask('DELETE', `/temporal${entity}`)
+  const removed = await centre.request('POST', '/entityOperations/delete', [id])
+  await centre.request('DELETE', `/temporal${entity}`)
   const isRemoved = isTaken(removed)
   note('remove', isRemoved, isRemoved ? 'it deletes' : `the probe ${id} stays there: ${saidBy(removed)}`)
 
@@ -78,16 +78,16 @@ export async function tryUplink(
 
 /** A value of an hour ago is written as history and looked for. */
 async function keepsHistory(
-  centre: Pick<Centre, 'ask'>,
+  centre: Pick<Centre, 'request'>,
   { id, value, observedAt }: { id: string; value: number; observedAt: string },
 ): Promise<boolean> {
   const then = new Date(Date.parse(observedAt) - 3_600_000).toISOString()
   const tried = [{ type: 'Property', value: value - 1, observedAt: then }]
   const path = `/temporal/entities/${encodeURIComponent(id)}`
-  const added = await centre.ask('POST', `${path}/attrs`, { tried })
+  const added = await centre.request('POST', `${path}/attrs`, { tried })
   if ('status' in added && added.status === 404)
-    await centre.ask('POST', '/temporal/entities', { id, type: probeType, tried })
-  const told = await centre.ask('GET', path)
+    await centre.request('POST', '/temporal/entities', { id, type: probeType, tried })
+  const told = await centre.request('GET', path)
   return 'status' in told && told.status === 200 && told.text.includes(String(value - 1))
 }
 

@@ -6,9 +6,9 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createCentre } from '#uplink/centre/central-broker.ts'
-import { createLink } from '#uplink/centre/connectivity.ts'
+import { createConnectivity } from '#uplink/centre/connectivity.ts'
 import { newState } from '#uplink/progress/uplink-state.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { createGate } from './gate.ts'
 import { createSending } from './send-lanes.ts'
@@ -44,8 +44,8 @@ function sendingTo(
   const state = newState({ n: 7, at: 900 }, undefined)
   state.spans.push(...spans.map((span) => ({ ...span })))
   state.counts.sent = 1
-  const ports = { ...{ clock, dice: () => 0 }, probe: () => Promise.resolve(true) }
-  const link = createLink({ ...ports, onChange: () => undefined, isShut: () => false })
+  const ports = { ...{ clock, random: () => 0 }, probe: () => Promise.resolve(true) }
+  const connectivity = createConnectivity({ ...ports, onChange: () => undefined, isGateClosed: () => false })
   let [puts, open] = [0, (): void => undefined]
   const told: string[] = []
   const isLet = new Promise<void>((resolve) => (open = resolve))
@@ -63,33 +63,44 @@ function sendingTo(
     },
   }
   const gate = createGate(
-    { peer, clock, state, link: () => link, isHeld: () => false, windows: { isOpen: () => true } },
+    {
+      peer,
+      clock,
+      state,
+      connectivity: () => connectivity,
+      isHeld: () => false,
+      windows: { isOpen: () => true },
+    },
     { windows: [], thinSeconds: 60, isPaused: false, ...(bytesPerSecond && { bytesPerSecond }) },
   )
   const centre = createCentre(gate.peer('live'), { base, headers: {}, alias: 'here' }, clock)
   const sending = createSending({
-    ...{ state, link, gate, clock, centres: { live: centre, backfill: centre } },
-    ...{ told: () => undefined, bury: () => Promise.resolve(), look: () => Promise.resolve() },
+    ...{ state, connectivity, gate, clock, centres: { live: centre, backfill: centre } },
+    ...{
+      onOutcome: () => undefined,
+      saveRefusals: () => Promise.resolve(),
+      checkCentre: () => Promise.resolve(),
+    },
     onChanged: () => undefined,
-    reading: {
+    lookups: {
       entity: (id) => (knows.includes(id) ? viewOf(id) : undefined),
-      ...{ gravesAfter: (id) => [graveOf(id)], isFromThere: () => false },
-      placing: createPlacing(undefined),
+      ...{ gravesAfter: (id) => [graveOf(id)], isFromCentre: () => false },
+      scopePrefix: createScopePrefix(undefined),
     },
   })
-  return { sending, state, link, puts: () => puts, let: () => open(), told }
+  return { sending, state, connectivity, puts: () => puts, let: () => open(), told }
 }
 
 it('is owed when what came with it was told, so that its history does not pass it', async () => {
-  const { sending, state, link, puts, let: letGo } = sendingTo(503)
+  const { sending, state, connectivity, puts, let: letGo } = sendingTo(503)
   const all = sending.deliverAll(steps, dated)
   await expect.poll(puts).toBe(1)
-  expect(link.trouble('backfill')).toMatchObject({ reason: 'answered 503 ' })
+  expect(connectivity.trouble('backfill')).toMatchObject({ reason: 'answered 503 ' })
   expect(state.spans).toEqual([])
   letGo()
   expect(await all).toBe(true)
   expect(state.spans).toEqual([{ ...dated, level: 'full', began: 1000 }])
-  link.close()
+  connectivity.close()
 })
 
 it.each([
@@ -104,11 +115,11 @@ it.each([
   ],
   ['that waits', { from: 0, to: 9000 }, [{ from: 0, to: 9000 }]],
 ])('is owed without a hole: %s', async (_, span, expected) => {
-  const { sending, state, link, let: letGo } = sendingTo(503, [span])
+  const { sending, state, connectivity, let: letGo } = sendingTo(503, [span])
   letGo()
   expect(await sending.deliverAll(steps, dated)).toBe(true)
   expect(state.spans).toMatchObject(expected)
-  link.close()
+  connectivity.close()
 })
 
 it('owes nothing where it was taken, or where it was closed meanwhile', async () => {
@@ -117,16 +128,22 @@ it('owes nothing where it was taken, or where it was closed meanwhile', async ()
   expect(await taken.sending.deliverAll(steps, dated)).toBe(true)
   expect([taken.state.spans, taken.state.counts.past]).toEqual([[], 2])
   const closed = sendingTo(503)
-  closed.link.close()
+  closed.connectivity.close()
   expect(await closed.sending.deliverAll(steps, dated)).toBe(false)
   expect(closed.state.spans).toEqual([])
-  taken.link.close()
+  taken.connectivity.close()
 })
 
 it('is not current any more where it went while it waited for its turn', async () => {
   setLimit('uplinkBehindMs', 300)
   const knows = ['urn:tank:1', 'urn:tank:2']
-  const { sending, state, link, told, let: letGo } = sendingTo(503, [], { bytesPerSecond: 400, knows })
+  const {
+    sending,
+    state,
+    connectivity,
+    told,
+    let: letGo,
+  } = sendingTo(503, [], { bytesPerSecond: 400, knows })
   letGo()
   const put = (id: string): Step => ({
     ...{ kind: 'put', entity: { id, type: ['Tank'] } },
@@ -138,12 +155,12 @@ it('is not current any more where it went while it waited for its turn', async (
   knows.shift()
   expect(await all).toBe(true)
   expect(told).toEqual(['urn:tank:1', 'urn:tank:2'])
-  expect([state.counts.refused, link.trouble('live')]).toEqual([0, undefined])
-  link.close()
+  expect([state.counts.refused, connectivity.trouble('live')]).toEqual([0, undefined])
+  connectivity.close()
 })
 
 it('sends nothing that is not so any more, and waits until that is known', async () => {
-  const { sending, puts, let: letGo, link } = sendingTo(204)
+  const { sending, puts, let: letGo, connectivity } = sendingTo(204)
   letGo()
   const layer = { kind: 'put', heard: undefined, steps: [steps[1]!] } as const
   const known: (boolean | undefined)[] = [undefined, false, true]
@@ -152,5 +169,5 @@ it('sends nothing that is not so any more, and waits until that is known', async
   expect([puts(), known]).toEqual([0, [true]])
   expect(await sending.deliver('backfill', layer, isStill)).toBe(true)
   expect(puts()).toBe(1)
-  link.close()
+  connectivity.close()
 })

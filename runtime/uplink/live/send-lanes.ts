@@ -7,12 +7,12 @@ import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Span } from '#broker/changes/change-feed.ts'
 import { type Centre, partsOf } from '#uplink/centre/central-broker.ts'
-import type { Link } from '#uplink/centre/connectivity.ts'
+import type { Connectivity } from '#uplink/centre/connectivity.ts'
 import { later, type Outcome, type Refusal } from '#uplink/centre/outcome.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
-import { oweWhole, type UplinkState } from '#uplink/progress/uplink-state.ts'
-import type { PlacingPorts } from '#uplink/steps/deletion-steps.ts'
-import { withoutGone } from '#uplink/steps/stale-puts.ts'
+import { addPendingInFull, type UplinkState } from '#uplink/progress/uplink-state.ts'
+import type { ScopeLookups } from '#uplink/steps/deletion-steps.ts'
+import { splitStale } from '#uplink/steps/stale-puts.ts'
 import { instanceCount, type Layer, layersOf, type Step } from '#uplink/steps/step-plan.ts'
 import type { Gate } from './gate.ts'
 
@@ -21,15 +21,15 @@ export interface SendingPorts {
   /** The other broker, by the way of each lane. */
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly gate: Gate
-  readonly link: Link
+  readonly connectivity: Connectivity
   readonly clock: Clock
   /** Something was taken, or not. */
-  readonly told: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
-  readonly reading: PlacingPorts
+  readonly onOutcome: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
+  readonly lookups: ScopeLookups
   /** Puts on disk what will not be taken. */
-  readonly bury: (refusals: readonly Refusal[]) => Promise<void>
+  readonly saveRefusals: (refusals: readonly Refusal[]) => Promise<void>
   /** Asks the other broker how far it is, where that is not known. */
-  readonly look: () => Promise<unknown>
+  readonly checkCentre: () => Promise<unknown>
   /** The state is another one now. */
   readonly onChanged: () => void
 }
@@ -39,44 +39,48 @@ export interface Sending {
    * Sends until it was taken. False when the uplink was closed meanwhile. `isStill` is asked before each try of what may become
    * untrue: with false nothing is sent, with undefined, where it cannot be told now, it is asked again later.
    */
-  deliver(lane: Lane, layer: Layer, isStill?: () => Promise<boolean | undefined>): Promise<boolean>
+  deliver(lane: Lane, layer: Layer, isValid?: () => Promise<boolean | undefined>): Promise<boolean>
   /** The same of steps by the live lane. `dated` are the commit times of all of them, where they are changes of the log. */
-  deliverAll(steps: readonly Step[], dated?: Span): Promise<boolean>
+  deliverAll(steps: readonly Step[], commitSpan?: Span): Promise<boolean>
   /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
-  knowCentre(): Promise<boolean>
+  learnCentreName(): Promise<boolean>
 }
 
 /** What is told as current, read at a monotonic time (ms). */
-interface Late {
+interface AgedRead {
   readonly readAt: number
-  take(layers: readonly Layer[]): void
+  enqueue(layers: readonly Layer[]): void
 }
 
 /** What is looked at before each try. */
-interface Cares {
-  readonly late?: Late
-  readonly isStill?: (() => Promise<boolean | undefined>) | undefined
+interface SendChecks {
+  readonly read?: AgedRead
+  readonly isValid?: (() => Promise<boolean | undefined>) | undefined
 }
 
 export function createSending(ports: SendingPorts): Sending {
-  const { state, centres, gate, link, clock, onChanged } = ports
+  const { state, centres, gate, connectivity, clock, onChanged } = ports
   const { counts } = state
-  let knowsCentre = false
+  let hasCentreName = false
 
-  function note(what: UplinkState['last']): void {
+  function record(what: UplinkState['last']): void {
     state.last = { ...state.last, ...what }
-    ports.told({ isOk: what.success !== undefined, at: clock.now(), reason: what.reason })
+    ports.onOutcome({ isOk: what.success !== undefined, at: clock.now(), reason: what.reason })
     onChanged()
   }
 
-  function failed(lane: Lane, outcome: Outcome & { kind: 'later' }): void {
-    link.failed(lane, outcome)
-    note({ failure: clock.now(), reason: outcome.reason })
+  function recordFailure(lane: Lane, outcome: Outcome & { kind: 'later' }): void {
+    connectivity.failed(lane, outcome)
+    record({ failure: clock.now(), reason: outcome.reason })
   }
 
-  async function taken(lane: Lane, layer: Layer, outcome: Outcome & { kind: 'done' }): Promise<void> {
-    note({ success: clock.now() })
-    gate.taken(
+  async function recordAccepted(
+    lane: Lane,
+    layer: Layer,
+    outcome: Outcome & { kind: 'done' },
+  ): Promise<void> {
+    record({ success: clock.now() })
+    gate.accepted(
       lane,
       layer.steps.reduce((sum, step) => sum + instanceCount(step), 0),
     )
@@ -86,39 +90,39 @@ export function createSending(ports: SendingPorts): Sending {
     const count = Math.max(0, layer.steps.length - outcome.refused.length - outcome.skipped)
     if (layer.kind === 'past') counts.past += count
     else counts.sent += count
-    if (outcome.refused.length > 0) await ports.bury(outcome.refused)
+    if (outcome.refused.length > 0) await ports.saveRefusals(outcome.refused)
     onChanged()
   }
 
   /** Who was away until now says how far it is before it is told anything. */
-  async function meet(): Promise<void> {
-    if (counts.sent + counts.past === 0) await ports.look()
+  async function checkBeforeFirst(): Promise<void> {
+    if (counts.sent + counts.past === 0) await ports.checkCentre()
   }
 
   /** `late` takes the layers that are to be sent instead of one that was read long ago. */
-  async function deliver(lane: Lane, layer: Layer, { late, isStill }: Cares): Promise<boolean> {
-    while (await link.ready(lane)) {
-      await meet()
-      const is = isStill === undefined || (await isStill())
+  async function deliver(lane: Lane, layer: Layer, { read, isValid }: SendChecks): Promise<boolean> {
+    while (await connectivity.ready(lane)) {
+      await checkBeforeFirst()
+      const is = isValid === undefined || (await isValid())
       if (is === false) return true
       if (is === undefined) {
-        if (!link.isClosed()) failed(lane, later('it does not say how far it is'))
+        if (!connectivity.isClosed()) recordFailure(lane, later('it does not say how far it is'))
         continue
       }
-      const others = late === undefined ? undefined : await insteadOf(layer, late)
+      const others = read === undefined ? undefined : await replacementFor(layer, read)
       if (others !== undefined) {
-        late!.take(others)
+        read!.enqueue(others)
         return true
       }
-      const outcome = await centres[lane].send(layer, late && limits.uplinkBehindMs.value)
+      const outcome = await centres[lane].send(layer, read && limits.uplinkBehindMs.value)
       if (outcome.kind === 'later' && outcome.isHeldUp === true) continue
       if (outcome.kind === 'done') {
-        link.succeeded(lane)
-        await taken(lane, layer, outcome)
+        connectivity.succeeded(lane)
+        await recordAccepted(lane, layer, outcome)
         return true
       }
-      if (link.isClosed()) break
-      failed(lane, outcome)
+      if (connectivity.isClosed()) break
+      recordFailure(lane, outcome)
     }
     return false
   }
@@ -126,59 +130,59 @@ export function createSending(ports: SendingPorts): Sending {
   /**
    * Where it is not told whose something is, what is written over there long after it went here would be taken for that of others.
    */
-  async function insteadOf(layer: Layer, { readAt }: Late): Promise<readonly Layer[] | undefined> {
+  async function replacementFor(layer: Layer, { readAt }: AgedRead): Promise<readonly Layer[] | undefined> {
     if (layer.kind !== 'put' || clock.monotonic() - readAt <= limits.uplinkBehindMs.value) return undefined
     if ((await centres.live.isSelvedge()) === true) return undefined
-    return withoutGone(layer, ports.reading)
+    return splitStale(layer, ports.lookups)
   }
 
   /** Sends what is past once, where that is taken now. Returns whether it was; of a closed uplink nothing is. */
   async function tryPast(layer: Layer): Promise<boolean> {
-    if (link.trouble('backfill') !== undefined || !(await link.ready('live'))) return false
-    await meet()
+    if (connectivity.trouble('backfill') !== undefined || !(await connectivity.ready('live'))) return false
+    await checkBeforeFirst()
     const outcome = await centres.live.send(layer)
-    if (outcome.kind === 'done') await taken('live', layer, outcome)
-    else if (!link.isClosed()) failed('backfill', outcome)
+    if (outcome.kind === 'done') await recordAccepted('live', layer, outcome)
+    else if (!connectivity.isClosed()) recordFailure('backfill', outcome)
     return outcome.kind === 'done'
   }
 
   return Object.freeze({
-    deliver: (lane, layer, isStill) => deliver(lane, layer, { isStill }),
+    deliver: (lane, layer, isValid) => deliver(lane, layer, { isValid }),
     async deliverAll(steps, dated) {
-      let owesPast = false
+      let hasPendingPast = false
       const layers = layersOf(steps).flatMap(requestsOf)
       const readAt = clock.monotonic()
       // What is current is told whole by itself: its past goes up by the other lane.
-      const take = (some: readonly Layer[]): void => {
+      const enqueue = (some: readonly Layer[]): void => {
         layers.unshift(...some.filter(({ kind }) => kind === 'put' || dated !== undefined))
       }
       for (let layer = layers.shift(); layer !== undefined; layer = layers.shift()) {
         const isTaken =
           layer.kind === 'past' && dated !== undefined
             ? await tryPast(layer)
-            : await deliver('live', layer, { late: { readAt, take } })
+            : await deliver('live', layer, { read: { readAt, enqueue } })
         if (isTaken) continue
-        if (dated === undefined || link.isClosed()) return false
-        owesPast = true
+        if (dated === undefined || connectivity.isClosed()) return false
+        hasPendingPast = true
       }
       // At the end: who fills it in passes nothing of it that is still to be told as current.
-      if (owesPast) {
-        oweWhole(state, dated!)
+      if (hasPendingPast) {
+        addPendingInFull(state, dated!)
         onChanged()
       }
       return true
     },
-    async knowCentre() {
-      while (!knowsCentre && (await link.ready('live'))) {
+    async learnCentreName() {
+      while (!hasCentreName && (await connectivity.ready('live'))) {
         const answer = await centres.live.pseudonym()
         if ('kind' in answer) {
-          link.failed('live', answer)
+          connectivity.failed('live', answer)
           continue
         }
         state.pseudonym = answer.name
-        knowsCentre = true
+        hasCentreName = true
       }
-      return knowsCentre
+      return hasCentreName
     },
   } satisfies Sending)
 }

@@ -14,7 +14,7 @@ import type { UplinkStates } from '#store/tables/uplink-states.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
 import type { Refusals } from '#uplink/progress/refusals.ts'
-import { readStep } from '#uplink/steps/retry-plan.ts'
+import { parseStep } from '#uplink/steps/retry-plan.ts'
 import { type Trial, tryUplink } from './link-test.ts'
 import type { Uplink, UplinkSubscription } from './uplink.ts'
 import type { UplinkStatus } from './uplink-status.ts'
@@ -24,7 +24,7 @@ export interface Operated {
   readonly one: UplinkSubscription
   readonly uplink: Uplink
   /** The other broker for a trial, which does not keep to the pace. */
-  readonly centre: () => Pick<Centre, 'ask'>
+  readonly centre: () => Pick<Centre, 'request'>
 }
 
 export interface OperationsPorts {
@@ -33,7 +33,7 @@ export interface OperationsPorts {
   /** All there are, those that do not run too. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   readonly states: UplinkStates
-  readonly refusals: Pick<Refusals, 'remove' | 'letGo'>
+  readonly refusals: Pick<Refusals, 'remove' | 'dropped'>
   readonly alias: string
   readonly clock: Clock
   readonly metrics: Metrics
@@ -41,7 +41,7 @@ export interface OperationsPorts {
 
 export function createOperations(ports: OperationsPorts): UplinkOperations {
   const { running, states, refusals, clock } = ports
-  tellMetrics(ports)
+  registerMetrics(ports)
 
   const find = (id: string): UplinkSubscription | undefined =>
     [...ports.subscriptions()].find(({ subscription }) => subscription.id === id)
@@ -54,7 +54,7 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       const one = find(id)
       return one && view(one)
     },
-    complaints: () => [...running.values()].flatMap(({ one, uplink }) => complaintsOf(one, uplink.status())),
+    complaints: () => [...running.values()].flatMap(({ one, uplink }) => warningsOf(one, uplink.status())),
     async pause(id, isPaused) {
       const one = find(id)
       if (one === undefined) return false
@@ -94,7 +94,7 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       const uplink = running.get(row.uplink)?.uplink
       if (uplink === undefined)
         throw new GatewayError('ngsi-ld.conflict', 'its uplink is gone or not active; it can only be dropped')
-      const outcome = await uplink.again(readStep(row.step))
+      const outcome = await uplink.retry(parseStep(row.step))
       if (outcome.kind === 'later')
         throw new GatewayError('peer.unavailable', `the uplink sends nothing now: ${outcome.reason}`)
       const [refusal] = outcome.refused
@@ -125,11 +125,11 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     state: status?.state ?? 'inactive',
   }
   if (status === undefined) return head
-  const { trouble, historyTrouble, shut, historyShut, oldest, counts, last, day, waits } = status
+  const { trouble, historyTrouble, closedBy, historyClosedBy, oldest, counts, last, day, backlog } = status
   return {
     ...head,
-    ...(shut === undefined ? {} : { waitsFor: shut }),
-    ...(historyShut === undefined ? {} : { historyWaitsFor: historyShut }),
+    ...(closedBy === undefined ? {} : { waitsFor: closedBy }),
+    ...(historyClosedBy === undefined ? {} : { historyWaitsFor: historyClosedBy }),
     ...(trouble === undefined ? {} : { troubleSince: time(trouble.since), trouble: trouble.reason }),
     ...(historyTrouble === undefined
       ? {}
@@ -141,10 +141,10 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
     refused: counts.refused,
     notKept: counts.skipped,
     evicted: counts.evicted,
-    waitingObservations: waits.observations,
-    waitingBytes: waits.bytes,
-    toBeLetGo: waits.letGo,
-    roomSeconds: waits.roomSeconds,
+    waitingObservations: backlog.observations,
+    waitingBytes: backlog.bytes,
+    toBeLetGo: backlog.dropped,
+    roomSeconds: backlog.roomSeconds,
     bytesToday: day.date === new Date(now).toISOString().slice(0, 10) ? day.bytes : 0,
     lastSuccess: time(last.success),
     lastFailure: time(last.failure),
@@ -158,12 +158,12 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
 /** Room for less than this is told, s. */
 const littleRoomSeconds = 86_400
 
-function complaintsOf({ subscription: { id } }: UplinkSubscription, status: UplinkStatus): readonly string[] {
-  const { trouble, historyTrouble: past, waits, oldest } = status
+function warningsOf({ subscription: { id } }: UplinkSubscription, status: UplinkStatus): readonly string[] {
+  const { trouble, historyTrouble: past, backlog, oldest } = status
   const away = trouble && `the uplink ${id} sends nothing since ${time(trouble.since)}: ${trouble.reason}`
   const failing = past && `the uplink ${id} sends no history since ${time(past.since)}: ${past.reason}`
-  const isFilling = oldest !== undefined && (waits.roomSeconds ?? littleRoomSeconds) < littleRoomSeconds
-  const hours = Math.floor((waits.roomSeconds ?? 0) / 3600)
+  const isFilling = oldest !== undefined && (backlog.roomSeconds ?? littleRoomSeconds) < littleRoomSeconds
+  const hours = Math.floor((backlog.roomSeconds ?? 0) / 3600)
   const full =
     isFilling && `the uplink ${id} has room for ${hours} hours, then what has not gone up is let go`
   const met = (status.collisions ?? []).map(
@@ -183,7 +183,7 @@ function behindSeconds({ oldest }: UplinkStatus, now: number): number {
   return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
 }
 
-function tellMetrics({ tenant, running, states, refusals, clock, metrics }: OperationsPorts): void {
+function registerMetrics({ tenant, running, states, refusals, clock, metrics }: OperationsPorts): void {
   const labelled = (id: string): string =>
     `{uplink=${JSON.stringify(id)}${tenant === '' ? '' : `,tenant=${JSON.stringify(tenant)}`}}`
   const each = (read: (status: UplinkStatus) => number) => () =>
@@ -218,7 +218,7 @@ function tellMetrics({ tenant, running, states, refusals, clock, metrics }: Oper
   )
   metrics.series(
     'selvedge_uplink_waiting_observations',
-    each(({ waits }) => waits.observations),
+    each(({ backlog }) => backlog.observations),
   )
   metrics.series(
     'selvedge_uplink_evicted_total',
@@ -230,12 +230,12 @@ function tellMetrics({ tenant, running, states, refusals, clock, metrics }: Oper
   )
   metrics.series('selvedge_uplink_room_seconds', () =>
     [...running].flatMap(([id, { uplink }]) => {
-      const { roomSeconds } = uplink.status().waits
+      const { roomSeconds } = uplink.status().backlog
       return roomSeconds === undefined ? [] : [[labelled(id), roomSeconds] as const]
     }),
   )
   metrics.series('selvedge_uplink_refused_let_go_total', () =>
-    [...running.keys()].map((id) => [labelled(id), refusals.letGo(id)] as const),
+    [...running.keys()].map((id) => [labelled(id), refusals.dropped(id)] as const),
   )
   metrics.series('selvedge_uplink_refused_waiting', () =>
     running.size === 0

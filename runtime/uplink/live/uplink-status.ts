@@ -3,18 +3,18 @@
  */
 import type { Following } from '#broker/changes/change-feed.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
-import type { Link, Trouble } from '#uplink/centre/connectivity.ts'
+import type { Connectivity, Trouble } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
-import type { Measure, Waits } from '#uplink/progress/backlog-size.ts'
+import type { BacklogMeasure, BacklogSize } from '#uplink/progress/backlog-size.ts'
 import type { UplinkState } from '#uplink/progress/uplink-state.ts'
-import type { Gate, Shut } from './gate.ts'
+import type { ClosedReason, Gate } from './gate.ts'
 
 export interface UplinkStatus {
   readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
   /** Why nothing is sent although it could be. */
-  readonly shut: Shut | undefined
+  readonly closedBy: ClosedReason | undefined
   /** The same of history alone. */
-  readonly historyShut: Shut | undefined
+  readonly historyClosedBy: ClosedReason | undefined
   /** Since when (ms) and why nothing gets through. */
   readonly trouble: Trouble | undefined
   /** The same of history alone. */
@@ -26,7 +26,7 @@ export interface UplinkStatus {
   readonly counts: UplinkState['counts']
   readonly last: UplinkState['last']
   /** What waits, and how long there is room for more. */
-  readonly waits: Waits
+  readonly backlog: BacklogSize
   readonly reconcile: UplinkState['reconcile']
   readonly collisions: UplinkState['collisions']
   /** Since the uplink began, and on this UTC day. */
@@ -37,30 +37,37 @@ export interface UplinkStatus {
 export interface StatusPorts {
   readonly following: Pick<Following, 'position'>
   readonly centres: Readonly<Record<Lane, Pick<Centre, 'sentBytes'>>>
-  readonly gate: Pick<Gate, 'shut'>
-  readonly link: Pick<Link, 'trouble'>
-  readonly measure: Pick<Measure, 'waits'>
+  readonly gate: Pick<Gate, 'closedBy'>
+  readonly connectivity: Pick<Connectivity, 'trouble'>
+  readonly measure: Pick<BacklogMeasure, 'size'>
   readonly state: UplinkState
 }
 
-export function statusOf({ following, centres, gate, link, measure, state }: StatusPorts): UplinkStatus {
-  const trouble = link.trouble('live')
+export function statusOf({
+  following,
+  centres,
+  gate,
+  connectivity,
+  measure,
+  state,
+}: StatusPorts): UplinkStatus {
+  const trouble = connectivity.trouble('live')
   const behind = following.position().n - state.position.n
   const isCatchingUp = state.refresh !== undefined || state.spans.length > 0 || state.telling !== undefined
   const oldest = state.spans[0]?.from ?? (behind > 0 ? state.position.at : undefined)
-  const shut = gate.shut('live')
+  const closedBy = gate.closedBy('live')
   const going = trouble ? 'offline' : isCatchingUp ? 'catching-up' : 'live'
   return {
-    state: shut === undefined ? going : shut === 'paused' ? 'paused' : 'waiting',
-    shut,
-    historyShut: shut === undefined ? gate.shut('backfill') : undefined,
+    state: closedBy === undefined ? going : closedBy === 'paused' ? 'paused' : 'waiting',
+    closedBy,
+    historyClosedBy: closedBy === undefined ? gate.closedBy('backfill') : undefined,
     trouble,
-    historyTrouble: trouble === undefined ? link.trouble('backfill') : undefined,
+    historyTrouble: trouble === undefined ? connectivity.trouble('backfill') : undefined,
     behind,
     oldest,
     counts: { ...state.counts },
     last: state.last,
-    waits: measure.waits(oldest),
+    backlog: measure.size(oldest),
     reconcile: state.reconcile,
     collisions: state.collisions,
     sentBytes: centres.live.sentBytes() + centres.backfill.sentBytes(),

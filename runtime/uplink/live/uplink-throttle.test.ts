@@ -10,8 +10,8 @@ it('lets one value per period pass and tells what waits when its time has come',
   const seen: string[] = []
   for (; now < 30_000; now += 1000) {
     for (const [id, since] of throttle.due()) seen.push(`${id} due at ${now} since ${since}`)
-    if (now < 15_000 && !throttle.holds('a', now)) seen.push(`a live at ${now}`)
-    if (now === 3000 && !throttle.holds('b', now)) seen.push(`b live at ${now}`)
+    if (now < 15_000 && !throttle.delays('a', now)) seen.push(`a live at ${now}`)
+    if (now === 3000 && !throttle.delays('b', now)) seen.push(`b live at ${now}`)
   }
   expect(seen).toEqual([
     'a live at 0',
@@ -23,5 +23,5 @@ it('lets one value per period pass and tells what waits when its time has come',
 
 it('holds nothing where there is none', () => {
   const throttle = createThrottle(() => 0, undefined)
-  expect([throttle.holds('a', 0), throttle.holds('a', 1)]).toEqual([false, false])
+  expect([throttle.delays('a', 0), throttle.delays('a', 1)]).toEqual([false, false])
 })

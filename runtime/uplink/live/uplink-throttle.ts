@@ -5,27 +5,27 @@
 
 export interface Throttle {
   /** Whether an entity has to wait; one that has not counts as gone now. `at` is the commit time of what waits. */
-  holds(id: string, at: number): boolean
+  delays(id: string, at: number): boolean
   /** Entities whose time has come, with the commit time of the first thing that waited. They count as gone now. */
   due(): readonly (readonly [id: string, since: number])[]
 }
 
-interface Turn {
+interface Period {
   readonly after: number
   since: number | undefined
 }
 
 export function createThrottle(monotonic: () => number, seconds: number | undefined): Throttle {
-  if (seconds === undefined) return { holds: () => false, due: () => [] }
-  const turns = new Map<string, Turn>()
+  if (seconds === undefined) return { delays: () => false, due: () => [] }
+  const periods = new Map<string, Period>()
   const begin = (id: string): void => {
     // In the order of their times, so that those that are due come first.
-    turns.delete(id)
-    turns.set(id, { after: monotonic() + seconds * 1000, since: undefined })
+    periods.delete(id)
+    periods.set(id, { after: monotonic() + seconds * 1000, since: undefined })
   }
   return Object.freeze({
-    holds(id, at) {
-      const turn = turns.get(id)
+    delays(id, at) {
+      const turn = periods.get(id)
       // What waits already goes with it, when it is asked what is due.
       if (turn === undefined || (turn.after <= monotonic() && turn.since === undefined)) {
         begin(id)
@@ -36,9 +36,9 @@ export function createThrottle(monotonic: () => number, seconds: number | undefi
     },
     due() {
       const found: (readonly [string, number])[] = []
-      for (const [id, { after, since }] of turns) {
+      for (const [id, { after, since }] of periods) {
         if (after > monotonic()) break
-        turns.delete(id)
+        periods.delete(id)
         if (since !== undefined) found.push([id, since])
       }
       for (const [id] of found) begin(id)

@@ -17,18 +17,18 @@ import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerBase, parseWishes, type UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
 import { type Centre, type CentreSettings, createCentre } from '#uplink/centre/central-broker.ts'
-import { createLink, type Link } from '#uplink/centre/connectivity.ts'
+import { type Connectivity, createConnectivity } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { openWindows, type Windows } from '#uplink/connection/windows.ts'
-import { createMeasure } from '#uplink/progress/backlog-size.ts'
+import { createBacklogMeasure } from '#uplink/progress/backlog-size.ts'
 import { createLosses, type Losses } from '#uplink/progress/losses.ts'
 import { createRefusals } from '#uplink/progress/refusals.ts'
-import { forgo } from '#uplink/progress/refused-gaps.ts'
+import { addRefusedGaps } from '#uplink/progress/refused-gaps.ts'
 import { createSelectedStreams } from '#uplink/progress/selected-streams.ts'
 import type { Loss } from '#uplink/progress/thinning.ts'
-import { adapted, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
-import { printOf, selectionOf } from '#uplink/steps/uplink-selection.ts'
+import { adaptState, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
+import { selectionHash, selectionOf } from '#uplink/steps/uplink-selection.ts'
 import { createGate, type Gate } from './gate.ts'
 import type { UplinkSubscription } from './uplink.ts'
 import { createUplink, type Uplink } from './uplink.ts'
@@ -67,16 +67,16 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   const { door, following, uplinkStates } = tenant
   const running = new Map<string, Running>()
   /** Those that have a state on disk. */
-  const kept = new Set(uplinkStates.ids())
+  const stored = new Set(uplinkStates.ids())
   const refusals = createRefusals({ states: uplinkStates, door, clock, log })
   let isClosed = false
-  let looking = Promise.resolve()
+  let scanning = Promise.resolve()
 
   /** The state with what changed of its losses, as both are now. */
-  function written(id: string, state: UplinkState, losses: Losses) {
+  function stateWrites(id: string, state: UplinkState, losses: Losses) {
     const text = JSON.stringify(state)
-    const { rows, kept: onKept } = losses.changes()
-    kept.add(id)
+    const { rows, onSaved: onKept } = losses.changes()
+    stored.add(id)
     return {
       bytes: text.length + rows.length * lossBytes,
       onKept,
@@ -94,7 +94,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     state: UplinkState,
     losses: Losses,
   ): Promise<void> {
-    const { bytes, stage: write, onKept } = written(id, state, losses)
+    const { bytes, stage: write, onKept } = stateWrites(id, state, losses)
     const statistics = i === undefined ? undefined : ports.statistics.statistics(i)
     await door.commit(
       (stage) => {
@@ -110,15 +110,18 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   function stateOf(
     { subscription }: UplinkSubscription,
     { base, headers }: CentreSettings,
-  ): { readonly state: UplinkState; readonly isAnew: boolean } {
+  ): { readonly state: UplinkState; readonly isNew: boolean } {
     const text = uplinkStates.get(subscription.id)
     const { scope } = parseWishes(subscription.notification.endpoint.notifierInfo)
     const before = text === undefined ? undefined : readState(text)
-    const goal = { centre: `${base} ${headers['ngsild-tenant'] ?? ''}`, selected: printOf(subscription) }
-    const state = adapted(before, goal, following.position())
-    const isAnew = state !== before
-    if (isAnew && scope !== undefined) state.scope = scope
-    return { state, isAnew }
+    const target = {
+      centre: `${base} ${headers['ngsild-tenant'] ?? ''}`,
+      selected: selectionHash(subscription),
+    }
+    const state = adaptState(before, target, following.position())
+    const isNew = state !== before
+    if (isNew && scope !== undefined) state.scope = scope
+    return { state, isNew }
   }
 
   const lossesOf = (id: string): ReadonlyMap<string, Loss> =>
@@ -128,20 +131,20 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const { i, subscription } = one
     const { id, throttling } = subscription
     const settings = centreOf(subscription, ports.alias(tenant.name))
-    const wishes = parseWishes(subscription.notification.endpoint.notifierInfo)
-    const { state, isAnew } = stateOf(one, settings)
-    const placing = createPlacing(wishes.scope)
-    const windows = await openWindows(wishes.windows)
-    const { gate, link } = wayOf(
+    const options = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const { state, isNew } = stateOf(one, settings)
+    const scopePrefix = createScopePrefix(options.scope)
+    const windows = await openWindows(options.windows)
+    const { gate, connectivity } = openConnection(
       { ...ports, peer: one.peer ?? ports.peer, state, windows, isHeld: following.isHeld },
-      { id, base: settings.base, wishes },
+      { id, base: settings.base, options },
     )
     const selection = selectionOf(subscription)
     const selected = createSelectedStreams(following, selection, clock.monotonic)
-    const measure = createMeasure({ state, backlog: tenant.backlog, clock, selected }, wishes)
+    const measure = createBacklogMeasure({ state, backlog: tenant.backlog, clock, selected }, options)
     const losses = createLosses(
-      { state, following, backlog: tenant.backlog, selection, before: lossesOf(id), isAnew },
-      { uplink: id, alias: settings.alias, thinMs: wishes.thinSeconds * 1000, placing },
+      { state, following, backlog: tenant.backlog, selection, before: lossesOf(id), isNew },
+      { uplink: id, alias: settings.alias, thinMs: options.thinSeconds * 1000, scopePrefix },
     )
     const pastMayBecomeCurrent = selection.dependsOnValues
     const centreBy = (lane: Lane): Centre =>
@@ -149,11 +152,11 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     return createUplink(
       id,
       state,
-      { selection, throttling, placing },
+      { selection, throttling, scopePrefix },
       {
         following,
         digests: tenant.digests,
-        link,
+        connectivity,
         gate,
         losses,
         measure,
@@ -161,21 +164,21 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         log,
         centres: { live: centreBy('live'), backfill: centreBy('backfill') },
         alias: settings.alias,
-        isAnew,
-        told({ isOk, at, reason }) {
+        isNew,
+        onOutcome({ isOk, at, reason }) {
           if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
         save: (saved) => save(one, saved, losses),
-        bury: (some) =>
-          refusals.bury(id, some, (gone) => {
-            const undo = forgo(state, gone)
-            return { stage: written(id, state, losses).stage, undo }
+        saveRefusals: (some) =>
+          refusals.add(id, some, (gone) => {
+            const undo = addRefusedGaps(state, gone)
+            return { stage: stateWrites(id, state, losses).stage, undo }
           }),
       },
     )
   }
 
-  async function look(): Promise<void> {
+  async function scan(): Promise<void> {
     const wanted = new Map<string, UplinkSubscription>()
     const known = new Set(ports.declared)
     for (const one of ports.subscriptions()) {
@@ -187,7 +190,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       running.delete(id)
       await uplink.close()
     }
-    for (const id of kept) {
+    for (const id of stored) {
       if (known.has(id)) continue
       await door.commit(
         (stage) => {
@@ -197,7 +200,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         { isSparing: true },
       )
       await refusals.forget(id)
-      kept.delete(id)
+      stored.delete(id)
     }
     for (const [id, one] of wanted) {
       if (isClosed || running.has(id)) continue
@@ -208,12 +211,12 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   }
 
   const timer = setInterval(() => {
-    looking = looking.then(look).catch((error: unknown) => {
+    scanning = scanning.then(scan).catch((error: unknown) => {
       log.error('gateway.fault', { during: 'uplinks', error })
     })
   }, limits.uplinksCheckMs.value)
   timer.unref()
-  looking = look()
+  scanning = scan()
 
   return Object.freeze({
     operations: createOperations({
@@ -227,7 +230,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     async close() {
       isClosed = true
       clearInterval(timer)
-      await looking
+      await scanning
       await Promise.all([...running.values()].map(({ uplink }) => uplink.close()))
     },
   } satisfies Uplinks)
@@ -236,33 +239,33 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
 /** Of a loss as a row, about. */
 const lossBytes = 150
 
-interface WayPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
+interface ConnectionPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
   readonly state: UplinkState
   readonly windows: Windows
   readonly isHeld: () => boolean
 }
 
 /** The way to a broker: whether it is there, and whether and how fast it may be used. */
-function wayOf(
-  ports: WayPorts,
-  { id, base, wishes }: { id: string; base: string; wishes: UplinkWishes },
-): { gate: Gate; link: Link } {
+function openConnection(
+  ports: ConnectionPorts,
+  { id, base, options }: { id: string; base: string; options: UplinkWishes },
+): { gate: Gate; connectivity: Connectivity } {
   const { clock, log } = ports
   const shown = shownUri(base)
   const address = originOf(base)?.address
-  const link = createLink({
+  const connectivity = createConnectivity({
     clock,
-    dice: Math.random,
+    random: Math.random,
     probe: async () => address !== undefined && (await probe(address)),
     onChange(lane, isUp, reason) {
       const isLive = lane === 'live'
       if (isUp) log.info(isLive ? 'uplink.up' : 'uplink.history-up', { uplink: id, centre: shown })
       else log.warn(isLive ? 'uplink.down' : 'uplink.history-down', { uplink: id, centre: shown, reason })
     },
-    isShut: (lane) => gate.shut(lane) !== undefined,
+    isGateClosed: (lane) => gate.closedBy(lane) !== undefined,
   })
-  const gate = createGate({ ...ports, link: () => link }, wishes)
-  return { gate, link }
+  const gate = createGate({ ...ports, connectivity: () => connectivity }, options)
+  return { gate, connectivity }
 }
 
 /** Where a subscription goes, and with which headers (GS CIM 009, 5.2.22). */

@@ -1,8 +1,8 @@
 /** However often a backlog is bounded while more comes to it, it stays few spans, also where these lie over each other. */
 import { afterEach, expect, it } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { createMeasure } from './backlog-size.ts'
-import { newState, oweWhole } from './uplink-state.ts'
+import { createBacklogMeasure } from './backlog-size.ts'
+import { addPendingInFull, newState } from './uplink-state.ts'
 
 afterEach(restoreLimits)
 
@@ -18,7 +18,7 @@ it.each([
     ...{ s: 1, from: begin, to: now, isNumeric: true, observedMs: now - begin },
     ...{ observations: (now - begin) / 100, bytes: (now - begin) / 10 },
   })
-  const measure = createMeasure(
+  const measure = createBacklogMeasure(
     {
       state,
       clock: { now: () => now, monotonic: () => now },
@@ -30,9 +30,9 @@ it.each([
   state.spans.push({ from: begin + 20, to: begin + 50, ...(isFilling ? { read: begin + 50 } : {}) })
   for (let i = 0; i < 300; i++) {
     // Each begins a little before the last one ends, as what a batch dates does.
-    oweWhole(state, { from: now - 100, to: now })
+    addPendingInFull(state, { from: now - 100, to: now })
     now += 30_000
-    measure.bound({ isFilling })
+    measure.enforceBudget({ isFilling })
     expect(state.spans.length).toBeLessThan(100)
     expect(state.spans.at(-1)!.to).toBe(now - 30_000)
   }

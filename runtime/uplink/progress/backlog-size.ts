@@ -18,33 +18,33 @@ import {
   withinBudget,
 } from './budget.ts'
 import type { SelectedStreams } from './selected-streams.ts'
-import type { UplinkState, Waiting } from './uplink-state.ts'
+import type { PendingSpan, UplinkState } from './uplink-state.ts'
 
-export interface Waits extends Amount {
+export interface BacklogSize extends Amount {
   /** Observations of what waits that will not go up, as far as that is decided. */
-  readonly letGo: number
+  readonly dropped: number
   /** Seconds until something that has not gone up is let go, if nothing goes up; undefined where nothing comes in. */
   readonly roomSeconds: number | undefined
 }
 
-export interface Measure {
+export interface BacklogMeasure {
   /** `oldest` is the commit time of the oldest thing that waits. */
-  waits(oldest: number | undefined): Waits
+  size(oldest: number | undefined): BacklogSize
   /** Keeps what waits within the budget, now and then. Returns whether more of it is let go now. */
-  bound(what?: Bounded): boolean
+  enforceBudget(what?: BudgetScope): boolean
   /** More waits than was known. */
-  forget(): void
+  recheckSoon(): void
 }
 
 /** What is bounded beside the spans, and what of these is not. */
-export interface Bounded {
+export interface BudgetScope {
   /** The first span is on its way, and stays as it is. */
   readonly isFilling?: boolean
   /** Commit time up to which something waits behind the position, ms; left out, it goes up by itself. */
   readonly behindTo?: number | undefined
 }
 
-export interface MeasurePorts {
+export interface BacklogMeasurePorts {
   readonly state: UplinkState
   readonly backlog: Pick<Backlog, 'volumes' | 'roomBytes'>
   readonly clock: Clock
@@ -54,15 +54,15 @@ export interface MeasurePorts {
 
 const hourMs = 3_600_000
 
-export function createMeasure(
-  { state, backlog, clock, selected }: MeasurePorts,
-  wishes: UplinkWishes,
-): Measure {
-  const { budgetBytes, budgetObservations, budgetHours } = wishes
-  const thinMs = wishes.thinSeconds * 1000
+export function createBacklogMeasure(
+  { state, backlog, clock, selected }: BacklogMeasurePorts,
+  options: UplinkWishes,
+): BacklogMeasure {
+  const { budgetBytes, budgetObservations, budgetHours } = options
+  const thinMs = options.thinSeconds * 1000
   const hasBudget = (budgetBytes ?? budgetObservations ?? budgetHours) !== undefined
   let boundAt = Number.NEGATIVE_INFINITY
-  let known: { at: number; waits: Waits } | undefined
+  let known: { at: number; waits: BacklogSize } | undefined
 
   /** What came since the last of the spans, and is not sent. */
   const behind = (to: number): readonly Portion[] =>
@@ -76,18 +76,18 @@ export function createMeasure(
   function amountOf(
     portions: readonly Portion[],
     volumes: readonly Volume[],
-  ): Amount & { readonly letGo: number } {
+  ): Amount & { readonly dropped: number } {
     return weigh(portions, volumes, thinMs).reduce(
       (sum, { amounts, level }) => ({
         observations: sum.observations + amounts[level].observations,
         bytes: sum.bytes + amounts[level].bytes,
-        letGo: sum.letGo + amounts.full.observations - amounts[level].observations,
+        dropped: sum.dropped + amounts.full.observations - amounts[level].observations,
       }),
-      { observations: 0, bytes: 0, letGo: 0 },
+      { observations: 0, bytes: 0, dropped: 0 },
     )
   }
 
-  function measured(oldest: number | undefined): Waits {
+  function measured(oldest: number | undefined): BacklogSize {
     const now = clock.now()
     const from = oldest ?? now
     const spans = state.spans.map(
@@ -121,16 +121,16 @@ export function createMeasure(
   }
 
   return Object.freeze({
-    waits(oldest) {
+    size(oldest) {
       const at = clock.monotonic()
       if (known === undefined || at - known.at > limits.uplinkMeasureMs.value)
         known = { at, waits: measured(oldest) }
       return known.waits
     },
-    forget() {
+    recheckSoon() {
       boundAt = Number.NEGATIVE_INFINITY
     },
-    bound({ isFilling = false, behindTo }: Bounded = {}) {
+    enforceBudget({ isFilling = false, behindTo }: BudgetScope = {}) {
       const at = clock.monotonic()
       if (!hasBudget || at - boundAt < limits.uplinkBudgetMs.value) return false
       boundAt = at
@@ -157,25 +157,25 @@ export function createMeasure(
       let first = 0
       const bounded = cut.map(({ length }, i) => {
         first += length
-        return wholly(all[i]!, portions.slice(first - length, first))
+        return joinedFrom(all[i]!, portions.slice(first - length, first))
       })
       const ends = fixed.length + open.length
       if (behindTo !== undefined) state.ahead = joinedPortions(bounded.slice(ends).flat())
       state.spans = joinedSpans([
         ...fixed,
         ...open.flatMap((span, i) =>
-          bounded[fixed.length + i]!.map((one): Waiting => ({ ...one, began: span.began ?? span.from })),
+          bounded[fixed.length + i]!.map((one): PendingSpan => ({ ...one, began: span.began ?? span.from })),
         ),
       ])
       known = undefined
       return true
     },
-  } satisfies Measure)
+  } satisfies BacklogMeasure)
 }
 
 /** Neighbours of one cut and level as one, but for one that is on its way. */
-function joinedSpans(all: readonly Waiting[]): Waiting[] {
-  const joined: Waiting[] = []
+function joinedSpans(all: readonly PendingSpan[]): PendingSpan[] {
+  const joined: PendingSpan[] = []
   for (const one of all) {
     const last = joined.at(-1)
     const isOne =
@@ -187,13 +187,13 @@ function joinedSpans(all: readonly Waiting[]): Waiting[] {
 }
 
 /** The portions of a span as few; the first of them was cut from where something is. */
-function wholly({ from }: Waiting, portions: readonly Portion[]): readonly Portion[] {
+function joinedFrom({ from }: PendingSpan, portions: readonly Portion[]): readonly Portion[] {
   const [first, ...others] = joinedPortions(portions)
   return first === undefined ? [] : [{ ...first, from }, ...others]
 }
 
 /** A span that begins long before anything is there is cut from where something is. */
-function portionOf({ from, to, level = 'full' }: Waiting, volumes: readonly Volume[]): Portion {
+function portionOf({ from, to, level = 'full' }: PendingSpan, volumes: readonly Volume[]): Portion {
   const first = volumes.reduce(
     (least, volume) => (volume.to < from ? least : Math.min(least, volume.from)),
     to - 1,

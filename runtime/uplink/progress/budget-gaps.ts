@@ -9,19 +9,19 @@ import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
-import type { Told } from '#uplink/centre/response-shapes.ts'
-import type { Seen } from '#uplink/connection/absence.ts'
+import type { Reply } from '#uplink/centre/response-shapes.ts'
+import type { Confirmation } from '#uplink/connection/absence.ts'
 import { areEntities } from '#uplink/connection/absence.ts'
 import { keyOf } from '#uplink/steps/deletion-steps.ts'
 import { gapPrefix, gapType } from './gap-step.ts'
 
 /** What was let go of an attribute instance (`name` or `name datasetId`) within from <= ms < to. */
-export type LetGoWithin = (key: string, span: Span) => IsLetGo
+export type DroppedWithin = (key: string, span: Span) => IsDropped
 
 /** Whether what was observed at a time within, and was written at another (ms), was let go. */
-export type IsLetGo = (at: number, writtenAt: number) => boolean
+export type IsDropped = (at: number, writtenAt: number) => boolean
 
-interface Stretch {
+interface GapSpan {
   readonly key: string
   readonly from: number
   readonly to: number
@@ -35,32 +35,32 @@ const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
 export interface GapReadingPorts {
   readonly centre: Centre
   /** The JSON of an answer of that shape; undefined when the uplink was closed. */
-  readonly told: <T>(
+  readonly fetchReply: <T>(
     is: (json: unknown) => json is T,
-    see: () => Promise<Seen>,
-  ) => Promise<Told<T> | undefined>
+    see: () => Promise<Confirmation>,
+  ) => Promise<Reply<T> | undefined>
   /** Names of this gateway and of the uplink, in ids of its gaps. */
   readonly alias: string
   readonly uplink: string
 }
 
 /** What an entity's gaps over there say; undefined when the uplink was closed. */
-export async function letGoOf(
+export async function budgetGapsOf(
   id: string,
-  { centre, told, alias, uplink }: GapReadingPorts,
-): Promise<LetGoWithin | undefined> {
+  { centre, fetchReply, alias, uplink }: GapReadingPorts,
+): Promise<DroppedWithin | undefined> {
   const q = encodeURIComponent(`gapOf=="${id}"`)
   const limit = limits.uplinkEntitiesPerRequest.value
-  const stretches: Stretch[] = []
+  const stretches: GapSpan[] = []
   for (let offset = 0; ; offset += limit) {
-    const question = `/entities?type=${gapType}&q=${q}&limit=${limit}&offset=${offset}`
-    const answer: Told<readonly Entity[]> | undefined = await told(areEntities, () =>
-      centre.see(() => centre.ask('GET', question)),
+    const path = `/entities?type=${gapType}&q=${q}&limit=${limit}&offset=${offset}`
+    const answer: Reply<readonly Entity[]> | undefined = await fetchReply(areEntities, () =>
+      centre.confirmAbsent(() => centre.request('GET', path)),
     )
     if (answer === undefined) return undefined
     const gaps = answer.json ?? []
     const own = gaps.filter((gap) => gap.id.startsWith(`${gapPrefix(alias, uplink)}:`))
-    stretches.push(...own.flatMap(stretchesOf))
+    stretches.push(...own.flatMap(gapSpansOf))
     if (gaps.length < limit) break
   }
   const byKey = Map.groupBy(stretches, ({ key }) => key)
@@ -75,17 +75,17 @@ export async function letGoOf(
   }
 }
 
-function stretchesOf(gap: Entity): readonly Stretch[] {
-  const told = (name: string): unknown => {
+function gapSpansOf(gap: Entity): readonly GapSpan[] {
+  const member = (name: string): unknown => {
     const value: unknown = instancesOf(gap, name)[0]?.value
     return isObject(value) ? value['@value'] : value
   }
-  const [name, dataset = ''] = [told('gapAttribute'), told('gapDataset')]
-  const time = (member: string): number | undefined => dateTimeToMs(String(told(member)))
+  const [name, dataset = ''] = [member('gapAttribute'), member('gapDataset')]
+  const time = (name: string): number | undefined => dateTimeToMs(String(member(name)))
   const [from, to] = [time('gapFrom'), time('gapTo')]
   const writtenFrom = time('writtenFrom') ?? Number.NEGATIVE_INFINITY
   const writtenBefore = time('writtenBefore') ?? Number.POSITIVE_INFINITY
-  const isOne = typeof name === 'string' && typeof dataset === 'string' && reasons.has(told('reason'))
+  const isOne = typeof name === 'string' && typeof dataset === 'string' && reasons.has(member('reason'))
   if (!isOne || from === undefined || to === undefined) return []
   return [{ key: keyOf(name, dataset), from, to, writtenFrom, writtenBefore }]
 }

@@ -52,20 +52,21 @@ export function withinBudget(all: readonly Weighed[], budget: Budget, fixed = 0)
   for (const one of portions) add(one, 1)
   for (const level of levels.slice(1)) {
     for (const one of portions.slice(fixed)) {
-      if (sum.bytes <= budget.bytes && sum.observations <= budget.observations) return portions.map(bare)
+      if (sum.bytes <= budget.bytes && sum.observations <= budget.observations)
+        return portions.map(withoutAmounts)
       if (levels.indexOf(one.level) >= levels.indexOf(level)) continue
       add(one, -1)
       one.level = level
       add(one, 1)
     }
   }
-  return portions.map(bare)
+  return portions.map(withoutAmounts)
 }
 
 const atLeast = (level: Level, least: Level): Level =>
   levels.indexOf(level) < levels.indexOf(least) ? least : level
 
-const bare = ({ from, to, level }: Portion): Portion => ({ from, to, level })
+const withoutAmounts = ({ from, to, level }: Portion): Portion => ({ from, to, level })
 
 /** Neighbours of one level as one. */
 export function joinedPortions(all: readonly Portion[]): readonly Portion[] {

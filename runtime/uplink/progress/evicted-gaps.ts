@@ -9,11 +9,11 @@ import type { Following } from '#broker/changes/change-feed.ts'
 import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { GapReason, OwnedGapRow } from '#store/history/oldest-parts.ts'
-import type { Placing } from '#uplink/steps/scope-prefix.ts'
+import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 import { type GapPage, gapStep } from './gap-step.ts'
-import type { Telling, Unnamed, UplinkState } from './uplink-state.ts'
+import type { GapReport, UnnamedLoss, UplinkState } from './uplink-state.ts'
 
 export interface EvictedPorts {
   readonly state: UplinkState
@@ -26,13 +26,13 @@ export interface EvictedRule {
   /** With which ids of gaps begin. */
   readonly prefix: string
   readonly alias: string
-  readonly placing: Placing
+  readonly scopePrefix: ScopePrefix
 }
 
 type Known = Pick<Entity, 'id' | 'type'>
 
 /** What is to be told of a span, page by page; each is read when the one before it was told. */
-export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Telling): Generator<GapPage> {
+export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: GapReport): Generator<GapPage> {
   const { state, backlog } = ports
   const most = limits.uplinkEntitiesPerRequest.value
   for (let isLast = false; !isLast; ) {
@@ -55,7 +55,7 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Te
   )
   yield {
     steps,
-    told() {
+    onAccepted() {
       telling.unnamed = {}
       if (telling.began === 0) state.gapsBefore = Math.max(state.gapsBefore ?? 0, telling.to)
       state.telling = undefined
@@ -66,10 +66,10 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Te
 function pageOf(
   rows: readonly OwnedGapRow[],
   { state, following, backlog, selection }: EvictedPorts,
-  { prefix, alias, placing }: EvictedRule,
-  telling: Telling,
+  { prefix, alias, scopePrefix }: EvictedRule,
+  telling: GapReport,
 ): GapPage {
-  const unnamed: { [reason: string]: Unnamed } = { ...telling.unnamed }
+  const unnamed: { [reason: string]: UnnamedLoss } = { ...telling.unnamed }
   const addUp = (reason: string, { t0, t1 }: Pick<OwnedGapRow, 't0' | 't1'>, count: number) => {
     const sum = unnamed[reason] ?? { from: t0, to: t1, count: 0 }
     unnamed[reason] = {
@@ -79,31 +79,31 @@ function pageOf(
   }
 
   /** Whether it goes up, by its id, as one of those that cannot be named, or not at all. */
-  function nameable(head: Known | undefined, whole: Entity | undefined): 'named' | 'unnamed' | 'left' {
+  function naming(head: Known | undefined, whole: Entity | undefined): 'named' | 'unnamed' | 'left' {
     if (head === undefined) return 'unnamed'
     if (!selection.mayTake(head)) return 'left'
     const isSelected = !selection.dependsOnValues || (whole !== undefined && selection.takes(whole))
     return isSelected ? 'named' : 'unnamed'
   }
 
-  const waits = state.spans[0]?.began ?? state.spans[0]?.from ?? Number.POSITIVE_INFINITY
+  const pendingFrom = state.spans[0]?.began ?? state.spans[0]?.from ?? Number.POSITIVE_INFINITY
   const steps = rows.flatMap((row): Step[] => {
     const { s, rid, t0: from, t1: to, count, reason, since } = row
     // A time that a backup lacks, of everything: nobody knows what it held.
     if (reason === 'restore') {
-      const everything = { id: undefined, stream: undefined, alias, placing }
+      const everything = { id: undefined, stream: undefined, alias, scopePrefix }
       return [gapStep(`${prefix}:restore-${from}`, everything, { from, to, reason })]
     }
     // What comes with a span that waits is not told again before.
-    if (telling.again !== undefined && row.g > state.gap && row.m1 >= waits) return []
+    if (telling.again !== undefined && row.g > state.gap && row.m1 >= pendingFrom) return []
     const stream = s === 0 ? undefined : following.partOf(s)
     if (stream !== undefined && !selection.takesAttribute(stream.name)) return []
     const whole = following.standing(rid)
     const head = whole ?? (row.owner === null ? undefined : (JSON.parse(row.owner) as Known))
-    const stands = nameable(head, whole)
-    if (stands === 'unnamed') addUp(reason, row, count)
-    if (stands !== 'named') return []
-    const of = { id: head!.id, stream, alias, placing }
+    const named = naming(head, whole)
+    if (named === 'unnamed') addUp(reason, row, count)
+    if (named !== 'named') return []
+    const of = { id: head!.id, stream, alias, scopePrefix }
     const id = `${prefix}:kept-${s === 0 ? `r${rid}` : s}-${since}`
     return [gapStep(id, of, { from, to, count, reason, atMost: true })]
   })
@@ -117,7 +117,7 @@ function pageOf(
   }
   return {
     steps,
-    told() {
+    onAccepted() {
       const last = rows.at(-1)?.g
       telling.unnamed = unnamed
       if (telling.again !== undefined) telling.again = last ?? telling.again

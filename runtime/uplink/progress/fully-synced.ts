@@ -12,7 +12,7 @@ import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 import type { UplinkState } from './uplink-state.ts'
 
 /** By numbers of entities. */
-export interface Wholes {
+export interface FullySynced {
   /**
    * True: it is held whole as it is; false: it is held as it was when it met the selection last; undefined: nobody knows. True of
    * all where only type and id select: then nothing comes to meet a selection but what comes into being.
@@ -23,27 +23,27 @@ export interface Wholes {
   /**
    * Who of these is held whole as soon as is told what they became since a commit time (ms); to be called then.
    */
-  afterwards(entities: readonly (readonly [rid: number, view: EntityView])[], since: number): () => void
+  onceSent(entities: readonly (readonly [rid: number, view: EntityView])[], since: number): () => void
   /** Learns, once, who is held whole by how far the uplink was; nothing may be told before. */
-  learn(yieldIfDue: YieldIfDue): Promise<void>
+  restore(yieldIfDue: YieldIfDue): Promise<void>
 }
 
-export interface WholesPorts {
+export interface FullySyncedPorts {
   readonly following: Pick<Following, 'entities'>
   readonly selection: Pick<UplinkSelection, 'takes' | 'dependsOnValues'>
   readonly state: Pick<UplinkState, 'position' | 'refresh'>
 }
 
-export function createWholes({ following, selection, state }: WholesPorts): Wholes {
+export function createFullySynced({ following, selection, state }: FullySyncedPorts): FullySynced {
   if (!selection.dependsOnValues)
     return {
       get: () => true,
       set: () => undefined,
-      afterwards: () => () => undefined,
-      learn: () => Promise.resolve(),
+      onceSent: () => () => undefined,
+      restore: () => Promise.resolve(),
     }
   const known = new Map<number, boolean>()
-  let isLearnt = false
+  let isRestored = false
 
   function set(rid: number, isWhole: boolean): void {
     if (!known.delete(rid) && !isWhole) return
@@ -54,29 +54,30 @@ export function createWholes({ following, selection, state }: WholesPorts): Whol
   return Object.freeze({
     get: (rid) => known.get(rid),
     set,
-    afterwards(entities, since) {
-      const looked = entities.flatMap(([rid, view]) =>
+    onceSent(entities, since) {
+      const checked = entities.flatMap(([rid, view]) =>
         view.times().modified < since ? [] : [[rid, selection.takes(view.entity())] as const],
       )
       return () => {
-        for (const [rid, isMet] of looked) set(rid, isMet)
+        for (const [rid, isMet] of checked) set(rid, isMet)
       }
     },
-    async learn(yieldIfDue) {
-      if (isLearnt) return
+    async restore(yieldIfDue) {
+      if (isRestored) return
       const { position, refresh } = state
       let after = 0
       for (let isLast = false; !isLast; ) {
         await yieldIfDue()
         const page = following.entities(after, limits.uplinkEntitiesPerRequest.value)
         for (const [rid, view] of page) {
-          const isOwed = refresh !== undefined && rid > refresh.rid && view.times().modified >= refresh.since
-          if (!isOwed && view.version() <= position.n && selection.takes(view.entity())) set(rid, true)
+          const isPending =
+            refresh !== undefined && rid > refresh.rid && view.times().modified >= refresh.since
+          if (!isPending && view.version() <= position.n && selection.takes(view.entity())) set(rid, true)
         }
         isLast = page.length < limits.uplinkEntitiesPerRequest.value
         after = page.at(-1)?.[0] ?? after
       }
-      isLearnt = true
+      isRestored = true
     },
-  } satisfies Wholes)
+  } satisfies FullySynced)
 }

@@ -7,7 +7,7 @@ import type { FollowedStream } from '#broker/changes/change-feed.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import type { Placing } from '#uplink/steps/scope-prefix.ts'
+import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 
 export const gapType = 'HistoryGap'
@@ -19,9 +19,9 @@ export const gapPrefix = (alias: string, uplink: string): string =>
 /** Gaps that go up together, a request's worth at most; `told` is to be called when they were taken: the state is behind them then. */
 export interface GapPage {
   readonly steps: readonly Step[]
-  told(): void
+  onAccepted(): void
   /** Whether they are still so; left out, they always are. */
-  isStill?(): boolean
+  isValid?(): boolean
 }
 
 interface Gap {
@@ -44,17 +44,17 @@ export function gapStep(
     id: entity,
     stream,
     alias,
-    placing,
+    scopePrefix,
   }: {
     id: string | undefined
     stream: Pick<FollowedStream, 'name' | 'dataset'> | undefined
     alias: string
-    placing: Placing
+    scopePrefix: ScopePrefix
   },
   { from, to, count, reason, atMost, writtenFrom, writtenBefore }: Gap,
 ): Step {
   const property = (value: Json): AttributeInstance => ({ type: 'Property', value })
-  const scope = placing.scope(undefined, false)
+  const scope = scopePrefix.scope(undefined, false)
   const time = (ms: number) => property({ '@type': 'DateTime', '@value': msToDateTime(ms) })
   const attributes: Record<string, AttributeInstance> = {
     ...(entity === undefined ? {} : { gapOf: { type: 'Relationship', object: entity } }),

@@ -3,7 +3,7 @@
  */
 import { afterEach, describe, expect, it } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { createLosses, type LossesPorts } from './losses.ts'
 import type { Loss } from './thinning.ts'
@@ -18,14 +18,14 @@ const values = {
 const places = Array.from({ length: 100 }, (_, i) => i)
 
 describe('losses that are still to be told', () => {
-  const open = (before: ReadonlyMap<string, Loss> = new Map(), isAnew = false) => {
+  const open = (before: ReadonlyMap<string, Loss> = new Map(), isNew = false) => {
     const ports = {
-      ...{ state: newState({ n: 0, at: 0 }, undefined), before, isAnew },
+      ...{ state: newState({ n: 0, at: 0 }, undefined), before, isNew },
       following: { streamOf: (s: number) => (s === 0 ? undefined : { id: `urn:T:${s}`, name: 'level' }) },
       backlog: { owe: () => () => undefined, gapsBehind: () => [], gapSums: () => [], firstGap: () => 0 },
     } as unknown as LossesPorts
-    const placing = createPlacing(undefined)
-    return createLosses(ports, { uplink: 'up', alias: 'site', thinMs: 10_000, placing })
+    const scopePrefix = createScopePrefix(undefined)
+    return createLosses(ports, { uplink: 'up', alias: 'site', thinMs: 10_000, scopePrefix })
   }
   const lose = (losses: ReturnType<typeof open>, streams: readonly number[]): void => {
     losses.begin(0)
@@ -40,7 +40,7 @@ describe('losses that are still to be told', () => {
         const of = step.attributes.get('gapOf')?.[0]?.['object'] as string | undefined
         told[of ?? 'undefined'] = step.attributes.get('lost')?.[0]?.value
       }
-      page.told()
+      page.onAccepted()
     }
     return told
   }
@@ -48,12 +48,12 @@ describe('losses that are still to be told', () => {
   it('are put on disk where they changed', () => {
     const losses = open()
     lose(losses, [1, 2, 3])
-    const { rows, kept } = losses.changes()
+    const { rows, onSaved } = losses.changes()
     expect(rows.map(([of]) => of)).toEqual(['1 budget', '2 budget', '3 budget'])
     lose(losses, [2])
-    kept()
+    onSaved()
     expect(losses.changes().rows).toMatchObject([['2 budget', { count: 200 }]])
-    losses.changes().kept()
+    losses.changes().onSaved()
     expect(losses.changes().rows).toEqual([])
     toldBy(losses)
     expect(losses.changes().rows).toEqual(['1', '2', '3'].map((s) => [`${s} budget`, undefined]))
@@ -70,7 +70,7 @@ describe('losses that are still to be told', () => {
   it('are forgotten with what went up beside them, also of the slice that goes up', () => {
     const losses = open()
     lose(losses, [1])
-    losses.changes().kept()
+    losses.changes().onSaved()
     losses.begin(0)
     losses.keep({ ...values, s: 2 }, places, 'bare')
     losses.forget()
@@ -85,12 +85,12 @@ describe('losses that are still to be told', () => {
     const losses = open()
     lose(losses, [1])
     const [page] = losses.gaps({ began: 0, to: 1, unnamed: {} })
-    expect(page?.isStill?.()).toBe(true)
+    expect(page?.isValid?.()).toBe(true)
     losses.forget()
-    expect(page?.isStill?.()).toBe(false)
+    expect(page?.isValid?.()).toBe(false)
     lose(losses, [2])
     const [next] = losses.gaps({ began: 0, to: 1, unnamed: {} })
-    expect([page?.isStill?.(), next?.isStill?.()]).toEqual([false, true])
+    expect([page?.isValid?.(), next?.isValid?.()]).toEqual([false, true])
   })
 
   it('go on where they were on disk, but not to another broker', () => {

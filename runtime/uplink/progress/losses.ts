@@ -6,12 +6,12 @@ import { limits } from '#base/limits/limits.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
 import type { CommittedPart } from '#broker/history/committed-part.ts'
 import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
-import type { Placing } from '#uplink/steps/scope-prefix.ts'
+import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Level } from './budget.ts'
 import { type EvictedPorts, evictedGaps } from './evicted-gaps.ts'
 import { type GapPage, gapPrefix, gapStep } from './gap-step.ts'
 import { keptOf, type Loss, type Timed } from './thinning.ts'
-import { owedSince, type Telling } from './uplink-state.ts'
+import { type GapReport, pendingSince } from './uplink-state.ts'
 
 /** What is to be put on disk: a loss by its key, undefined where it was told. */
 export type LossRow = readonly [of: string, loss: Loss | undefined]
@@ -20,7 +20,7 @@ export interface LossesPorts extends EvictedPorts {
   /** What was lost before, as it is on disk. */
   readonly before: ReadonlyMap<string, Loss>
   /** Nothing of that is owed any more, because all goes to another broker. */
-  readonly isAnew: boolean
+  readonly isNew: boolean
   readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
   readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap' | 'owe'>
 }
@@ -40,39 +40,44 @@ export interface Losses {
    */
   forget(): void
   /** What is to be told of a span that has gone up, page by page; each is read when the one before it was told. */
-  gaps(telling: Telling): Iterable<GapPage>
+  gaps(telling: GapReport): Iterable<GapPage>
   /** What is to be put on disk with the state; `kept` is to be called when it is there. */
-  changes(): { readonly rows: readonly LossRow[]; kept(): void }
+  changes(): { readonly rows: readonly LossRow[]; onSaved(): void }
   /** Nobody is owed anything any more. */
   close(): void
 }
 
 export function createLosses(
   ports: LossesPorts,
-  { uplink, alias, thinMs, placing }: { uplink: string; alias: string; thinMs: number; placing: Placing },
+  {
+    uplink,
+    alias,
+    thinMs,
+    scopePrefix,
+  }: { uplink: string; alias: string; thinMs: number; scopePrefix: ScopePrefix },
 ): Losses {
   const { state, following } = ports
-  const rule = { prefix: gapPrefix(alias, uplink), alias, placing }
-  const close = ports.backlog.owe(() => owedSince(state, following.since(state.position)))
-  const losses = new Map(ports.isAnew ? [] : ports.before)
+  const rule = { prefix: gapPrefix(alias, uplink), alias, scopePrefix }
+  const close = ports.backlog.owe(() => pendingSince(state, following.since(state.position)))
+  const losses = new Map(ports.isNew ? [] : ports.before)
   /** Those that are on disk otherwise, or not. */
-  const changed = new Set(ports.isAnew ? ports.before.keys() : [])
+  const changed = new Set(ports.isNew ? ports.before.keys() : [])
   /** Of the slice that goes up; undefined when it is not to be told. */
-  let open: Map<number, Loss> | undefined
+  let slice: Map<number, Loss> | undefined
   let writtenFrom = 0
   /** How often all was forgotten. */
-  let forgotten = 0
+  let forgetCount = 0
 
   function add(s: number, loss: Loss): void {
     const named = `${s} ${loss.reason}`
     const hasRoom = losses.has(named) || losses.size < limits.uplinkLossesMax.value
-    const of = hasRoom ? named : `${nobody} ${loss.reason}`
+    const of = hasRoom ? named : `${unattributed} ${loss.reason}`
     const before = losses.get(of)
     losses.set(of, before === undefined ? loss : sumOf(before, loss))
     changed.add(of)
   }
 
-  function* ownGaps({ to }: Telling): Generator<GapPage> {
+  function* ownGaps({ to }: GapReport): Generator<GapPage> {
     for (;;) {
       const some = losses.entries().take(limits.uplinkEntitiesPerRequest.value).toArray()
       if (some.length === 0) return
@@ -82,13 +87,13 @@ export function createLosses(
         const stream = following.streamOf(s)
         // Devices may tell the same times again: each span has gaps of its own.
         const id = `${rule.prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}-${to}`
-        return gapStep(id, { id: stream?.id, stream, alias, placing }, loss)
+        return gapStep(id, { id: stream?.id, stream, alias, scopePrefix }, loss)
       })
-      const before = forgotten
+      const before = forgetCount
       yield {
         steps,
-        isStill: () => forgotten === before,
-        told() {
+        isValid: () => forgetCount === before,
+        onAccepted() {
           for (const [of] of some) {
             losses.delete(of)
             changed.add(of)
@@ -101,22 +106,22 @@ export function createLosses(
   return Object.freeze({
     close,
     begin(from) {
-      open = new Map()
+      slice = new Map()
       writtenFrom = from
     },
     leastSliceMs: (level) => (level === 'full' ? 0 : 10 * thinMs),
     keep(part, places, level) {
       if (level === 'full') return places
       const { kept, lost } = keptOf(part, places, { level, thinMs })
-      if (lost !== undefined) open?.set(part.s, lost)
+      if (lost !== undefined) slice?.set(part.s, lost)
       return kept
     },
     end(writtenBefore) {
-      for (const [s, lost] of open ?? []) {
+      for (const [s, lost] of slice ?? []) {
         add(s, { ...lost, writtenFrom, writtenBefore })
         state.counts.evicted += lost.count
       }
-      open = undefined
+      slice = undefined
     },
     forget() {
       for (const [of, { count }] of losses) {
@@ -124,8 +129,8 @@ export function createLosses(
         state.counts.evicted -= count
       }
       losses.clear()
-      open = undefined
-      forgotten++
+      slice = undefined
+      forgetCount++
     },
     *gaps(telling) {
       yield* ownGaps(telling)
@@ -135,7 +140,7 @@ export function createLosses(
       const rows = [...changed].map((of): LossRow => [of, losses.get(of)])
       return {
         rows,
-        kept() {
+        onSaved() {
           // What changed meanwhile is still to come.
           for (const [of, loss] of rows) if (losses.get(of) === loss) changed.delete(of)
         },
@@ -145,7 +150,7 @@ export function createLosses(
 }
 
 /** For whom beyond their ceiling losses are added up; no stream has this number. */
-const nobody = 0
+const unattributed = 0
 
 const sumOf = (one: Loss, other: Loss): Loss => ({
   from: Math.min(one.from, other.from),

@@ -13,7 +13,7 @@ import type { Stage } from '#broker/commit/stage.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { lastRefusalKey, type UplinkStates } from '#store/tables/uplink-states.ts'
 import type { Refusal } from '#uplink/centre/outcome.ts'
-import { printStep } from '#uplink/steps/retry-plan.ts'
+import { serializeStep } from '#uplink/steps/retry-plan.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 
 export interface RefusalsPorts {
@@ -28,17 +28,17 @@ export interface Refusals {
    * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns what puts on disk what is to be
    * told of that; both are one commit, and where that fails, that is undone.
    */
-  bury(uplink: string, refusals: readonly Refusal[], onLetGo: OnLetGo): Promise<void>
+  add(uplink: string, refusals: readonly Refusal[], onDropped: OnDropped): Promise<void>
   /** Settles when it is gone from disk. */
   remove(q: number): Promise<void>
   /** An uplink is gone: what it was refused shares room with that of others that are. Settles when that is on disk. */
   forget(uplink: string): Promise<void>
   /** How many of an uplink went beyond its room since start. */
-  letGo(uplink: string): number
+  dropped(uplink: string): number
 }
 
 /** Something that was refused and goes, and when (ms) it was refused. */
-export interface LetGo {
+export interface DroppedRefusal {
   /** The number that it was given; no other one has it. */
   readonly q: number
   readonly entity: Step['entity']
@@ -47,7 +47,7 @@ export interface LetGo {
   readonly at: number
 }
 
-export type OnLetGo = (gone: readonly LetGo[]) => { stage(stage: Stage): void; undo(): void }
+export type OnDropped = (gone: readonly DroppedRefusal[]) => { stage(stage: Stage): void; undo(): void }
 
 export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
   let last = states.lastRefusal()
@@ -61,33 +61,33 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   const known = new Set(states.ids())
   for (const { q, uplink, bytes } of states.refusalSizes())
     keptOf(known.has(uplink) ? uplink : orphans).set(q, bytes)
-  const gone = new Map<string, number>()
+  const droppedCounts = new Map<string, number>()
   /** What goes is chosen among what is on disk. */
   const turn = createSemaphore()
 
-  async function bury(...[uplink, refusals, onLetGo]: Parameters<Refusals['bury']>): Promise<void> {
+  async function add(...[uplink, refusals, onLetGo]: Parameters<Refusals['add']>): Promise<void> {
     const mine = keptOf(uplink)
-    const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: printStep(step) }))
+    const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: serializeStep(step) }))
     const fresh = rows.map(({ q, text }) => [q, text.length] as const)
-    const old = beyond([...mine, ...fresh])
-    const lost = old.map((q): LetGo => {
+    const old = excess([...mine, ...fresh])
+    const lost = old.map((q): DroppedRefusal => {
       const { step, at } = states.refusal(q) ?? {
         step: rows.find((row) => row.q === q)!.text,
         at: clock.now(),
       }
-      return { ...(JSON.parse(step) as Pick<LetGo, 'entity' | 'attributes'>), at, q }
+      return { ...(JSON.parse(step) as Pick<DroppedRefusal, 'entity' | 'attributes'>), at, q }
     })
-    const told = lost.length === 0 ? undefined : onLetGo(lost)
+    const gaps = lost.length === 0 ? undefined : onLetGo(lost)
     try {
       await door.commit((stage) => {
         for (const { q, step, reason, text } of rows)
           stage.write('uplink-refusal.insert', q, uplink, step.entity.id, stage.at, reason, text)
         stage.write('meta.put', lastRefusalKey, last)
         for (const q of old) stage.write('uplink-refusal.delete', q)
-        told?.stage(stage)
+        gaps?.stage(stage)
       })
     } catch (error) {
-      told?.undo()
+      gaps?.undo()
       throw error
     }
     for (const [q, bytes] of fresh) mine.set(q, bytes)
@@ -95,14 +95,14 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
     for (const { step, reason } of rows)
       log.warn('uplink.refused', { uplink, entity: step.entity.id, reason })
     if (old.length === 0) return
-    gone.set(uplink, (gone.get(uplink) ?? 0) + old.length)
+    droppedCounts.set(uplink, (droppedCounts.get(uplink) ?? 0) + old.length)
     log.warn('uplink.refused-let-go', { uplink, steps: old.length })
   }
 
   async function forget(uplink: string): Promise<void> {
     const all = keptOf(orphans)
     const mine = [...keptOf(uplink)]
-    const old = beyond([...all, ...mine].toSorted(([a], [b]) => a - b))
+    const old = excess([...all, ...mine].toSorted(([a], [b]) => a - b))
     if (old.length > 0)
       await door.commit(
         (stage) => {
@@ -122,10 +122,10 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   }
 
   return Object.freeze({
-    bury: (...given) => turn(() => bury(...given)),
+    add: (...given) => turn(() => add(...given)),
     remove: (q) => turn(() => remove(q)),
     forget: (uplink) => turn(() => forget(uplink)),
-    letGo: (uplink) => gone.get(uplink) ?? 0,
+    dropped: (uplink) => droppedCounts.get(uplink) ?? 0,
   } satisfies Refusals)
 }
 
@@ -133,7 +133,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
 const orphans = ''
 
 /** The oldest of those for which there is no room. */
-function beyond(sizes: readonly (readonly [q: number, bytes: number])[]): readonly number[] {
+function excess(sizes: readonly (readonly [q: number, bytes: number])[]): readonly number[] {
   let count = sizes.length - limits.uplinkRefusalsMax.value
   let bytes = -limits.uplinkRefusalBytesMax.value
   for (const [, size] of sizes) bytes += size

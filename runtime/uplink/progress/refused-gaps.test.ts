@@ -1,10 +1,10 @@
 /** Gaps of what was refused: each loss is told by one, which stays the same while it grows, and takes no other's place. */
 import { expect, it } from 'vitest'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
-import { forgo, forgoneGaps } from './refused-gaps.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
+import { addRefusedGaps, refusedGapSteps } from './refused-gaps.ts'
 import { newState } from './uplink-state.ts'
 
-const rule = { uplink: 'up', alias: 'site', placing: createPlacing(undefined) }
+const rule = { uplink: 'up', alias: 'site', scopePrefix: createScopePrefix(undefined) }
 const refused = (q: number, second: number) => ({
   ...{ q, at: 1000, entity: { id: 'urn:T:1', type: 'T' } },
   attributes: {
@@ -12,14 +12,14 @@ const refused = (q: number, second: number) => ({
   },
 })
 const told = (state: ReturnType<typeof newState>) => {
-  const gaps = forgoneGaps(state, rule)
-  return { ids: gaps.steps.map(({ entity }) => entity.id), done: gaps.told }
+  const gaps = refusedGapSteps(state, rule)
+  return { ids: gaps.steps.map(({ entity }) => entity.id), done: gaps.onAccepted }
 }
 
 it('are two where the same is lost at the same time once more', () => {
   const state = newState({ n: 0, at: 0 }, undefined)
   const ids = [1, 2].flatMap((q) => {
-    forgo(state, [refused(q, 5)])
+    addRefusedGaps(state, [refused(q, 5)])
     const gaps = told(state)
     gaps.done()
     return gaps.ids
@@ -29,9 +29,9 @@ it('are two where the same is lost at the same time once more', () => {
 
 it('are one that grew while it was told, also back in time, and after a crash', () => {
   const state = newState({ n: 0, at: 0 }, undefined)
-  forgo(state, [refused(1, 5)])
+  addRefusedGaps(state, [refused(1, 5)])
   const first = told(state)
-  forgo(state, [refused(2, 3)])
+  addRefusedGaps(state, [refused(2, 3)])
   first.done()
   expect(told(state).ids).toEqual(first.ids)
   expect(told(structuredClone(state)).ids).toEqual(first.ids)

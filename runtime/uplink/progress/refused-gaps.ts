@@ -7,24 +7,24 @@
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
-import type { Placing } from '#uplink/steps/scope-prefix.ts'
+import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { gapPrefix, gapStep, gapType } from './gap-step.ts'
-import type { LetGo } from './refusals.ts'
-import type { Forgone, UplinkState } from './uplink-state.ts'
+import type { DroppedRefusal } from './refusals.ts'
+import type { RefusedGap, UplinkState } from './uplink-state.ts'
 
-export interface ForgoneRule {
+export interface RefusedGapRule {
   readonly uplink: string
   readonly alias: string
-  readonly placing: Placing
+  readonly scopePrefix: ScopePrefix
 }
 
 /** Adds what goes to what is to be told. Returns how that is taken back; what was told meanwhile stays so. */
-export function forgo(state: UplinkState, gone: readonly LetGo[]): () => void {
+export function addRefusedGaps(state: UplinkState, gone: readonly DroppedRefusal[]): () => void {
   const before = { ...state.forgone }
   for (const one of gone) {
     if ([one.entity.type].flat().includes(gapType)) continue
-    for (const lost of forgoneOf(one)) {
+    for (const lost of gapsOf(one)) {
       const named = JSON.stringify([lost.id, lost.name, lost.dataset])
       const hasRoom =
         named in state.forgone || Object.keys(state.forgone).length < limits.uplinkRefusedGapsMax.value
@@ -48,11 +48,11 @@ export function forgo(state: UplinkState, gone: readonly LetGo[]): () => void {
   }
 }
 
-function forgoneOf({ entity: { id }, attributes, at, q }: LetGo): readonly Forgone[] {
+function gapsOf({ entity: { id }, attributes, at, q }: DroppedRefusal): readonly RefusedGap[] {
   const since = `${at}-${q}`
   if (attributes === undefined) return [{ id, from: at, to: at, count: 1, since }]
   return Object.entries(attributes).flatMap(([name, instances]) =>
-    instances.map(({ observedAt = '', datasetId: dataset = '' }): Forgone => {
+    instances.map(({ observedAt = '', datasetId: dataset = '' }): RefusedGap => {
       const time = dateTimeToMs(observedAt) ?? at
       return { id, name, dataset, from: time, to: time, count: 1, since }
     }),
@@ -60,10 +60,10 @@ function forgoneOf({ entity: { id }, attributes, at, q }: LetGo): readonly Forgo
 }
 
 /** What is to be told now; `told` is to be called then. */
-export function forgoneGaps(
+export function refusedGapSteps(
   state: UplinkState,
-  { uplink, alias, placing }: ForgoneRule,
-): { readonly steps: readonly Step[]; told(): void } {
+  { uplink, alias, scopePrefix }: RefusedGapRule,
+): { readonly steps: readonly Step[]; onAccepted(): void } {
   const open = Object.entries(state.forgone)
   const prefix = gapPrefix(alias, uplink)
   const steps = open.map(([key, { id, name, dataset = '', from, to, count, since = from }]) => {
@@ -72,13 +72,13 @@ export function forgoneGaps(
     return gapStep(
       // What is lost of the same later, at the same time even, is another gap; what grows is the same one.
       `${prefix}:refused-${hash('sha1', key).slice(0, 12)}-${since}`,
-      { id, stream, alias, placing },
+      { id, stream, alias, scopePrefix },
       gap,
     )
   })
   return {
     steps,
-    told() {
+    onAccepted() {
       // What grew while it was told is told again, by the same gap.
       for (const [key, one] of open) if (state.forgone[key] === one) delete state.forgone[key]
     },

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { newState, owe, oweWhole, type UplinkState } from './uplink-state.ts'
+import { addPending, addPendingInFull, newState, type UplinkState } from './uplink-state.ts'
 
 interface Row {
   readonly n: number
@@ -51,13 +51,13 @@ function createModel() {
       if (last === undefined) return
       const times = some.map(({ at }) => at)
       if (isPastTaken) for (const row of some) row.isSent = true
-      else oweWhole(state, { from: Math.min(...times), to: Math.max(...times) + 1 })
+      else addPendingInFull(state, { from: Math.min(...times), to: Math.max(...times) + 1 })
       state.position = { n: last.n, at: last.at }
     },
     cut() {
       const here = endOf()
       const times = unread(rows.length).map(({ at }) => at)
-      owe(state, Math.min(state.position.at, ...times), here.at + 1)
+      addPending(state, Math.min(state.position.at, ...times), here.at + 1)
       state.position = here
     },
     fill,

@@ -1,12 +1,12 @@
 /** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
 import { expect, it } from 'vitest'
 import {
-  adapted,
-  forgetSettled,
+  adaptState,
+  addPending,
+  addPendingInFull,
+  clearUnsentDeletions,
+  endUnsentDeletions,
   newState,
-  owe,
-  oweWhole,
-  settleGraves,
   type UplinkState,
 } from './uplink-state.ts'
 
@@ -40,7 +40,7 @@ it.each([
 ] satisfies [string, UplinkState['spans'], UplinkState['spans']][])(
   'owes all of the past to another selection where %s',
   (_, spans, expected) => {
-    const next = adapted(state(spans), { ...goal, selected: 'pumps' }, here)
+    const next = adaptState(state(spans), { ...goal, selected: 'pumps' }, here)
     expect(next).toMatchObject({ selected: 'pumps', refresh: { since: 0, graves: 50, rid: 0 } })
     expect(next.spans).toEqual(expected)
   },
@@ -48,8 +48,8 @@ it.each([
 
 it('goes on where it was to the same, and begins anew elsewhere', () => {
   const known = state([{ from: 1, to: 2 }])
-  expect(adapted(known, goal, here)).toEqual(known)
-  const other = adapted({ ...known, isPaused: true }, { ...goal, centre: 'http://b/ngsi-ld/v1 ' }, here)
+  expect(adaptState(known, goal, here)).toEqual(known)
+  const other = adaptState({ ...known, isPaused: true }, { ...goal, centre: 'http://b/ngsi-ld/v1 ' }, here)
   expect(other).toMatchObject({ isPaused: true, position: here, spans: [{ from: 0, to: 901 }] })
 })
 
@@ -57,7 +57,7 @@ it('begins no cut with what has gone up while its gaps are told, and owes what c
   const telling = { began: 0, to: 600, unnamed: {} }
   const owed = (more: object, from: number, to: number): UplinkState['spans'] => {
     const one: UplinkState = { ...state([]), telling: { ...telling, ...more } }
-    owe(one, from, to)
+    addPending(one, from, to)
     return one.spans
   }
   expect(owed({}, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 600 }])
@@ -98,7 +98,7 @@ it.each([
   'owes what was not told, %s',
   (_, spans, expected) => {
     const one = state(spans.map((span) => ({ ...span })))
-    oweWhole(one, { from: 550, to: 580 })
+    addPendingInFull(one, { from: 550, to: 580 })
     expect(one.spans).toMatchObject(expected)
     expect(one.spans).toHaveLength(expected.length)
   },
@@ -106,22 +106,22 @@ it.each([
 
 it('knows of unsent deletions until the live lane has passed what the spans left to it', () => {
   const one = state([])
-  owe(one, 400, 600)
+  addPending(one, 400, 600)
   expect(one).toMatchObject({ gravesOwed: 50 })
   one.position = { n: 70, at: 600 }
-  settleGraves(one, 80)
+  endUnsentDeletions(one, 80)
   expect(one).toMatchObject({ gravesOwed: 50 })
   one.spans = []
-  settleGraves(one, 80)
-  forgetSettled(one)
+  endUnsentDeletions(one, 80)
+  clearUnsentDeletions(one)
   expect(one).toMatchObject({ gravesOwed: 50, gravesOwedUpTo: 80 })
   // A second cut before that: the earliest deletion counts.
-  oweWhole(one, { from: 600, to: 700 })
+  addPendingInFull(one, { from: 600, to: 700 })
   expect(one).toMatchObject({ gravesOwed: 50 })
   one.spans = []
-  settleGraves(one, 90)
+  endUnsentDeletions(one, 90)
   one.position = { n: 90, at: 700 }
-  forgetSettled(one)
+  clearUnsentDeletions(one)
   expect(one).not.toHaveProperty('gravesOwed')
   expect(one).not.toHaveProperty('gravesOwedUpTo')
 })

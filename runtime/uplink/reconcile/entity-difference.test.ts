@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { selectionOf } from '#uplink/steps/uplink-selection.ts'
 import { differenceOf, surplusOf } from './entity-difference.ts'
@@ -25,11 +25,15 @@ it('deletes at the centre what was deleted here, and what only came from here an
     ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 1 },
     times: () => ({ created: at(0), modified: at(2), attributes: {} }),
   }
-  const told = { ...there('here', 1), createdAt: '2026-01-01T00:00:00Z', modifiedAt: '2026-01-01T00:00:00Z' }
-  const reading = {
+  const fetchReply = {
+    ...there('here', 1),
+    createdAt: '2026-01-01T00:00:00Z',
+    modifiedAt: '2026-01-01T00:00:00Z',
+  }
+  const lookups = {
     selection: selectionOf(everything),
-    isFromThere: () => false,
-    placing: createPlacing(undefined),
+    isFromCentre: () => false,
+    scopePrefix: createScopePrefix(undefined),
   }
   const gone = { key: 'mark', name: 'mark', dataset: '', at: at(3), heard: undefined }
   let looks = 0
@@ -39,16 +43,16 @@ it('deletes at the centre what was deleted here, and what only came from here an
       return [gone]
     },
   }
-  const ports = { following, reading, isOthers: () => true, onNewer: () => undefined }
-  expect(surplusOf(view, told as unknown as Entity, ports)).toEqual([])
+  const ports = { following, lookups, isForeign: () => true, onNewer: () => undefined }
+  expect(surplusOf(view, fetchReply as unknown as Entity, ports)).toEqual([])
   expect(looks).toBe(0)
   const mark = { type: 'Property', value: 1, modifiedAt: new Date(at(1)).toISOString() }
-  expect(surplusOf(view, { ...told, mark } as unknown as Entity, ports)).toEqual([
+  expect(surplusOf(view, { ...fetchReply, mark } as unknown as Entity, ports)).toEqual([
     { kind: 'drop', entity: { id: 'urn:a', type: 'A' }, name: 'mark', dataset: '' },
   ])
-  const unknown = { ...told, other: mark } as unknown as Entity
+  const unknown = { ...fetchReply, other: mark } as unknown as Entity
   expect(surplusOf(view, unknown, ports)).toEqual([])
-  expect(surplusOf(view, unknown, { ...ports, isOthers: () => false })).toMatchObject([{ name: 'other' }])
+  expect(surplusOf(view, unknown, { ...ports, isForeign: () => false })).toMatchObject([{ name: 'other' }])
 })
 
 it.each([
@@ -56,11 +60,11 @@ it.each([
   ['of others, and earlier', 'there', 1, true, [here]],
   ['from here, by a clock that is ahead', 'there', 5, false, [here]],
   ['the same', 'here', 1, true, []],
-] as const)('what is %s', (_, value, hour, isOthers, expected) => {
+] as const)('what is %s', (_, value, hour, isForeign, expected) => {
   let newer = 0
   const steps = differenceOf([here], there(value, hour), {
     ...{ times: { created: at(0), modified: at(2), attributes: {} }, placedBefore: undefined },
-    ...{ isOthers: () => isOthers, isHeld: () => false, onNewer: () => newer++ },
+    ...{ isForeign: () => isForeign, isHeld: () => false, onNewer: () => newer++ },
   })
   expect(steps).toEqual(expected)
   expect(newer).toBe(value === 'there' && expected.length === 0 ? 1 : 0)

@@ -11,9 +11,9 @@ import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { covers } from '#ngsi-ld/federation/digest.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
-import { instanceThere, keysThere, timeThere } from '#uplink/centre/response-shapes.ts'
+import { remoteInstance, remoteKeys, remoteTime } from '#uplink/centre/response-shapes.ts'
 import { withoutTime } from '#uplink/steps/change-steps.ts'
-import { dropOf, instanceKeys, keyOf, type LeavingPorts } from '#uplink/steps/deletion-steps.ts'
+import { type DeletionLookups, dropOf, instanceKeys, keyOf } from '#uplink/steps/deletion-steps.ts'
 import { isBelow, isSameScope } from '#uplink/steps/scope-prefix.ts'
 import type { Head, Step } from '#uplink/steps/step-plan.ts'
 
@@ -21,7 +21,7 @@ import type { Head, Step } from '#uplink/steps/step-plan.ts'
  * Whether others may have written an attribute instance over there, by `name` or `name datasetId`. What only came from here is never
  * newer there, whatever the clocks of both say.
  */
-export type IsOthers = (key: string) => boolean
+export type IsForeign = (key: string) => boolean
 
 /** Steps that delete at the other broker what was deleted here, where nobody wrote it there since. */
 export function surplusOf(
@@ -29,32 +29,32 @@ export function surplusOf(
   there: Entity,
   {
     following,
-    reading,
-    isOthers,
+    lookups,
+    isForeign,
     onNewer,
   }: {
     readonly following: Pick<Following, 'droppedOf'>
-    readonly reading: Pick<LeavingPorts, 'selection' | 'isFromThere' | 'placing'>
-    readonly isOthers: IsOthers
+    readonly lookups: Pick<DeletionLookups, 'selection' | 'isFromCentre' | 'scopePrefix'>
+    readonly isForeign: IsForeign
     readonly onNewer: () => void
   },
 ): readonly Step[] {
   const entity = view.entity()
-  const present = new Set(instanceKeys(entity))
-  const more = new Set(keysThere(there).filter((key) => !present.has(key)))
-  if (losesScope(view, there, reading)) more.add('scope')
-  if (more.size === 0 || !reading.selection.takes(entity)) return []
+  const current = new Set(instanceKeys(entity))
+  const more = new Set(remoteKeys(there).filter((key) => !current.has(key)))
+  if (losesScope(view, there, lookups)) more.add('scope')
+  if (more.size === 0 || !lookups.selection.takes(entity)) return []
   const { id, type } = entity
   const last = new Map(following.droppedOf(id).map((one) => [one.key, one]))
   return [...more].flatMap((key): Step[] => {
     const gone = last.get(key)
     // What nobody else wrote there came from here, also where no record of its deletion is left.
-    const isOurs = key !== 'scope' && !isOthers(key)
-    if ((gone === undefined && !isOurs) || reading.isFromThere(gone?.heard)) return []
+    const isOurs = key !== 'scope' && !isForeign(key)
+    if ((gone === undefined && !isOurs) || lookups.isFromCentre(gone?.heard)) return []
     const drop = dropOf({ id, type }, key, {})
     if (key === 'scope') return [drop]
-    if (!reading.selection.takesAttribute(key.split(' ', 1)[0]!)) return []
-    const known = instanceThere(there, key)
+    if (!lookups.selection.takesAttribute(key.split(' ', 1)[0]!)) return []
+    const known = remoteInstance(there, key)
     if (isOurs || known === undefined || gone === undefined || !isWrittenAfter(known, gone.at)) return [drop]
     onNewer()
     return []
@@ -65,11 +65,11 @@ export function surplusOf(
 const losesScope = (
   view: EntityView,
   there: Entity,
-  { placing, isFromThere }: Pick<LeavingPorts, 'placing' | 'isFromThere'>,
+  { scopePrefix, isFromCentre }: Pick<DeletionLookups, 'scopePrefix' | 'isFromCentre'>,
 ): boolean => {
-  const bornThere = isFromThere(view.times().attributes['']?.[2])
+  const bornThere = isFromCentre(view.times().attributes['']?.[2])
   return (
-    !bornThere && there.scope !== undefined && placing.scope(view.entity().scope, bornThere) === undefined
+    !bornThere && there.scope !== undefined && scopePrefix.scope(view.entity().scope, bornThere) === undefined
   )
 }
 
@@ -78,18 +78,18 @@ const losesScope = (
  * (ms): those that others wrote. Where it is not said whose they are, when they were written decides; undefined where that is not
  * said either, or where the entity came into being since, of which all stays.
  */
-export function staysOf(
+export function keysToKeep(
   at: number,
   there: Entity,
-  isOthers: IsOthers | undefined,
+  isForeign: IsForeign | undefined,
 ): ReadonlySet<string> | undefined {
-  const keys = keysThere(there)
-  if (isOthers !== undefined && keys.length > 0) return new Set(keys.filter(isOthers))
-  const created = timeThere(there['createdAt'])
+  const keys = remoteKeys(there)
+  if (isForeign !== undefined && keys.length > 0) return new Set(keys.filter(isForeign))
+  const created = remoteTime(there['createdAt'])
   if (created === undefined || created > at) return undefined
   return new Set(
     keys.filter((key) => {
-      const one = instanceThere(there, key)
+      const one = remoteInstance(there, key)
       return one !== undefined && isWrittenAfter(one, at)
     }),
   )
@@ -99,7 +99,7 @@ export interface Comparison {
   readonly times: SystemTimes
   readonly placedBefore: string | undefined
   /** Undefined where nobody tells: then the other broker may hold more than it was sent, by its own rules. */
-  readonly isOthers: IsOthers | undefined
+  readonly isForeign: IsForeign | undefined
   /** Whether the history here holds an instance, by `name` or `name datasetId`: then it was current here before. */
   readonly isHeld: (key: string, instance: AttributeInstance) => boolean
   readonly onNewer: () => void
@@ -109,15 +109,15 @@ export interface Comparison {
 export function differenceOf(
   steps: readonly Step[],
   there: Entity | undefined,
-  { times, placedBefore, isOthers, isHeld, onNewer }: Comparison,
+  { times, placedBefore, isForeign, isHeld, onNewer }: Comparison,
 ): readonly Step[] {
   if (there === undefined) return steps
-  const isKin = isOthers !== undefined
-  const mayBeOthers = isOthers ?? (() => true)
+  const isSelvedge = isForeign !== undefined
+  const mayBeForeign = isForeign ?? (() => true)
   const writtenHere = (key: string): number =>
-    mayBeOthers(key) ? (times.attributes[key]?.[1] ?? times.modified) : Number.POSITIVE_INFINITY
+    mayBeForeign(key) ? (times.attributes[key]?.[1] ?? times.modified) : Number.POSITIVE_INFINITY
   const isDecidedHere = (key: string, known: AttributeInstance): boolean =>
-    !mayBeOthers(key) && known.observedAt !== undefined && isHeld(key, known)
+    !mayBeForeign(key) && known.observedAt !== undefined && isHeld(key, known)
   return steps.flatMap((step) => {
     if (step.kind !== 'put') return []
     const attributes = new Map<string, readonly AttributeInstance[]>()
@@ -127,7 +127,7 @@ export function differenceOf(
         const key = keyOf(name, one.datasetId ?? '')
         const known = theirs.get(key)
         if (known === undefined) return true
-        if (isSameThere(known, withoutTime(one), isKin)) return false
+        if (isSameThere(known, withoutTime(one), isSelvedge)) return false
         if (!isNewer(known, one, writtenHere(key)) || isDecidedHere(key, known)) return true
         onNewer()
         return false
@@ -141,14 +141,14 @@ export function differenceOf(
       stays && isBelow(there.scope, placedBefore)
         ? [{ kind: 'drop', entity, name: 'scope', dataset: '' }]
         : []
-    const isTyped = hasTypes(there, entity, isKin)
+    const isTyped = hasTypes(there, entity, isSelvedge)
     return attributes.size === 0 && isPlaced && isTyped ? lifts : [...lifts, { ...step, attributes }]
   })
 }
 
 /** Another gateway holds what it was sent and nothing else; any other broker may hold more. */
-const isSameThere = (known: AttributeInstance, one: AttributeInstance, isKin: boolean): boolean =>
-  covers(known, one) && (!isKin || covers(one, withoutStamps(known)))
+const isSameThere = (known: AttributeInstance, one: AttributeInstance, isSelvedge: boolean): boolean =>
+  covers(known, one) && (!isSelvedge || covers(one, withoutStamps(known)))
 
 /** An attribute instance, and those below it, without the times of their writing. */
 function withoutStamps(value: unknown): unknown {
@@ -161,10 +161,10 @@ function withoutStamps(value: unknown): unknown {
 }
 
 /** Whether it has the types that it has here, and no others where these are all. */
-function hasTypes(there: Entity, { type, statesTypes }: Head, isKin: boolean): boolean {
+function hasTypes(there: Entity, { type, statesTypes }: Head, isSelvedge: boolean): boolean {
   const theirs = new Set(listOf(there.type))
   const ours = new Set(listOf(type))
-  return ours.isSubsetOf(theirs) && (!isKin || statesTypes !== true || theirs.isSubsetOf(ours))
+  return ours.isSubsetOf(theirs) && (!isSelvedge || statesTypes !== true || theirs.isSubsetOf(ours))
 }
 
 /** By when it was observed, where both tell; else by when it was written, by the clocks of both. */
@@ -175,4 +175,4 @@ function isNewer(known: AttributeInstance, one: AttributeInstance, writtenAt: nu
 }
 
 const isWrittenAfter = ({ modifiedAt }: AttributeInstance, ms: number): boolean =>
-  (timeThere(modifiedAt) ?? 0) > ms
+  (remoteTime(modifiedAt) ?? 0) > ms

@@ -14,17 +14,17 @@ import type { Outcome } from '#uplink/centre/outcome.ts'
 import { halvesOf } from '#uplink/centre/outcome.ts'
 import { areHistories } from '#uplink/centre/response-shapes.ts'
 import {
+  budgetGapsOf,
+  type DroppedWithin,
   type GapReadingPorts,
-  type IsLetGo,
-  type LetGoWithin,
-  letGoOf,
+  type IsDropped,
 } from '#uplink/progress/budget-gaps.ts'
-import type { Present } from '#uplink/progress/current-steps.ts'
+import type { CurrentSteps } from '#uplink/progress/current-steps.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
-import type { LeavingPorts } from '#uplink/steps/deletion-steps.ts'
-import { headOfPast, stepsOfGrave } from '#uplink/steps/deletion-steps.ts'
+import type { DeletionLookups } from '#uplink/steps/deletion-steps.ts'
+import { pastHead, removalSteps } from '#uplink/steps/deletion-steps.ts'
 import { idParts } from '#uplink/steps/id-parts.ts'
-import type { Ghosts } from '#uplink/steps/resurrections.ts'
+import type { Resurrections } from '#uplink/steps/resurrections.ts'
 import type { Head, Layer, Step } from '#uplink/steps/step-plan.ts'
 
 export interface ReconcilePorts {
@@ -33,8 +33,8 @@ export interface ReconcilePorts {
   readonly centre: Centre
   /** The same by the way of the live lane, for what is asked in its stead. */
   readonly live: Centre
-  readonly present: Present
-  readonly reading: LeavingPorts
+  readonly current: CurrentSteps
+  readonly lookups: DeletionLookups
   /** Types of entities that go up, where only types decide. */
   readonly types: readonly string[] | undefined
   readonly alias: string
@@ -53,7 +53,7 @@ export interface ReconcilePorts {
   /** The same of what is current, by the live lane, in whose stead that is. */
   readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
   /** Has go what telling of the past brought back over there; false when the uplink was closed. */
-  readonly settle: Ghosts['settle']
+  readonly ensureDeleted: Resurrections['ensureDeleted']
 }
 
 export interface PastPorts
@@ -62,24 +62,24 @@ export interface PastPorts
     | 'following'
     | 'digests'
     | 'centre'
-    | 'present'
-    | 'reading'
+    | 'current'
+    | 'lookups'
     | 'ready'
     | 'isStopped'
     | 'deliver'
     | 'deliverNow'
-    | 'settle'
+    | 'ensureDeleted'
     | 'alias'
     | 'uplink'
   > {
-  readonly told: GapReadingPorts['told']
+  readonly fetchReply: GapReadingPorts['fetchReply']
   /** Whether an entity went up from here. */
   readonly isOurs: (view: EntityView) => boolean
 }
 
 /** The phases of a comparison that are of the past; each does the next portion. False when the uplink was closed. */
 export function createPastPhases(ports: PastPorts) {
-  const { following, digests, centre, present, reading, isStopped, told, isOurs } = ports
+  const { following, digests, centre, current, lookups, isStopped, fetchReply, isOurs } = ports
 
   async function histories(task: ReconcileTask): Promise<boolean> {
     const page = following.entities(task.after, limits.reconcileHistories.value)
@@ -94,16 +94,16 @@ export function createPastPhases(ports: PastPorts) {
   }
 
   /** Histories of what was deleted here stay, and are compared as those of what is here. */
-  async function graves(task: ReconcileTask): Promise<boolean> {
+  async function deletedHistories(task: ReconcileTask): Promise<boolean> {
     const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
     const ours = page.flatMap((grave): Head[] => {
       const now = following.entity(grave.id)
       // What came again since this began was not among the entities.
-      if (now !== undefined && cameAgain(task, now) && isOurs(now))
+      if (now !== undefined && wasRecreated(task, now) && isOurs(now))
         return [{ id: grave.id, type: now.entity().type }]
       if (now !== undefined || following.gravesAfter(grave.id, grave.n).length > 0) return []
-      const [gone] = stepsOfGrave(grave, undefined, reading)
-      return gone === undefined ? [] : [headOfPast(gone.entity, reading)]
+      const [gone] = removalSteps(grave, undefined, lookups)
+      return gone === undefined ? [] : [pastHead(gone.entity, lookups)]
     })
     if (!(await historiesOf(task, ours))) return false
     if (task.phase === 'done') return true
@@ -114,7 +114,9 @@ export function createPastPhases(ports: PastPorts) {
   }
 
   const digestsThere = (ids: readonly string[]) =>
-    told(areHistories, () => centre.seeOwn(`/selvedge/v1/digests?id=${encodeURIComponent(toIdList(ids))}`))
+    fetchReply(areHistories, () =>
+      centre.confirmAbsentSelvedge(`/selvedge/v1/digests?id=${encodeURIComponent(toIdList(ids))}`),
+    )
 
   /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
   async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
@@ -126,7 +128,7 @@ export function createPastPhases(ports: PastPorts) {
       if (answer === undefined) return false
       if (answer.isTooLarge === true) {
         if (part.length > 1) parts.unshift(...halvesOf(part))
-        else passOver(task)
+        else countTooLarge(task)
         continue
       }
       if (answer.json === undefined) {
@@ -155,12 +157,12 @@ export function createPastPhases(ports: PastPorts) {
    * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
    * comes by it. Undefined when the uplink was closed.
    */
-  async function tellOwed(id: string): Promise<number | undefined> {
+  async function sendUnsent(id: string): Promise<number | undefined> {
     while (await ports.ready()) {
-      const upTo = await present.turn(async () => {
+      const upTo = await current.turn(async () => {
         if (following.isHeld()) return undefined
-        const owed = present.owed(id)
-        return (await ports.deliverNow(owed.steps)) ? owed.upTo : undefined
+        const unsent = current.unsentSteps(id)
+        return (await ports.deliverNow(unsent.steps)) ? unsent.upTo : undefined
       })
       if (upTo !== undefined) return upTo
     }
@@ -177,24 +179,24 @@ export function createPastPhases(ports: PastPorts) {
     }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
   ): Promise<boolean> {
     let upTo: number | undefined
-    let letGo: LetGoWithin | undefined
+    let isDroppedWithin: DroppedWithin | undefined
     for (const [key, days] of Object.entries(own)) {
       const name = key.split(' ', 1)[0]!
-      if (!reading.selection.takesAttribute(name)) continue
+      if (!lookups.selection.takesAttribute(name)) continue
       for (const [day, [count, sum]] of Object.entries(days)) {
         const theirs = there[key]?.[day]
         if (theirs?.[0] === count && theirs[1] === sum) continue
         task.days++
         if (task.isDry) continue
         if (isStopped(task)) return false
-        upTo ??= await tellOwed(head.id)
+        upTo ??= await sendUnsent(head.id)
         if (upTo === undefined) return false
-        letGo ??= await letGoOf(head.id, ports)
-        if (letGo === undefined) return false
+        isDroppedWithin ??= await budgetGapsOf(head.id, ports)
+        if (isDroppedWithin === undefined) return false
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
         // What was committed since may have a time that is still to be put right.
         const span = { from, to: from + dayMs, upTo }
-        const isSent = sentBy(letGo(key, span))
+        const isSent = sentBy(isDroppedWithin(key, span))
         for await (const some of digests.observed(head.id, key, span)) {
           if (isStopped(task)) return false
           const instances = some.filter(isSent).map(({ instance }) => instance)
@@ -203,28 +205,28 @@ export function createPastPhases(ports: PastPorts) {
           const attributes = new Map([[name, instances]])
           const step: Step = { kind: 'past', entity: head, attributes }
           if (!(await ports.deliver({ kind: 'past', steps: [step] }))) return false
-          if (!(await ports.settle(head, attributes))) return false
+          if (!(await ports.ensureDeleted(head, attributes))) return false
         }
       }
     }
     return true
   }
 
-  return Object.freeze({ histories, graves })
+  return Object.freeze({ histories, graves: deletedHistories })
 }
 
 /** Whether an entity was created since a comparison began, so that it may be in neither of its phases. */
-export const cameAgain = ({ startedAt }: ReconcileTask, now: EntityView): boolean =>
+export const wasRecreated = ({ startedAt }: ReconcileTask, now: EntityView): boolean =>
   now.times().created >= startedAt - limits.batchOneTimeMs.value
 
 /** There is no telling, because alone it is more than one answer may hold. */
-export function passOver(task: ReconcileTask): void {
+export function countTooLarge(task: ReconcileTask): void {
   task.tooLarge = (task.tooLarge ?? 0) + 1
 }
 
 /** Which instances go: not what was let go. */
 const sentBy =
-  (isLetGo: IsLetGo) =>
+  (isLetGo: IsDropped) =>
   ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean =>
     !isLetGo(dateTimeToMs(observedAt) ?? 0, writtenAt)
 

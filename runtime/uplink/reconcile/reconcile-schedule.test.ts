@@ -1,10 +1,10 @@
 /** A centre that turns out to be an older copy is compared with, and what was let go beside what it lost is told as missing no more. */
 import { expect, it } from 'vitest'
 import { createCentre } from '#uplink/centre/central-broker.ts'
-import { createLink } from '#uplink/centre/connectivity.ts'
+import { createConnectivity } from '#uplink/centre/connectivity.ts'
 import { newState } from '#uplink/progress/uplink-state.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
-import { type ComparingPorts, createComparing } from './reconcile-schedule.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
+import { createReconcileSchedule, type ReconcileSchedulePorts } from './reconcile-schedule.ts'
 
 /** A centre that says something of how far it is, or nothing. */
 function comparingWith(tell: () => object | number | undefined, onForget: () => void) {
@@ -21,18 +21,18 @@ function comparingWith(tell: () => object | number | undefined, onForget: () => 
     },
   }
   const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'here' }, clock)
-  const link = createLink({
-    ...{ clock, dice: () => 0, probe: () => Promise.resolve(true) },
-    ...{ onChange: () => undefined, isShut: () => false },
+  const connectivity = createConnectivity({
+    ...{ clock, random: () => 0, probe: () => Promise.resolve(true) },
+    ...{ onChange: () => undefined, isGateClosed: () => false },
   })
   const open = () =>
-    createComparing({
-      ...{ id: 'up', state, link, clock, alias: 'here', centres: { live: centre, backfill: centre } },
+    createReconcileSchedule({
+      ...{ id: 'up', state, connectivity, clock, alias: 'here', centres: { live: centre, backfill: centre } },
       losses: { forget: onForget },
       log: { warn: () => undefined },
-      reading: { placing: createPlacing(undefined), selection: { types: undefined } },
-    } as unknown as ComparingPorts)
-  return { open, state, close: link.close }
+      lookups: { scopePrefix: createScopePrefix(undefined), selection: { types: undefined } },
+    } as unknown as ReconcileSchedulePorts)
+  return { open, state, close: connectivity.close }
 }
 
 it('forgets what is not told yet when the other broker was restored', async () => {
@@ -42,7 +42,7 @@ it('forgets what is not told yet when the other broker was restored', async () =
     () => said,
     () => forgot++,
   )
-  const look = (): Promise<boolean> => open().look()
+  const look = (): Promise<boolean> => open().checkCentre()
   expect(await look()).toBe(true)
   expect([state.centreAt, state.reconcile, forgot]).toEqual([40, undefined, 0])
   said = { position: 41, restoredAt: 4000 }
@@ -60,19 +60,19 @@ it('is sure of what is there where it says so just then, or never does', async (
     () => forgot++,
   )
   const comparing = open()
-  expect([await comparing.isSure(), forgot]).toEqual([true, 0])
+  expect([await comparing.isCentreIntact(), forgot]).toEqual([true, 0])
   for (const trouble of [undefined, 429, 503]) {
     said = trouble
-    expect(await comparing.isSure()).toBe(false)
+    expect(await comparing.isCentreIntact()).toBe(false)
   }
   // Who answers, and never with that, is not waited for.
   for (const other of [404, 400, 500, 302, {}]) {
     said = other
-    expect(await comparing.isSure()).toBe(true)
+    expect(await comparing.isCentreIntact()).toBe(true)
   }
   // A look that is not due sees nothing of it.
   said = { position: 41, restoredAt: 4000 }
-  expect([await comparing.look(), forgot]).toEqual([false, 0])
-  expect([await comparing.isSure(), forgot]).toEqual([true, 1])
+  expect([await comparing.checkCentre(), forgot]).toEqual([false, 0])
+  expect([await comparing.isCentreIntact(), forgot]).toEqual([true, 1])
   close()
 })

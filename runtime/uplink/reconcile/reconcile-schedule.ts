@@ -8,10 +8,10 @@ import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
-import type { Link } from '#uplink/centre/connectivity.ts'
+import type { Connectivity } from '#uplink/centre/connectivity.ts'
 import type { Outcome } from '#uplink/centre/outcome.ts'
-import { type Met, metIn } from '#uplink/centre/response-shapes.ts'
-import { saysNoTenant } from '#uplink/connection/absence.ts'
+import { type Collision, collisionsIn } from '#uplink/centre/response-shapes.ts'
+import { isNoTenant } from '#uplink/connection/absence.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import type { Losses } from '#uplink/progress/losses.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
@@ -19,7 +19,7 @@ import type { UplinkState } from '#uplink/progress/uplink-state.ts'
 import { createReconciler, newTask } from './reconcile.ts'
 import type { ReconcilePorts } from './reconcile-history.ts'
 
-export interface Comparing {
+export interface ReconcileSchedule {
   /** Begins one, unless one is under way. */
   begin(reason: ReconcileTask['reason'], isDry?: boolean): void
   /** Ends the one that is under way, where it is; what it sent stays. False when there is none. */
@@ -28,12 +28,12 @@ export interface Comparing {
   /** Does the next portion, if there is one. Returns whether the state is to be kept. */
   portion(): Promise<boolean>
   /** Asks a gateway now and then, and after trouble, whether less is over there than was; one that is told for the first time, before that. Returns the same. */
-  look(isFirst?: boolean): Promise<boolean>
+  checkCentre(isFirst?: boolean): Promise<boolean>
   /** Asks at once; false where it cannot be told now whether it holds what it did. */
-  isSure(): Promise<boolean>
+  isCentreIntact(): Promise<boolean>
 }
 
-export interface ComparingPorts
+export interface ReconcileSchedulePorts
   extends Omit<
     ReconcilePorts,
     'uplink' | 'until' | 'once' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'
@@ -41,21 +41,21 @@ export interface ComparingPorts
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly id: string
   readonly state: UplinkState
-  readonly link: Link
+  readonly connectivity: Connectivity
   readonly losses: Pick<Losses, 'forget'>
   readonly clock: Clock
   readonly log: Log
 }
 
-export function createComparing(ports: ComparingPorts): Comparing {
-  const { id, state, link, losses, clock, log, centres } = ports
+export function createReconcileSchedule(ports: ReconcileSchedulePorts): ReconcileSchedule {
+  const { id, state, connectivity, losses, clock, log, centres } = ports
   const question = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
-  let lookedAt = Number.NEGATIVE_INFINITY
+  let checkedAt = Number.NEGATIVE_INFINITY
   let sentBefore = 0
   let troubleSince: number | undefined
 
   async function until<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
-    while (await link.ready('backfill')) {
+    while (await connectivity.ready('backfill')) {
       const answer = await once(ask)
       if (answer !== undefined) return answer
     }
@@ -65,10 +65,10 @@ export function createComparing(ports: ComparingPorts): Comparing {
   async function once<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
     const answer = await ask()
     if (!isLater(answer)) {
-      link.succeeded('backfill')
+      connectivity.succeeded('backfill')
       return answer
     }
-    if (!link.isClosed()) link.failed('backfill', answer)
+    if (!connectivity.isClosed()) connectivity.failed('backfill', answer)
     return undefined
   }
 
@@ -79,9 +79,9 @@ export function createComparing(ports: ComparingPorts): Comparing {
     live: centres.live,
     until,
     once,
-    ready: () => link.ready('backfill'),
+    ready: () => connectivity.ready('backfill'),
     isStopped: (task) => state.reconcile !== task,
-    types: ports.reading.selection.types,
+    types: ports.lookups.selection.types,
   })
 
   function begin(reason: ReconcileTask['reason'], isDry = false): void {
@@ -91,7 +91,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
     if (under !== undefined && !isVoid) return
     state.reconcile = newTask(clock.now(), { isDry, reason, placedBefore: under?.placedBefore })
   }
-  const { prefix } = ports.reading.placing
+  const { prefix } = ports.lookups.scopePrefix
   if (state.scope !== prefix) {
     // What is under way may have gone past entities that stand elsewhere now.
     const last = isDue(state) ? state.reconcile!.placedBefore : undefined
@@ -111,7 +111,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
     begin('restored')
   }
 
-  function meet(met: readonly Met[]): void {
+  function recordCollisions(met: readonly Collision[]): void {
     for (const one of met)
       if (state.collisions?.some(({ origin }) => origin === one.origin) !== true)
         log.warn('uplink.collision', { uplink: id, ...one })
@@ -120,22 +120,22 @@ export function createComparing(ports: ComparingPorts): Comparing {
   }
 
   /** Asks how far it is over there; silent is who tells nothing of the kind, away who may do so in a moment. */
-  async function ask(): Promise<'told' | 'silent' | 'away'> {
+  async function fetchPosition(): Promise<'told' | 'silent' | 'away'> {
     const { sent, past } = state.counts
-    lookedAt = clock.monotonic()
+    checkedAt = clock.monotonic()
     const isOurs = await centres.live.isSelvedge()
-    const answer = isOurs === true ? await centres.live.look(question) : undefined
+    const answer = isOurs === true ? await centres.live.getSelvedge(question) : undefined
     const status = answer !== undefined && 'status' in answer ? answer.status : undefined
-    const isSilent = isOurs === false || (status !== undefined && telling.has(status))
-    const mute = isSilent || (status !== undefined && !passing.has(status)) ? 'silent' : 'away'
+    const isSilent = isOurs === false || (status !== undefined && unsupportedStatuses.has(status))
+    const mute = isSilent || (status !== undefined && !temporaryStatuses.has(status)) ? 'silent' : 'away'
     // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
     if (isSilent) sentBefore = sent + past
     if (answer === undefined || 'failure' in answer) return mute
     // A tenant that is made by what goes up holds nothing before.
-    if (saysNoTenant(answer)) state.centreAt ??= 0
-    const told = status === 200 ? parsedJson(answer.text) : undefined
-    if (!isObject(told) || typeof told['position'] !== 'number') return mute
-    const { position, restoredAt } = told as unknown as { position: number; restoredAt?: number }
+    if (isNoTenant(answer)) state.centreAt ??= 0
+    const reported = status === 200 ? parsedJson(answer.text) : undefined
+    if (!isObject(reported) || typeof reported['position'] !== 'number') return mute
+    const { position, restoredAt } = reported as unknown as { position: number; restoredAt?: number }
     sentBefore = sent + past
     // Others may have written more to it since then than it lost.
     const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
@@ -146,7 +146,7 @@ export function createComparing(ports: ComparingPorts): Comparing {
     // What was told before it first said so may have gone with an older copy.
     if (state.centreAt === undefined && sent + past > 0) beginRestored()
     state.centreAt = position
-    meet(metIn(told['collisions'], ports.alias))
+    recordCollisions(collisionsIn(reported['collisions'], ports.alias))
     state.centreRestoredAt = restoredAt
     return 'told'
   }
@@ -174,27 +174,27 @@ export function createComparing(ports: ComparingPorts): Comparing {
       })
       return true
     },
-    async look(isFirst = false) {
-      const since = link.trouble('live')?.since
+    async checkCentre(isFirst = false) {
+      const since = connectivity.trouble('live')?.since
       const isBack = troubleSince !== undefined && since === undefined
       troubleSince = since
       const { sent, past } = state.counts
       const hasSent = sent + past !== sentBefore
       const isTime =
-        clock.monotonic() - lookedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileCheckMs).value
+        clock.monotonic() - checkedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileCheckMs).value
       const isDue = since === undefined && (isTime || isBack)
       if (isFirst ? state.centreAt !== undefined : !isDue) return false
-      return (await ask()) === 'told'
+      return (await fetchPosition()) === 'told'
     },
-    isSure: async () => (await ask()) !== 'away',
-  } satisfies Comparing)
+    isCentreIntact: async () => (await fetchPosition()) !== 'away',
+  } satisfies ReconcileSchedule)
 }
 
 /** Statuses of who is not ready to answer, as while a centre begins anew. */
-const passing: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const temporaryStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 /** Statuses by which somebody tells that there is nothing of the kind. */
-const telling: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
+const unsupportedStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
 
 const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)
 

@@ -10,18 +10,18 @@ import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
-import { askOthers } from '#uplink/centre/foreign-attributes.ts'
+import { requestForeign } from '#uplink/centre/foreign-attributes.ts'
 import { halvesOf, later } from '#uplink/centre/outcome.ts'
-import { areBuckets, isBucket, keysThere, type Told, toldBy } from '#uplink/centre/response-shapes.ts'
-import { areEntities, type Seen } from '#uplink/connection/absence.ts'
+import { areBuckets, isBucket, type Reply, remoteKeys, replyOf } from '#uplink/centre/response-shapes.ts'
+import { areEntities, type Confirmation } from '#uplink/connection/absence.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
 import { stepsOfEntity } from '#uplink/steps/change-steps.ts'
-import { stepsOfGrave } from '#uplink/steps/deletion-steps.ts'
+import { removalSteps } from '#uplink/steps/deletion-steps.ts'
 import { idParts, idQuery } from '#uplink/steps/id-parts.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
-import { differenceOf, type IsOthers, staysOf, surplusOf } from './entity-difference.ts'
+import { differenceOf, type IsForeign, keysToKeep, surplusOf } from './entity-difference.ts'
 import type { ReconcilePorts } from './reconcile-history.ts'
-import { cameAgain, createPastPhases, passOver } from './reconcile-history.ts'
+import { countTooLarge, createPastPhases, wasRecreated } from './reconcile-history.ts'
 
 export const newTask = (
   now: number,
@@ -52,22 +52,25 @@ export interface Reconciler {
 }
 
 /** How it went with some entities in a turn of the live lane. */
-type Turned = 'done' | 'ended' | 'held' | 'too-large'
+type PassResult = 'done' | 'ended' | 'held' | 'too-large'
 
 interface LookedUp {
   readonly entity: Entity
   /** Undefined where nobody tells. */
-  readonly isOthers: IsOthers | undefined
+  readonly isForeign: IsForeign | undefined
 }
 
 export function createReconciler(ports: ReconcilePorts): Reconciler {
-  const { following, digests, centre, live, present, reading, isStopped } = ports
+  const { following, digests, centre, live, current, lookups, isStopped } = ports
   const isOurs = (view: EntityView): boolean =>
-    !reading.isFromThere(view.times().attributes['']?.[2]) && reading.selection.takes(view.entity())
+    !lookups.isFromCentre(view.times().attributes['']?.[2]) && lookups.selection.takes(view.entity())
 
   /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
-  const told = <T>(is: (json: unknown) => json is T, see: () => Promise<Seen>, ask = ports.until) =>
-    ask<Told<T>>(async () => toldBy(await see(), is))
+  const fetchReply = <T>(
+    is: (json: unknown) => json is T,
+    see: () => Promise<Confirmation>,
+    ask = ports.until,
+  ) => ask<Reply<T>>(async () => replyOf(await see(), is))
 
   const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
     if (isStopped(task)) return false
@@ -79,10 +82,12 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const chosen = `through=${encodeURIComponent(ports.alias)}${
       ports.types === undefined ? '' : `&type=${ports.types.map(encodeURIComponent).join(',')}`
     }`
-    const answer = await told(areBuckets, () => centre.seeOwn(`/selvedge/v1/digests?${chosen}`))
+    const answer = await fetchReply(areBuckets, () =>
+      centre.confirmAbsentSelvedge(`/selvedge/v1/digests?${chosen}`),
+    )
     if (answer === undefined) return false
     const theirs = answer.json?.buckets
-    const ours = theirs && (await digests.buckets(isOurs, reading.placing.entity))
+    const ours = theirs && (await digests.buckets(isOurs, lookups.scopePrefix.entity))
     const differing = ours?.flatMap(([count, sum], i) =>
       theirs![i]?.[0] === count && theirs![i][1] === sum ? [] : [i],
     )
@@ -103,12 +108,12 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task: ReconcileTask,
     { bucket, chosen }: { readonly bucket: number; readonly chosen: string },
   ): Promise<boolean> {
-    const answer = await told(isBucket, () =>
-      centre.seeOwn(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`),
+    const answer = await fetchReply(isBucket, () =>
+      centre.confirmAbsentSelvedge(`/selvedge/v1/digests?bucket=${bucket}&${chosen}`),
     )
     if (answer === undefined) return false
     const theirs = new Map(Object.entries(answer.json?.entities ?? {}))
-    const ours = await digests.bucket(bucket, isOurs, reading.placing.entity)
+    const ours = await digests.bucket(bucket, isOurs, lookups.scopePrefix.entity)
     const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
     if (!(await compare(task, others))) return false
     const again: string[] = []
@@ -118,7 +123,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       if (now !== undefined && isOurs(now)) again.push(id)
       if (now !== undefined) return []
       const grave = following.gravesAfter(id, 0).at(-1)
-      if (grave !== undefined && stepsOfGrave(grave, undefined, reading).length > 0) return [grave]
+      if (grave !== undefined && removalSteps(grave, undefined, lookups).length > 0) return [grave]
       task.unknown++
       return []
     })
@@ -129,25 +134,25 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   async function compare(task: ReconcileTask, ids: readonly string[]): Promise<boolean> {
     const views = ids.flatMap((id) => following.entity(id) ?? [])
     for (const part of idParts(views, ({ id }) => id))
-      if (!(await inTurns(task, part, (some) => compareNow(task, some)))) return false
+      if (!(await inLiveTurns(task, part, (some) => compareNow(task, some)))) return false
     return true
   }
 
   /** Does what is to be done with some of those that have an id, in the stead of the live lane: fewer where an answer is too large. */
-  async function inTurns<T>(
+  async function inLiveTurns<T>(
     task: ReconcileTask,
     part: readonly T[],
-    now: (some: readonly T[]) => Promise<Turned>,
+    now: (some: readonly T[]) => Promise<PassResult>,
   ): Promise<boolean> {
     while (await ports.ready()) {
-      const outcome = await present.turn(() => now(part))
+      const outcome = await current.turn(() => now(part))
       if (outcome === 'held') continue
       if (outcome !== 'too-large') return outcome === 'done'
       if (part.length === 1) {
-        passOver(task)
+        countTooLarge(task)
         return true
       }
-      for (const half of halvesOf(part)) if (!(await inTurns(task, half, now))) return false
+      for (const half of halvesOf(part)) if (!(await inLiveTurns(task, half, now))) return false
       return true
     }
     return false
@@ -157,27 +162,28 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   async function lookUp(
     task: ReconcileTask,
     heads: readonly Pick<Entity, 'id' | 'type'>[],
-  ): Promise<ReadonlyMap<string, LookedUp> | Exclude<Turned, 'done'>> {
-    const isKin = (await live.isSelvedge()) === true
+  ): Promise<ReadonlyMap<string, LookedUp> | Exclude<PassResult, 'done'>> {
+    const isSelvedge = (await live.isSelvedge()) === true
     // One that was given other types here meanwhile has those that it had.
-    const types = isKin ? ['*'] : [...new Set(heads.flatMap(({ type }) => listOf(type)))]
+    const types = isSelvedge ? ['*'] : [...new Set(heads.flatMap(({ type }) => listOf(type)))]
     const query = [
       idQuery(heads.map(({ id }) => id)),
       `type=${types.map(encodeURIComponent).join(',')}&limit=${heads.length}&options=sysAttrs`,
     ].join('&')
-    const see = (): Promise<Seen> => live.see(() => live.ask('GET', `/entities?${query}`))
-    const answer = await told(areEntities, see, ports.once)
+    const see = (): Promise<Confirmation> =>
+      live.confirmAbsent(() => live.request('GET', `/entities?${query}`))
+    const answer = await fetchReply(areEntities, see, ports.once)
     if (answer === undefined) return 'held'
     if (answer.isTooLarge === true) return 'too-large'
     const there = answer.json ?? []
-    const others = await othersOf(there.map(({ id }) => id))
+    const others = await foreignOf(there.map(({ id }) => id))
     if (isStopped(task)) return 'ended'
     if (others === undefined || following.isHeld()) return 'held'
-    return new Map(there.map((entity) => [entity.id, { entity, isOthers: others.get(entity.id) }]))
+    return new Map(there.map((entity) => [entity.id, { entity, isForeign: others.get(entity.id) }]))
   }
 
   /** What the live lane has not told yet is told by this, and would be older behind it. */
-  async function compareNow(task: ReconcileTask, part: readonly EntityView[]): Promise<Turned> {
+  async function compareNow(task: ReconcileTask, part: readonly EntityView[]): Promise<PassResult> {
     const found = await lookUp(
       task,
       part.map((view) => view.entity()),
@@ -186,13 +192,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const steps = part.flatMap(({ id }) => {
       const view = following.entity(id)
       const there = found.get(id)
-      return view === undefined ? [] : comparedSteps(task, view, there?.entity, there?.isOthers)
+      return view === undefined ? [] : comparedSteps(task, view, there?.entity, there?.isForeign)
     })
     return (await send(task, steps)) ? 'done' : 'ended'
   }
 
   /** What was deleted here goes over there, but for what others wrote. */
-  async function removeNow(task: ReconcileTask, part: readonly TombstoneRow[]): Promise<Turned> {
+  async function removeNow(task: ReconcileTask, part: readonly TombstoneRow[]): Promise<PassResult> {
     const found = await lookUp(
       task,
       part.map(({ doc }) => JSON.parse(doc) as Entity),
@@ -201,15 +207,15 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const steps = part.flatMap((grave) => {
       const there = found.get(grave.id)
       if (there === undefined || following.entity(grave.id) !== undefined) return []
-      const stays = staysOf(grave.at, there.entity, there.isOthers)
+      const stays = keysToKeep(grave.at, there.entity, there.isForeign)
       if (stays === undefined) task.unknown++
-      const keys = keysThere(there.entity)
+      const keys = remoteKeys(there.entity)
       if (stays === undefined || (keys.length > 0 && keys.every((key) => stays.has(key)))) return []
       task.surplus++
       // Where it is said what is of others, all else is from here, whatever it had when it was deleted.
       const ours =
-        there.isOthers && keys.filter((key) => reading.selection.takesAttribute(key.split(' ', 1)[0]!))
-      return stepsOfGrave(grave, undefined, reading).map((step) =>
+        there.isForeign && keys.filter((key) => lookups.selection.takesAttribute(key.split(' ', 1)[0]!))
+      return removalSteps(grave, undefined, lookups).map((step) =>
         step.kind === 'remove'
           ? { ...step, had: new Set([...(ours ?? step.had)].filter((key) => !stays.has(key))) }
           : step,
@@ -220,7 +226,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
 
   async function removeAll(task: ReconcileTask, graves: readonly TombstoneRow[]): Promise<boolean> {
     for (const part of idParts(graves, ({ id }) => id))
-      if (!(await inTurns(task, part, (some) => removeNow(task, some)))) return false
+      if (!(await inLiveTurns(task, part, (some) => removeNow(task, some)))) return false
     return true
   }
 
@@ -228,20 +234,20 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     task: ReconcileTask,
     view: EntityView,
     there: Entity | undefined,
-    isOthers: IsOthers | undefined,
+    isForeign: IsForeign | undefined,
   ): readonly Step[] {
     const onNewer = (): void => {
       task.newer = (task.newer ?? 0) + 1
     }
-    const whole = stepsOfEntity(view, 0, reading)
-    if (whole.length > 0 && !task.isDry) present.mark(view.id)
+    const whole = stepsOfEntity(view, 0, lookups)
+    if (whole.length > 0 && !task.isDry) current.markSent(view.id)
     const { placedBefore } = task
     const all = [
       ...(there === undefined
         ? []
-        : surplusOf(view, there, { ...ports, isOthers: isOthers ?? (() => true), onNewer })),
+        : surplusOf(view, there, { ...ports, isForeign: isForeign ?? (() => true), onNewer })),
       ...differenceOf(whole, there, {
-        ...{ times: view.times(), placedBefore, isOthers, onNewer },
+        ...{ times: view.times(), placedBefore, isForeign, onNewer },
         isHeld: (key, instance) => digests.holds(view.id, key, instance),
       }),
     ]
@@ -251,10 +257,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   /** What others wrote over there, as far as that is told; undefined when it is not told now. */
-  async function othersOf(all: readonly string[]): Promise<ReadonlyMap<string, IsOthers> | undefined> {
+  async function foreignOf(all: readonly string[]): Promise<ReadonlyMap<string, IsForeign> | undefined> {
     if (all.length === 0 || (await live.isSelvedge()) !== true) return new Map()
-    const theirs = await ports.once(() => askOthers(all, ports.alias, live.seeOwn))
-    return theirs && new Map([...theirs.by].map(([id, keys]) => [id, (key) => keys.includes(key)]))
+    const theirs = await ports.once(() => requestForeign(all, ports.alias, live.confirmAbsentSelvedge))
+    return theirs && new Map([...theirs.keysById].map(([id, keys]) => [id, (key) => keys.includes(key)]))
   }
 
   async function pages(task: ReconcileTask): Promise<boolean> {
@@ -278,25 +284,25 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       (grave) =>
         following.entity(grave.id) === undefined &&
         following.gravesAfter(grave.id, grave.n).length === 0 &&
-        stepsOfGrave(grave, undefined, reading).length > 0,
+        removalSteps(grave, undefined, lookups).length > 0,
     )
     const again = page.flatMap(({ id }) => {
       const now = following.entity(id)
-      return now !== undefined && cameAgain(task, now) && isOurs(now) ? [id] : []
+      return now !== undefined && wasRecreated(task, now) && isOurs(now) ? [id] : []
     })
     if (!(await compare(task, again)) || !(await removeAll(task, graves))) return false
     if (isLast) {
-      const isKin = await ports.until(
+      const isSelvedge = await ports.until(
         async () => (await centre.isSelvedge()) ?? later('it does not say now what it is'),
       )
-      if (isKin === undefined || isStopped(task)) return false
-      task.phase = isKin ? 'histories' : 'done'
+      if (isSelvedge === undefined || isStopped(task)) return false
+      task.phase = isSelvedge ? 'histories' : 'done'
     }
     task.after = isLast ? 0 : last.n
     return true
   }
 
-  const past = createPastPhases({ ...ports, told, isOurs })
+  const past = createPastPhases({ ...ports, fetchReply, isOurs })
   const phases = { buckets, pages, deleted, ...past, ...{ done: ended, cancelled: ended } }
   return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
 }

@@ -6,8 +6,8 @@ import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import { stepsOf } from './change-steps.ts'
-import { leavesOf } from './deletion-steps.ts'
-import { createPlacing } from './scope-prefix.ts'
+import { deletionsAfterPast } from './deletion-steps.ts'
+import { createScopePrefix } from './scope-prefix.ts'
 import { selectionOf } from './uplink-selection.ts'
 
 const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
@@ -22,9 +22,9 @@ it('what was not observed is told as written when its batch began', () => {
   }
   const nothing = () => undefined
   const ports = {
-    ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => view },
-    ...{ streamOf: nothing, instanceOf: () => label, graveOf: nothing, grave: nothing },
-    ...{ gravesAfter: () => [], droppedOf: () => [], isFromThere: () => false },
+    ...{ selection: selectionOf(everything), scopePrefix: createScopePrefix(undefined), entity: () => view },
+    ...{ streamOf: nothing, instanceOf: () => label, tombstoneOf: nothing, tombstoneAt: nothing },
+    ...{ gravesAfter: () => [], droppedOf: () => [], isFromCentre: () => false },
   }
   const what: FollowedChange = {
     ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },
@@ -39,16 +39,23 @@ it('what was not observed is told as written when its batch began', () => {
 })
 
 it('what was told of none of its lives goes with all that it had in any of them', () => {
-  const grave = (n: number, attributes: object): TombstoneRow => ({
+  const tombstone = (n: number, attributes: object): TombstoneRow => ({
     ...{ n, rid: n, id: 'urn:a', at: n * 1000, heard: null, created: null },
     doc: JSON.stringify({ id: 'urn:a', type: 'A', ...attributes }),
   })
   const value = { type: 'Property', value: 1 }
-  const graves = [grave(1, { v: value, w: value }), grave(2, { x: [{ ...value, datasetId: 'urn:d' }] })]
+  const graves = [
+    tombstone(1, { v: value, w: value }),
+    tombstone(2, { x: [{ ...value, datasetId: 'urn:d' }] }),
+  ]
   const ports = {
-    ...{ selection: selectionOf(everything), placing: createPlacing(undefined), entity: () => undefined },
-    ...{ gravesAfter: () => graves, droppedOf: () => [], isFromThere: () => false },
+    ...{
+      selection: selectionOf(everything),
+      scopePrefix: createScopePrefix(undefined),
+      entity: () => undefined,
+    },
+    ...{ gravesAfter: () => graves, droppedOf: () => [], isFromCentre: () => false },
   }
-  const steps = leavesOf({ entity: { id: 'urn:a', type: 'A' }, told: new Map(), lost: [] }, ports)
+  const steps = deletionsAfterPast({ entity: { id: 'urn:a', type: 'A' }, past: new Map(), lost: [] }, ports)
   expect(steps).toMatchObject([{ kind: 'remove', at: 2000, had: new Set(['v', 'w', 'x urn:d']) }])
 })

@@ -18,38 +18,38 @@ import { chainOf } from '#ngsi-ld/federation/via.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import {
-  broughtBack,
-  buriedIn,
+  type DeletionLookups,
+  deletionsAfterPast,
+  eraseSteps,
   hasInstance,
-  headOfPast,
   keyOf,
-  type LeavingPorts,
-  leavesOf,
-  stepsOfErased,
-  stepsOfGrave,
+  lastDocument,
+  pastHead,
+  removalSteps,
+  resurrectedDrops,
 } from './deletion-steps.ts'
-import type { Placing } from './scope-prefix.ts'
+import type { ScopePrefix } from './scope-prefix.ts'
 import type { Head, Step } from './step-plan.ts'
 import type { UplinkSelection } from './uplink-selection.ts'
 
-export interface ReadingPorts extends Omit<LeavingPorts, 'gravesAfter'> {
+export interface ChangeLookups extends Omit<DeletionLookups, 'gravesAfter'> {
   readonly streamOf: (s: number) => FollowedStream | undefined
   readonly instanceOf: Following['instanceOf']
   /** What an entity was when it was deleted, as far as that is still known. */
-  readonly graveOf: (rid: number) => TombstoneRow | undefined
+  readonly tombstoneOf: (rid: number) => TombstoneRow | undefined
   /** What an entity was when it was deleted with a log number, as far as that is still known. */
-  readonly grave: (id: string, n: number) => TombstoneRow | undefined
+  readonly tombstoneAt: (id: string, n: number) => TombstoneRow | undefined
 }
 
 /** What is read of what happened, for an uplink of a selection. */
-export const readingOf = (
+export const createLookups = (
   following: Following,
-  { selection, placing }: { readonly selection: UplinkSelection; readonly placing: Placing },
+  { selection, scopePrefix }: { readonly selection: UplinkSelection; readonly scopePrefix: ScopePrefix },
   isThere: (name: string) => boolean,
-): ReadingPorts & LeavingPorts => ({
-  isFromThere: (heard) => chainOf(heard).some(isThere),
-  ...{ selection, placing, streamOf: following.streamOf, instanceOf: following.instanceOf },
-  ...{ entity: following.entity, grave: following.graveAt, graveOf: following.graveOf },
+): ChangeLookups & DeletionLookups => ({
+  isFromCentre: (heard) => chainOf(heard).some(isThere),
+  ...{ selection, scopePrefix, streamOf: following.streamOf, instanceOf: following.instanceOf },
+  ...{ entity: following.entity, tombstoneAt: following.graveAt, tombstoneOf: following.graveOf },
   ...{ gravesAfter: following.gravesAfter, droppedOf: following.droppedOf },
 })
 
@@ -60,29 +60,29 @@ export const readingOf = (
 export function stepsOf(
   row: Followed,
   isPast: (id: string) => boolean,
-  ports: ReadingPorts & LeavingPorts,
+  ports: ChangeLookups & DeletionLookups,
 ): readonly Step[] {
   const { n, what, heard } = row
-  const at = datedAt(row)
-  if (ports.isFromThere(heard)) return []
+  const at = commitTimeOf(row)
+  if (ports.isFromCentre(heard)) return []
   if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, heard, isPast }, ports))
   if (what.kind === 'erased') {
     // What was told as it is was told with it.
     const now = isPast(what.id) ? undefined : ports.entity(what.id)?.entity()
     const { name = '', dataset = '*' } = what
-    return now === undefined ? [] : stepsOfErased(now, [{ name, dataset }], ports, heard)
+    return now === undefined ? [] : eraseSteps(now, [{ name, dataset }], ports, heard)
   }
   if (what.kind !== 'deleted') return stepsOfChange(what, { at, heard, isPast: isPast(what.id) }, ports)
   // One that came again and was told since then stays.
   if (isPast(what.id) && ports.entity(what.id) !== undefined) return []
-  return stepsOfGrave(ports.grave(what.id, n), heard, ports)
+  return removalSteps(ports.tombstoneAt(what.id, n), heard, ports)
 }
 
 /** The commit time (ms) that what a row says bears: of an item of a batch that of the first one. */
-export const datedAt = ({ at, what }: Followed): number => ('id' in what ? what.at : at)
+export const commitTimeOf = ({ at, what }: Followed): number => ('id' in what ? what.at : at)
 
 /** The same for what is read without a pause: streams and entities are looked up once. */
-export function rememberedOnce<T extends ReadingPorts>(ports: T): T {
+export function memoized<T extends ChangeLookups>(ports: T): T {
   const streams = new Map<number, FollowedStream | undefined>()
   const views = new Map<string, EntityView | undefined>()
   const drops = new Map<string, readonly Dropped[]>()
@@ -103,7 +103,7 @@ function parsedOnce(view: EntityView | undefined): EntityView | undefined {
   return view && { ...view, entity: () => (entity ??= view.entity()) }
 }
 
-interface Passing {
+interface RowContext {
   readonly n: number
   readonly heard: string | undefined
   readonly isPast: (id: string) => boolean
@@ -111,8 +111,8 @@ interface Passing {
 
 function stepsOfObservation(
   { s, time, value, isLate }: FollowedObservation,
-  { n, heard, isPast }: Passing,
-  ports: ReadingPorts & LeavingPorts,
+  { n, heard, isPast }: RowContext,
+  ports: ChangeLookups & DeletionLookups,
 ): Step[] {
   const { selection, streamOf, instanceOf, entity } = ports
   const stream = streamOf(s)
@@ -120,19 +120,22 @@ function stepsOfObservation(
   const instance = instanceOf(stream, { n, time, value })
   const { id, type, name, mirror } = stream
   const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
-  const was = selection.dependsOnValues && stream.isGone ? buriedIn(ports.graveOf(stream.rid)) : undefined
+  const was =
+    selection.dependsOnValues && stream.isGone ? lastDocument(ports.tombstoneOf(stream.rid)) : undefined
   if (!selection.takes({ ...(was ?? now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
   const step = { entity: { id, type }, attributes, heard }
   if (isLate || stream.isGone || isPast(id)) {
     const back =
-      isPast(id) && now !== undefined ? [...broughtBack(now, { id, type, heard }, attributes, ports)] : []
+      isPast(id) && now !== undefined
+        ? [...resurrectedDrops(now, { id, type, heard }, attributes, ports)]
+        : []
     // Where it met the selection when it was deleted, the row of that tells it.
     const gone =
       was === undefined || selection.takes(was)
         ? []
-        : leavesOf({ entity: { id, type }, told: attributes, lost: [] }, ports)
-    return [{ kind: 'past', ...step, entity: headOfPast({ id, type }, ports) }, ...back, ...gone]
+        : deletionsAfterPast({ entity: { id, type }, past: attributes, lost: [] }, ports)
+    return [{ kind: 'past', ...step, entity: pastHead({ id, type }, ports) }, ...back, ...gone]
   }
   const shown = mirror === undefined ? undefined : entity(id)?.entity()[mirror]
   if (
@@ -153,13 +156,13 @@ function stepsOfChange(
     heard,
     isPast,
   }: { readonly at: number; readonly heard: string | undefined; readonly isPast: boolean },
-  ports: ReadingPorts & LeavingPorts,
+  ports: ChangeLookups & DeletionLookups,
 ): Step[] {
   const { selection, entity } = ports
   const view = entity(change.id)
   const now = view?.entity()
-  const grave = view === undefined ? ports.graveOf(change.rid) : undefined
-  const then = now ?? buriedIn(grave)
+  const grave = view === undefined ? ports.tombstoneOf(change.rid) : undefined
+  const then = now ?? lastDocument(grave)
   const type = change.type ?? then?.type ?? []
   const bornBy = view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined
   const head = headOf({ ...change, type }, bornBy, ports)
@@ -170,21 +173,21 @@ function stepsOfChange(
     // Where an entity stood is not told: over there it stands where it is placed now.
     if (name === 'scope' || !selection.takesAttribute(name)) continue
     if (instance !== null) {
-      put.set(name, [...(put.get(name) ?? []), dated(instance, since)])
-    } else if (!ports.isFromThere(change.heard?.[keyOf(name, dataset)]))
+      put.set(name, [...(put.get(name) ?? []), withModifiedAt(instance, since)])
+    } else if (!ports.isFromCentre(change.heard?.[keyOf(name, dataset)]))
       drops.push({ kind: 'drop', entity: head, name, dataset, heard, at: since })
   }
   if (change.kind === 'temporal' || isPast || now === undefined) {
     const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
     if (put.size === 0) return gone
-    const back = now === undefined || !isPast ? [] : [...broughtBack(now, head, put, ports)]
+    const back = now === undefined || !isPast ? [] : [...resurrectedDrops(now, head, put, ports)]
     return [
       ...gone,
-      { kind: 'past', entity: headOfPast({ id: change.id, type }, ports), attributes: put, heard },
+      { kind: 'past', entity: pastHead({ id: change.id, type }, ports), attributes: put, heard },
       ...back,
     ]
   }
-  if (change.scope === null && head.scope === undefined && !ports.isFromThere(bornBy))
+  if (change.scope === null && head.scope === undefined && !ports.isFromCentre(bornBy))
     drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', heard })
   const isHeadChanged = change.kind === 'created' || head.statesTypes === true || change.scope != null
   if (put.size > 0 || isHeadChanged || head.scope !== undefined)
@@ -202,11 +205,11 @@ function headOf(
     retyped,
   }: Pick<FollowedChange, 'id' | 'kind' | 'scope' | 'retyped'> & Pick<Head, 'type'>,
   bornBy: string | undefined,
-  { placing, isFromThere }: Pick<ReadingPorts, 'placing' | 'isFromThere'>,
+  { scopePrefix, isFromCentre }: Pick<ChangeLookups, 'scopePrefix' | 'isFromCentre'>,
 ): Head {
-  const isThere = isFromThere(bornBy)
-  const isTold = kind === 'created' || scope !== undefined
-  const placed = isTold ? placing.scope(scope ?? undefined, isThere) : undefined
+  const isThere = isFromCentre(bornBy)
+  const sendsScope = kind === 'created' || scope !== undefined
+  const placed = sendsScope ? scopePrefix.scope(scope ?? undefined, isThere) : undefined
   const statesTypes = !isThere && (kind === 'created' || retyped === true)
   return {
     ...{ id, type },
@@ -216,7 +219,7 @@ function headOf(
 }
 
 /** What was not observed gets the time of its writing. */
-const dated = (instance: AttributeInstance, at: number): AttributeInstance =>
+const withModifiedAt = (instance: AttributeInstance, at: number): AttributeInstance =>
   instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
 
 /** The same without that time. */
@@ -233,36 +236,39 @@ export function withoutTime(instance: AttributeInstance): AttributeInstance {
 export function stepsOfEntity(
   view: EntityView,
   since: number,
-  { selection, isFromThere, placing }: Pick<ReadingPorts, 'selection' | 'isFromThere' | 'placing'>,
+  { selection, isFromCentre, scopePrefix }: Pick<ChangeLookups, 'selection' | 'isFromCentre' | 'scopePrefix'>,
 ): readonly Step[] {
   const times = view.times()
   if (times.modified < since) return []
   const entity = view.entity()
   if (!selection.takes(entity)) return []
   const bornBy = times.attributes['']?.[2]
-  const byWay = new Map<string | undefined, Map<string, AttributeInstance[]>>()
-  if (times.created >= since && !isFromThere(bornBy)) byWay.set(bornBy, new Map())
+  const byVia = new Map<string | undefined, Map<string, AttributeInstance[]>>()
+  if (times.created >= since && !isFromCentre(bornBy)) byVia.set(bornBy, new Map())
   for (const name of attributeNames(entity)) {
     if (!selection.takesAttribute(name)) continue
     for (const instance of instancesOf(entity, name)) {
       const [, modified, heard] = times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
-      if ((modified ?? times.modified) < since || isFromThere(heard)) continue
-      const attributes = byWay.get(heard) ?? new Map<string, AttributeInstance[]>()
-      attributes.set(name, [...(attributes.get(name) ?? []), dated(instance, modified ?? times.modified)])
-      byWay.set(heard, attributes)
+      if ((modified ?? times.modified) < since || isFromCentre(heard)) continue
+      const attributes = byVia.get(heard) ?? new Map<string, AttributeInstance[]>()
+      attributes.set(name, [
+        ...(attributes.get(name) ?? []),
+        withModifiedAt(instance, modified ?? times.modified),
+      ])
+      byVia.set(heard, attributes)
     }
   }
-  const isThere = isFromThere(bornBy)
+  const isThere = isFromCentre(bornBy)
   // Types and scopes have no times of their own.
-  if (byWay.size === 0 && !isThere) byWay.set(bornBy, new Map())
+  if (byVia.size === 0 && !isThere) byVia.set(bornBy, new Map())
   const { id, type } = entity
-  const scope = placing.scope(entity.scope, isThere)
+  const scope = scopePrefix.scope(entity.scope, isThere)
   const head: Head = {
     ...{ id, type },
     ...(scope === undefined ? {} : { scope }),
     ...(isThere ? {} : { statesTypes: true }),
   }
-  return [...byWay].map(([heard, attributes]) => ({
+  return [...byVia].map(([heard, attributes]) => ({
     ...{ kind: 'put', entity: head, attributes, heard },
   }))
 }

@@ -11,54 +11,57 @@ import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
-import type { Placing } from './scope-prefix.ts'
-import type { Attributes, Came, Head, Step, Went } from './step-plan.ts'
+import type { ScopePrefix } from './scope-prefix.ts'
+import type { Attributes, DeletionTimes, Head, Provenance, Step } from './step-plan.ts'
 import type { UplinkSelection } from './uplink-selection.ts'
 
-export interface LeavingPorts {
+export interface DeletionLookups {
   readonly selection: UplinkSelection
   readonly entity: (id: string) => EntityView | undefined
   /** All that went of what ever was under an id, the last at the end. */
   readonly droppedOf: Following['droppedOf']
   readonly gravesAfter: Following['gravesAfter']
   /** Whether something that came by a chain of brokers came from where it would go. */
-  readonly isFromThere: (heard: string | undefined) => boolean
-  readonly placing: Placing
+  readonly isFromCentre: (heard: string | undefined) => boolean
+  readonly scopePrefix: ScopePrefix
 }
 
 /** By which it is known where an entity is, or was. */
-export type PlacingPorts = Pick<LeavingPorts, 'entity' | 'gravesAfter' | 'isFromThere' | 'placing'>
+export type ScopeLookups = Pick<DeletionLookups, 'entity' | 'gravesAfter' | 'isFromCentre' | 'scopePrefix'>
 
 /** A step by which an entity goes, as far as it is what was sent from here. */
 type Removal = Step & { readonly kind: 'remove' }
 
 /** What is to go of an entity where it is not there any more. */
-export interface Leaving {
+export interface Resurrected {
   readonly entity: Head
   /** What was told of its past. */
-  readonly told: Attributes
+  readonly past: Attributes
   /** What it lost before it was deleted, as `name` or `name datasetId`. */
   readonly lost: readonly string[]
 }
 
 /** Steps by which goes what was told of an entity, or it lost, and is not there any more. */
-export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): readonly Step[] {
+export function deletionsAfterPast(
+  { entity, past, lost }: Resurrected,
+  ports: DeletionLookups,
+): readonly Step[] {
   const now = ports.entity(entity.id)?.entity()
   // What came again is told without what it was, when that is told.
-  if (now !== undefined) return [...broughtBack(now, entity, told, ports)]
+  if (now !== undefined) return [...resurrectedDrops(now, entity, past, ports)]
   const graves = ports.gravesAfter(entity.id, 0)
   const grave = graves.at(-1)
-  const back = [...told].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
+  const back = [...past].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
   const steps: readonly Removal[] =
     grave === undefined
       ? [{ kind: 'remove', entity, had: new Set() }]
-      : told.size + lost.length > 0
+      : past.size + lost.length > 0
         ? removalOf(grave, undefined, ports)
-        : stepsOfGrave(grave, undefined, ports)
+        : removalSteps(grave, undefined, ports)
   // What it was before it came again and went for good is there, too, where neither was told.
-  const before = graves.flatMap((one) => stepsOfGrave(one, undefined, ports))
+  const before = graves.flatMap((one) => removalSteps(one, undefined, ports))
   const had = [...before, ...steps].flatMap((step) => [...step.had])
-  const seen = seenOf([...told.values()].flat()) ?? 0
+  const seen = latestObservation([...past.values()].flat()) ?? 0
   return steps.map((step) => ({
     ...step,
     had: new Set([...had, ...back, ...lost]),
@@ -67,8 +70,8 @@ export function leavesOf({ entity, told, lost }: Leaving, ports: LeavingPorts): 
 }
 
 /** Earlier lives of an entity that was created again, of which the other broker may hold something. */
-export interface Ended {
-  readonly graves: readonly TombstoneRow[]
+export interface EarlierLives {
+  readonly tombstones: readonly TombstoneRow[]
   /** What these lives lost before they ended. */
   readonly lost: readonly Dropped[]
 }
@@ -77,21 +80,21 @@ export interface Ended {
  * Steps that delete at the other broker what earlier lives of an entity left there, but for what it has `now`; left out, none of
  * it was sent yet. A life of other types goes as a whole where the entity `isUnsent`: other brokers keep types otherwise.
  */
-export function endsOf(
+export function deletionsOfEarlierLives(
   head: Head,
-  { graves, lost }: Ended,
+  { tombstones, lost }: EarlierLives,
   {
     now,
     isUnsent,
     ...ports
-  }: Pick<LeavingPorts, 'selection' | 'isFromThere'> & {
+  }: Pick<DeletionLookups, 'selection' | 'isFromCentre'> & {
     readonly now?: Entity
     readonly isUnsent: boolean
   },
 ): readonly Step[] {
   const present = new Set(now === undefined ? [] : instanceKeys(now))
-  const had = new Set(oursOf(lost, ports))
-  const lives = graves.flatMap((grave) => stepsOfGrave(grave, undefined, ports))
+  const had = new Set(ownKeys(lost, ports))
+  const lives = tombstones.flatMap((grave) => removalSteps(grave, undefined, ports))
   const whole = new Set<string>()
   for (const life of lives) {
     const isOther = isUnsent && String(life.entity.type) !== String(now?.type ?? head.type)
@@ -106,7 +109,7 @@ export function endsOf(
   }
   const hadScope =
     lost.some(({ name }) => name === 'scope') ||
-    graves.some(({ doc }) => (JSON.parse(doc) as Entity).scope !== undefined)
+    tombstones.some(({ doc }) => (JSON.parse(doc) as Entity).scope !== undefined)
   const losesScope = hadScope && now?.scope === undefined && head.scope === undefined
   return [
     ...(lives.length === 0 || left.size === 0 ? [] : [removal]),
@@ -115,38 +118,38 @@ export function endsOf(
 }
 
 /** Which attribute instances, of what was deleted here, are to be deleted at the other broker. */
-export const oursOf = (
+export const ownKeys = (
   dropped: readonly Dropped[],
-  { selection, isFromThere }: Pick<LeavingPorts, 'selection' | 'isFromThere'>,
+  { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly string[] =>
   dropped.flatMap(({ key, name, heard }) =>
-    name === 'scope' || !selection.takesAttribute(name) || isFromThere(heard) ? [] : [key],
+    name === 'scope' || !selection.takesAttribute(name) || isFromCentre(heard) ? [] : [key],
   )
 
 const latestOf = (times: readonly (number | undefined)[]): number | undefined =>
   times.reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined)
 
 /** Drops of what an entity has no more and the past of it brings back. */
-export function* broughtBack(
+export function* resurrectedDrops(
   now: Entity,
-  { heard, ...entity }: Head & Came,
+  { heard, ...entity }: Head & Provenance,
   told: Attributes,
-  { droppedOf }: Pick<LeavingPorts, 'droppedOf'>,
+  { droppedOf }: Pick<DeletionLookups, 'droppedOf'>,
 ): Generator<Step> {
   for (const [name, instances] of told) {
     for (const dataset of new Set(instances.map(({ datasetId = '' }) => datasetId))) {
       if (hasInstance(now, name, dataset)) continue
       const key = keyOf(name, dataset)
       const at = droppedOf(entity.id).findLast((one) => one.key === key)?.at
-      yield { kind: 'drop', entity, name, dataset, heard, at, seen: seenOf(instances) }
+      yield { kind: 'drop', entity, name, dataset, heard, at, seen: latestObservation(instances) }
     }
   }
 }
 
 /** That an attribute instance goes, which is named as `keyOf` does. */
-export function dropOf(entity: Head, key: string, went: Went & Came): Step {
+export function dropOf(entity: Head, key: string, origin: DeletionTimes & Provenance): Step {
   const [name = '', dataset = ''] = key.split(' ')
-  return { kind: 'drop', entity, name, dataset, ...went }
+  return { kind: 'drop', entity, name, dataset, ...origin }
 }
 
 /** How an attribute instance is named. */
@@ -156,12 +159,12 @@ export const keyOf = (name: string, dataset: string): string => (dataset === '' 
  * That an entity is gone, which is told where it was selected as it was last. What came from where it would go stays there, and
  * so does what this gateway did not send.
  */
-export function stepsOfGrave(
+export function removalSteps(
   grave: TombstoneRow | undefined,
   heard: string | undefined,
-  ports: Pick<LeavingPorts, 'selection' | 'isFromThere'>,
+  ports: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly Removal[] {
-  const was = buriedIn(grave)
+  const was = lastDocument(grave)
   return was === undefined || !ports.selection.takes(was) ? [] : removalOf(grave!, heard, ports)
 }
 
@@ -169,18 +172,18 @@ export function stepsOfGrave(
 function removalOf(
   grave: TombstoneRow,
   heard: string | undefined,
-  { selection, isFromThere }: Pick<LeavingPorts, 'selection' | 'isFromThere'>,
+  { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly Removal[] {
-  if (isFromThere(grave.heard ?? undefined)) return []
+  if (isFromCentre(grave.heard ?? undefined)) return []
   const was = JSON.parse(grave.doc) as Entity
   const { id, type } = was
   const had = new Set(instanceKeys(was).filter((key) => selection.takesAttribute(key.split(' ', 1)[0]!)))
-  const seen = seenOf(attributeNames(was).flatMap((name) => instancesOf(was, name)))
+  const seen = latestObservation(attributeNames(was).flatMap((name) => instancesOf(was, name)))
   return [{ kind: 'remove', entity: { id, type }, had, heard, at: grave.at, seen }]
 }
 
 /** The latest time (ms) at which any of these was observed. */
-function seenOf(instances: readonly AttributeInstance[]): number | undefined {
+function latestObservation(instances: readonly AttributeInstance[]): number | undefined {
   const times = instances.flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])
   return times.length === 0 ? undefined : times.reduce((a, b) => Math.max(a, b))
 }
@@ -195,10 +198,10 @@ export const hasInstance = (entity: Entity, name: string, dataset: string): bool
   instancesOf(entity, name).some(({ datasetId = '' }) => datasetId === dataset)
 
 /** Steps by which histories go that were erased here, of an entity that is there. */
-export function stepsOfErased(
+export function eraseSteps(
   now: Entity,
   erased: readonly Erased[],
-  { selection, droppedOf }: Pick<LeavingPorts, 'selection' | 'droppedOf'>,
+  { selection, droppedOf }: Pick<DeletionLookups, 'selection' | 'droppedOf'>,
   heard?: string,
 ): readonly Step[] {
   if (!selection.takes(now)) return []
@@ -214,16 +217,16 @@ export function stepsOfErased(
 }
 
 /** What is told of the past of an entity: one that is gone is created by it, and has the scope that it had. */
-export function headOfPast(
+export function pastHead(
   { id, type }: Head,
-  { entity, gravesAfter, isFromThere, placing }: PlacingPorts,
+  { entity, gravesAfter, isFromCentre, scopePrefix }: ScopeLookups,
 ): Head {
   const grave = entity(id) === undefined ? gravesAfter(id, 0).at(-1) : undefined
   if (grave === undefined) return { id, type }
   const was = JSON.parse(grave.doc) as Entity
-  const scope = placing.scope(was.scope, isFromThere(grave.heard ?? undefined))
+  const scope = scopePrefix.scope(was.scope, isFromCentre(grave.heard ?? undefined))
   return { id, type, ...(scope === undefined ? {} : { scope }) }
 }
 
-export const buriedIn = (grave: TombstoneRow | undefined): Entity | undefined =>
+export const lastDocument = (grave: TombstoneRow | undefined): Entity | undefined =>
   grave && (JSON.parse(grave.doc) as Entity)

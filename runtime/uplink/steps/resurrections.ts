@@ -3,46 +3,46 @@
  * live lane has it go in its own order, since what is gone may come again meanwhile.
  */
 
-import { type Leaving, type LeavingPorts, leavesOf } from './deletion-steps.ts'
+import { type DeletionLookups, deletionsAfterPast, type Resurrected } from './deletion-steps.ts'
 import type { Attributes, Head, Step } from './step-plan.ts'
 
-export interface Ghosts {
+export interface Resurrections {
   /**
    * Settles when nothing of it is there any more, nor what else it lost (`name` or `name datasetId`); with false when the uplink
    * was closed.
    */
-  settle(entity: Head, told: Attributes, lost?: readonly string[]): Promise<boolean>
+  ensureDeleted(entity: Head, past: Attributes, lost?: readonly string[]): Promise<boolean>
   /** Has go what is gone. What comes again later comes with later rows. */
-  lay(deliver: (steps: readonly Step[]) => Promise<boolean>): Promise<void>
+  deleteAgain(deliver: (steps: readonly Step[]) => Promise<boolean>): Promise<void>
   close(): void
 }
 
-interface Ghost extends Leaving {
-  readonly laid: (isLaid: boolean) => void
+interface Resurrection extends Resurrected {
+  readonly resolve: (isAccepted: boolean) => void
 }
 
-export function createGhosts(ports: LeavingPorts): Ghosts {
-  let ghosts: readonly Ghost[] = []
+export function createResurrections(ports: DeletionLookups): Resurrections {
+  let pending: readonly Resurrection[] = []
   let isClosed = false
   return Object.freeze({
-    settle(entity, told, lost = []) {
-      if (leavesOf({ entity, told, lost }, ports).length === 0) return Promise.resolve(true)
-      return new Promise((laid) => {
-        if (isClosed) laid(false)
-        else ghosts = [...ghosts, { entity, told, lost, laid }]
+    ensureDeleted(entity, past, lost = []) {
+      if (deletionsAfterPast({ entity, past, lost }, ports).length === 0) return Promise.resolve(true)
+      return new Promise((resolve) => {
+        if (isClosed) resolve(false)
+        else pending = [...pending, { entity, past, lost, resolve }]
       })
     },
-    async lay(deliver) {
-      const some = ghosts
+    async deleteAgain(deliver) {
+      const some = pending
       if (some.length === 0) return
-      const isLaid = await deliver(some.flatMap((ghost) => leavesOf(ghost, ports)))
-      if (!isLaid) return
-      ghosts = ghosts.slice(some.length)
-      for (const { laid } of some) laid(true)
+      const isAccepted = await deliver(some.flatMap((one) => deletionsAfterPast(one, ports)))
+      if (!isAccepted) return
+      pending = pending.slice(some.length)
+      for (const { resolve } of some) resolve(true)
     },
     close() {
       isClosed = true
-      for (const { laid } of ghosts) laid(false)
+      for (const { resolve } of pending) resolve(false)
     },
-  } satisfies Ghosts)
+  } satisfies Resurrections)
 }

@@ -1,6 +1,6 @@
 /** Steps survive being text, each with all it has but what came before it: that was told by then. */
 import { expect, it } from 'vitest'
-import { printStep, readStep } from './retry-plan.ts'
+import { parseStep, serializeStep } from './retry-plan.ts'
 import type { Step } from './step-plan.ts'
 
 const entity = { id: 'urn:a', type: 'A' }
@@ -13,10 +13,10 @@ const steps: readonly Step[] = [
 ]
 it.each(steps)('a step of kind $kind', (step) => {
   const { before: _, ...rest } = step as Step & { kind: 'put' }
-  expect(readStep(printStep(step))).toEqual(rest)
+  expect(parseStep(serializeStep(step))).toEqual(rest)
 })
 
 it('says what is wrong with a deletion that was kept without what the entity had', () => {
   const text = JSON.stringify({ kind: 'remove', entity, had: {} })
-  expect(() => readStep(text)).toThrow(/urn:a had here was not kept/)
+  expect(() => parseStep(text)).toThrow(/urn:a had here was not kept/)
 })

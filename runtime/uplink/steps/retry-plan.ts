@@ -6,7 +6,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import type { Step } from './step-plan.ts'
 
-export function anew(step: Step, now: Entity | undefined): readonly Step[] {
+export function retrySteps(step: Step, now: Entity | undefined): readonly Step[] {
   if (step.kind === 'remove') return now === undefined ? [step] : []
   // What was observed since then would go with it.
   if (now === undefined || step.kind === 'erase') return []
@@ -25,7 +25,7 @@ export function anew(step: Step, now: Entity | undefined): readonly Step[] {
 }
 
 /** A step as text. */
-export function printStep(step: Step): string {
+export function serializeStep(step: Step): string {
   if ('attributes' in step)
     return JSON.stringify({ ...step, attributes: Object.fromEntries(step.attributes) })
   return JSON.stringify(step.kind === 'remove' ? { ...step, had: [...step.had] } : step)
@@ -35,7 +35,7 @@ export function printStep(step: Step): string {
  * A step from its text.
  * @throws GatewayError ngsi-ld.conflict for a deletion that was kept without what the entity had here
  */
-export function readStep(text: string): Step {
+export function parseStep(text: string): Step {
   const step = JSON.parse(text) as Step
   if ('attributes' in step) {
     const { before: _, ...rest } = step

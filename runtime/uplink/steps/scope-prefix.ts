@@ -6,20 +6,20 @@
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 
-export interface Placing {
+export interface ScopePrefix {
   /** The scope below which all is; undefined where things stand as they do here. */
   readonly prefix: string | undefined
   /** The scope to tell of an entity; undefined where none is to be told. */
-  scope(here: Entity['scope'], isFromThere: boolean): Entity['scope']
+  scope(here: Entity['scope'], isFromCentre: boolean): Entity['scope']
   /** An entity as it is over there. */
   entity(here: Entity): Entity
 }
 
 /** @param prefix a path such as /site-7, without a slash at its end */
-export function createPlacing(prefix: string | undefined): Placing {
-  const scope = (here: Entity['scope'], isFromThere: boolean): Entity['scope'] => {
+export function createScopePrefix(prefix: string | undefined): ScopePrefix {
+  const scope = (here: Entity['scope'], isFromCentre: boolean): Entity['scope'] => {
     if (prefix === undefined) return here
-    if (isFromThere) return undefined
+    if (isFromCentre) return undefined
     if (here === undefined) return prefix
     return typeof here === 'string' ? prefix + here : here.map((one) => prefix + one)
   }
@@ -30,7 +30,7 @@ export function createPlacing(prefix: string | undefined): Placing {
       const placed = scope(here.scope, false)
       return placed === undefined ? here : { ...here, scope: placed }
     },
-  } satisfies Placing)
+  } satisfies ScopePrefix)
 }
 
 /** Whether scopes are the same, in whatever order. */

@@ -4,8 +4,8 @@ import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
-import { createPlacing } from './scope-prefix.ts'
-import { withoutGone } from './stale-puts.ts'
+import { createScopePrefix } from './scope-prefix.ts'
+import { splitStale } from './stale-puts.ts'
 import type { Step } from './step-plan.ts'
 
 const instance = (value: number, datasetId?: string): AttributeInstance => ({
@@ -14,28 +14,28 @@ const instance = (value: number, datasetId?: string): AttributeInstance => ({
 const put = (id: string, attributes: Record<string, AttributeInstance[]>): Step => ({
   ...{ kind: 'put', entity: { id, type: 'A' }, attributes: new Map(Object.entries(attributes)) },
 })
-const reading = (...entities: readonly Entity[]) => ({
+const lookups = (...entities: readonly Entity[]) => ({
   entity: (id: string) => {
     const found = entities.find((one) => one.id === id)
     return found && ({ entity: () => found } as EntityView)
   },
   gravesAfter: (id: string) =>
     id === 'urn:gap' ? [] : [{ id, doc: JSON.stringify({ id, type: 'A', scope: '/hall' }) } as TombstoneRow],
-  ...{ isFromThere: () => false, placing: createPlacing('/site') },
+  ...{ isFromCentre: () => false, scopePrefix: createScopePrefix('/site') },
 })
 const layer = (...steps: readonly Step[]) => ({ kind: 'put' as const, heard: undefined, steps })
 
 it('is the same where all is there', () => {
   const here = { id: 'urn:a', type: 'A', v: [instance(2), instance(3, 'urn:d')] } as Entity
   const step = put('urn:a', { v: [instance(1), instance(1, 'urn:d')] })
-  expect(withoutGone(layer({ ...step, before: step } as unknown as Step), reading(here))).toBeUndefined()
+  expect(splitStale(layer({ ...step, before: step } as unknown as Step), lookups(here))).toBeUndefined()
 })
 
 it('is past where its entity went, and the rest is told once', () => {
   const here = { id: 'urn:b', type: 'A', v: instance(2) } as Entity
   const deep = { ...put('urn:b', { v: [instance(1)] }), before: new Map([['v', [instance(0)]]]) } as Step
   expect(
-    withoutGone(layer(put('urn:a', { v: [instance(1)] }), deep, put('urn:c', {})), reading(here)),
+    splitStale(layer(put('urn:a', { v: [instance(1)] }), deep, put('urn:c', {})), lookups(here)),
   ).toEqual([
     {
       kind: 'past',
@@ -54,7 +54,7 @@ it('is past where its entity went, and the rest is told once', () => {
 it('is past as far as attributes of its entity went', () => {
   const here = { id: 'urn:a', type: 'A', v: instance(2, 'urn:d') } as Entity
   const step = put('urn:a', { v: [instance(1), instance(1, 'urn:d')], w: [instance(1)] })
-  expect(withoutGone(layer(step), reading(here))).toEqual([
+  expect(splitStale(layer(step), lookups(here))).toEqual([
     {
       kind: 'past',
       steps: [{ ...put('urn:a', { v: [instance(1)], w: [instance(1)] }), kind: 'past' }],
@@ -64,14 +64,14 @@ it('is past as far as attributes of its entity went', () => {
 })
 
 it('is the same of what never was here, as gaps are', () => {
-  expect(withoutGone(layer(put('urn:gap', { v: [instance(1)] })), reading())).toBeUndefined()
+  expect(splitStale(layer(put('urn:gap', { v: [instance(1)] })), lookups())).toBeUndefined()
 })
 
 it('is past where its entity came again as something else', () => {
   const here = { id: 'urn:a', type: ['B'], v: instance(2) } as unknown as Entity
-  const [told, ...others] = withoutGone(layer(put('urn:a', { v: [instance(1)] })), reading(here)) ?? []
+  const [told, ...others] = splitStale(layer(put('urn:a', { v: [instance(1)] })), lookups(here)) ?? []
   expect(told).toMatchObject({ kind: 'past', steps: [{ attributes: new Map([['v', [instance(1)]]]) }] })
   expect(others).toEqual([])
   const more = { id: 'urn:a', type: ['A', 'B'], v: instance(2) } as unknown as Entity
-  expect(withoutGone(layer(put('urn:a', { v: [instance(1)] })), reading(more))).toBeUndefined()
+  expect(splitStale(layer(put('urn:a', { v: [instance(1)] })), lookups(more))).toBeUndefined()
 })

@@ -11,7 +11,7 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 export type Attributes = ReadonlyMap<string, readonly AttributeInstance[]>
 
 /** How what is sent came to be here, which the other broker has to know. */
-export interface Came {
+export interface Provenance {
   /** The chain of other brokers that it came through; left out where it began here. */
   readonly heard?: string | undefined
 }
@@ -23,7 +23,7 @@ export interface Came {
  * - remove: the entity is gone, as far as it is what was sent from here
  * - erase: the history of an attribute is gone, of one instance or of all ('*'); what is current stays
  */
-export type Step = Came &
+export type Step = Provenance &
   (
     | {
         readonly kind: 'put' | 'past'
@@ -34,7 +34,7 @@ export type Step = Came &
         /** Of `attributes`, one that follows from the time of the others: its last value says it all. */
         readonly mirror?: string
       }
-    | (Went & {
+    | (DeletionTimes & {
         readonly kind: 'drop'
         readonly entity: Head
         readonly name: string
@@ -47,11 +47,11 @@ export type Step = Came &
         readonly dataset: string
       }
     /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
-    | (Went & { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> })
+    | (DeletionTimes & { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> })
   )
 
 /** What is to go, where others may have written it since over there. */
-export interface Went {
+export interface DeletionTimes {
   /** When (commit time, ms) it went here. */
   readonly at?: number | undefined
   /** The latest time (ms) at which any of it was observed: of a device whose clock is ahead that is later. */
@@ -67,14 +67,14 @@ export interface Head {
   readonly statesTypes?: true
 }
 
-export interface Layer extends Came {
+export interface Layer extends Provenance {
   readonly kind: Step['kind']
   /** For put and past at most one per entity. */
   readonly steps: readonly Step[]
 }
 
 export function layersOf(steps: Iterable<Step>): readonly Layer[] {
-  const layers: (Came & { kind: Step['kind']; steps: Map<string, Step> })[] = []
+  const layers: (Provenance & { kind: Step['kind']; steps: Map<string, Step> })[] = []
   const last = new Map<string, number>()
   for (const step of steps) {
     const { id } = step.entity
@@ -83,7 +83,7 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
       const layer = layers[at]!
       if (layer.kind !== step.kind || layer.heard !== step.heard) continue
       const known = layer.steps.get(keyOf(step))
-      const both = known === undefined ? step : joined(known, step)
+      const both = known === undefined ? step : merged(known, step)
       if (both === undefined) continue
       layer.steps.set(keyOf(step), both)
       break
@@ -153,7 +153,7 @@ const keyOf = (step: Step): string =>
     : step.entity.id
 
 /** Two steps of one kind on one entity as one; undefined when the second has to come after the first. */
-function joined(one: Step, other: Step): Step | undefined {
+function merged(one: Step, other: Step): Step | undefined {
   if (one.kind === 'put' && other.kind === 'put') {
     const before = new Map(one.before)
     const attributes = new Map(one.attributes)
@@ -167,8 +167,8 @@ function joined(one: Step, other: Step): Step | undefined {
         if (next !== undefined) before.set(name, [...(before.get(name) ?? []), known])
         return next === undefined
       })
-      const passed = before.get(name)?.slice(one.before?.get(name)?.length ?? 0) ?? []
-      if (!passed.every((known) => isBefore(known, instances))) return undefined
+      const displaced = before.get(name)?.slice(one.before?.get(name)?.length ?? 0) ?? []
+      if (!displaced.every((known) => isBefore(known, instances))) return undefined
       attributes.set(name, [...rest, ...instances])
     }
     const entity = { ...one.entity, ...other.entity }

@@ -31,19 +31,19 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
   const testHead = compileSearch({ selectors }, undefined, textBudget)
   const wanted = notification.attributes ?? notification.pick ?? watchedAttributes
   const names = wanted === undefined ? undefined : new Set(wanted)
-  const left = new Set(notification.omit)
+  const omitted = new Set(notification.omit)
   return {
     takes: (entity) => test(entity, undefined),
     mayTake: (head) => testHead(head, undefined),
-    takesAttribute: (name) => (names === undefined || names.has(name)) && !left.has(name),
-    takesAll: selectors === undefined && names === undefined && left.size === 0 && !dependsOnValues,
+    takesAttribute: (name) => (names === undefined || names.has(name)) && !omitted.has(name),
+    takesAll: selectors === undefined && names === undefined && omitted.size === 0 && !dependsOnValues,
     dependsOnValues,
     types: typesOf(selectors),
   }
 }
 
 /** The same for two subscriptions that select the same in the same words. */
-export function printOf({
+export function selectionHash({
   entities,
   q,
   geoQ,

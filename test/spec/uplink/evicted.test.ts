@@ -16,8 +16,8 @@ import {
   wallMs,
 } from '#test/kit/history-site.ts'
 import { type EvictedPorts, evictedGaps } from '#uplink/progress/evicted-gaps.ts'
-import { newState, readState, type Telling, type UplinkState } from '#uplink/progress/uplink-state.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { type GapReport, newState, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { selectionOf } from '#uplink/steps/uplink-selection.ts'
 
@@ -50,8 +50,8 @@ interface Told {
   readonly atMost: unknown
 }
 
-const rule = { prefix: 'urn:gap', alias: 'site', placing: createPlacing(undefined) }
-const newTelling = (): Telling => ({ began: 0, to: 1, unnamed: {} })
+const rule = { prefix: 'urn:gap', alias: 'site', scopePrefix: createScopePrefix(undefined) }
+const newTelling = (): GapReport => ({ began: 0, to: 1, unnamed: {} })
 const portsOf = (site: HistorySite, state: UplinkState, selected: object = {}): EvictedPorts => ({
   ...{ state, following: site.following, backlog: site.retained },
   selection: selectionOf({
@@ -61,11 +61,11 @@ const portsOf = (site: HistorySite, state: UplinkState, selected: object = {}): 
 })
 
 /** All that is told when each page is taken at once. */
-function stepsBy(ports: EvictedPorts, telling: Telling): readonly Step[] {
+function stepsBy(ports: EvictedPorts, telling: GapReport): readonly Step[] {
   const steps: Step[] = []
   for (const page of evictedGaps(ports, rule, telling)) {
     steps.push(...page.steps)
-    page.told()
+    page.onAccepted()
   }
   return steps
 }
@@ -151,7 +151,7 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
   for (let isDone = false; !isDone; ) {
     isDone = true
     let onDisk = JSON.stringify({ ...state, telling })
-    for (const { steps, told } of evictedGaps({ ...portsOf(site, state), backlog }, rule, telling)) {
+    for (const { steps, onAccepted } of evictedGaps({ ...portsOf(site, state), backlog }, rule, telling)) {
       expect(steps.length).toBeLessThanOrEqual(most)
       expect(asked.length).toBeLessThanOrEqual(++pages)
       for (const { entity, ...step } of steps) {
@@ -164,7 +164,7 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
         isDone = false
         break
       }
-      told()
+      onAccepted()
       onDisk = JSON.stringify({ ...state, telling })
     }
   }

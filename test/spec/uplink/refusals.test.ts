@@ -9,10 +9,10 @@ import { immortalWriter } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
 import type { Refusal } from '#uplink/centre/outcome.ts'
-import { createRefusals, type OnLetGo } from '#uplink/progress/refusals.ts'
-import { forgo, forgoneGaps } from '#uplink/progress/refused-gaps.ts'
+import { createRefusals, type OnDropped } from '#uplink/progress/refusals.ts'
+import { addRefusedGaps, refusedGapSteps } from '#uplink/progress/refused-gaps.ts'
 import { newState, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
@@ -46,8 +46,8 @@ const refused = (count: number, value = ''): readonly Refusal[] =>
     },
   }))
 let state: UplinkState
-const letGo: OnLetGo = (gone) => {
-  const undo = forgo(state, gone)
+const letGo: OnDropped = (gone) => {
+  const undo = addRefusedGaps(state, gone)
   const text = JSON.stringify(state)
   return { stage: (stage) => stage.write('uplink.put', 'big', text), undo }
 }
@@ -56,17 +56,17 @@ const toldLetGo = (): number => events.filter((event) => event === 'uplink.refus
 it('keeps so many of each uplink, over a restart, too', async () => {
   const most = limits.uplinkRefusalsMax.value
   const first = open()
-  await first.refusals.bury('quiet', refused(1), letGo)
-  await first.refusals.bury('busy', refused(most), letGo)
-  expect(first.refusals.letGo('busy')).toBe(0)
+  await first.refusals.add('quiet', refused(1), letGo)
+  await first.refusals.add('busy', refused(most), letGo)
+  expect(first.refusals.dropped('busy')).toBe(0)
   await first.refusals.remove(5)
-  await first.refusals.bury('busy', refused(1), letGo)
+  await first.refusals.add('busy', refused(1), letGo)
   expect(toldLetGo()).toBe(0)
 
   await bare.door.commit((stage) => stage.write('uplink.put', 'busy', '{}'))
   const { refusals, states } = open()
-  await refusals.bury('busy', refused(2), letGo)
-  expect([refusals.letGo('busy'), refusals.letGo('quiet'), toldLetGo()]).toEqual([2, 0, 1])
+  await refusals.add('busy', refused(2), letGo)
+  expect([refusals.dropped('busy'), refusals.dropped('quiet'), toldLetGo()]).toEqual([2, 0, 1])
   expect(states.refusalCount()).toBe(most + 1)
   // The only one of the other is older than all, and stays.
   expect([1, 2, 3, 4].map((q) => states.refusal(q)?.uplink)).toEqual(['quiet', undefined, undefined, 'busy'])
@@ -75,14 +75,18 @@ it('keeps so many of each uplink, over a restart, too', async () => {
 it('keeps so many bytes of each uplink', async () => {
   const { refusals, states } = open()
   const part = limits.uplinkRefusalBytesMax.value / 4
-  for (let i = 0; i < 3; i++) await refusals.bury('big', refused(1, 'x'.repeat(part)), letGo)
-  await refusals.bury('small', refused(1), letGo)
-  expect(refusals.letGo('big')).toBe(0)
-  await refusals.bury('big', refused(1, 'x'.repeat(part)), letGo)
-  expect([refusals.letGo('big'), states.refusalCount(), states.refusal(1)]).toEqual([1, 4, undefined])
+  for (let i = 0; i < 3; i++) await refusals.add('big', refused(1, 'x'.repeat(part)), letGo)
+  await refusals.add('small', refused(1), letGo)
+  expect(refusals.dropped('big')).toBe(0)
+  await refusals.add('big', refused(1, 'x'.repeat(part)), letGo)
+  expect([refusals.dropped('big'), states.refusalCount(), states.refusal(1)]).toEqual([1, 4, undefined])
   // What went is told over there, also after a crash.
   const kept = readState(states.get('big')!)
-  const { steps, told } = forgoneGaps(kept, { uplink: 'big', alias: 'a', placing: createPlacing(undefined) })
+  const { steps, onAccepted } = refusedGapSteps(kept, {
+    uplink: 'big',
+    alias: 'a',
+    scopePrefix: createScopePrefix(undefined),
+  })
   expect(steps).toMatchObject([{ kind: 'put', entity: { type: ['HistoryGap'] } }])
   const gap = Object.fromEntries((steps[0] as unknown as { attributes: Map<string, unknown> }).attributes)
   expect(gap).toMatchObject({
@@ -91,28 +95,28 @@ it('keeps so many bytes of each uplink', async () => {
     lostAtMost: [{ value: 1 }],
     reason: [{ value: 'refused' }],
   })
-  told()
+  onAccepted()
   expect(kept.forgone).toEqual({})
 })
 
 it('gives no number twice, over a restart, too', async () => {
   const first = open()
-  await first.refusals.bury('up', refused(3), letGo)
+  await first.refusals.add('up', refused(3), letGo)
   await first.refusals.remove(3)
   const { refusals, states } = open()
-  await refusals.bury('up', refused(1), letGo)
+  await refusals.add('up', refused(1), letGo)
   expect(states.refusals(9, 0).map(({ q }) => q)).toEqual([4, 2, 1])
 })
 
 it('keeps for all uplinks that are gone what it keeps for one, over a restart, too', async () => {
   setLimit('uplinkRefusalsMax', 3)
   const first = open()
-  for (const uplink of ['one', 'two']) await first.refusals.bury(uplink, refused(2), letGo)
+  for (const uplink of ['one', 'two']) await first.refusals.add(uplink, refused(2), letGo)
   for (const uplink of ['one', 'two']) await first.refusals.forget(uplink)
   const left = (): readonly number[] => first.states.refusals(99, 0).map(({ q }) => q)
   expect(left()).toEqual([4, 3, 2])
   // One of the same name is another one.
-  await first.refusals.bury('two', refused(3), letGo)
+  await first.refusals.add('two', refused(3), letGo)
   expect(left()).toEqual([7, 6, 5, 4, 3, 2])
 
   await bare.door.commit((stage) => stage.write('uplink.put', 'two', '{}'))
@@ -125,7 +129,7 @@ it('keeps for all uplinks that are gone what it keeps for one, over a restart, t
 it('lets go what is on its way to disk, too, and tells it', async () => {
   const { refusals, states } = open()
   const large = 'x'.repeat(limits.uplinkRefusalBytesMax.value * 0.6)
-  await Promise.all([1, 2].map(() => refusals.bury('big', refused(1, large), letGo)))
+  await Promise.all([1, 2].map(() => refusals.add('big', refused(1, large), letGo)))
   expect([states.refusal(1), states.refusal(2)?.uplink]).toEqual([undefined, 'big'])
   expect(Object.values(readState(states.get('big')!).forgone)).toMatchObject([{ id: 'urn:a:0', count: 1 }])
 })
@@ -139,16 +143,16 @@ it('counts nothing that did not come to disk', async () => {
   const log = createLog({ level: 'error', clock: bare.clock, write: () => undefined })
   const states = createUplinkStates(database)
   const refusals = createRefusals({ states, door, clock: bare.clock, log })
-  await expect(refusals.bury('up', refused(1), letGo)).rejects.toBe(full)
+  await expect(refusals.add('up', refused(1), letGo)).rejects.toBe(full)
   refusal = undefined
-  await refusals.bury('up', refused(2), letGo)
-  expect([states.refusalCount(), refusals.letGo('up')]).toEqual([2, 0])
+  await refusals.add('up', refused(2), letGo)
+  expect([states.refusalCount(), refusals.dropped('up')]).toEqual([2, 0])
   // What goes is told once, however often that has to be tried.
   refusal = full
-  for (let i = 0; i < 2; i++) await expect(refusals.bury('up', refused(1), letGo)).rejects.toBe(full)
+  for (let i = 0; i < 2; i++) await expect(refusals.add('up', refused(1), letGo)).rejects.toBe(full)
   refusal = undefined
-  await refusals.bury('up', refused(1), letGo)
-  expect([states.refusalCount(), refusals.letGo('up')]).toEqual([2, 1])
+  await refusals.add('up', refused(1), letGo)
+  expect([states.refusalCount(), refusals.dropped('up')]).toEqual([2, 1])
   expect(Object.values(readState(states.get('big')!).forgone)).toMatchObject([{ id: 'urn:a:0', count: 1 }])
   await close()
   temporary.remove()

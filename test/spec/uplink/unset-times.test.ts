@@ -11,10 +11,10 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { createBoard } from '#test/kit/board.ts'
 import { historyOf, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { createCentre } from '#uplink/centre/central-broker.ts'
-import { createPresent } from '#uplink/progress/current-steps.ts'
+import { createCurrentSteps } from '#uplink/progress/current-steps.ts'
 import { createReconciler, newTask } from '#uplink/reconcile/reconcile.ts'
-import { readingOf } from '#uplink/steps/change-steps.ts'
-import { createPlacing } from '#uplink/steps/scope-prefix.ts'
+import { createLookups } from '#uplink/steps/change-steps.ts'
+import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { selectionOf } from '#uplink/steps/uplink-selection.ts'
 
@@ -57,12 +57,12 @@ function compareHistories(
     deliver,
   }: { meanwhile: () => Promise<void>; deliver: (step: Step & { kind: 'past' }) => void },
 ): Promise<boolean> {
-  const placing = createPlacing(undefined)
+  const scopePrefix = createScopePrefix(undefined)
   const selection = selectionOf({ notification: {} } as Subscription)
-  const reading = readingOf(following, { selection, placing }, () => false)
-  const present = createPresent({
+  const lookups = createLookups(following, { selection, scopePrefix }, () => false)
+  const current = createCurrentSteps({
     following,
-    reading,
+    lookups,
     state: { position: following.position(), refresh: undefined },
   })
   const textOf = (url: string): string => (url.includes('/entities?') ? '[]' : '{"histories":{}}')
@@ -76,8 +76,8 @@ function compareHistories(
       digests,
       centre,
       live: centre,
-      present,
-      reading,
+      current,
+      lookups,
       alias: 'a',
       uplink: 'up',
       types: undefined,
@@ -92,7 +92,7 @@ function compareHistories(
       return Promise.resolve(true)
     },
     deliverNow: () => meanwhile().then(() => true),
-    settle: () => Promise.resolve(true),
+    ensureDeleted: () => Promise.resolve(true),
   })
   return reconciler.portion({ ...newTask(0, { reason: 'asked' }), phase: 'histories', after: 0 })
 }
