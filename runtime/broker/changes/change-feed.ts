@@ -1,7 +1,8 @@
 /**
- * What a follower of the changes reads: the numbered log while it reaches back far enough, and what replaces it then,
- * that is documents that became something else, deletions, and the observations of a span of commit times from chunks and
- * tails. Reading pins nothing and changes nothing. Positions are log numbers with their commit times.
+ * The read interface of followers of the change log. While the log reaches back far enough, a follower reads
+ * numbered rows. Beyond that, it reads changed documents, deletions, and the observations of a span of commit
+ * times from chunks and tails. Reading pins nothing and changes nothing. Positions are log numbers with their
+ * commit times.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -29,7 +30,7 @@ import type { History } from '#store/history/history-rows.ts'
 import type { HistorySpans } from '#store/history/history-spans.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
 
-/** A place in the log: number and commit time (ms) of a row. */
+/** A position in the log: number and commit time (ms) of a row. */
 export interface Position {
   readonly n: number
   readonly at: number
@@ -44,7 +45,7 @@ export interface FollowedObservation {
   readonly isLate: boolean
 }
 
-/** One change record of the log. An instance that is null was deleted. */
+/** One change record of the log. A null instance was deleted. */
 export interface FollowedChange {
   readonly kind: 'created' | 'updated' | 'deleted' | 'temporal' | 'erased'
   readonly id: string
@@ -62,24 +63,24 @@ export interface FollowedChange {
     type?: string,
     at?: number,
   ])[]
-  /** Of what was erased. */
+  /** For `erased`: the attribute and instance. */
   readonly name?: string
   readonly dataset?: string
-  /** Of what was deleted, through whom it had come, by `name` or `name datasetId`; '' is the entity. */
+  /** The Via chains of deleted instances, by `name` or `name datasetId`; '' is the entity. */
   readonly heard?: Readonly<Record<string, string>>
 }
 
-/** A history that was erased: of an attribute ('' is all), and of an instance of it ('*' is all). */
+/** An erased history: of an attribute ('' is all), and of an instance of it ('*' is all). */
 export type Erased = Pick<HistoryErasedRow, 'name' | 'dataset'>
 
-/** What one log row says. */
+/** The content of one log row. */
 export interface Followed<Observed = readonly FollowedObservation[]> extends Position {
-  /** The chain of other brokers that it came through; undefined where it began here. */
+  /** The Via chain of the write; undefined if it originates here. */
   readonly heard: string | undefined
   readonly what: Observed | FollowedChange
 }
 
-/** Which attribute instance of which entity a stream is. */
+/** The entity and attribute instance of a stream. */
 export interface FollowedStream {
   readonly s: number
   readonly rid: number
@@ -91,7 +92,7 @@ export interface FollowedStream {
   readonly mirror: string | undefined
   /** The instance without value and observedAt, as JSON text. */
   readonly shape: string
-  /** Log number since which that is the shape, as far as is known; what was observed before may have had another. */
+  /** Log number since which it has this shape, as far as known; earlier observations may have another. */
   readonly shapedAt: number
   readonly isGone: boolean
 }
@@ -107,18 +108,18 @@ export interface Span {
   readonly to: number
 }
 
-/** What was written of one entity otherwise than by observing, in order. */
+/** Writes of one entity other than observations, in order. */
 export interface FollowedPast extends Pick<FollowedChange, 'id' | 'rid'> {
   readonly type: Entity['type']
-  /** Where nothing was observed `at` (ms) is when it was written. */
+  /** For an instance without observedAt, `at` (ms) is when it was written. */
   readonly instances: readonly (readonly [
     name: string,
     instance: AttributeInstance,
     at: number,
-    /** The chain of other brokers that it came through. */
+    /** The Via chain of the write. */
     heard: string | undefined,
   ])[]
-  /** What went of it, in order. */
+  /** Its deleted instances, in order. */
   readonly dropped: readonly Dropped[]
 }
 
@@ -131,7 +132,7 @@ export interface FollowingPorts {
   readonly names: Names
   readonly live: LiveState
   readonly door: Door
-  /** Whether times wait to be put right because the clock was not set. */
+  /** Whether times wait for correction because the clock was not set. */
   readonly isHeld: () => boolean
   readonly streams: Pick<Streams, 'unfolded' | 'unfoldedEntities'>
 }
@@ -180,7 +181,7 @@ export function createFollowing(ports: FollowingPorts) {
     return found
   }
 
-  /** The shape in which something was observed; undefined when history does not hold it any more. */
+  /** The shape of an observation; undefined if history no longer holds it. */
   function shapeThen(s: number, time: number, value: Json): string | undefined {
     const text = JSON.stringify(value)
     const tail = live.stream(s)?.tail
@@ -207,7 +208,7 @@ export function createFollowing(ports: FollowingPorts) {
     return texts.map((text) => JSON.parse(text) as Recorded).filter(({ at }) => at >= from && at < to)
   }
 
-  /** What they say. */
+  /** The contents of these records. */
   function pastOf(rid: number, span: Span): FollowedPast | undefined {
     const owner = entities.byRid(rid) ?? entities.graveOf(rid)
     if (owner === undefined) return undefined
@@ -232,22 +233,22 @@ export function createFollowing(ports: FollowingPorts) {
   const foldedOf = (s: number): number => history.stream(s)?.folded ?? 0
 
   return Object.freeze({
-    /** The last thing on disk. */
+    /** The position of the last row on disk. */
     position(): Position {
       const { number: n, at } = ports.door.status()
       return { n, at }
     },
-    /** A commit time (ms) before which nothing is dated that was committed behind a position. */
+    /** A commit time (ms) that no row behind this position precedes. */
     since({ n, at }: Position): number {
       if (n < ports.door.status().datedUpTo) return Math.max(0, at - limits.batchOneTimeMs.value)
       const [next] = records.logAfter(n, 1)
       return next?.n === n + 1 ? next.at : at
     },
-    /** Rows after a number, in order; undefined when the log does not reach back that far. */
+    /** Rows after a number, in order; undefined if the log does not reach back that far. */
     after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
     /**
-     * The same with observations as they are coded, which costs a tenth; who does not observe gets rows of observations
-     * without any. The first of them, when it is enough before the limit.
+     * The same with observations in their encoded form, at a tenth of the cost; rows of observations are
+     * empty unless `observes`. Stops at `limit` rows, or earlier when `isEnough`.
      */
     codedAfter: (
       n: number,
@@ -257,7 +258,7 @@ export function createFollowing(ports: FollowingPorts) {
       after(n, limit, (body) => (observes ? decodeObservations(body) : undefined), isEnough),
     streamOf,
     isHeld: ports.isHeld,
-    /** An observation of a log row as it was made. */
+    /** The attribute instance of an observation, in the shape it had then. */
     instanceOf(
       { s, shape, shapedAt, isGone }: FollowedStream,
       { n, time, value }: { n: number; time: number; value: Json },
@@ -265,31 +266,31 @@ export function createFollowing(ports: FollowingPorts) {
       const then = n > shapedAt && !isGone ? shape : (shapeThen(s, time, value) ?? shape)
       return fromShape(then, value, time)
     },
-    /** What an entity was when it was deleted. */
+    /** The tombstone of a deleted entity. */
     graveOf: (rid: number): TombstoneRow | undefined => entities.graveOf(rid),
     entity: (id: string): EntityView | undefined => entityWithRid(id)?.view,
     entityWithRid,
-    /** The entity of this number as it is, or as it was when it was deleted. */
+    /** The current entity of this number, or its last state if it was deleted. */
     standing(rid: number): Entity | undefined {
       const row = entities.byRid(rid)
       if (row !== undefined) return createView(row, live.entity(row.rid)).entity()
       const grave = entities.graveOf(rid)
       return grave && (JSON.parse(grave.doc) as Entity)
     },
-    /** Which attribute instance a stream is, also where its entity left no trace. */
+    /** The attribute instance of a stream, also if its entity left no trace. */
     partOf(s: number): Pick<FollowedStream, 'name' | 'dataset'> | undefined {
       const row = history.stream(s)
       return row && { name: names.text(row.name)!, dataset: row.dataset }
     },
-    /** The first entities behind a rid, as they are now. */
+    /** The first entities with a higher rid, in their current state. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
       entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
-    /** Attribute instances that were deleted at a commit time or later, and through whom they had come. */
+    /** Attribute instances deleted at this commit time or later, with their Via chains. */
     dropped: (rid: number, since: number): readonly Dropped[] =>
       droppedBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
-    /** What was erased of the history of an entity after a log number. */
+    /** Erasures of the history of an entity after a log number. */
     erased: (rid: number, n: number): readonly Erased[] => ports.edits.erased(rid).filter((row) => row.n > n),
-    /** All that went of what ever was under an id, the last at the end; with entities that were deleted went all they had. */
+    /** All deletions under an id, oldest first; the deletion of an entity includes all its attributes. */
     droppedOf: (id: string): readonly Dropped[] => {
       const rid = entities.byId(id)?.rid
       return [
@@ -301,24 +302,24 @@ export function createFollowing(ports: FollowingPorts) {
     },
     /** Entities deleted within from <= ms < to, in order. */
     gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
-    /** The first that were deleted after a log number, in order. */
+    /** The first entities deleted after a log number, in order. */
     gravesBehind: (n: number, limit: number) => entities.gravesBehind(n, limit),
-    /** What was deleted under an id with a log number. */
+    /** The tombstone of an id with this log number. */
     graveAt: (id: string, n: number): TombstoneRow | undefined =>
       entities.tombstones(id).find((grave) => grave.n === n),
-    /** What was deleted under an id after a log number, in order. */
+    /** The tombstones of an id after a log number, in order. */
     gravesAfter: (id: string, n: number): readonly TombstoneRow[] =>
       entities.tombstones(id).filter((grave) => grave.n > n),
-    /** About when the first thing was committed that is in a chunk, at `from` or later. */
+    /** Approximate earliest commit time of the contents of chunks, at `from` or later. */
     firstCommit: (from: number) => spans.firstCommit(from),
-    /** Entities with change records that may have been committed within from <= ms < to, each read when it is asked for. */
+    /** Entities that may have change records committed within from <= ms < to, each with its reader. */
     changes(span: Span): readonly (() => FollowedPast | undefined)[] {
-      // Spans of what is folded go by commits, which are later than what a batch bears.
+      // Spans of folded records are by commit, which is later than the commit time of a batch.
       const rids = new Set(spans.changed(span.from, span.to + limits.batchOneTimeMs.value))
       for (const rid of ports.streams.unfoldedEntities().keys()) rids.add(rid)
       return [...rids].map((rid) => () => pastOf(rid, span))
     },
-    /** Streams that may have observations committed within from <= ms < to, by number, each read when it is asked for. */
+    /** Streams that may have observations committed within from <= ms < to, each with its reader. */
     observations(
       span: Span,
     ): readonly (readonly [s: number, read: (yieldIfDue: YieldIfDue) => Promise<CommittedPart>])[] {
@@ -344,7 +345,7 @@ export function createFollowing(ports: FollowingPorts) {
   })
 }
 
-/** What of a span was not erased of a stream. */
+/** The part of a span that was not erased from a stream. */
 function unerased({ history, edits, names }: FollowingPorts, s: number, span: Span): Span {
   const row = history.stream(s)
   if (row === undefined) return span

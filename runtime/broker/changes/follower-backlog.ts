@@ -1,16 +1,19 @@
 /**
- * Since when the followers that tell others what happened still owe it, so that what history lets go meanwhile is kept
- * apart from what had been told. It pins nothing.
+ * Tracks since when each follower has a backlog of changes to send. Retention uses it to count separately the
+ * history that it deletes before a follower has sent it. It pins nothing.
  */
 export function createOwed() {
   const followers = new Set<() => number>()
   return Object.freeze({
-    /** Who owes, and since when (commit time, ms); it is asked when something goes. Returns how that ends. */
+    /**
+     * Adds a follower. `since` returns the commit time (ms) where its backlog begins. Returns a function that
+     * removes it.
+     */
     add(since: () => number): () => void {
       followers.add(since)
       return () => void followers.delete(since)
     },
-    /** The earliest commit time (ms) of what somebody was not told; infinity where nobody follows. */
+    /** The earliest commit time (ms) of all backlogs; infinity without followers. */
     since: (): number => Math.min(...[...followers].map((since) => since())),
   })
 }

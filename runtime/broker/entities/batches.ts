@@ -1,6 +1,6 @@
 /**
- * Batches on their way through the door: one work per item, in slices, so that others get their turn in between and
- * no more than two slices of a tenant wait at a time. A refusal is of its item alone.
+ * Batch operations at the door: one work per item, submitted in slices, so that other writes interleave and
+ * at most two slices of a tenant wait at a time. A refusal concerns its item alone.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,27 +11,27 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { BatchItemError, BatchResult, Items } from './entity-requests.ts'
 
-/** What became of one item; an error may come with a part that was written. */
+/** The outcome of one item; an error may accompany a partial write. */
 export type Outcome = 'created' | 'done' | GatewayError
 
 const isShortage = (outcome: Outcome): boolean =>
   outcome instanceof GatewayError && outcome.entry.fault === 'resource'
 
-/** Big batches go through the door in slices, so that others get their turn in between. */
+/** Items per slice. */
 export const sliceSize = 256
-/** What a waiting work holds beside what it was given. */
+/** Memory of a waiting work besides its input. */
 const workBytes = 256
 
 export function createBatches(door: Door) {
   const takeTurn = createSemaphore(limits.batchSlicesMax.value)
 
-  /** One urgent work; `given` is what it holds in memory while it waits. */
+  /** Commits one urgent work; `given` is the input that it holds in memory while it waits. */
   const commit = <T>(given: unknown, decide: (stage: Stage) => T, isSparing = false): Promise<T> =>
     door.commit(decide, { bytes: workBytes + footprintOf(given), isSparing })
 
   /**
-   * Decides one work per item; one that throws is an error of its own. A batch of which the first slice cannot be
-   * taken at all, for want of room in the queue or on the disk, is refused whole.
+   * Decides one work per item; an item that throws has its own error. If the whole first slice fails for lack
+   * of queue or disk space, the batch is refused as a whole.
    */
   async function batch<Item>(
     items: Items<Item>,
@@ -44,7 +44,7 @@ export function createBatches(door: Door) {
         `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
       )
     }
-    // All items bear the commit time of the first, in whichever group they are, unless that is too long ago.
+    // All items have the commit time of the first, across groups, unless that is too long ago.
     let at = Number.NEGATIVE_INFINITY
     const dated = (stage: Stage, item: Item): Outcome => {
       if (stage.at - at > limits.batchOneTimeMs.value) at = stage.at
@@ -78,7 +78,7 @@ export function createBatches(door: Door) {
     return { success, created, errors }
   }
 
-  /** One work per item, submitted together: they share a commit, and a refusal is its own. */
+  /** Submits one work per item together: they share a commit, but each may be refused alone. */
   async function slice<Item>(
     items: readonly Item[],
     decide: (stage: Stage, item: Item) => Outcome,

@@ -1,8 +1,7 @@
 /**
- * Use-cases that read entities (GS CIM 009, 5.7). SQL answers from documents and indexes; where a query touches
- * attributes that have newer values in memory, it is told which entities those are and judges them as they are now,
- * so that a query always sees the current value. Results are in order of creation,
- * unless another order is asked for.
+ * Use-cases that read entities (GS CIM 009, 5.7). SQL evaluates documents and indexes. For attributes with
+ * newer values in memory, the query receives the entities concerned and evaluates their current values, so
+ * that a query always sees current values. Results are in order of creation unless the query has an order.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -38,7 +37,7 @@ export interface ConsumePorts {
 }
 
 export function createConsume({ database, entities, live, names, clock }: ConsumePorts) {
-  /** What is over is not shown, although it is still to be removed. */
+  /** Hides expired entities and attributes that are not yet removed. */
   const shown = (row: EntityRow, now: number): EntityView | undefined => {
     const first = entities.firstExpiry()
     const whole = createView(row, live.entity(row.rid), first < Number.POSITIVE_INFINITY)
@@ -61,7 +60,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     }
     return views
   }
-  /** A page of which everything is in memory. */
+  /** A page that can be read entirely from memory. */
   const known = (query: EntityQuery): QueryPage | undefined => {
     if (query.count || query.order !== undefined || query.limit === 0) return undefined
     const page = search.knownPage(query, inOrderOfCreation(query))
@@ -71,7 +70,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } =
       limit === 0 ? nothing : yield* pageOf(search, what, { limit, offset, after, order })
-    // To plan a page may take a whole turn, and so may to plan the count.
+    // Planning a page may use a whole time slice, and so may planning the count.
     if (count) yield
     return {
       entities: shownOf(rows),
@@ -80,7 +79,8 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       ...(count ? { count: yield* search.count(what) } : {}),
     }
   }
-  // One read transaction, so that what is found within one turn is of one instant; taking a snapshot costs as much as a row.
+  // One read transaction, so that one time slice reads one state. Opening a snapshot costs as much as reading
+  // a row.
   const stepUntil = database.transaction((steps: Steps<QueryPage>, until: number) => {
     for (;;) {
       const step = steps.next()
@@ -112,7 +112,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       const entity = (): Entity => JSON.parse(grave.doc) as Entity
       return { id, text: () => grave.doc, entity, times: () => times, version: () => grave.n }
     },
-    /** A page at once when it is found within one turn; a longer query lets others pass. */
+    /** Returns a page directly if it is found within one time slice; a longer query yields in between. */
     query(query: EntityQuery): QueryPage | Promise<QueryPage> {
       const found = known(query)
       if (found !== undefined) return found
@@ -121,13 +121,13 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     },
     shortQuery: (query: EntityQuery): QueryPage | undefined =>
       known(query) ?? stepUntil(answer(query), clock.monotonic() + turnMs),
-    /** The same without a pause, for those who decide a write. */
+    /** The same without yielding, for works being decided. */
     queryAtOnce: (query: EntityQuery): QueryPage =>
       known(query) ?? stepUntil(answer(query), Number.POSITIVE_INFINITY)!,
   })
 }
 
-/** The entity as it is without what has expired; undefined when it has as a whole. */
+/** The entity without expired attributes; undefined if it has expired itself. */
 function unexpired(view: EntityView, now: number): EntityView | undefined {
   const whole = view.entity()
   if (isExpired(whole, now)) return undefined
@@ -145,7 +145,10 @@ interface PositionedPage {
 
 const nothing: PositionedPage = { rows: [], more: false }
 
-/** A page and the position behind it. Positions are rids; in another order, keys of the last entity with its rid. */
+/**
+ * A page and the position behind it. A position is a rid; with an order, the sort keys and rid of the last
+ * entity.
+ */
 function* pageOf(
   search: ReturnType<typeof createEntityQuery>,
   what: EntitySearch,
@@ -194,7 +197,7 @@ function placeOf(position: string, terms: number): OrderedPlace {
 
 const unknownPosition = (): Error => badRequestData('is no position in this list', 'pageKey')
 
-/** Entities whose newest value of an attribute is not in the index; undefined when the index has them all. */
+/** Entities whose newest value of an attribute is not in the index; undefined if the index has all. */
 function unwrittenOf(
   { unwritten, unwrittenMirrors, entity }: LiveState,
   attribute: string,

@@ -9,15 +9,15 @@ import type { MergeOptions } from '#ngsi-ld/entity/merge.ts'
 import type { WrittenTimes } from '#ngsi-ld/federation/uplink-statements.ts'
 import type { TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 
-/** What must hold of the entity for a write to take place. */
+/** A condition on the entity; the write is refused if it does not hold. */
 export interface Precondition {
-  /** Types it has to have; else it is as if it were not there. */
+  /** Required types; an entity without them counts as not found. */
   readonly selection?: TypeSelection | undefined
-  /** Versions of which it has to be one. @see EntityView.version */
+  /** Accepted versions. @see EntityView.version */
   readonly versions?: ReadonlySet<number> | undefined
 }
 
-/** By whose hand an entity is written, and on which condition. */
+/** The origin and condition of a write. */
 export interface WriteOptions {
   readonly by: Origin
   readonly when?: Precondition | undefined
@@ -29,7 +29,10 @@ export interface UpdateResult {
   readonly notUpdated: readonly { readonly attributeName: string; readonly reason: string }[]
 }
 
-/** An array, or what makes its parts when they are asked for: a part may be shorter than asked for, but not empty. */
+/**
+ * An array, or a source that creates its parts on demand: a part may be shorter than requested, but not
+ * empty.
+ */
 export interface Items<T> {
   readonly length: number
   slice(from: number, to: number): readonly T[] | Promise<readonly T[]>
@@ -47,7 +50,7 @@ export interface BatchResult {
   readonly errors: readonly BatchItemError[]
 }
 
-/** What the HTTP room (and later plugins) may ask of one tenant's broker. Every promise settles when on disk. */
+/** The write operations of one tenant's broker. Every promise settles when the write is on disk. */
 export interface Provision {
   create(entity: Entity, by: Origin): Promise<void>
   /** POST attrs: adds; existing ones are replaced unless `noOverwrite`. */
@@ -68,16 +71,16 @@ export interface Provision {
     fragment: Fragment,
     options: WriteOptions & { readonly merge: MergeOptions },
   ): Promise<void>
-  /** PUT entity: nothing of the old one remains but the time of its creation. */
+  /** PUT entity: replaces everything except the creation time. */
   replace(entity: Entity, options: WriteOptions): Promise<void>
-  /** PATCH attrs/{name}: overwrites given members of one instance, keeps the others. */
+  /** PATCH attrs/{name}: overwrites the given members of one instance, keeps the others. */
   partial(
     id: string,
     name: string,
     instance: Readonly<Record<string, Json | undefined>>,
     options: WriteOptions,
   ): Promise<void>
-  /** PUT attrs/{name}: replaces whole instances that are there. */
+  /** PUT attrs/{name}: replaces existing instances as a whole. */
   replaceAttribute(id: string, name: string, attribute: Attribute, options: WriteOptions): Promise<void>
   deleteAttribute(
     id: string,
@@ -90,26 +93,26 @@ export interface Provision {
   batchUpdate(entities: Items<Entity>, options: { noOverwrite: boolean; by: Origin }): Promise<BatchResult>
   batchMerge(entities: Items<Entity>, by: Origin): Promise<BatchResult>
   batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
-  /** Deletes what matches, whatever its page, or attributes of it. */
+  /** Deletes all matching entities, regardless of pages, or some of their attributes. */
   purge(query: EntityQuery, options: PurgeOptions): Promise<BatchResult>
 }
 
 export interface UpsertOptions {
-  /** Attributes are added to an entity that exists; else it is replaced. */
+  /** True adds attributes to an existing entity; false replaces the entity. */
   readonly update: boolean
   readonly by: Origin
-  /** What another gateway states about the items. */
+  /** Facts about the items that another gateway states. */
   readonly stated?:
     | {
-        /** The types of an item are all that its entity has. */
+        /** The types of an item are all types of its entity. */
         readonly types: boolean
-        /** When the instances of an item were written first. */
+        /** When the instances of an item were first written. */
         readonly written: (entity: Entity) => WrittenTimes | undefined
       }
     | undefined
 }
 
-/** Attributes that a purge removes, or those that it leaves; without either the whole entity goes. */
+/** Attributes that a purge deletes (`drop`) or keeps (`keep`); without either it deletes the whole entity. */
 export interface PurgeOptions {
   readonly by: Origin
   readonly keep?: ReadonlySet<string> | undefined

@@ -1,6 +1,7 @@
 /**
- * Carries out what `expiresAt` says: entities and attributes vanish as if somebody had deleted them, with their record
- * in the log and their notifications; not while the clock may be wrong. It rides along with groups, a few entities each, and is looked for once a second.
+ * Applies `expiresAt`: deletes expired entities and attributes like a client would, with a log record and
+ * notifications. Pauses while the clock may be wrong. Runs as part of groups, a few entities each, and checks
+ * once a second.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -16,9 +17,9 @@ export interface ExpiryPorts {
   readonly documents: () => Documents
 }
 
-/** How often what is due is looked for, ms. */
+/** Interval of checks, ms. */
 const lookEveryMs = 1000
-/** How long it rests after a fault, ms: longer than all upkeep does, so that the rest of it goes on. */
+/** Pause after a fault, ms: longer than that of upkeep, so that other upkeep continues. */
 const restMs = 60_000
 
 export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
@@ -27,7 +28,7 @@ export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
   function expire(stage: Stage, rid: number): void {
     const id = entities.byRid(rid)?.id
     const draft = id === undefined ? undefined : documents().find(stage, id)
-    // An earlier work of the group may have deleted it, and made another with its id.
+    // An earlier work of the group may have deleted it and created another with its id.
     if (draft === undefined || draft.rid !== rid) return
     if (isExpired(draft.entity, stage.at)) {
       documents().remove(stage, draft, 'expiry')
@@ -53,7 +54,7 @@ export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
         })
       }
     },
-    /** True when a group should be made for it alone. */
+    /** True when a group should be started for it alone. */
     isDue: (): boolean =>
       clock.monotonic() >= lookAt && mayRemove() && entities.expired(clock.now(), 1).length > 0,
   })

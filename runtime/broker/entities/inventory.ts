@@ -1,6 +1,7 @@
 /**
- * Which entity types and attributes there are (GS CIM 009, 5.7.5 to 5.7.10), told from the shapes of the entities:
- * no document is read, and current values in memory change nothing of it. Names are canonical, lists in their order.
+ * Lists of entity types and attributes (GS CIM 009, 5.7.5 to 5.7.10), derived from the shapes of entities. No
+ * document is read, and current values in memory have no effect. Names are canonical, and lists are sorted by
+ * name.
  */
 
 import type { Names } from '#broker/commit/interned-names.ts'
@@ -10,17 +11,17 @@ export interface AttributeUse {
   readonly name: string
   /** Kinds of the attribute's instances, such as Property. */
   readonly kinds: readonly string[]
-  /** Entities that have it. */
+  /** Number of entities that have it. */
   readonly entities: number
-  /** Types of those. */
+  /** The types of these entities. */
   readonly types: readonly string[]
 }
 
 export interface TypeUse {
   readonly name: string
-  /** Entities that have this type, among others or alone. */
+  /** Number of entities with this type, also among others. */
   readonly entities: number
-  /** Attributes of those; `entities` and `types` count only there. */
+  /** Attributes of these entities; their `entities` and `types` count only within this type. */
   readonly attributes: readonly AttributeUse[]
 }
 
@@ -29,7 +30,7 @@ export interface Inventory {
   attributes(): readonly AttributeUse[]
 }
 
-/** What one tenant has, and which canonical names its types and attributes have or had. */
+/** The inventory of one tenant, and the canonical names that its types and attributes have or had. */
 export interface OwnInventory extends Inventory, Pick<Names, 'isKnown' | 'alike'> {}
 
 /** A shape with its names, each attribute once. */

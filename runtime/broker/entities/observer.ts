@@ -1,6 +1,6 @@
 /**
- * Observing: one value of one attribute instance, by whatever door it came. Stages it in its stream and lets the
- * matcher see it.
+ * Observes one value of one attribute instance, from any source: stages it in its stream and matches
+ * subscriptions.
  */
 import type { Counter, Metrics } from '#base/register/metrics.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -22,7 +22,7 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
     duplicate: metrics.counter('selvedge_observations_duplicate_total'),
   }
 
-  /** A value of a known stream. A late one becomes current only when `replace` says so. */
+  /** Observes a value of a given stream. A late one becomes current only with `replace`. */
   function observeStream(
     stage: Stage,
     stream: LiveStream,
@@ -40,8 +40,8 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
   return Object.freeze({
     observeStream,
     /**
-     * The same with the attribute that says when. False where that one says when another was observed, and nothing is
-     * staged then.
+     * Observes a value together with the attribute that contains its time. Returns false, and stages nothing,
+     * if that attribute contains the time of another stream.
      */
     observeMirrored(
       stage: Stage,
@@ -58,7 +58,7 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
       if (stream !== undefined) observeStream(stage, stream, what.time, what.value, true)
       return stream !== undefined
     },
-    /** A value written by a client to an existing instance: it becomes current whatever its time. */
+    /** Observes a value that a client wrote to an existing instance: it becomes current whatever its time. */
     observe(
       stage: Stage,
       owner: StreamOwner,

@@ -1,12 +1,12 @@
 /**
- * Ends a page early where its entities are large: as many as its bytes allow and at least one. For pages that are put together
- * of single entities; those that a search finds are cut where their rows are read.
+ * Ends a page early if its entities are large: as many as its byte limit allows, and at least one. For pages
+ * assembled from single entities; pages of a search are cut where their rows are read.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 
-/** The entities of these ids, read one after the other until the page is full. Ids of which there is none any more count as taken. */
+/** Reads entities by id until the page is full. Ids without an entity count as taken. */
 export function pageOfIds(
   ids: readonly string[],
   read: (id: string) => EntityView | undefined,

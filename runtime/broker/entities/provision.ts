@@ -1,7 +1,7 @@
 /**
- * Use-cases that write entities (GS CIM 009, 5.6). Each is one work at the door: load what is there, let the pure
- * merge rules say what it becomes, stage that. A write whose whole effect is new values of observed attributes
- * becomes observations and never touches the document.
+ * Use-cases that write entities (GS CIM 009, 5.6). Each is one work at the door: load the entity, compute the
+ * result with the pure merge rules, and stage it. A write that only changes values of observed attributes
+ * becomes observations and never writes the document.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -64,19 +64,19 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     return draft
   }
 
-  /** Stages what a merge made: nothing, observations, or a new document. */
+  /** Stages the result of a merge: nothing, observations, or a new document. */
   function apply(given: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
     const stage = heardBy(inOrder(given, draft), by)
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
     const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
-    // Writing what is there already is no change: it costs no flash and tells nobody.
+    // Writing an unchanged value is no change: it writes nothing to flash and notifies nobody.
     if (otherwiseSame && changes.length === 0) return answer
-    // Whoever says a time shown beside a value anew, as it was, does not want it to follow the value.
+    // A client that repeats the time attribute of a value unchanged does not want it to follow the value.
     const keepsTime = merged.changes.some((one) => one.name === mirrorName && !isEffective(one))
     const observations = otherwiseSame && !keepsTime ? observationsOf(changes) : undefined
     if (observations !== undefined) {
-      // A number takes no more room than the one before; a text or an object may.
+      // A number needs no more space than the previous one; a text or an object may.
       if (observations.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
       for (const { change, value, time } of observations) {
         observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
@@ -88,8 +88,8 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
   }
 
   /**
-   * What came through another gateway as a value and its time in an attribute of its own is the observation that it was
-   * there. Returns false, and stages nothing, where it is something else.
+   * Observes a value that arrived from another gateway together with its time in a separate attribute, as it
+   * was observed there. Returns false, and stages nothing, for other changes.
    */
   function observesMirrored(
     stage: Stage,
@@ -136,7 +136,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     return 'done'
   }
 
-  /** Page by page; whether an entity is still meant is decided anew where it is written. */
+  /** Purges page by page; each entity is matched again when it is written. */
   async function purge(wanted: EntityQuery, { keep, drop, by }: PurgeOptions): Promise<BatchResult> {
     const isMeant = compileSearch(wanted, retrieve)
     const result = { success: [] as string[], created: [], errors: [] as BatchItemError[] }
@@ -249,13 +249,16 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
   } satisfies Provision)
 }
 
-/** The stage for a write by some hand. */
+/** The stage with the Via chain of this origin. */
 export const heardBy = (stage: Stage, by: Origin): Stage => {
   const via = viaFrom(by)
   return via === undefined ? stage : stage.from(via)
 }
 
-/** A batch bears the time of its first item, unless an entity was changed since then. */
+/**
+ * Keeps commit times of an entity ascending: a batch uses the time of its first item unless the entity
+ * changed since.
+ */
 const inOrder = (stage: Stage, { modified }: Draft): Stage =>
   stage.at < modified ? stage.dated(modified) : stage
 
@@ -269,14 +272,14 @@ function checkPrecondition({ entity, version }: Draft, { selection, versions }: 
   }
 }
 
-/** Whether types, scopes and expiry are the same. */
+/** Whether types, scopes and expiry are equal. */
 export const isSameBesideAttributes = (a: Entity, b: Entity): boolean =>
   isSame(a.type, b.type) && isSame(a.scope, b.scope) && a.expiresAt === b.expiresAt
 
 const isSame = (a: string | readonly string[] | undefined, b: typeof a): boolean =>
   a === b || (a !== undefined && b !== undefined && JSON.stringify(a) === JSON.stringify(b))
 
-/** The attributes of an entity as a fragment; types and scopes go along. */
+/** The attributes of an entity as a fragment, with types and scopes. */
 function fragmentOf(entity: Entity): Fragment {
   const { id: _id, ...fragment } = entity
   return fragment
@@ -288,7 +291,7 @@ export interface Observed {
   readonly time: number
 }
 
-/** All changes as observations, or undefined when one of them is something else. */
+/** All changes as observations, or undefined if one of them is not an observation. */
 export function observationsOf(changes: readonly AttributeChange[]): Observed[] | undefined {
   const observed: Observed[] = []
   for (const change of changes) {

@@ -1,6 +1,7 @@
 /**
- * Aggregates over the history of one entity (GS CIM 009, 4.5.19 and 5.7.3): the streams that hold most of it are summed
- * up each as a whole, and what is outside them, or stands in the place of something in them, one by one.
+ * Aggregates over the history of one entity (GS CIM 009, 4.5.19 and 5.7.3). Streams, which hold most of it,
+ * are summed from chunk statistics; instances outside streams, and replaced observations, are added one by
+ * one.
  */
 import { limits } from '#base/limits/limits.ts'
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
@@ -30,7 +31,7 @@ export interface AggregationPorts extends EvolutionPorts {
   readonly decoded: DecodedChunks
 }
 
-/** An instance to be summed up by itself. */
+/** An instance that is added individually. */
 interface LooseInstance {
   readonly name: string
   readonly dataset: string
@@ -43,7 +44,10 @@ interface Sum {
   readonly aggregation: Aggregation
 }
 
-/** Undefined when no entity of this id ever was, or nothing is left of its history. The first step has to be one instant. */
+/**
+ * Undefined if no entity ever had this id, or its history is empty. The first step must run in one
+ * transaction.
+ */
 export function* aggregatesOf(
   ports: AggregationPorts,
   id: string,
@@ -142,7 +146,7 @@ const looseOf = (name: string, one: TimedInstance, time: number): LooseInstance 
   return { name, dataset, one, time }
 }
 
-/** The time of the first value: where periods begin when the query says nothing. */
+/** The time of the first value: periods begin there unless the query has a start. */
 function* firstOf(
   ports: AggregationPorts,
   parts: readonly StreamPart[],
@@ -155,7 +159,7 @@ function* firstOf(
   return first
 }
 
-/** Adds what stands in the place of observations that were replaced. */
+/** Adds the instances that replaced observations. */
 function* addReplaced(
   ports: AggregationPorts,
   parts: readonly StreamPart[],
@@ -171,13 +175,13 @@ function* addReplaced(
     }
 }
 
-/** Whether a time lies in the window that is asked for. */
+/** A test whether a time is in the query's window. */
 function fittingIn(query: AggregateQuery): (time: number) => boolean {
   const { from, to } = windowOf(query)
   return (time) => time >= from && time < to
 }
 
-/** The last instances of each attribute one by one, since statistics say nothing of them. */
+/** Reads the last instances of each attribute one by one, since statistics do not cover them. */
 function lastOnes(ports: AggregationPorts, id: string, query: AggregateQuery): Gathered {
   const limit = limits.temporalFilterInstancesMax.value
   const { attributes = new Map<string, readonly TimedInstance[]>(), cut } =

@@ -1,7 +1,8 @@
 /**
- * What of one stream was committed in a span of time, from chunks and the tail, in order of observedAt. It is kept in columns
- * and becomes attribute instances one by one, so a part of many thousands holds little; reading it breathes. What was
- * folded or packed anew while it was read is read again.
+ * The observations of one stream that were committed in a span of time, from chunks and the tail, in order of
+ * observedAt. They are stored in columns and become attribute instances one by one, so a part of many
+ * thousands needs little memory. Reading yields; if the stream was folded or packed again meanwhile, it is
+ * read again.
  */
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
@@ -17,7 +18,7 @@ import type { HistorySpans } from '#store/history/history-spans.ts'
 export interface CommittedPart {
   readonly s: number
   readonly length: number
-  /** When one was observed, ms. */
+  /** observedAt of one, ms. */
   timeAt(i: number): number
   valueAt(i: number): Json
   instanceAt(i: number): AttributeInstance
@@ -36,13 +37,13 @@ interface Span {
   readonly to: number
 }
 
-/** Chunks that may hold something of it, as they were when the stream was folded so far. */
+/** Chunks that may contain observations of the span, listed when the stream was folded up to `folded`. */
 interface Known {
   readonly keys: readonly bigint[]
   readonly folded: number
 }
 
-/** So often it is read breathing; then without a pause, in which nothing can happen. */
+/** Number of reads that yield; the next one does not, so that nothing can change meanwhile. */
 const triesMax = 3
 
 export async function readCommittedPart(
@@ -87,7 +88,7 @@ function createColumns({ from, to }: Span) {
     shapeOf.push(shape)
   }
   const isWithin = (modified: number): boolean => modified >= from && modified < to
-  /** What was in the tail when it was looked at; it mostly comes after what is in chunks. */
+  /** The tail's observations; most are newer than those in chunks. */
   const unfolded: Parameters<typeof add>[] = []
   return {
     addChunk(row: ChunkRow): void {
@@ -119,7 +120,7 @@ function createColumns({ from, to }: Span) {
   }
 }
 
-/** Makes instances of shapes, each of which is read once. */
+/** Creates instances from shapes, each of which is parsed once. */
 function createInstances(
   shapes: readonly string[],
 ): (shape: number, value: Json, time: number) => AttributeInstance {

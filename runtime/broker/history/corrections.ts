@@ -1,7 +1,7 @@
 /**
- * Corrections of one entity's history as a reader applies them: what was erased is not there, and an instance that was
- * replaced is what it was replaced by, under the id it always had. They touch few instances, so readers of a stream
- * ask by time first, and pass what nobody corrected as if there were no corrections.
+ * Corrections of one entity's history as readers apply them: erased instances are omitted, and a replaced
+ * instance is shown as its replacement under its original id. Corrections concern few instances, so readers
+ * of a stream first check the time, and read uncorrected instances without further lookups.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -11,30 +11,33 @@ import type { HistoryEditRow, HistoryEdits } from '#store/history/history-edits.
 import { observationId, observationIn, recordPrefix, streamPrefix } from './instance-ids.ts'
 
 export interface Corrections {
-  /** Whether something recorded under a log number is erased. */
+  /** Whether an instance recorded under this log number is erased. */
   isRecordErased(name: string, dataset: string, number: number): boolean
-  /** An instance of a change record as it is now; undefined when it was removed. */
+  /** An instance of a change record after correction; undefined if it was removed. */
   corrected(instance: TimedInstance): TimedInstance | undefined
-  /** Corrections of one stream of the entity, which is of this attribute instance. */
+  /** Corrections of one stream of the entity, the stream of this attribute instance. */
   ofStream(s: number, name: string, dataset: string): StreamCorrections
-  /** Log number up to which everything of the entity was erased; 0 when it never was. */
+  /** Log number up to which everything of the entity was erased; 0 if never. */
   readonly erasedNumber: number
 }
 
 /** An observation that was replaced (body is the instance as JSON) or removed (body is null). */
 export interface ObservationEdit extends HistoryEditRow {
-  /** When it was observed before, ms. */
+  /** Its original observedAt, ms. */
   readonly time: number
 }
 
 export interface StreamCorrections {
-  /** What was committed up to this time (ms) is erased. */
+  /** Observations committed up to this time (ms) are erased. */
   readonly erasedUntil: number
-  /** Times between these, both included, of observations that were replaced or removed; ascending, one for each. */
+  /**
+   * Distinct original times between `first` and `last`, inclusive, of replaced or removed observations;
+   * ascending.
+   */
   timesWithin(first: number, last: number): readonly number[]
-  /** What became of an observation; undefined where nobody corrected it. */
+  /** The correction of an observation; undefined if there is none. */
   editOf(time: number, value: Json): ObservationEdit | undefined
-  /** Those that were replaced, in order of the time that they were of. */
+  /** The replaced observations, in order of their original time. */
   readonly replaced: readonly ObservationEdit[]
 }
 
@@ -61,7 +64,7 @@ export function correctionsOf(store: HistoryEdits, rid: number): Corrections {
   }
 }
 
-/** What stands in the place of an instance; undefined where it was removed. */
+/** The replacement of an instance; undefined if it was removed. */
 export function replacementOf(
   { instance: instanceId, at, body }: HistoryEditRow,
   { createdAt, number }: Pick<TimedInstance, 'createdAt' | 'number'>,
@@ -88,7 +91,7 @@ function streamCorrectionsOf(
     .sort((a, b) => a.time - b.time)
   const times = edits.map(({ time }) => time)
   const byTime = Map.groupBy(edits, ({ time }) => time)
-  /** What was found of values, since a hash costs more than all else: each is asked for twice. */
+  /** Cached results, since hashing dominates the cost and each value is looked up twice. */
   const found = new Map<number, readonly [value: Json, edit: ObservationEdit | undefined]>()
   return {
     erasedUntil,
@@ -107,11 +110,11 @@ function streamCorrectionsOf(
   }
 }
 
-/** Those of some ascending times (ms) that lie between two, both included. */
+/** The members of an ascending list of times (ms) between `first` and `last`, inclusive. */
 export const timesBetween = (times: readonly number[], first: number, last: number): readonly number[] =>
   times.slice(countBefore(times, first), countBefore(times, last + 1))
 
-/** How many of some ascending times (ms) are before one. */
+/** The number of times (ms) in an ascending list before `time`. */
 export function countBefore(times: ArrayLike<number>, time: number): number {
   let [low, high] = [0, times.length]
   while (low < high) {

@@ -1,7 +1,7 @@
 /**
- * Chunks of numbers that aggregates have read lately, decoded, and what they found in them between the ends of
- * periods: whoever looks at a chart looks again, and the same few chunks lie across the same ends or near them. Bounded;
- * a chunk that was packed anew is told from the one that is known.
+ * Caches decoded numeric chunks that aggregates read recently, and the sums of each between the ends of
+ * periods: a chart is usually requested again with the same or similar periods. Bounded. A chunk that was
+ * packed again is detected by comparing its summary.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Statistics } from '#ngsi-ld/history/aggregate.ts'
@@ -13,7 +13,7 @@ import {
 } from '#store/chunks/chunk-codec.ts'
 import type { ChunkSummary, History } from '#store/history/history-rows.ts'
 
-/** What lies in one period. */
+/** The part of a chunk in one period. */
 export interface Run {
   readonly first: number
   readonly last: number
@@ -21,9 +21,15 @@ export interface Run {
 }
 
 export interface DecodedChunks {
-  /** The numbers of a chunk, until the next are asked for; undefined where it is gone, packed anew, or holds something else. */
+  /**
+   * The numbers of a chunk, valid until the next call; undefined if it was removed, packed again, or is not
+   * numeric.
+   */
   numbersOf(s: number, chunk: ChunkSummary): Numbers | undefined
-  /** What was found in a chunk between these borders, or is found now; undefined where nothing can be. */
+  /**
+   * The cached sums of a chunk between these borders, or those computed by `find`; undefined if there are
+   * none.
+   */
   runsOf(
     s: number,
     chunk: ChunkSummary,
@@ -53,7 +59,7 @@ interface Known<T> {
   readonly value: T
 }
 
-/** Remembers what was asked for last of chunks, `most` by weight. */
+/** A cache of the most recently used results per chunk, bounded by total weight `most`. */
 function createRecent<T>(most: number, weigh: (value: T) => number) {
   const known = new Map<string, Known<T>>()
   let weight = 0
@@ -75,7 +81,7 @@ function createRecent<T>(most: number, weigh: (value: T) => number) {
   }
 }
 
-/** Whether what is known of a chunk is of the same as it was. */
+/** Whether two summaries describe the same chunk contents. */
 export const isSameChunk = (a: ChunkSummary, b: ChunkSummary): boolean =>
   a.t0 === b.t0 &&
   a.t1 === b.t1 &&

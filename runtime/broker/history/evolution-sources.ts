@@ -1,7 +1,7 @@
 /**
- * Where the history of one entity comes from: change records (folded or still in the log), chunks of its streams, and
- * their unfolded tails. Each source is told instance by instance, corrected as clients asked; order and bounds are the
- * reader's business.
+ * Sources of the history of one entity: change records (folded or still in the log), chunks of its streams,
+ * and their unfolded tails. Each source yields instances with client corrections applied. The reader sorts
+ * and bounds them.
  */
 
 import type { Names } from '#broker/commit/interned-names.ts'
@@ -48,10 +48,10 @@ export interface Window {
   readonly to: number
 }
 
-/** One of the entities that had an id, one after the other, and its corrections. */
+/** One of the successive entities with an id, and its corrections. */
 export type Life = readonly [rid: number, corrections: Corrections]
 
-/** One instance, and which attribute it is of. */
+/** An instance with its attribute. */
 export interface Told {
   /** Another gateway stated when it was written. */
   readonly isStated?: boolean
@@ -69,16 +69,16 @@ interface ChangeRecord {
     dataset: string,
     instance: AttributeInstance | null,
     type?: string | null,
-    /** Of what was brought back: when it was written first, ms. */
+    /** For an instance restored from another gateway: when it was first written, ms. */
     at?: number,
   ])[]
-  /** The scopes after the change, where it touched them; null when it removed them. */
+  /** The scopes after the change, if it touched them; null if it removed them. */
   readonly scope?: string | readonly string[] | null
 }
 
 const earliest = Number.MIN_SAFE_INTEGER
 const latest = Number.MAX_SAFE_INTEGER
-/** Years 0000 to 9999: where chunks may lie. */
+/** Years 0000 to 9999: the range of times in chunks. */
 export const chunkTimes: Window = { from: -62_167_219_200_000, to: 253_402_300_799_999 }
 
 export function windowOf(query: TemporalQuery): Window {
@@ -89,12 +89,12 @@ export function windowOf(query: TemporalQuery): Window {
   return { from: earliest, to: latest }
 }
 
-/** Whether a query wants an attribute, or one instance of it. */
+/** Whether a query includes an attribute, or one instance of it. */
 export const isWanted = (query: TemporalQuery, name: string, dataset?: string): boolean =>
   (query.attrs === undefined || query.attrs.has(name)) &&
   (dataset === undefined || query.datasets === undefined || query.datasets.has(dataset || '@none'))
 
-/** What change records say, from the end that the query begins at. */
+/** Yields the instances in change records, newest record first if the query has lastN. */
 export function* toldByChanges(
   ports: EvolutionPorts,
   rid: number,
@@ -132,10 +132,10 @@ export function* toldByChanges(
   }
 }
 
-/** What an entity has when its scopes were deleted. */
+/** The value of the scope of an entity after its scopes were deleted. */
 const noScope = { type: 'Property', value: [] }
 
-/** A scope that was set without a time was observed when it was set [NGSI-LD 4.5.6]. */
+/** A scope set without observedAt counts as observed when it was set [NGSI-LD 4.5.6]. */
 function timedScope(one: TimedInstance, { unobserved }: TemporalQuery): TimedInstance {
   if (unobserved === true || one.observedAt !== undefined || one.deletedAt !== undefined) return one
   const { modifiedAt } = one
@@ -143,10 +143,10 @@ function timedScope(one: TimedInstance, { unobserved }: TemporalQuery): TimedIns
   return { ...one, instance, observedAt: modifiedAt }
 }
 
-/** Observations of one attribute instance that change records told, which streams may hold, too. */
+/** Observations of one attribute instance in change records, which streams may also contain. */
 export interface ToldObservations {
   has(time: number, value: Json): boolean
-  /** Times between these, both included, of those that were told; ascending. */
+  /** Their times between `first` and `last`, inclusive; ascending. */
   timesWithin(first: number, last: number): readonly number[]
 }
 
@@ -154,9 +154,10 @@ const none: readonly number[] = []
 const nothingTold: ToldObservations = { has: () => false, timesWithin: () => none }
 
 /**
- * Takes the instances that change records of all lives of an entity hold, each observation once. A device that sends its
- * first reading again finds it in the record of the creation; an entity that was deleted and re-created may be given the
- * same observation in each life. Returns, by attribute instance, the observations taken, which streams may hold, too.
+ * Takes the instances in change records of all lives of an entity, each observation once. The record of a
+ * creation contains the first reading of a device, which the device may send again. A deleted and re-created
+ * entity may receive the same observation in each life. Returns, by attribute instance, the observations
+ * taken, which streams may also contain.
  */
 export function takeChanges(
   ports: EvolutionPorts,
@@ -168,7 +169,7 @@ export function takeChanges(
     { readonly texts: Set<string>; readonly values: Set<string>; readonly times: number[] }
   >()
   const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
-  // What another gateway states to have written at a time may be there twice, as past and as current, or in two lives.
+  // An instance stated by another gateway may occur twice: as past and as current, or in two lives.
   const written = new Set<string>()
   const isWrittenTwice = ({ name, one: { instance, modifiedAt }, isStated }: Told): boolean => {
     if (isStated !== true) return false
@@ -212,7 +213,7 @@ const isOneOf = (times: readonly number[], time: number): boolean => times[count
 
 function* changeTexts(ports: EvolutionPorts, rid: number, isBackwards: boolean): Generator<string> {
   const parts = ports.history.entityChanges(rid)
-  // What a commit folded that is on disk but not published yet is in both.
+  // Records that a group folded on disk, but has not published, are in both.
   const folded = parts.at(-1)?.n1 ?? 0
   const unfolded = function* (): Generator<string> {
     for (const n of ports.streams.unfolded(rid)) {
@@ -251,8 +252,8 @@ export function observedInstance(
 }
 
 /**
- * Observations of a stream as clients replaced them, wherever they were before, as far as what they stand for is there.
- * Of those whose time does not fit by a time property none is looked for.
+ * The replacements of a stream's observations whose originals are not erased. Originals are not looked up for
+ * replacements outside the window.
  */
 export function* replacedOf(
   ports: EvolutionPorts,
@@ -274,8 +275,8 @@ export function* replacedOf(
 }
 
 /**
- * Finds the observations of a time: those of a chunk first, as readers show an observation that was sent twice as it was
- * first. A chunk is read once for times that follow each other.
+ * Finds the observations of a time, chunk before tail: readers show an observation that was sent twice as it
+ * was first sent. Consecutive times in one chunk decode it once.
  */
 export function createFinder(ports: EvolutionPorts, s: number): (time: number) => readonly TailInstance[] {
   const tail = Map.groupBy(
@@ -308,7 +309,7 @@ export interface TailInstance {
   readonly shape: string
 }
 
-/** Committed instances of a tail within a span of observedAt, in order of time, each identity once. */
+/** Committed instances of a tail within a span of observedAt, in order of time. */
 export function tailWithin(tail: Tail | undefined, span: Window): TailInstance[] {
   if (tail === undefined) return []
   const positions: number[] = []

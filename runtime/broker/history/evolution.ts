@@ -1,7 +1,8 @@
 /**
- * The temporal evolution of one entity: instances of its attributes from change records, chunks and tails, merged in
- * order of time (GS CIM 009, 5.7.3). A deleted entity keeps its history; entities that had the same id one after the
- * other are told as one evolution. What a client erased, with nothing written since, never was.
+ * The temporal evolution of one entity: instances of its attributes from change records, chunks and tails,
+ * merged in order of time (GS CIM 009, 5.7.3). A deleted entity keeps its history. Successive entities with
+ * the same id form one evolution. A history that a client erased does not exist unless something was written
+ * since.
  */
 
 import { identityOf } from '#broker/state/streams.ts'
@@ -29,7 +30,7 @@ import {
 import { isScopeChangeId, observationIn } from './instance-ids.ts'
 import type { EntityHistory, TemporalQuery } from './temporal-requests.ts'
 
-/** The entities that had an id, oldest first, and what is known of the last one. */
+/** The entities that had an id, oldest first, and the state of the last one. */
 export interface Lives {
   readonly rids: readonly Life[]
   readonly entity: Entity
@@ -38,13 +39,13 @@ export interface Lives {
   readonly deleted: number | undefined
 }
 
-/** Returns undefined when no entity of this id ever was, or nothing is left of its history. */
+/** Returns undefined if no entity ever had this id, or its history is empty. */
 export function livesOf(ports: EvolutionPorts, id: string): Lives | undefined {
   const { entities, edits } = ports
   const current = entities.byId(id)
   const graves = entities.tombstones(id)
   if (current === undefined && graves.length === 0) return undefined
-  // While a deletion is on its way an entity has both its document and its tombstone.
+  // While a deletion is being committed, an entity has both a document and a tombstone.
   const numbered = new Map([
     ...graves.map(({ rid, n }) => [rid, n] as const),
     ...(current === undefined ? [] : [[current.rid, latestOf(ports, current, 'number')] as const]),
@@ -64,7 +65,7 @@ export function livesOf(ports: EvolutionPorts, id: string): Lives | undefined {
   }
 }
 
-/** The log number or the commit time of the last thing that became of an entity. */
+/** The log number or commit time of the last change of an entity. */
 function latestOf({ live }: EvolutionPorts, row: EntityRow, what: 'number' | 'modified'): number {
   let last = what === 'number' ? row.n : row.modified
   for (const stream of live.entity(row.rid)?.streams ?? []) last = Math.max(last, stream[what])
@@ -109,18 +110,18 @@ export function evolutionOf(
   return { ...head, ...arrange(found, query, order) }
 }
 
-/** Times that an instance may have to be in the answer, by what is known so far. */
+/** The range of times that can still be part of the result. */
 interface Bounds {
   fits(name: string, time: number): boolean
-  /** Whether anything between two times, both included, fits. */
+  /** Whether a time between `first` and `last`, inclusive, fits. */
   fitAny(name: string, first: number, last: number): boolean
-  /** Whether so many instances were found that `draw` is worth its time. */
+  /** Whether enough instances were found to make `draw` worthwhile. */
   isFull(name: string, count: number): boolean
-  /** Throws away what nobody will see of what was found, and finds the time beyond which nobody will see anything. */
+  /** Discards instances that cannot be part of the result, and narrows the range accordingly. */
   draw(name: string): void
 }
 
-/** Puts the instances of an attribute in the order in which they are shown. */
+/** Sorts the instances of an attribute for output. */
 type Order = (name: string, list: TimedInstance[]) => TimedInstance[]
 
 function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>, order: Order): Bounds {
@@ -154,9 +155,9 @@ function createBounds(query: TemporalQuery, found: Map<string, TimedInstance[]>,
 }
 
 /**
- * By the time asked for, and instances of one time in the order in which they were committed. Change records of one commit
- * are in the order of the log, in whichever direction they were read. Observations of streams have no place in the log:
- * beside them the order is instances without observedAt, those with one by that, and deletions.
+ * Sorts by the time property, then by order of commit. Change records of one commit stay in log order, in
+ * either reading direction. Observations of streams have no log number; among them, instances without
+ * observedAt precede those with observedAt (in that order), and deletions are last.
  */
 function putInOrder(name: string, all: TimedInstance[], property: TimeProperty): TimedInstance[] {
   const list = name === 'scope' ? withoutEchoes(all) : all
@@ -186,7 +187,7 @@ interface OwnStream {
   readonly own: StreamCorrections
 }
 
-/** The streams of all lives of an entity, and the attributes of which an instance has several. */
+/** The streams of all lives of an entity, and the attributes with several streams for one instance. */
 function streamsOf(
   ports: EvolutionPorts,
   { rids }: Lives,
@@ -208,7 +209,7 @@ function streamsOf(
   return { all, several }
 }
 
-/** Observations of which several streams hold the same are shown once: as the one that was committed first. */
+/** Removes observations that several streams contain; the one committed first remains. */
 function withoutRepeats(ordered: readonly TimedInstance[]): TimedInstance[] {
   const known = new Set<string>()
   return ordered.filter(({ instance, instanceId, observedAt }) => {
@@ -227,13 +228,13 @@ interface StreamReading {
 
 function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, bounds }: Reading): void {
   const { s, name, own, told } = stream
-  // Chunks are ordered by observedAt; a window on another time property may find something in any of them.
+  // Chunks are ordered by observedAt; for other time properties, any chunk may contain matches.
   const isNarrow = query.timeproperty === 'observedAt'
   const window = isNarrow ? windowOf(query) : { ...chunkTimes, to: chunkTimes.to + 1 }
   const span = { from: Math.max(window.from, chunkTimes.from), to: Math.min(window.to, chunkTimes.to) }
   const isLeft = ({ time, modified, value }: Omit<TailInstance, 'shape'>): boolean =>
     modified > own.erasedUntil && !told.has(time, value) && own.editOf(time, value) === undefined
-  // Asked before anything is made of it, since chunks hold more than a window wants.
+  // Checked before an instance is created, since chunks contain more than the window.
   const isMeant = (one: Omit<TailInstance, 'shape'>): boolean =>
     bounds.fits(name, isNarrow ? one.time : one.modified) && isLeft(one)
   const put = (one: Omit<TailInstance, 'shape'>, shape: string): boolean =>
@@ -249,7 +250,7 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
     const [first, last] = isNarrow ? [chunk.t0, chunk.t1] : [chunk.m0, chunk.m1]
     if (!bounds.fitAny(name, first, last)) {
       if (isNarrow && query.lastN === undefined) break
-      // It may hold what was sent again since then, which was written when it was sent first.
+      // It may contain originals of observations sent again since; those count as written when first sent.
       if (isNarrow || timesBetween(tailTimes, chunk.t0, chunk.t1).length === 0) continue
     }
     const series = decodeChunk(chunk)
@@ -261,14 +262,14 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
     const start = startOfLast(series.times, query, (i) => isMeant(at(i)))
     for (let i = start; i < series.times.length && reached === Number.POSITIVE_INFINITY; i++) {
       const one = at(i)
-      // A fold in flight may be on disk and in memory at once.
+      // During a fold, an observation may be both on disk and in memory.
       if (tail.size > 0) tail.delete(identityOf(one.time, one.value))
       const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
       if (put(one, shape)) reached = isEnough(one.time, series.times[i + 1])
     }
     if (reached < Number.POSITIVE_INFINITY || start > 0) break
   }
-  // Chunks are one after the other in time; what came late is in the tail, and belongs between them.
+  // Chunks do not overlap in time; late observations in the tail belong between them.
   for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)
   if (own.replaced.length === 0) return
   if (isNarrow) bounds.draw(name)
@@ -277,9 +278,10 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
 }
 
 /**
- * Told of the instances of a stream one after the other, and of which time the next is, if that is known: up to which time they
- * are enough for an answer, once they are. That is one more than fits, all of their times, and more than one time, since an answer
- * in parts has to lead on.
+ * Returns a function to call with the time of each instance of a stream in turn, and of the next if known. It
+ * returns the time up to which the instances suffice, or infinity. They suffice with more than `limit`
+ * instances, complete times and at least two distinct times, since a partial response needs a continuation
+ * point.
  */
 function enoughOf({ timeproperty, lastN, limit }: TemporalQuery): (time: number, next?: number) => number {
   if (timeproperty !== 'observedAt' || lastN !== undefined) return () => Number.POSITIVE_INFINITY
@@ -290,7 +292,10 @@ function enoughOf({ timeproperty, lastN, limit }: TemporalQuery): (time: number,
   }
 }
 
-/** The same for the last ones of a stream: where in a chunk they begin, more than one time too; 0 where all of it may be needed. */
+/**
+ * The index in a chunk where the last instances begin, with at least two distinct times; 0 if all may be
+ * needed.
+ */
 function startOfLast(
   times: Float64Array,
   { timeproperty, lastN, limit }: TemporalQuery,
@@ -307,14 +312,15 @@ function startOfLast(
   return 0
 }
 
-/** The oldest instances that an answer can hold, or the newest where the query asks for the last ones. */
+/** The oldest instances that a response can contain, or the newest if the query has lastN. */
 function boundedTail(instances: TailInstance[], query: TemporalQuery): TailInstance[] {
   return query.timeproperty === 'observedAt' ? partOf(instances, query, ({ time }) => time) : instances
 }
 
 /**
- * The instances of an ascending list that an answer may need: one more than fits, all of the first time and one of the
- * second, because an answer in parts has to lead on. With `lastN` the same from the end, at most `lastN`.
+ * The instances of an ascending list that a response may need: limit + 1, all of the first time, and one of
+ * the second, because a partial response needs a continuation point. With `lastN` the same from the end, at
+ * most `lastN`.
  */
 function partOf<One>(list: One[], { limit, lastN }: TemporalQuery, timeOfOne: (one: One) => number): One[] {
   const most = Math.min(limit + 1, lastN ?? Number.POSITIVE_INFINITY)
@@ -329,7 +335,7 @@ function partOf<One>(list: One[], { limit, lastN }: TemporalQuery, timeOfOne: (o
   return list.slice(-Math.min(lastN, Math.max(most, list.length - before)))
 }
 
-/** Chunks that may hold something between two times of observation, the last first where the last ones are asked for. */
+/** Chunks that may overlap a span of observedAt, last chunk first if the query has lastN. */
 function chunksOf(
   ports: EvolutionPorts,
   { s, own }: StreamReading,
@@ -339,12 +345,12 @@ function chunksOf(
   const { lastN, limit, timeproperty } = query
   if (lastN === undefined) return ports.history.chunks(s, from, to)
   const chunks = ports.history.chunksBackwards(s, from, to)
-  // What was observed last was mostly written last: the first ones found leave little to look at in the others.
+  // The latest observations were mostly written last, so the first chunks read exclude most of the others.
   if (timeproperty !== 'observedAt') return chunks
   return lastChunks(chunks, own, { count: Math.min(lastN, limit + 1), before: windowOf(query).to })
 }
 
-/** As many chunks, the last first, as surely hold so many instances before a time. */
+/** The last chunks, in reverse order, that certainly contain `count` instances before a time. */
 function* lastChunks(
   chunks: Iterable<ChunkRow>,
   own: StreamCorrections,
@@ -353,14 +359,16 @@ function* lastChunks(
   let rest = count
   for (const chunk of chunks) {
     yield chunk
-    // Of a chunk that reaches beyond the end, any number may lie within, and of one from before an erasure be left.
+    // A chunk beyond the end may contribute any number, and so may a chunk with erased instances.
     if (chunk.t1 < before && chunk.m0 > own.erasedUntil)
       rest -= chunk.count - own.timesWithin(chunk.t0, chunk.t1).length
     if (rest <= 0) return
   }
 }
 
-/** Orders each attribute by the time property, and keeps the newest `lastN`, of each so many that they begin an answer. */
+/**
+ * Sorts each attribute by the time property, selects the newest `lastN`, and limits each to the first part.
+ */
 function arrange(
   found: Map<string, TimedInstance[]>,
   { lastN, limit, timeproperty }: TemporalQuery,
@@ -377,7 +385,7 @@ function arrange(
   return { attributes, cut }
 }
 
-/** Scopes that are written with a time become those of the entity; that change of the entity says nothing more. */
+/** Removes scope changes that repeat an observed scope written in the same commit. */
 function withoutEchoes(list: TimedInstance[]): TimedInstance[] {
   const keyOf = ({ modifiedAt, instance }: TimedInstance): string =>
     `${modifiedAt} ${JSON.stringify(instance['value'])}`

@@ -1,7 +1,7 @@
 /**
- * Forgetting the history of an entity that is gone: what is folded is removed with this commit, and what is folded later,
- * of records already logged, stays hidden. Its last document stays until retention takes it, because what is owed to
- * subscribers is rendered from it.
+ * Erases the history of a deleted entity. Folded parts are removed with this commit; parts that are folded
+ * later, from records already logged, stay hidden. Its last document stays until retention deletes it,
+ * because pending notifications are rendered from it.
  */
 
 import type { Stage } from '#broker/commit/stage.ts'

@@ -1,6 +1,6 @@
 /**
- * Compares the instances that a client adds to a history (GS CIM 009, 5.6.11 and 5.6.12) with the instances that the
- * history holds already, scopes included, so that none is stored twice. An instance with another value is another
+ * Compares the instances that a client adds to a history (GS CIM 009, 5.6.11 and 5.6.12) with the instances
+ * already stored, scopes included, so that none is stored twice. An instance with another value is another
  * instance, also at the same time. Nothing is written here.
  */
 import type { Json } from '#contract/pipeline.ts'
@@ -11,7 +11,7 @@ import { sameJson, stableJson } from '#ngsi-ld/values/json.ts'
 import { evolutionOf } from './evolution.ts'
 import type { EvolutionPorts } from './evolution-sources.ts'
 
-/** The fragment without the instances that the history of an entity holds already. */
+/** The fragment without the instances that the history of an entity already contains. */
 export function unknownOf<Given extends TemporalFragment>(
   ports: EvolutionPorts,
   id: string,
@@ -55,10 +55,10 @@ function knownAt(
   )
 }
 
-/** The order of members says nothing; another broker may send another one. */
+/** The order of members is irrelevant; another broker may send another order. */
 const instanceText = (instance: AttributeInstance): string => stableJson(instance as Json)
 
-/** Instances without observedAt, in order of time, without those that the history of an entity holds already. */
+/** Instances without observedAt, in order of time, without those that the history already contains. */
 export function unknownPast(
   ports: EvolutionPorts,
   id: string,
@@ -69,7 +69,7 @@ export function unknownPast(
   return past.filter((one) => !told.has(textOf(one)))
 }
 
-/** What is known of the span of time that instances without observedAt are of. */
+/** Texts of the stored instances in the time span of instances without observedAt. */
 function toldAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]): ReadonlySet<string> {
   const window = { timerel: 'between', timeAtMs: past[0]!.at, endTimeAtMs: past.at(-1)!.at + 1 } as const
   const attrs = new Set(past.map(({ name }) => name))
@@ -91,11 +91,11 @@ function toldAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]
 const textOf = ({ name, dataset, instance, at }: Omit<PastInstance, 'type'>): string =>
   JSON.stringify([name, dataset, instance, at])
 
-/** The order of members tells nothing; what came another way has another. */
+/** Compares instances regardless of the order of members, which may differ between paths. */
 export const isSame = (a: AttributeInstance | undefined, b: AttributeInstance | undefined): boolean =>
   sameJson(a as Json | undefined, b as Json | undefined)
 
-/** Whether the history holds the newest scopes of a fragment already, or ends with newer ones. */
+/** Whether the history already contains the newest scopes of a fragment, or ends with newer ones. */
 export function isOldScope(
   ports: EvolutionPorts,
   id: string,
@@ -109,7 +109,7 @@ export function isOldScope(
   return (last?.observedAt ?? Number.NEGATIVE_INFINITY) > scopeAt
 }
 
-/** The observed scopes of a fragment that the history does not hold yet. */
+/** The observed scopes of a fragment that the history does not contain yet. */
 export const unknownScopes = (
   ports: EvolutionPorts,
   id: string,

@@ -1,6 +1,6 @@
 /**
- * Divides what a client writes of a history: its newest instances, as far as they are newer than the entity's own, become
- * current values, and all others are its past (GS CIM 009, 5.6.11 and 5.6.12). Pure.
+ * Divides a client's history write: its newest instances, if newer than the entity's own, become current
+ * values, and all others are added to its past (GS CIM 009, 5.6.11 and 5.6.12). Pure.
  */
 
 import type { Draft } from '#broker/state/document-drafts.ts'
@@ -12,7 +12,7 @@ import type { TemporalFragment } from '#ngsi-ld/history/temporal-entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isSame } from './known-past.ts'
 
-/** A fragment without the instances that become current values, by the name of their attribute. */
+/** A fragment without the instances that become current values, by attribute name. */
 export function without(
   fragment: TemporalFragment,
   current: (name: string) => readonly AttributeInstance[],
@@ -33,8 +33,9 @@ export function byDataset(instances: readonly AttributeInstance[]): Map<string, 
 }
 
 /**
- * What a fragment says of the entity, and its newest instances unless the entity has newer ones. An instance that the
- * history holds already changes no current value. It adds an attribute that the entity lacks, unless it is only retold.
+ * The members of a fragment that change the entity, with its newest instances unless the entity has newer
+ * ones. An instance that the history already contains changes no current value. It adds an attribute that the
+ * entity lacks, unless the fragment only repeats history.
  */
 export function newerThan({ entity }: Draft, given: TemporalFragment, unknown: TemporalFragment): Fragment {
   const { types, scope, expiresAt, attributes, deletions = [], isReplay = false } = given

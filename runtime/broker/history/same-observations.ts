@@ -1,7 +1,8 @@
 /**
- * Finds stored instances by their id, for requests that modify or remove one (GS CIM 009, 5.6.14 and 5.6.15). An
- * observation may be stored more than once: by the record of a creation and in a stream, or in several lives of an
- * entity that was deleted and re-created. Readers show it once, so a correction concerns all of them.
+ * Finds stored instances by their id, for requests that modify or remove one (GS CIM 009, 5.6.14 and 5.6.15).
+ * An observation may be stored more than once: by the record of a creation and in a stream, or in several
+ * lives of an entity that was deleted and re-created. Readers show it once, so a correction concerns all
+ * copies.
  */
 
 import { identityOf } from '#broker/state/streams.ts'
@@ -21,7 +22,7 @@ export interface StoredInstance {
   readonly instanceId: string
 }
 
-/** The instance of an id, and all others that are the same observation; empty where there is none. */
+/** The instance with an id, and all copies of the same observation; empty if there is none. */
 export function sameObservations(
   ports: EvolutionPorts,
   lives: readonly Life[],
@@ -61,7 +62,7 @@ const recorded = (ports: EvolutionPorts, [rid, corrections]: Life, name: string)
   return toldByChanges(ports, rid, query, corrections).map(({ one }) => one)
 }
 
-/** An observation of a stream as it is now: undefined where it was erased or removed. */
+/** The corrected observation of a stream; undefined if it was erased or removed. */
 function observed(
   ports: EvolutionPorts,
   [rid, corrections]: Life,

@@ -1,7 +1,7 @@
 /**
- * Finds observations that several streams of one attribute instance hold, so that aggregates count each once. An attribute
- * or entity that was deleted and re-created has a stream for each of its lives, and a device may send again what it sent
- * before. Only what the streams hold of the same span of time is read.
+ * Finds observations that several streams of one attribute instance contain, so that aggregates count each
+ * once. An attribute or entity that was deleted and re-created has a stream for each of its lives, and a
+ * device may send observations again. Only overlapping time spans of the streams are read.
  */
 import { limits } from '#base/limits/limits.ts'
 import { identityOf } from '#broker/state/streams.ts'
@@ -22,7 +22,7 @@ interface Observation {
 interface Block {
   readonly first: number
   readonly last: number
-  /** Undefined where the chunk is not there any more. */
+  /** Undefined if the chunk was removed. */
   readonly read: () => readonly Observation[] | undefined
 }
 
@@ -31,7 +31,7 @@ interface Repeats {
   readonly identities: Set<string>
 }
 
-/** The same parts of streams, each without observations that one before it holds. */
+/** The parts of streams, each without observations that an earlier one contains. */
 export function* withoutRepeats(ports: StreamSumPorts, parts: readonly StreamPart[]): Steps<StreamPart[]> {
   const kept: StreamPart[] = []
   for (const group of Map.groupBy(parts, ({ name, dataset }) => `${name} ${dataset}`).values())

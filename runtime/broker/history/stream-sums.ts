@@ -1,8 +1,8 @@
 /**
- * Sums over one stream (GS CIM 009, 4.5.19). Where a whole chunk lies in one period and nobody has to see its values, its
- * statistics stand for them and the chunk is not read; so an hour of a day costs two chunks, whatever lies between. Of what
- * was rolled up a whole hour belongs to the period in which it begins. Corrections cost the chunks that hold a corrected
- * instant: those are read, and what was corrected is left out; what stands in its place is nobody's business here.
+ * Sums over one stream (GS CIM 009, 4.5.19). A chunk inside one period contributes its statistics without
+ * being read, so a period costs at most two chunk reads. A rolled-up hour belongs to the period in which it
+ * begins. A chunk with corrected instances is read, and those instances are skipped; the caller adds their
+ * replacements.
  */
 
 import { identityOf } from '#broker/state/streams.ts'
@@ -20,14 +20,14 @@ export interface StreamSumPorts {
   readonly decoded: DecodedChunks
 }
 
-/** What is to be summed up of one stream. */
+/** The parts of one stream to sum up. */
 export interface StreamPart {
   readonly s: number
   readonly name: string
   readonly dataset: string
   readonly type: string
   readonly own: StreamCorrections
-  /** What is left of older values, by the hour that they were of. */
+  /** Roll-ups of older values, by hour. */
   readonly rolled: readonly RollUpRow[]
   readonly chunks: readonly ChunkSummary[]
   readonly tail: readonly TailInstance[]
@@ -35,14 +35,14 @@ export interface StreamPart {
 }
 
 /**
- * Reading history in steps, so that others pass in between. Each step tells whether what was read so far holds: a chunk that
- * was packed anew, or went, meanwhile, is not what it was when the chunks were listed, and who reads begins again.
+ * Reading history in steps, so that other work can interleave. Each step yields whether the chunk listed
+ * earlier still exists unchanged. If false, the reader starts again.
  */
 export type Steps<T> = Generator<boolean, T, undefined>
 
 type Value = TailInstance['value']
 
-/** Times in a chunk at which something may not count, ascending: it was corrected, or a change record told it. */
+/** Times in a chunk, ascending, that may not count: corrected ones, and those also in change records. */
 const touchedTimes = ({ own, told }: StreamPart, { t0, t1 }: ChunkSummary): readonly number[] => {
   const [corrected, known] = [own.timesWithin(t0, t1), told.timesWithin(t0, t1)]
   return known.length === 0 ? corrected : [...corrected, ...known].sort((a, b) => a - b)
@@ -51,11 +51,11 @@ const touchedTimes = ({ own, told }: StreamPart, { t0, t1 }: ChunkSummary): read
 const isGone = ({ own, told }: StreamPart, time: number, value: Value): boolean =>
   own.editOf(time, value) !== undefined || told.has(time, value)
 
-/** Whether an observation of a stream counts: it was neither erased nor corrected, and no change record told it. */
+/** Whether an observation of a stream counts: not erased, not corrected, and not also in a change record. */
 export const isLeft = (part: StreamPart, one: Omit<TailInstance, 'shape'>): boolean =>
   one.modified > part.own.erasedUntil && !isGone(part, one.time, one.value)
 
-/** The time of the first value of a stream in the window; infinite where there is none. */
+/** The time of the first value of a stream in the window; infinity if there is none. */
 export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): Steps<number> {
   let first = part.rolled[0]?.hour ?? Number.POSITIVE_INFINITY
   const isObserved = query.timeproperty === 'observedAt'
@@ -66,7 +66,7 @@ export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: Agg
   const adding = { window, isObserved, add }
   yield* addTail(part, part.tail, adding)
   for (const chunk of part.chunks) {
-    // Chunks follow each other in the time that they are asked for.
+    // Chunks are in order of observedAt.
     if (isObserved && chunk.t0 >= first) break
     const isWhole = chunk.m0 > part.own.erasedUntil && touchedTimes(part, chunk).length === 0
     if (isObserved && isWhole && chunk.t0 >= window.from && chunk.t0 < window.to) add(chunk.t0)
@@ -75,7 +75,7 @@ export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: Agg
   return first
 }
 
-/** Adds what a stream holds to a sum, which is asked for when there is anything. */
+/** Adds the contents of a stream to a sum, which is created when there is a value. */
 export function* addStream(
   ports: StreamSumPorts,
   part: StreamPart,
@@ -112,7 +112,7 @@ export function* addStream(
   )
 }
 
-/** Observations between two steps; a chunk has about as many. */
+/** Observations between two steps, about as many as in a chunk. */
 const tailPerStep = 1024
 
 function* addTail(part: StreamPart, tail: StreamPart['tail'], adding: Adding): Steps<void> {
@@ -122,7 +122,10 @@ function* addTail(part: StreamPart, tail: StreamPart['tail'], adding: Adding): S
   }
 }
 
-/** Adds the numbers of a chunk that lie in the window and count, all of a period at once. False: it is not there any more. */
+/**
+ * Adds the counting numbers of a chunk in the window, all of a period at once. False if the chunk no longer
+ * exists.
+ */
 function addNumbers(
   ports: StreamSumPorts,
   part: StreamPart,
@@ -130,7 +133,7 @@ function addNumbers(
   { window, touched, sum }: { window: Window; touched: readonly number[]; sum: Aggregation },
 ): boolean {
   let next = 0
-  // Values come in order of time.
+  // Values are in order of time.
   const isLeft = (time: number, value: number): boolean => {
     while (touched[next]! < time) next++
     return touched[next] !== time || !isGone(part, time, value)
@@ -145,7 +148,7 @@ function addNumbers(
   return runs !== undefined
 }
 
-/** Where what is to be summed up of a chunk begins, is cut, and ends; undefined where it is cut many times. */
+/** The start, cuts and end of the part of a chunk to sum up; undefined if it is cut too often. */
 function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): number[] | undefined {
   const borders = [Math.max(t0, window.from)]
   for (let end = sum.endOfPeriod(borders[0]!); end <= t1 && end < window.to; end = sum.endOfPeriod(end)) {
@@ -156,7 +159,7 @@ function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): 
   return borders
 }
 
-/** A chunk that is cut more often than this is looked at anew each time. */
+/** A chunk with more borders than this is not cached. */
 const bordersMax = 16
 
 interface Runs {
@@ -165,12 +168,12 @@ interface Runs {
   readonly isLeft: (time: number, value: number) => boolean
 }
 
-/** Values of a chunk within the window, those of each period as one. */
+/** Sums the values of a chunk within the window, one run per period. */
 function* runsOf({ times, values }: Numbers, { window, sum, isLeft }: Runs): Generator<Run> {
   let i = 0
   while (i < times.length && times[i]! < window.from) i++
   while (i < times.length && times[i]! < window.to) {
-    // Periods begin with the first value that is left.
+    // A run begins with the first counting value.
     if (!isLeft(times[i]!, values[i]!)) {
       i++
       continue
@@ -197,15 +200,16 @@ interface Adding {
   readonly window: Window
   readonly isObserved: boolean
   readonly add: (time: number, value: Value) => void
-  /** Notes which there are, where a tail may hold the same. */
+  /** Collects identities for comparison with the tail. */
   readonly seen?: Set<string>
 }
 
-/** Adds what a chunk holds, value by value. False: it is not there any more. */
+/** Adds the values of a chunk one by one. False if the chunk no longer exists. */
 function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, adding: Adding): boolean {
   const { window, isObserved, seen } = adding
   const isElsewhen = !isObserved && (chunk.m1 < window.from || chunk.m0 >= window.to)
-  // What was sent again counts where it was sent first, so a chunk that shares observations with the tail is read anyway.
+  // A chunk that shares observations with the tail is always read: a repeated observation counts when first
+  // sent.
   if ((isElsewhen && seen === undefined) || chunk.m1 <= part.own.erasedUntil) return true
   const row = ports.history.chunkAt(part.s, chunk.t0)
   if (row === undefined || !isSameChunk(row, chunk)) return false

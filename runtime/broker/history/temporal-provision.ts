@@ -1,9 +1,9 @@
 /**
- * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). Creating and appending only add: an observation is its
- * entity, attribute, datasetId, observedAt and value, so several values of one time stand side by side. Only a request
- * that names an instance id modifies or removes an instance; such corrections are rows beside what was stored. The newest
- * instance becomes the current value unless that is newer. Values of observed Properties go into their streams, all
- * other instances into a change record.
+ * Use-cases that write history (GS CIM 009, 5.6.11 to 5.6.16). Creating and appending only add: an
+ * observation is its entity, attribute, datasetId, observedAt and value, so several values of one time
+ * coexist. Only a request that names an instance id modifies or removes an instance; such corrections are
+ * rows beside the stored instance. The newest instance becomes the current value unless that is newer. Values
+ * of observed Properties are stored in their streams, all other instances in a change record.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -52,7 +52,7 @@ type Provision = Pick<
   'put' | 'append' | 'remove' | 'removeAttribute' | 'replaceInstance' | 'removeInstance'
 >
 
-/** What a waiting work holds beside what it was given. */
+/** Memory of a waiting work besides its input. */
 const workBytes = 256
 
 export function createTemporalProvision(ports: TemporalProvisionPorts): Provision {
@@ -73,7 +73,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     addScopes(stage, draft, entity, by)
   }
 
-  /** Scopes are on record at the times that they were observed at. */
+  /** Records scopes at their observed times. */
   function addScopes(stage: Stage, { rid, id }: Draft, given: TemporalFragment, by: Origin): void {
     const instances = unknownScopes(ports, id, given).map((instance) => ['scope', '', instance])
     if (instances.length > 0) log(stage, rid, { kind: 'temporal', id, by, instances })
@@ -98,7 +98,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       return
     }
     if (observed.some(({ value }) => typeof value !== 'number')) documentText(merged.entity)
-    // The past first, so that times ascend where they do in the request.
+    // The past is written first, so that times ascend as in the request.
     addPast(stage, draft, past, by)
     for (const { change, value, time } of observed)
       observer.observe(stage, draft, change.name, change.datasetId ?? '', time, value)
@@ -107,8 +107,8 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   const isErased = (rid: number): boolean => ports.edits.erased(rid).length > 0
 
   /**
-   * Adds instances that do not become current: to streams where these can hold them, else to a change record. Where
-   * something was erased all of them go on record, because a stream does not take what it had before.
+   * Adds instances that do not become current: to streams if possible, else to a change record. After an
+   * erasure all of them are recorded, because a stream rejects values it had before.
    */
   function addPast(stage: Stage, draft: Draft, { attributes }: TemporalFragment, by: Origin): void {
     const isAnew = isErased(draft.rid)
@@ -120,10 +120,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         const correctionOf = correctionsIn(draft.rid, name, dataset)
         for (const instance of ofDataset) {
           const correction = correctionOf(instance)
-          // An observation that was removed is there again under the id it had; one that was modified stays as it is.
+          // A removed observation is restored under its original id; a modified one stays as it is.
           if (correction?.body === null) correct(stage, draft.rid, correction.instance, instance)
           const isCurrent = isSame(instance, current)
-          // A current value without observedAt has no time that would tell a repetition from it.
+          // A current value without observedAt has no time that would distinguish a repetition.
           if (correction?.body === null || (isCurrent && instance.observedAt === undefined)) continue
           const isStreamed =
             !isAnew &&
@@ -147,7 +147,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
   }
 
-  /** Finds the correction of the observation in a stream that is the same as an instance. */
+  /** Finds the correction of the stream's observation that equals an instance. */
   function correctionsIn(
     rid: number,
     name: string,
@@ -162,7 +162,9 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     }
   }
 
-  /** Deletes what is current and was deleted since it was observed; other deletions are added to the past. */
+  /**
+   * Deletes current instances that were deleted after they were observed; adds other deletions to the past.
+   */
   function applyDeletions(stage: Stage, id: string, given: TemporalFragment, by: Origin): void {
     const { deletions = [], isReplay = false, isPast = false } = given
     if (deletions.length === 0) return
@@ -187,7 +189,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     )
   }
 
-  /** Whether an attribute, or the scope, is there and was not observed, or written, after some time (ms). */
+  /** Whether an attribute, or the scope, exists and was not observed or written after some time (ms). */
   function endsCurrent(
     { id, entity, times, created }: Draft,
     { name, dataset }: Pick<PastInstance, 'name' | 'dataset'>,
@@ -204,7 +206,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     return (dateTimeToMs(current.observedAt ?? '') ?? modified) <= at
   }
 
-  /** What was without having been observed, at the times that it names; what is known of them is told only once. */
+  /** Adds past instances without observedAt at the times given, skipping those already stored. */
   function bringBack(stage: Stage, id: string, past: readonly PastInstance[] | undefined, by: Origin): void {
     const rows = unknownPast(ports, id, past).map((one) => [
       one.name,
@@ -252,7 +254,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     }
   }
 
-  /** Modifies or removes an instance wherever it is stored; the others of the same observation are removed. */
+  /** Modifies or removes an instance wherever it is stored; other copies of the observation are removed. */
   function correctAll(
     stage: Stage,
     id: string,
@@ -289,16 +291,16 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
         const stage = heardBy(unmarked, by)
         const { id } = given
         const draft = documents.find(stage, id)
-        // An entity whose history was erased has it anew.
+        // An entity with erased history starts a new one.
         const isKnown = livesOf(ports, id) !== undefined
         if (draft === undefined) {
           const entity = given.isReplay === true && isKnown ? unknownOf(ports, id, given) : given
           const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
-          // What is gone does not come again for being told once more.
+          // A repeated transfer of a history does not re-create a deleted entity.
           if (isTold && unknownPast(ports, id, given.past).length === 0) return 'extended'
           create(stage, entity, by)
         }
-        // The gateway that sends it decides what is current, and sends that by itself.
+        // The sending gateway decides what is current, and sends that separately.
         else if (given.isPast === true) addPast(stage, draft, unknownOf(ports, id, given), by)
         else extend(stage, draft, given, by)
         bringBack(stage, id, given.past, by)

@@ -1,4 +1,4 @@
-/** Requests that read and write the history of entities (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4), and their results. */
+/** Requests on the history of entities (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4), and their results. */
 
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
 import type { Origin } from '#broker/state/stored-entity.ts'
@@ -12,27 +12,29 @@ import type { TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import type { Duration } from '#ngsi-ld/values/duration.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 
-/** What a retrieval of history asks for. Times are ms UTC. */
+/** The parameters of a retrieval of history. Times are ms UTC. */
 export interface TemporalQuery extends TemporalSelection {
-  /** Attributes to read; left out, all. `scope` stands for the scopes. */
+  /** Attributes to read; all by default. `scope` selects the scopes. */
   readonly attrs?: ReadonlySet<string> | undefined
-  /** Instances to read by datasetId, `@none` for those without. */
+  /** Instances to read by datasetId; `@none` selects those without. */
   readonly datasets?: ReadonlySet<string> | undefined
   /** The newest N instances of each attribute. */
   readonly lastN?: number | undefined
-  /** Only what has no observedAt. */
+  /** Only instances without observedAt. */
   readonly unobserved?: boolean
-  /** Most instances of each attribute: the oldest ones, with `lastN` the newest ones. */
+  /** Maximum number of instances per attribute: the oldest ones, with `lastN` the newest ones. */
   readonly limit: number
-  /** Called between turns; what it throws ends the reading. */
+  /** Called between time slices; an exception ends the reading. */
   readonly goOn?: (() => void) | undefined
 }
 
-/** History of one entity. Instances are in ascending order of the time property, whatever `lastN` selected. */
+/**
+ * History of one entity. Instances are in ascending order of the time property, whatever `lastN` selected.
+ */
 export interface EntityHistory extends CutEvolution {
-  /** The document as it is, or as it was last. */
+  /** The current document, or the last one of a deleted entity. */
   readonly entity: Entity
-  /** True where no instance was left out because it lacks the time property. */
+  /** True if no instance was omitted because it lacks the time property. */
   readonly allTimed?: boolean
 }
 
@@ -43,7 +45,7 @@ export interface EntityAggregates {
   readonly attributes: ReadonlyMap<string, readonly JsonObject[]>
 }
 
-/** How history is to be summed up. */
+/** The parameters of an aggregation. */
 export interface AggregateQuery extends TemporalQuery {
   readonly methods: ReadonlySet<AggregateMethod>
   readonly duration?: Duration | undefined
@@ -57,14 +59,14 @@ export interface TemporalPage<Found> {
 
 /** The use-cases on temporal entities of one tenant (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4). */
 export interface TemporalBroker {
-  /** Summing up goes in turns, so that others pass. */
+  /** Aggregates in time slices and yields in between. */
   aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined>
   search(search: EntityQuery, query: TemporalQuery): Promise<TemporalPage<EntityHistory>>
   searchAggregates(search: EntityQuery, query: AggregateQuery): Promise<TemporalPage<EntityAggregates>>
-  /** Creates a temporal entity, or adds to the one there is. */
+  /** Creates a temporal entity, or adds to an existing one. */
   put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>
   append(id: string, fragment: TemporalFragment, by: Origin): Promise<void>
-  /** With a selection only where the entity has, or last had, such types. */
+  /** With a selection only if the entity has, or last had, such types. */
   remove(id: string, by: Origin, selection?: TypeSelection): Promise<void>
   removeAttribute(
     id: string,

@@ -1,8 +1,9 @@
 /**
- * Queries of temporal entities (GS CIM 009, 5.7.4): entities, alive or deleted, of which something lies in the window
- * asked for. Filters look at every value of the window, so an entity that once was too warm is found although it has
- * cooled down, and at every scope that was valid in it; an attribute without times is looked at as it is. Living entities come first, in order of creation,
- * then deleted ones in order of deletion, unless the order of ids is asked for.
+ * Queries of temporal entities (GS CIM 009, 5.7.4): entities, existing or deleted, with instances in the
+ * window. Filters consider every value in the window, so an entity that was too warm once is found although
+ * it has cooled down, and every scope valid in it. Attributes without times are evaluated as they are.
+ * Existing entities come first, in order of creation, then deleted ones in order of deletion, unless the
+ * query orders by id.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -51,7 +52,7 @@ export function createTemporalSearch(
   const aggregation = { ...ports, decoded: createDecodedChunks(ports.history) }
   const turnMs = limits.aggregateTurnMs.value
   const yieldIfDue = createYield(clock.monotonic, turnMs)
-  // Of one instant, because the writer thread may cut a chunk in two between two reads.
+  // One read transaction, because the writer thread may split a chunk between two reads.
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
   async function pass({ goOn }: TemporalQuery): Promise<void> {
@@ -68,7 +69,7 @@ export function createTemporalSearch(
       let step = atOnce(() => steps.next())
       let begunAt = clock.monotonic()
       while (step.done !== true && step.value) {
-        // Most steps are shorter than it takes to ask.
+        // Most steps take less time than the check.
         if (clock.monotonic() - begunAt >= turnMs / 5) {
           await pass(query)
           begunAt = clock.monotonic()
@@ -79,14 +80,14 @@ export function createTemporalSearch(
     }
   }
 
-  /** A page of what `read` gives of the entities that were meant. Others pass between two entities. */
+  /** A page of the results of `read` for matching entities. Yields between two entities. */
   function paged<Found extends Sized>(
     search: EntityQuery,
     query: TemporalQuery,
     read: (id: string) => Found | undefined | Promise<Found | undefined>,
   ): Promise<TemporalPage<Found>> {
     const fits = filterOf(ports, search, query)
-    // An entity that is deleted meanwhile comes again, among the deleted ones.
+    // An entity deleted meanwhile is listed again among the deleted ones.
     const met = new Set<string>()
     return page(ports, search, async (id) => {
       if (met.has(id)) return undefined
@@ -103,7 +104,7 @@ export function createTemporalSearch(
   }
 }
 
-/** So often a history is summed up in turns; then without a pause, in which nothing can happen. */
+/** Number of attempts that yield; the next one does not, so that nothing can change meanwhile. */
 const triesMax = 3
 
 function resultOf<T>(steps: Steps<T>): T {
@@ -117,14 +118,14 @@ function checkOpen({ open }: Database): void {
   if (!open) throw new GatewayError('store.closed', 'the history was closed while it was summed up')
 }
 
-/** What there is of an entity, if there is any. */
+/** The history of an entity, if it is not empty. */
 const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
   found: Found | undefined,
 ): Found | undefined => (found?.attributes.size === 0 ? undefined : found)
 
 /**
- * The entities of one page, in order; those before it are judged, those after it only when they are to be counted. `find` gives
- * what there is of one, where its values are what the filters ask for.
+ * The entities of one page, in order. Entities before it are evaluated; those after it only if there is a
+ * count. `find` returns the history of an entity that matches the filters.
  */
 async function page<Found extends Sized>(
   ports: TemporalSearchPorts,
@@ -148,7 +149,7 @@ async function page<Found extends Sized>(
   return { found, more: seen > offset + found.length, count: count ? seen : undefined }
 }
 
-/** About how many characters the instances or sums of an entity take. */
+/** Approximate number of characters of the instances or sums of an entity. */
 function sizeOf({ attributes }: Sized): number {
   let size = 0
   for (const list of attributes.values()) for (const one of list) size += sizeOfJson(one.instance ?? one)
@@ -160,8 +161,8 @@ interface Sized {
 }
 
 /**
- * Whether the values that an entity had in the window, all at once, and some of its scopes that were valid then, are what
- * the filters ask for, where there are any.
+ * A test whether the values of an entity in the window, taken together, and one of its scopes valid then
+ * match the filters; undefined without filters.
  */
 function filterOf(
   ports: TemporalSearchPorts,
@@ -178,18 +179,18 @@ function filterOf(
   }
 }
 
-/** Whether scopes that an entity had at some time of the window are what is asked for. */
+/** Whether a scope that an entity had at some time of the window matches. */
 function hadScope(ports: TemporalSearchPorts, id: string, scope: ScopeQuery, query: TemporalQuery): boolean {
   const limit = limits.temporalFilterInstancesMax.value
   const history = evolutionOf(ports, id, { timeproperty: 'modifiedAt', attrs: new Set(['scope']), limit })
   if (history === undefined) return false
   const instances = history.attributes.get('scope')
-  // What set them may be too old to be kept.
+  // The record that set it may have been deleted by retention.
   if (instances === undefined) return matchesScope(scope, history.entity.scope)
   return scopesWithin(instances, query.timeproperty, windowOf(query)).some((one) => matchesScope(scope, one))
 }
 
-/** Every value that an entity had in the window, as one entity, and what has no time as it is. */
+/** Every value of an entity in the window, combined into one entity, plus attributes without time. */
 interface Past {
   readonly entity: Entity
   readonly times: QueryTimes
@@ -226,7 +227,7 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
 
 type Search = Omit<EntityQuery, 'q' | 'geo' | 'scope' | 'limit' | 'offset' | 'count'>
 
-/** Ids of entities that were meant, each once: in order of id where that is asked for, else deleted ones come last. */
+/** Ids of matching entities, each once: in order of id if requested, else deleted ones last. */
 async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGenerator<string> {
   const { attrs: _attrs, after: _after, order, ...what } = search
   const living = livingOnes(ports, { ...what, order })
@@ -266,7 +267,7 @@ async function* livingOnes(
   }
 }
 
-/** The last documents of entities that are deleted and were meant, in order of deletion. */
+/** The last documents of deleted entities that match, in order of deletion. */
 async function* deadOnes(
   ports: TemporalSearchPorts,
   fits: (entity: Entity) => boolean,

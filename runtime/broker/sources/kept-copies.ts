@@ -1,7 +1,7 @@
 /**
- * What context sources told last, on disk, so that a restart does not lose it while they cannot be reached. Copies
- * are written from time to time and when the gateway stops, the newest of each; what they are good for is decided by
- * whoever asks the sources. They go with the registration that allows them.
+ * Stores the last responses of context sources on disk, so that a restart does not lose them while a source
+ * is unreachable. Copies are written periodically and when the gateway stops, the newest of each. The
+ * federation room decides how they are used. They are deleted with the registration that allows them.
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -17,11 +17,11 @@ export interface KeptCopyPorts {
   readonly isAllowed: (source: string) => boolean
 }
 
-/** Once in so many ms: the cells of a flash card last longer than an answer does. */
+/** Minimum interval of writes, ms: a long one spares flash storage. */
 const copiesEveryMs = 300_000
 
 export function createKeptCopies({ door, rows, clock, isAllowed }: KeptCopyPorts) {
-  /** By key; undefined is to be removed. */
+  /** By key; undefined means delete. */
   const pending = new Map<string, SourceCopyRow | undefined>()
   let writtenAt = clock.monotonic()
 
@@ -50,7 +50,7 @@ export function createKeptCopies({ door, rows, clock, isAllowed }: KeptCopyPorts
       drop: (key) => void pending.set(key, undefined),
     } satisfies KeptCopies),
     settle,
-    /** Stages that what a source told is forgotten. */
+    /** Stages the deletion of a source's copies. */
     forget(stage: Stage, source: string): void {
       stage.write('source_copy.forget', source)
       stage.published(() => {

@@ -1,7 +1,7 @@
 /**
- * Subscriptions that were passed on to context sources, by the id that they have there: in memory, since every
- * notification of a source asks for one, and on disk, since what was made there has to be deleted there. Who is asked
- * when is decided by others.
+ * Subscriptions that were forwarded to context sources, by their id there. They are in memory, since every
+ * notification of a source looks one up, and on disk, since they must be deleted at the source. Other parts
+ * decide when to send requests.
  */
 
 import type { Door } from '#broker/commit/door.ts'
@@ -9,7 +9,10 @@ import { createStaged } from '#broker/commit/staged-values.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import type { PassedSubscriptions } from '#store/tables/passed-subscription-rows.ts'
 
-/** coming: to be made there; there: made; refused: the source will not; leaving: to be deleted there. */
+/**
+ * coming: to be created at the source; there: created; refused: rejected by the source; leaving: to be
+ * deleted there.
+ */
 export type PassedState = 'coming' | 'there' | 'refused' | 'leaving'
 
 export interface PassedOn {
@@ -17,20 +20,20 @@ export interface PassedOn {
   readonly id: string
   /** The id of the subscription here. */
   readonly subscription: string
-  /** The source, as it was registered then. */
+  /** The source as registered then. */
   readonly registration: Registration
-  /** Who brings notifications to the path of this name is the source. */
+  /** Secret in the notification path; a sender that knows it is accepted as the source. */
   readonly token: string
-  /** Tells whether what is wanted now is what was asked for. */
+  /** Fingerprint of the request, to detect changes. */
   readonly print: string
-  /** The Via of the request that made the subscription here. */
+  /** The Via header of the request that created the subscription here. */
   readonly via?: string | undefined
   readonly state: PassedState
-  /** Since when it is to be deleted there, ms. */
+  /** Since when it is to be deleted at the source, ms. */
   readonly leavingAt?: number | undefined
 }
 
-/** A subscription here and a source, by their ids. */
+/** The ids of a subscription here and of a source. */
 export interface Pair {
   readonly subscription: string
   readonly registration: string

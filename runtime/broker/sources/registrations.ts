@@ -1,7 +1,7 @@
 /**
- * Use-cases on registrations of context sources (GS CIM 009, 5.9 and 5.10). All of them are held in memory, because
- * every distributed operation asks them; each change is a work at the door, told to whoever watches registrations in
- * the same commit. One that has expired is as good as gone, and goes with the next sweep.
+ * Use-cases on registrations of context sources (GS CIM 009, 5.9 and 5.10). All of them are held in memory,
+ * because every distributed operation reads them. Each change is a work at the door, which in the same commit
+ * notifies subscriptions to registrations. Expired registrations are ignored, and deleted by the next sweep.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -31,7 +31,7 @@ export interface RegistrationPorts {
   readonly rows: ContextSources
   readonly clock: Clock
   readonly log: Log
-  /** Entities as they are on disk. */
+  /** Committed entities. */
   readonly query: (query: EntityQuery) => QueryPage
   /** Called while a change is decided. */
   readonly onChange: (
@@ -41,7 +41,7 @@ export interface RegistrationPorts {
   ) => void
 }
 
-/** How often at most the counters of registrations are written while the gateway runs, ms. */
+/** Minimum interval at which counters of registrations are written, ms. */
 const statisticsEveryMs = 10_000
 
 export function createRegistrations(ports: RegistrationPorts) {
@@ -154,7 +154,7 @@ export function createRegistrations(ports: RegistrationPorts) {
       if (view === undefined) return
       const now = clock.now()
       const { statistics } = view
-      // Failed attempts are attempts too.
+      // Failed attempts count as sent.
       statistics.timesSent++
       if (isSuccess) {
         statistics.lastSuccess = now
@@ -169,12 +169,12 @@ export function createRegistrations(ports: RegistrationPorts) {
   return Object.freeze({
     broker,
     seenBy: (stage: Stage): RegistrationView[] => [...all.all(stage).values()].filter(isLive),
-    /** Writes what has not been written yet. */
+    /** Writes everything still unwritten. */
     settle(): void {
       keepStatistics()
       copies.settle()
     },
-    /** Takes expired ones away, and writes counters and copies from time to time. */
+    /** Deletes expired registrations, and periodically writes counters and copies. */
     sweep(): void {
       copies.sweep()
       if (clock.monotonic() - statisticsAt >= statisticsEveryMs) keepStatistics()
@@ -196,15 +196,15 @@ export function createRegistrations(ports: RegistrationPorts) {
   })
 }
 
-/** Whether what was told before is not to be told any more. */
+/** Whether copies of earlier responses become invalid. */
 const saysAnotherSource = (before: Registration, after: Registration): boolean =>
   before.endpoint !== after.endpoint || after.management?.cacheDuration === undefined
 
-/** Whether something is claimed that was not before, or in another way. */
+/** Whether the change claims more, or in another mode. */
 const claimsAnew = (before: Registration, after: Registration): boolean =>
   modeOf(before) !== modeOf(after) || JSON.stringify(before.information) !== JSON.stringify(after.information)
 
-/** An entity held here of which an exclusive or redirect registration would claim something. */
+/** A local entity that an exclusive or redirect registration would claim. */
 function heldLocally(registration: Registration, query: RegistrationPorts['query']): string | undefined {
   const mode = modeOf(registration)
   if (mode !== 'exclusive' && mode !== 'redirect') return undefined
@@ -237,7 +237,7 @@ function readStored({ rows, log }: RegistrationPorts): RegistrationView[] {
         statistics: JSON.parse(stats) as RegistrationStatistics,
       }
     } catch (error) {
-      // It must not keep the gateway from starting.
+      // An unreadable registration must not keep the gateway from starting.
       log.error('gateway.fault', { registration: id, during: 'start', error })
       return []
     }

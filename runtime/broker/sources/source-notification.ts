@@ -1,6 +1,6 @@
 /**
- * Renders a delivery owed to a subscription to context sources (GS CIM 009, 5.3.2 and 5.11.7): registrations as they
- * were when they matched, with the reason.
+ * Renders notifications of subscriptions to context sources (GS CIM 009, 5.3.2 and 5.11.7): registrations as
+ * they were when they matched, with the trigger reason.
  */
 
 import { againOf } from '#broker/subscriptions/dead-letters.ts'
@@ -18,7 +18,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
 
-/** Sends one delivery at a time. Undefined when the subscription was deleted. */
+/** Renders one delivery. Undefined if the subscription was deleted. */
 export function renderSourceNotification(
   {
     tenant,

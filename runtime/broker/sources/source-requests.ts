@@ -1,4 +1,4 @@
-/** Requests on registrations of context sources and on subscriptions to registrations (GS CIM 009, 5.9 to 5.11). */
+/** Requests on registrations of context sources, and on subscriptions to them (GS CIM 009, 5.9 to 5.11). */
 
 import type { SubscriptionStats } from '#broker/subscriptions/subscription-requests.ts'
 import type { Registration, RegistrationView } from '#ngsi-ld/federation/registration.ts'
@@ -6,14 +6,17 @@ import type { Discovery } from '#ngsi-ld/federation/registration-match.ts'
 import type { SourceSubscription } from '#ngsi-ld/federation/source-subscription.ts'
 import type { SourceCopyRow } from '#store/tables/source-rows.ts'
 
-/** The use-cases on registrations of context sources of one tenant. Every promise settles when on disk. */
+/**
+ * The use-cases on registrations of context sources of one tenant. Every promise settles when the write is on
+ * disk.
+ */
 export interface RegistrationBroker {
-  /** @throws ngsi-ld.already-exists, ngsi-ld.conflict, ngsi-ld.too-many-results at `limits.registrationsMax`. */
+  /** @throws ngsi-ld.already-exists, ngsi-ld.conflict, ngsi-ld.too-many-results. */
   create(registration: Registration): Promise<void>
   get(id: string): RegistrationView | undefined
-  /** Costs nothing: asked before every distributed operation. */
+  /** Cheap, since it is checked before every distributed operation. */
   isEmpty(): boolean
-  /** Those that have not expired, in order of creation. */
+  /** Registrations that have not expired, in order of creation. */
   live(): readonly RegistrationView[]
   discover(
     discovery: Discovery,
@@ -23,20 +26,20 @@ export interface RegistrationBroker {
   patch(id: string, change: (before: Registration) => Registration): Promise<void>
   /** @throws ngsi-ld.not-found */
   delete(id: string): Promise<void>
-  /** Takes down what became of a request to the source. */
+  /** Records the outcome of a request to the source. */
   outcome(id: string, isSuccess: boolean): void
   readonly copies: KeptCopies
 }
 
-/** What sources told last, as it outlives a restart. */
+/** The last responses of sources, which outlive a restart. */
 export interface KeptCopies {
-  /** The oldest first. */
+  /** Oldest first. */
   stored(): readonly SourceCopyRow[]
   put(copy: SourceCopyRow): void
   drop(key: string): void
 }
 
-/** The use-cases on subscriptions to registrations; as those on other subscriptions. */
+/** The use-cases on subscriptions to registrations, analogous to those on other subscriptions. */
 export interface SourceSubscriptionBroker {
   create(one: SourceSubscription): Promise<void>
   get(id: string): SourceSubscriptionView | undefined

@@ -1,7 +1,8 @@
 /**
- * Use-cases on subscriptions to registrations of context sources (GS CIM 009, 5.11). A registration that changes is
- * matched while the change is decided, and what is owed goes through the same outbox as other notifications, in
- * order per subscription. Those with a time interval are told of everything that matches whenever it has passed.
+ * Use-cases on subscriptions to registrations of context sources (GS CIM 009, 5.11). A changed registration
+ * is matched while the change is decided. Its notifications use the same outbox as others, in order per
+ * subscription. Subscriptions with a time interval are notified of all matching registrations at each
+ * interval.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -35,12 +36,12 @@ export interface SourceSubscribePorts {
   readonly clock: Clock
   readonly log: Log
   readonly owe: Matcher['owe']
-  /** Registrations that hold now, as a deciding work sees them. */
+  /** Active registrations, as a work being decided sees them. */
   readonly registrations: (stage: Stage) => readonly RegistrationView[]
   readonly onEndpointChange: (endpoint: string) => void
 }
 
-/** A subscription with the number that its deliveries carry, which is negative. */
+/** A subscription with the number of its deliveries, which is negative. */
 export interface SourceSubscribed {
   readonly i: number
   readonly one: SourceSubscription
@@ -48,7 +49,7 @@ export interface SourceSubscribed {
   readonly statistics: SubscriptionStatistics
 }
 
-/** What a delivery holds until it is rendered. */
+/** The content of a delivery until it is rendered. */
 export interface OwedSources {
   readonly reason: TriggerReason
   readonly views: readonly RegistrationView[]
@@ -60,7 +61,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
   const byNumber = new Map<number, SourceSubscribed>()
   /** Monotonic ms of the last periodic notification. */
   const toldAt = new Map<number, number>()
-  /** Monotonic ms of the last change that was told, for throttling. */
+  /** Monotonic ms of the last notified change, for throttling. */
   const changedAt = new Map<number, number>()
   let last = 0
   function number(subscribed: SourceSubscribed): void {
@@ -101,7 +102,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
     const entity = subscribed.one.subscription.id
     ports.owe(stage, subscribed, { entity, stream: null, t: null, value: null, body: JSON.stringify(owed) })
   }
-  /** Whether it was told of a change too short a time ago; else it is from now on. */
+  /** Whether it was notified of a change within the throttling time; if not, that time starts now. */
   function isThrottled(stage: Stage, { i, one, statistics }: SourceSubscribed): boolean {
     const { throttling } = one.subscription
     if (throttling === undefined) return false
@@ -178,7 +179,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
   return Object.freeze({
     broker,
     get: (i: number): SourceSubscribed | undefined => byNumber.get(i),
-    /** Stages what is owed for a registration that came, changed or went. */
+    /** Stages notifications for a registration that was created, changed or deleted. */
     changed(stage: Stage, before: RegistrationView | undefined, after: RegistrationView | undefined): void {
       for (const subscribed of all.all(stage).values()) {
         if (subscribed.one.timeInterval !== undefined || !isLive(subscribed)) continue
@@ -191,7 +192,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
           owe(stage, subscribed, { reason, views: [view] })
       }
     },
-    /** Tells those whose interval has passed. */
+    /** Notifies subscriptions whose interval has passed. */
     sweep(): void {
       const now = clock.monotonic()
       for (const [i, { one }] of byNumber) {

@@ -1,6 +1,6 @@
 /**
- * What a tenant knows of context sources: registrations and those who subscribe to them, wired to each other, with
- * the clock that takes expired ones away and tells the periodic ones.
+ * The registrations of context sources of a tenant and the subscriptions to them, connected to each other,
+ * with the timer that deletes expired ones and sends periodic notifications.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -12,7 +12,7 @@ import type { ContextSources } from '#store/tables/source-rows.ts'
 import { createRegistrations } from './registrations.ts'
 import { createSourceSubscribe } from './source-subscribe.ts'
 
-/** How often what is periodic or expires of context sources is looked at, ms. */
+/** Interval of the sweep for periodic notifications and expiry, ms. */
 const sourcesEveryMs = 1000
 
 export interface ContextSourceParts {
@@ -24,7 +24,7 @@ export interface ContextSourceParts {
   readonly query: (query: EntityQuery) => QueryPage
 }
 
-/** Registrations and those who subscribe to them, which each know the other. */
+/** Opens registrations and the subscriptions to them; they refer to each other. */
 export function openContextSources(parts: ContextSourceParts, onEndpointChange: (endpoint: string) => void) {
   const subscribe = createSourceSubscribe({
     ...parts,
@@ -40,7 +40,7 @@ export function openContextSources(parts: ContextSourceParts, onEndpointChange: 
   return {
     registrations,
     subscribe,
-    /** Before the door closes, because counters and copies are written last. */
+    /** Call before the door closes, because counters and copies are written last. */
     stop(): void {
       clearInterval(timer)
       registrations.settle()

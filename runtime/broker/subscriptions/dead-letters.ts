@@ -1,7 +1,7 @@
 /**
- * Notifications that were given up, as an operator has them: looked at, sent again, or dropped. What is sent again is
- * owed anew, through the same outbox, as it was rendered; so it stands in line with what else is owed, and is
- * given up again if it is refused again.
+ * Dead letters: deliveries that were given up, for an operator to list, retry or drop. A retried one is
+ * queued again in the same outbox, as it was rendered. It waits behind other deliveries, and becomes a dead
+ * letter again if refused again.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -12,25 +12,25 @@ export interface DeadLettersPorts {
   readonly door: Door
   readonly rows: Deliveries
   readonly matcher: Pick<Matcher, 'owe'>
-  /** The subscription of a number, as far as deliveries go; undefined when it is gone. */
+  /** The subscription with a number, reduced to what deliveries need; undefined if it was deleted. */
   readonly subscribed: (
     i: number,
   ) => (Pick<Registered, 'i' | 'endpoint'> & { readonly id: string }) | undefined
 }
 
-/** A notification that was given up. */
+/** A dead letter. */
 export interface DeadLetterView extends DeadLetterHead {
-  /** Undefined where it is gone. */
+  /** Undefined if it was deleted. */
   readonly subscription: string | undefined
 }
 
 export interface DeadLetters {
   count(): number
-  /** The newest first. */
+  /** Newest first. */
   list(page: { limit: number; offset: number }): readonly DeadLetterView[]
-  /** With its body; undefined when there is none of this number. */
+  /** With its body; undefined if there is none with this number. */
   get(d: number): (DeadLetterView & Pick<DeadLetter, 'body'>) | undefined
-  /** Owes it again. False when there is none. @throws ngsi-ld.conflict when its subscription is gone. */
+  /** Queues it again. False if there is none. @throws ngsi-ld.conflict if its subscription was deleted. */
   retry(d: number): Promise<boolean>
   drop(d: number): Promise<boolean>
 }
@@ -71,12 +71,12 @@ export function createDeadLetters({ door, rows, matcher, subscribed }: DeadLette
   } satisfies DeadLetters)
 }
 
-/** What a delivery tells that is sent as it was rendered before. */
+/** The body of a delivery that is sent as it was rendered before. */
 interface Again {
   readonly again: string
 }
 
-/** The body of a delivery that was rendered before; undefined where it is still to be rendered. */
+/** The rendered body of a retried delivery; undefined if it must still be rendered. */
 export function againOf({ body }: Pick<Delivery, 'body'>): string | undefined {
   return body?.startsWith('{"again":') === true ? (JSON.parse(body) as Again).again : undefined
 }
@@ -87,7 +87,8 @@ function owedOf({ entity, reason, body }: DeadLetter): Owed {
   const plain = { entity, stream: null, t: null, value: null }
   if (!reason.startsWith('could not be rendered'))
     return { ...plain, body: JSON.stringify({ again: body } satisfies Again) }
-  // What was never rendered is kept as it was owed: an observation whole, everything else as its body.
+  // A delivery that was never rendered keeps its original content: an observation as a whole, others as their
+  // body.
   const kept = JSON.parse(body) as Partial<Delivery>
   if (typeof kept.stream !== 'number') return { ...plain, body }
   return { entity, stream: kept.stream, t: kept.t ?? null, value: kept.value ?? null, body: null }

@@ -1,14 +1,15 @@
 /**
- * Stages deliveries in the outbox, in the commit of the change that they report. Deliveries are numbered in the order in
- * which they are staged, and their commit times never decrease. Deliveries of one batch operation, or of the end of one
- * throttling window, have the same mark: the dispatcher may send them in one notification. Which of them leave together is
- * decided when they are sent, so after a crash an entity can be repeated in another notification, under another id.
+ * Stages deliveries in the outbox, in the commit of the change that they report. Deliveries are numbered in
+ * the order in which they are staged, and their commit times never decrease. Deliveries of one batch
+ * operation, or of the end of one throttling window, have the same mark: the dispatcher may send them in one
+ * notification. Their grouping is decided when they are sent, so after a crash an entity can be repeated in
+ * another notification, under another id.
  */
 
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 
-/** Content of a delivery, before it gets its number and its place in the outbox. */
+/** Content of a delivery, before it gets its number and its position in the outbox. */
 export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
 
 export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
@@ -36,7 +37,7 @@ export function createOwing(ports: OwingPorts) {
       stage.published(() => ports.onDeliveries(list))
     }
     const d = ++last
-    // Later parts of a batch bear the time of its first part. A consumer of a stream confirms by time and number.
+    // Later parts of a batch have the time of its first part. A stream consumer confirms by time and number.
     lastAt = Math.max(lastAt, stage.at)
     const place = { d, sub: to.i, endpoint: to.endpoint, at: lastAt, batch: stage.batchAt ?? null }
     const delivery: Delivery = { ...place, ...what }

@@ -1,8 +1,9 @@
 /**
- * Subscriptions that tell at intervals (timeInterval, GS CIM 009, 5.8.6): at each period all entities that match then,
- * and nothing when none does. Periods are counted on the monotonic clock; the last one is kept with the subscription,
- * so that a restart neither repeats nor forgets one. What is owed names the entities, which are read when it is sent;
- * a period that is still owed when the next one comes is void, since it would tell the same.
+ * Subscriptions with timeInterval (GS CIM 009, 5.8.6): each period sends all entities that match then, and
+ * nothing if none matches. Periods are counted on the monotonic clock; the last one is stored with the
+ * subscription, so that a restart neither repeats nor skips one. A delivery contains entity ids, and the
+ * entities are read when it is sent. A period still pending when the next one begins is dropped, since both
+ * would send the same.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -30,7 +31,7 @@ interface Schedule {
   timer: NodeJS.Timeout | undefined
 }
 
-/** What Node's timers can count to. */
+/** Maximum delay of Node's timers. */
 const timerMsMax = 2 ** 31 - 1
 
 export function createPeriodic(ports: PeriodicPorts) {
@@ -47,7 +48,7 @@ export function createPeriodic(ports: PeriodicPorts) {
     if (clock.monotonic() >= schedule.dueAt) {
       await tell(registered).catch((error: unknown) => {
         const { code } = toGatewayError(error)
-        // Closing, or a disk that is full: what matters is told elsewhere, and the next period comes.
+        // Closing, or a full disk: important errors are reported elsewhere, and the next period follows.
         ports.log.warn('delivery.period-failed', { subscription: registered.subscription.id, code })
       })
       schedule.dueAt = nextAfter(schedule.dueAt, intervalOf(registered), clock.monotonic())
@@ -66,7 +67,7 @@ export function createPeriodic(ports: PeriodicPorts) {
   }
 
   return Object.freeze({
-    /** A subscription is there, or has become another one. */
+    /** Schedules a new or changed subscription. */
     watch(registered: Registered): void {
       const known = schedules.get(registered.i)
       clearTimeout(known?.timer)
@@ -93,14 +94,16 @@ export type Periodic = ReturnType<typeof createPeriodic>
 
 const intervalOf = ({ subscription }: Registered): number => subscription.timeInterval! * 1000
 
-/** Time until the next period, by the wall clock of the last one; a clock that was set never makes it longer. */
+/**
+ * Time until the next period, by wall-clock time of the last one; setting the clock never makes it longer.
+ */
 function remaining(registered: Registered, now: number): number {
   const interval = intervalOf(registered)
   const last = registered.statistics.lastPeriodAt
   return last === undefined ? interval : Math.min(interval, Math.max(0, last + interval - now))
 }
 
-/** Periods that were missed are left out. */
+/** Missed periods are skipped. */
 function nextAfter(dueAt: number, interval: number, now: number): number {
   return dueAt + interval * Math.max(1, Math.ceil((now - dueAt) / interval))
 }
@@ -126,7 +129,7 @@ async function matching({ find }: PeriodicPorts, { subscription }: Registered): 
   return found
 }
 
-/** Ids by notification, so that none grows beyond what may be sent. */
+/** Ids by notification, so that none exceeds the size limit. */
 function pagesOf(views: readonly EntityView[]): string[][] {
   const pages: string[][] = []
   let bytes = Number.POSITIVE_INFINITY
