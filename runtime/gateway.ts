@@ -8,7 +8,7 @@
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { connectionLimits } from '#base/process/descriptors.ts'
-import { collectWhenQuiet } from '#base/process/garbage-collection.ts'
+import { collectGarbage } from '#base/process/garbage-collection.ts'
 import { createOutflow, type Outflow } from '#base/process/outflow.ts'
 import { watchProcess } from '#base/process/process-metrics.ts'
 import type { Log } from '#base/register/log.ts'
@@ -108,7 +108,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
   )
   opened.defer(() => tenants.close())
-  opened.defer(collectWhenQuiet(tenants.giveBackMemory))
+  opened.defer(collectGarbage(tenants.giveBackMemory))
   const { main, broker, snapshots } = tenants
   const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()

@@ -160,6 +160,12 @@ export const limits = underTrial({
   ),
   streamsLiveMax: limit(50_000, 'streams', 'About 60 MB of live stream state', 'idle streams leave memory'),
   streamsMax: limit(4_000_000, 'streams', 'Stream numbers must fit 22 bits of the chunk key', 'store.failed'),
+  memoryPressureBytes: limit(
+    176 * 1024 * 1024,
+    'bytes',
+    'Resident memory, also under load',
+    'garbage is collected',
+  ),
   memoryExcessBytes: limit(
     8 * 1024 * 1024,
     'bytes',

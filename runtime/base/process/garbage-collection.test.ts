@@ -4,7 +4,7 @@
  */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
-import { createMemoryCheck, type Holding } from './garbage-collection.ts'
+import { createMemoryCheck, createPressureCheck, type Holding } from './garbage-collection.ts'
 
 const base = 30_000_000
 
@@ -19,7 +19,16 @@ function site() {
     residentBytes: () => state.bytes,
     busyShare: () => state.share,
   })
-  return { state, check }
+  /** A check of a process that has grown, and one after the collection that it starts. */
+  const checkGrown = (): void => {
+    const before = state.collections
+    state.bytes = base + limits.memoryExcessBytes.value
+    check()
+    if (state.collections === before) return
+    state.bytes = state.live
+    check()
+  }
+  return { state, check, checkGrown }
 }
 
 it('collects once the process is idle and enough memory can be gained', () => {
@@ -79,21 +88,15 @@ it('does nothing in a process without --expose-gc', () => {
 })
 
 it('waits two minutes between collections', () => {
-  const { state, check } = site()
-  for (let i = 0; i < 121; i++) {
-    state.bytes = base + limits.memoryExcessBytes.value
-    check()
-  }
+  const { state, checkGrown } = site()
+  for (let i = 0; i < 121; i++) checkGrown()
   expect(state.collections).toBe(2)
 })
 
 it('waits only twenty checks after a load', () => {
-  const { state, check } = site()
+  const { state, checkGrown } = site()
   const checkOften = (checks: number): number => {
-    for (let i = 0; i < checks; i++) {
-      state.bytes = base + limits.memoryExcessBytes.value
-      check()
-    }
+    for (let i = 0; i < checks; i++) checkGrown()
     return state.collections
   }
   expect(checkOften(2)).toBe(1)
@@ -103,4 +106,29 @@ it('waits only twenty checks after a load', () => {
   expect(checkOften(19)).toBe(1)
   expect(checkOften(1)).toBe(2)
   expect(checkOften(100)).toBe(2)
+})
+
+it('collects under load while too much memory is resident, and never while the process does nothing', () => {
+  const { state } = site()
+  let workedMs = 0
+  const check = createPressureCheck({
+    collect: () => state.collections++,
+    release: (what) => void state.released.push(what),
+    residentBytes: () => state.bytes,
+    workedMs: () => workedMs,
+  })
+  const collectionsWhile = (worked: number): number => {
+    const before = state.collections
+    for (let i = 0; i < 100; i++) {
+      workedMs += worked
+      check()
+    }
+    return state.collections - before
+  }
+  state.bytes = limits.memoryPressureBytes.value - 1
+  expect(collectionsWhile(200)).toBe(0)
+  state.bytes += 1
+  expect(collectionsWhile(200)).toBeGreaterThan(10)
+  expect(state.released.length).toBeGreaterThan(10)
+  expect(collectionsWhile(0)).toBe(0)
 })

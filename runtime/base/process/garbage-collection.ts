@@ -1,13 +1,14 @@
 /**
  * Returns memory to the system after a load. V8 keeps garbage until it allocates again, and pools the pages
- * of a heap that was larger before. Only a last-resort collection releases them: 110 of 270 MB after batches
+ * of a heap that was larger before. Only a collection that reduces memory releases them: 110 of 270 MB after batches
  * of 10,000 entities. Small boards need that memory for other processes.
  *
- * 1. If the event loop is idle and resident memory is well above the last baseline: a last-resort collection.
+ * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in steps.
  * 2. Under a light load: only free memory outside the heap is returned, which takes milliseconds.
- * 3. Under a higher load: nothing.
+ * 3. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work.
  */
 import { performance } from 'node:perf_hooks'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { limits } from '#base/limits/limits.ts'
 import { residentBytes } from './process-memory.ts'
 
@@ -19,6 +20,12 @@ const checkMs = 1000
 /** Checks between two collections, since a collection stops the process for a moment; fewer after a load. */
 const checksBetween = 120
 const checksAfterLoad = 20
+/** How often resident memory is checked against `memoryPressureBytes`. */
+const pressureCheckMs = 250
+/** A collection under pressure has ended after so many checks. */
+const pressureChecks = 4
+/** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
+const pressureWorkMs = 1000
 
 /** Memory outside the V8 heap: `free` memory is unused, `caches` are refilled by use. */
 export type Holding = 'free' | 'caches'
@@ -26,7 +33,10 @@ export type Holding = 'free' | 'caches'
 export interface QuietCollectionPorts {
   /** Returns memory outside the V8 heap to the system; `caches` includes `free`. */
   readonly release: (what: Holding) => void
-  /** Undefined if the process was started without `--expose-gc`; then nothing is ever collected. */
+  /**
+   * Starts a collection, which has ended by the next check. Undefined if the process was started without `--expose-gc`; then
+   * nothing is ever collected.
+   */
   readonly collect: (() => void) | undefined
   /** Resident memory of the process, in bytes. */
   readonly residentBytes: () => number
@@ -50,10 +60,16 @@ export function createMemoryCheck(
 ): () => void {
   let checksToGo = 0
   let releasesToGo = 0
+  let isCollecting = false
   return () => {
     checksToGo--
     releasesToGo--
     if (collect === undefined) return
+    if (isCollecting) {
+      isCollecting = false
+      release('caches')
+      left = residentBytes()
+    }
     const share = busyShare()
     const isQuiet = share <= quietShare
     if (!isQuiet) checksToGo = Math.min(checksToGo, checksAfterLoad)
@@ -62,8 +78,7 @@ export function createMemoryCheck(
     if (share > lightShare || bytes - left < limits.memoryExcessBytes.value) return
     if (isQuiet && checksToGo <= 0) {
       collect()
-      release('caches')
-      left = residentBytes()
+      isCollecting = true
       checksToGo = checksBetween
       releasesToGo = checksBetween
     } else if (!isQuiet && releasesToGo <= 0) {
@@ -73,9 +88,69 @@ export function createMemoryCheck(
   }
 }
 
+/** Collects on the main thread: when it is idle, and under pressure. Returns a function that stops both checks. */
+export function collectGarbage(release: QuietCollectionPorts['release']): () => void {
+  const workedMs = (): number => performance.eventLoopUtilization().active
+  const check = createPressureCheck({ collect, release, residentBytes, workedMs })
+  const timer = setInterval(check, pressureCheckMs).unref()
+  const end = collectWhenQuiet(release)
+  return () => {
+    clearInterval(timer)
+    end()
+  }
+}
+
+export interface PressureCheckPorts extends Omit<QuietCollectionPorts, 'busyShare'> {
+  /** Time since the start during which the event loop was busy, in ms. */
+  readonly workedMs: () => number
+}
+
+/** Creates the check that collects under any load while too much memory is resident. */
+export function createPressureCheck(ports: PressureCheckPorts): () => void {
+  const { collect, release, residentBytes, workedMs } = ports
+  let checksToGo = 0
+  let collectedAt = 0
+  return () => {
+    if (collect === undefined) return
+    if (checksToGo > 0) {
+      checksToGo--
+      if (checksToGo === 0) release('free')
+      return
+    }
+    if (workedMs() - collectedAt < pressureWorkMs) return
+    if (residentBytes() < limits.memoryPressureBytes.value) return
+    collect()
+    collectedAt = workedMs()
+    checksToGo = pressureChecks
+  }
+}
+
 /** Measured before anything is opened, so that garbage of the start counts as excess. */
 const atStart = residentBytes()
 const { gc } = globalThis as { readonly gc?: (how: Readonly<Record<string, string>>) => void }
+
+/** V8 starts a collection if it holds 64 MiB more outside its heap than after the last one. */
+const startBytes = 66 * 1024 * 1024
+/** At 128 MiB outside its heap V8 would collect everything at once; the rest is room for requests that arrive meanwhile. */
+const mostBytes = 96 * 1024 * 1024
+
+/**
+ * Starts a collection that reduces memory, in steps between which the event loop continues. `gc()` would block for all of it: 140 ms
+ * with 65 MB in use. V8 has no call for this, but a large allocation outside its heap starts a collection. Nothing is written to that
+ * allocation, so it takes no memory. V8 reads `--optimize-for-size` when the collection starts, and then releases pooled pages.
+ */
+function startCollection(): void {
+  if (getHeapStatistics().external_memory + startBytes >= mostBytes) return
+  setFlagsFromString('--optimize-for-size')
+  try {
+    void new ArrayBuffer(startBytes)
+  } catch {
+    // The system refuses the address space; V8 then collects on its own schedule.
+  } finally {
+    setFlagsFromString('--no-optimize-for-size')
+  }
+}
+const collect = gc && startCollection
 
 /** Collects the young generation in about a millisecond; does nothing without `--expose-gc`. */
 export const collectYoung = (): void => gc?.({ type: 'minor', execution: 'sync' })
@@ -102,7 +177,7 @@ function ofThisThread(release: QuietCollectionPorts['release']): QuietCollection
   let last = performance.eventLoopUtilization()
   return {
     release,
-    collect: gc && (() => gc({ type: 'major', execution: 'sync', flavor: 'last-resort' })),
+    collect,
     residentBytes,
     busyShare() {
       const now = performance.eventLoopUtilization()

@@ -2,8 +2,9 @@
  * The evolution of one entity as far as one answer holds it (GS CIM 009, 5.7.3). Without a temporal query all instances
  * are retrieved, also those without observedAt: these come first into an answer that cannot hold everything, since the
  * range that leads on to the rest is a range of observedAt. If they alone are too many, the answer is a part of them,
- * and its range is of modifiedAt.
+ * and its range is of modifiedAt. Others have their turn between two reads.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { type Part, partOf } from '#ngsi-ld/history/temporal-part.ts'
 import type { Evolution, TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
@@ -19,11 +20,11 @@ type Read = (query: TemporalQuery) => EntityHistory | undefined
  * @param most instances that an answer holds.
  * @param asValues whether only values and their times are shown: a deletion has no value.
  */
-export function retrievedHistory(
+export async function retrievedHistory(
   read: Read,
   query: TemporalQuery,
   { most, asValues }: { readonly most: number; readonly asValues: boolean },
-): Retrieved | undefined {
+): Promise<Retrieved | undefined> {
   const first = read(lookOf(query, most))
   if (first === undefined) return undefined
   const isWhole = query.timerel === undefined && query.timeproperty === 'observedAt'
@@ -35,12 +36,12 @@ export function retrievedHistory(
   }
   const firstWritten = readWritten(lookOf(written, most))
   if (firstWritten === undefined) return undefined
-  const unobserved = partFor({ read: readWritten, first: firstWritten }, written, { most, share: 1 })
+  const unobserved = await partFor({ read: readWritten, first: firstWritten }, written, { most, share: 1 })
   if (unobserved === undefined) return undefined
   // What they leave of the answer, by number and by size.
   const share = 1 - countIn(unobserved.evolution) / unobserved.held
   if (unobserved.range !== undefined || share <= 0) return unobserved
-  const observed = partFor({ read, first }, query, { most, share })
+  const observed = await partFor({ read, first }, query, { most, share })
   return observed && { ...observed, evolution: joined(observed.evolution, unobserved.evolution, query) }
 }
 
@@ -50,13 +51,15 @@ const lookOf = (query: TemporalQuery, most: number): TemporalQuery => firstLook(
  * What a share of an answer holds of a history; `held` is how many instances like these it may hold.
  * @param reading.first what the first look saw
  */
-function partFor(
+async function partFor(
   { read, first }: { readonly read: Read; readonly first: EntityHistory },
   query: TemporalQuery,
   { most, share }: { readonly most: number; readonly share: number },
-): (Retrieved & { readonly held: number }) | undefined {
+): Promise<(Retrieved & { readonly held: number }) | undefined> {
   const held = Math.max(1, Math.floor(mostLike([first], most) * share))
+  if (first.cut.size > 0) await nextTurn()
   const shown = readOn([first], { query: lookOf(query, most), most: held }, (_, more) => read(more))
+  if (first.cut.size > 0) await nextTurn()
   const { evolutions, range } = partOf(shown, held, query)
   const [evolution] = evolutions
   return evolution && { evolution, range, held }

@@ -2,6 +2,7 @@
  * Routes that read temporal entities (GS CIM 009, 6.18, 6.19 and 6.24): the evolution of one, and queries. An answer
  * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/register/errors.ts'
 import type { EntityAggregates, EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
@@ -82,11 +83,15 @@ export function createTemporalRoutes(
     if (options.aggregates !== undefined) {
       const found = await request.broker.temporal.aggregate(id, options.aggregates)
       if (!isMeant(found)) throw unknown(id)
+      // An answer may hold 10,000 periods: summing up, rendering and writing them get a turn each.
+      await nextTurn()
       checkAttributes(request, id, options, found)
-      return answers.entity(request, textOf(aggregated(found, options, context), id), context)
+      const text = textOf(aggregated(found, options, context), id)
+      await nextTurn()
+      return answers.entity(request, text, context)
     }
     const read = reading(request, options)
-    const found = retrievedHistory((query) => read(id, query), options.query, {
+    const found = await retrievedHistory((query) => read(id, query), options.query, {
       most: instancesMax,
       asValues: options.rendering.values,
     })
@@ -94,6 +99,7 @@ export function createTemporalRoutes(
     checkAttributes(request, id, options, found.evolution)
     const evolution = amended(found.evolution, request.amendment, context)
     const text = textOf(renderEvolution(evolution, { ...options.rendering, context }), id)
+    if (found.range !== undefined) await nextTurn()
     return found.range === undefined
       ? answers.entity(request, text, context)
       : answers.partial(request, text, context, found.range)
