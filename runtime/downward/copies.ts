@@ -11,8 +11,8 @@ import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Json } from '#contract'
 import { shownUri } from '#delivery/probe.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
-import { readNotified } from '#ngsi-ld/federation/forwarded-subscription.ts'
-import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
+import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { type Centre, type CentreSettings, complaintOf } from './centre.ts'
@@ -117,8 +117,8 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
   const context = async (): Promise<Context> =>
     wish.context === undefined ? ports.contexts.core : ports.contexts.resolve(wish.context)
 
-  const read = (items: readonly Json[], of: Context): OwedEntity[] =>
-    items.filter(isObject).map((item) => readNotified(item, of, clock.now()))
+  const read = (items: readonly Json[], of: Context): EntityReport[] =>
+    items.filter(isObject).map((item) => parseNotifiedEntity(item, of, clock.now()))
 
   function told(taken: Taken): void {
     if (taken.refused > 0)
@@ -126,8 +126,8 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
   }
 
   /** All pages, or why not. A list that changed between two pages is not whole. */
-  async function pages(of: Context): Promise<{ readonly all: readonly OwedEntity[] } | Tried> {
-    const found = new Map<string, OwedEntity>()
+  async function pages(of: Context): Promise<{ readonly all: readonly EntityReport[] } | Tried> {
+    const found = new Map<string, EntityReport>()
     const limit = limits.copyPage.value
     for (let offset = 0; ; ) {
       const answer = await centre.ask('GET', pageOf(wish, { limit, offset }), undefined, wish.context)

@@ -7,7 +7,7 @@ import { isGatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { ViaOrigin } from '#ngsi-ld/federation/via.ts'
-import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import type { EntityCopies } from '#store/tables/downward-notes.ts'
 
 export interface ShelfPorts {
@@ -31,7 +31,7 @@ export interface Shelf {
   /** Names of settings that brought something that is still here. */
   names(): ReadonlySet<string>
   /** Takes what was told, in its order. */
-  take(name: string, from: string, told: readonly OwedEntity[]): Promise<Taken>
+  take(name: string, from: string, told: readonly EntityReport[]): Promise<Taken>
   /** Removes what `name` brought and is not among these ids. */
   keepOnly(name: string, ids: ReadonlySet<string>): Promise<void>
 }
@@ -86,7 +86,7 @@ export function createShelf({ rows, door, broker }: ShelfPorts): Shelf {
     async take(name, from, told) {
       const mine = told.filter(({ entity }) => !isOurs(name, entity.id))
       const gone = new Set<string>()
-      const current = new Map<string, OwedEntity>()
+      const current = new Map<string, EntityReport>()
       for (const one of mine) {
         const { id } = one.entity
         if (one.isDeleted !== true && one.times.modified < (modified.get(id) ?? 0)) continue

@@ -13,7 +13,7 @@ import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Pair, PassedOn, PassedState } from '#broker/sources/passed-subscriptions.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { type Context, coreContext } from '#ngsi-ld/context/context.ts'
-import { passedOn } from '#ngsi-ld/federation/forwarded-subscription.ts'
+import { forwardedSubscription } from '#ngsi-ld/federation/forwarded-subscription.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { pseudonymsOf } from '#ngsi-ld/federation/via.ts'
 import { renderSubscription, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
@@ -77,7 +77,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     if (contextSourceAlias !== undefined && via.includes(contextSourceAlias)) return undefined
     const { splitEntities = ports.splits } = subscription
     const split = splitEntities === undefined ? {} : { splitEntities }
-    return passedOn({ ...subscription, ...split }, registration, clock.now())
+    return forwardedSubscription({ ...subscription, ...split }, registration, clock.now())
   }
 
   /** Brings what a source has in line with what is wanted of it now. */

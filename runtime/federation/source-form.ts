@@ -5,7 +5,7 @@
  */
 import type { Json } from '#contract'
 import { type Context, coreContext } from '#ngsi-ld/context/context.ts'
-import type { SourceWishes } from '#ngsi-ld/federation/source-info.ts'
+import type { SourceOptions } from '#ngsi-ld/federation/source-info.ts'
 import { translateBody, translatePath } from '#ngsi-ld/federation/translation.ts'
 import { amendBody } from '#ngsi-ld/representation/amended-body.ts'
 import { isList, isObject } from '#ngsi-ld/values/json.ts'
@@ -26,7 +26,7 @@ const ld = 'application/ld+json'
 /** `wished` is the context behind the address that the source wants, if it wants one. */
 export function inForm(
   request: SourceRequest,
-  wishes: SourceWishes,
+  wishes: SourceOptions,
   wished: Context | undefined,
 ): SourceRequest {
   const body = request.body === undefined ? undefined : (JSON.parse(request.body) as Json)
@@ -75,7 +75,7 @@ const linkTo = (address: string | undefined): { readonly link?: string } =>
  */
 function contextToMove(
   { contexts, headers }: SourceRequest,
-  { contentType }: SourceWishes,
+  { contentType }: SourceOptions,
 ): Context | undefined {
   const isLd = headers['content-type'] === ld
   if (contentType === undefined || isLd === (contentType === ld)) return undefined

@@ -10,7 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { RegistrationBroker } from '#broker/sources/source-requests.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { baseOf, type Registration } from '#ngsi-ld/federation/registration.ts'
-import { wishesOf } from '#ngsi-ld/federation/source-info.ts'
+import { sourceOptionsOf } from '#ngsi-ld/federation/source-info.ts'
 import { partsOf } from '#ngsi-ld/values/request-target.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { Peer, PeerRequest } from './peer.ts'
@@ -99,7 +99,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
   return Object.freeze({
     async send(requester, registration, request) {
       const { id, endpoint, management = {} } = registration
-      const wishes = wishesOf(registration, requester.headers)
+      const wishes = sourceOptionsOf(registration, requester.headers)
       let formed: SourceRequest
       try {
         const { jsonldContext } = wishes

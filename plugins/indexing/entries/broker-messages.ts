@@ -4,7 +4,7 @@
  */
 import type { Json } from '#contract'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
-import { readNotified } from '#ngsi-ld/federation/forwarded-subscription.ts'
+import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
 import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import type { ToldEntity } from './entries.ts'
 
@@ -22,7 +22,7 @@ export function itemsOf(items: readonly Json[], now: number): Items {
   const unreadable: string[] = []
   for (const item of items) {
     try {
-      const { entity, isDeleted } = readNotified(item as JsonObject, contextOf(item), now)
+      const { entity, isDeleted } = parseNotifiedEntity(item as JsonObject, contextOf(item), now)
       if (isDeleted === true) deleted.push(entity.id)
       else {
         const text = JSON.stringify(entity)

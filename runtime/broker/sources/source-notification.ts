@@ -13,7 +13,7 @@ import {
   requestTo,
 } from '#broker/subscriptions/notification.ts'
 import { contextMember } from '#ngsi-ld/context/context.ts'
-import { renderRegistration, spokenIn } from '#ngsi-ld/federation/registration.ts'
+import { inBestLanguage, renderRegistration } from '#ngsi-ld/federation/registration.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
@@ -41,7 +41,7 @@ export function renderSourceNotification(
   if (again !== undefined) return requestAgain(endpoint, headersOf(subscription, tenant.name, context), again)
   const { reason, views } = JSON.parse(delivery.body) as OwedSources
   const isLd = endpoint.accept === 'application/ld+json'
-  const data = (lang === undefined ? views : spokenIn(lang, views)).map((view) => ({
+  const data = (lang === undefined ? views : inBestLanguage(lang, views)).map((view) => ({
     ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),
     ...(isLd ? { '@context': contextMember(context) } : {}),
   }))

@@ -18,7 +18,7 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { matchesEntity } from '#ngsi-ld/query/entity-selector.ts'
 import type { Follow, QueryPredicate } from '#ngsi-ld/query/query-match.ts'
 import { compileSearch } from '#ngsi-ld/query/search.ts'
-import { type OwedEntity, owedChanges } from '#ngsi-ld/subscription/notification-data.ts'
+import { type EntityReport, reportableChanges } from '#ngsi-ld/subscription/notification-data.ts'
 import {
   isActive,
   isFollower,
@@ -319,10 +319,10 @@ function triggersWatched(
 }
 
 /** Enough to tell a change when it is sent; with what was before where a subscription wants that. */
-function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsChanges: boolean): OwedEntity {
+function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsChanges: boolean): EntityReport {
   const { kind, before, after, changes } = happened
   const isDeleted = kind === 'deleted'
-  const told = owedChanges(changes, showsChanges)
+  const told = reportableChanges(changes, showsChanges)
   const entity = after ?? { id: happened.id, type: before!.type }
   return {
     entity,

@@ -15,9 +15,9 @@ import { type Context, contextMember } from '#ngsi-ld/context/context.ts'
 import { instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { fromShape } from '#ngsi-ld/entity/merge.ts'
 import {
+  type EntityReport,
   notificationData,
   notificationItems,
-  type OwedEntity,
 } from '#ngsi-ld/subscription/notification-data.ts'
 import {
   type NotificationEndpoint,
@@ -134,7 +134,7 @@ function owedEntities(
   tenant: NotifyingTenant,
   delivery: Delivery,
   lastPeriodAt: number | undefined,
-): OwedEntity[] {
+): EntityReport[] {
   if (delivery.entity === '') return periodOf(tenant, delivery, lastPeriodAt)
   const change = changeOf(tenant, delivery)
   return change === undefined ? [] : [change]
@@ -173,13 +173,17 @@ function mqttWishes({ notifierInfo = [] }: NotificationEndpoint): RenderedNotifi
   }
 }
 
-function changeOf(tenant: NotifyingTenant, delivery: Delivery): OwedEntity | undefined {
+function changeOf(tenant: NotifyingTenant, delivery: Delivery): EntityReport | undefined {
   const { stream, body } = delivery
-  return stream === null ? (JSON.parse(body!) as OwedEntity) : observedEntity(tenant, delivery, stream)
+  return stream === null ? (JSON.parse(body!) as EntityReport) : observedEntity(tenant, delivery, stream)
 }
 
 /** What matched when the period came, as it is now; nothing when a later period tells it too. */
-function periodOf(tenant: NotifyingTenant, { at, body }: Delivery, lastAt: number | undefined): OwedEntity[] {
+function periodOf(
+  tenant: NotifyingTenant,
+  { at, body }: Delivery,
+  lastAt: number | undefined,
+): EntityReport[] {
   if (lastAt !== undefined && at < lastAt) return []
   const views = (JSON.parse(body!) as OwedPeriod).ids.map(tenant.current)
   return views
@@ -187,7 +191,7 @@ function periodOf(tenant: NotifyingTenant, { at, body }: Delivery, lastAt: numbe
     .map((view) => ({ entity: view.entity(), times: view.times(), at }))
 }
 
-function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number): OwedEntity | undefined {
+function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number): EntityReport | undefined {
   const stream = tenant.streamName(s)
   const view = tenant.entityOf(delivery.entity)
   if (stream === undefined || view === undefined) return undefined

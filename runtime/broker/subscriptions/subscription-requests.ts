@@ -2,7 +2,7 @@
 
 import type { SystemTimes } from '#broker/state/stored-entity.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 
 /** Counters of a subscription's deliveries; times are ms UTC, absent until they happen (GS CIM 009, 5.2.14). */
@@ -42,7 +42,7 @@ export interface Listening {
 
 /** An entity as a context source told it, and as it is taken together with what is here; a deleted one is not judged. */
 export interface ToldEntity {
-  readonly owed: OwedEntity
+  readonly owed: EntityReport
   readonly judged?: { readonly entity: Entity; readonly times: SystemTimes }
 }
 

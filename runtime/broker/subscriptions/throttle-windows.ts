@@ -10,7 +10,7 @@ import type { Stage } from '#broker/commit/stage.ts'
 import { type Draft, timesOf } from '#broker/state/document-drafts.ts'
 import type { SystemTimes } from '#broker/state/stored-entity.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
-import type { OwedChange, OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { EntityReport, ReportedChange } from '#ngsi-ld/subscription/notification-data.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 
@@ -23,7 +23,7 @@ export interface Throttled {
   /** Commit time of the batch that this match belongs to; the other matches of that batch are notified too. */
   lastBatchAt: number | undefined
   /** Entities that matched within the window, by id, with a change that the entity does not show later. */
-  held: Map<string, OwedEntity | undefined>
+  held: Map<string, EntityReport | undefined>
 }
 
 /** The state of a subscription that was never notified. */
@@ -36,7 +36,7 @@ export const unthrottled = (): Pick<Throttled, 'lastMatchAt' | 'lastBatchAt' | '
 /** A match: of this entity, by a change that may not be readable later, such as a deletion. */
 interface Match {
   readonly id: string
-  readonly owed: OwedEntity | undefined
+  readonly owed: EntityReport | undefined
 }
 
 export interface ThrottleWindowsPorts<Registered extends Throttled> {
@@ -49,7 +49,7 @@ export interface ThrottleWindowsPorts<Registered extends Throttled> {
     times: SystemTimes | undefined,
   ) => boolean
   /** Stages a delivery of these entities to the subscriber. */
-  readonly notify: (stage: Stage, registered: Registered, owed: OwedEntity) => void
+  readonly notify: (stage: Stage, registered: Registered, owed: EntityReport) => void
   /** Something is held: `release` is due at the end of the window. */
   readonly onHeld: (registered: Registered) => void
 }
@@ -117,8 +117,8 @@ function note(held: Throttled['held'], { id, owed }: Match): boolean {
 const changesMax = 100
 
 /** The entity as it is now, with the attributes that were deleted within the window and not created again. */
-function withDeletions(now: OwedEntity, held: OwedEntity | undefined): OwedEntity {
-  const isStillDeleted = ({ name, isDeleted, before: { datasetId } }: OwedChange): boolean =>
+function withDeletions(now: EntityReport, held: EntityReport | undefined): EntityReport {
+  const isStillDeleted = ({ name, isDeleted, before: { datasetId } }: ReportedChange): boolean =>
     isDeleted && !instancesOf(now.entity, name).some((instance) => instance.datasetId === datasetId)
   const changes = held?.isDeleted === true ? [] : (held?.changes ?? []).filter(isStillDeleted)
   return changes.length === 0 ? now : { ...now, changes }

@@ -92,12 +92,12 @@ export function createDistributedBatches({
       const names = body === undefined ? [] : namesIn(body, expand)
       const datasetsOf = datasetsIn(body ?? {}, expand)
       const target = { operation, id, types, names, datasetsOf, isOffered }
-      const { parts, local, isMeant } = splitWrite(registrations, target)
-      const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): Json =>
+      const { parts, local, isIncluded } = splitWrite(registrations, target)
+      const reduce = (part: Pick<WritePart, 'attributes' | 'isIncluded'>): Json =>
         body === undefined ? json : bodyWith(body, part, expand)
       for (const part of parts) add(part, reduce(part), id, item.context)
       if (local === 'none') continue
-      here.items.push(reduce({ attributes: local, ...(isMeant === undefined ? {} : { isMeant }) }))
+      here.items.push(reduce({ attributes: local, ...(isIncluded === undefined ? {} : { isIncluded }) }))
       here.ids.push(id)
     }
     return { shares: [...shares.values()], here }

@@ -231,9 +231,12 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     async write(request: Distributed, write: Write): Promise<Response> {
       const { c, requester, registrations, path } = request
       const target = await targetOf(request, write)
-      const { parts, local, isMeant } = splitWrite(registrations, { ...target, operation: write.operation })
+      const { parts, local, isIncluded } = splitWrite(registrations, {
+        ...target,
+        operation: write.operation,
+      })
       if (parts.length === 0) return write.local(c)
-      const reduce = (part: Pick<WritePart, 'attributes' | 'isMeant'>): JsonObject | undefined =>
+      const reduce = (part: Pick<WritePart, 'attributes' | 'isIncluded'>): JsonObject | undefined =>
         target.body === undefined || write.kind === 'attribute'
           ? target.body
           : bodyWith(target.body, part, target.parsed.context.expand)
@@ -259,7 +262,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
           : await runLocal(
               request,
               write,
-              reduce({ attributes: local, ...(isMeant === undefined ? {} : { isMeant }) }),
+              reduce({ attributes: local, ...(isIncluded === undefined ? {} : { isIncluded }) }),
             )
       return answerOf(target, write, await sent, here)
     },

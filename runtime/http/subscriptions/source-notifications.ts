@@ -18,7 +18,7 @@ import type { RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import { attributeNames } from '#ngsi-ld/entity/entity.ts'
 import { mergeCopies } from '#ngsi-ld/federation/distribution.ts'
-import { readNotified } from '#ngsi-ld/federation/forwarded-subscription.ts'
+import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
 import { modeOf, type Registration } from '#ngsi-ld/federation/registration.ts'
 import { claimOf } from '#ngsi-ld/federation/registration-match.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
@@ -54,7 +54,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
     if (!isObject(item)) throw badRequestData('must be entities', 'data')
     const given = item['@context'] ?? link
     const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
-    const owed = readNotified(item, context, clock.now())
+    const owed = parseNotifiedEntity(item, context, clock.now())
     const { id, type } = owed.entity
     const claim = claimOf(registration, id, listOf<string>(type))
     if (claim === undefined) return []

@@ -6,7 +6,7 @@ import type { PassingOn } from '#federation/passing-on.ts'
 import { listOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
 import { checkLanguages } from '#ngsi-ld/entity/language.ts'
-import { renderRegistration, spokenIn } from '#ngsi-ld/federation/registration.ts'
+import { inBestLanguage, renderRegistration } from '#ngsi-ld/federation/registration.ts'
 import { attributesOf, type Discovery } from '#ngsi-ld/federation/registration-match.ts'
 import { parseRegistration, patchRegistration } from '#ngsi-ld/federation/registration-parse.ts'
 import {
@@ -66,7 +66,7 @@ export function createContextSourceTable({
       page(request, paging) {
         const { views, count } = request.broker.registrations.discover(discoveryOf(request), paging)
         const lang = request.parameters.get('lang')
-        return lang === undefined ? { views, count } : { views: spokenIn(lang, views), count }
+        return lang === undefined ? { views, count } : { views: inBestLanguage(lang, views), count }
       },
       selectors: discoverySelectors,
       parse: parseRegistration,

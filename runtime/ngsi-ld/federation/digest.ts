@@ -1,6 +1,7 @@
 /**
- * What two brokers compare to see whether they hold the same, without telling each other all of it: sums of hashes, which do
- * not depend on any order, of entities by buckets of their ids, and of observations by days. Pure.
+ * Digests that two brokers compare to find out whether they hold the same data without exchanging it. A
+ * digest is a sum of hashes, independent of order: over entities by buckets of their ids, and over
+ * observations by days. Pure.
  */
 import { hash } from 'node:crypto'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -9,20 +10,20 @@ import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, listOf, own, stableJson } from '#ngsi-ld/values/json.ts'
 
-/** How many there are, and the sum of their hashes. */
+/** The number of items, and the sum of their hashes. */
 export type Digest = readonly [count: number, sum: number]
 
 export const bucketCount = 256
 const modulus = 2 ** 48
 
-/** 48 bits of a hash, which sums of two still hold exactly. */
+/** 48 bits of a hash, so that the sum of two is still exact. */
 export const hashOf = (text: string): number => Number.parseInt(hash('sha1', text).slice(0, 12), 16)
 
 export const plus = ([count, sum]: Digest, one: number): Digest => [count + 1, (sum + one) % modulus]
 
 export const bucketOf = (id: string): number => hashOf(id) % bucketCount
 
-/** Id and state of an entity: what a client wrote, in whatever order. */
+/** Hash of an entity's id and state: the content that clients wrote, independent of order. */
 export function stateHash(entity: Entity): number {
   const attributes = attributeNames(entity)
     .toSorted()
@@ -36,13 +37,13 @@ export function stateHash(entity: Entity): number {
   return hashOf(JSON.stringify([id, [...listOf(type)].toSorted(), [...listOf(scope)].toSorted(), attributes]))
 }
 
-/** An observation by its identity within a stream. */
+/** Hash of an observation by its identity within a stream. */
 export const observationHash = (at: number, instance: AttributeInstance): number =>
   hashOf(`${at} ${stableJson(own(instance, kindOf(instance).member) ?? null)}`)
 
 export const dayOf = (ms: number): string => msToDateTime(ms).slice(0, 10)
 
-/** Whether one instance holds all that another one does; times count by what they mean. */
+/** Whether one instance contains everything in another one; times are compared as instants. */
 export function covers(there: unknown, here: unknown, member = ''): boolean {
   if (typeof here === 'string' && typeof there === 'string' && here !== there) {
     const [a, b] = [dateTimeToMs(here), dateTimeToMs(there)]
@@ -59,7 +60,7 @@ export function covers(there: unknown, here: unknown, member = ''): boolean {
   )
 }
 
-/** Ids as one text, as a question for digests has them: one may hold a comma. */
+/** Ids as one text for a digest request; ids may contain commas. */
 export const toIdList = (ids: readonly string[]): string =>
   ids.map((id) => id.replace(/[%,]/g, encodeURIComponent)).join(',')
 

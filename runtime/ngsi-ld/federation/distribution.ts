@@ -1,7 +1,7 @@
 /**
- * The arithmetic of distributed operations [NGSI-LD 4.3.6, 4.5.5]: which part of a write goes where, and what copies
- * of one entity add up to. Exclusive and redirect sources have what they claim alone; inclusive ones share it, and
- * the newest instance wins per datasetId; auxiliary ones only fill gaps.
+ * Rules of distributed operations [NGSI-LD 4.3.6, 4.5.5]: splitting a write between sources, and merging
+ * copies of one entity. Exclusive and redirect sources own their claims alone; inclusive ones share them, and
+ * the newest instance per datasetId wins; auxiliary ones only fill gaps.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -16,39 +16,42 @@ import { modeOf, type Registration, type RegistrationMode } from './registration
 import { claimOf } from './registration-match.ts'
 import { type Operation, offers } from './registration-operations.ts'
 
-/** What of a write goes to one source. */
+/** The part of a write for one source. */
 export interface WritePart {
   readonly registration: Registration
-  /** Canonical names; 'all' is the request as it came. */
+  /** Canonical names; 'all' is the unchanged request. */
   readonly attributes: 'all' | ReadonlySet<string>
-  /** Which instances of them; absent where it is all. */
-  readonly isMeant?: IsMeant
-  /** The source alone is responsible: its failure is the failure of the request. */
+  /** The instances of these attributes to send; absent means all. */
+  readonly isIncluded?: IsIncluded
+  /** The source is solely responsible: its failure is the failure of the request. */
   readonly isProxied: boolean
   readonly isOffered: boolean
 }
 
 export interface WriteSplit {
   readonly parts: readonly WritePart[]
-  /** What is left to be done here. */
+  /** The part to execute locally. */
   readonly local: 'all' | 'none' | ReadonlySet<string>
-  /** Which instances of that; absent where it is all. */
-  readonly isMeant?: IsMeant
+  /** The instances of these attributes to write locally; absent means all. */
+  readonly isIncluded?: IsIncluded
 }
 
-/** Whether an instance of an attribute is concerned; `@none` is the dataset of the default instance. */
-type IsMeant = (name: string, dataset: string) => boolean
+/** Whether an instance of an attribute is included; `@none` is the dataset of the default instance. */
+type IsIncluded = (name: string, dataset: string) => boolean
 
 export interface WriteTarget {
   readonly operation: Operation
   readonly id: string
-  /** Unknown types do not restrict. */
+  /** Undefined types do not restrict. */
   readonly types: readonly string[] | undefined
-  /** Attributes of the request; none when it is about the entity as a whole. */
+  /** Attributes of the request; empty if it concerns the entity as a whole. */
   readonly names: readonly string[]
-  /** The datasets of their instances, where those are known. */
+  /** The datasets of their instances, if known. */
   readonly datasetsOf?: (name: string) => readonly string[]
-  /** Whether a source can do it in another way too; left out, only by the operation itself. */
+  /**
+   * Whether a source can execute the write, perhaps by another operation; by default only by the operation
+   * itself.
+   */
   readonly isOffered?: (registration: Registration) => boolean
 }
 
@@ -56,9 +59,9 @@ export function splitWrite(registrations: readonly Registration[], target: Write
   const { operation, id, types, names, datasetsOf } = target
   const { isOffered = (registration: Registration) => offers(registration, operation) } = target
   const parts: WritePart[] = []
-  /** Instances that sources which are alone responsible have, of attributes that they do not have whole. */
+  /** Instances owned by solely responsible sources, for attributes that they own only in part. */
   const taken = new Map<string, Set<string>>()
-  const isFree: IsMeant = (name, dataset) => taken.get(name)?.has(dataset) !== true
+  const isFree: IsIncluded = (name, dataset) => taken.get(name)?.has(dataset) !== true
   const isOurs = ({ datasetId }: Registration, name: string, dataset: string): boolean =>
     (datasetId?.includes(dataset) ?? true) && isFree(name, dataset)
   const holds = (registration: Registration, name: string): boolean =>
@@ -87,7 +90,7 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       ...(isWhole || datasetsOf === undefined
         ? {}
         : {
-            isMeant: (name, dataset) =>
+            isIncluded: (name, dataset) =>
               (registration.datasetId?.includes(dataset) ?? true) && before.get(name)?.has(dataset) !== true,
           }),
     }
@@ -117,26 +120,26 @@ export function splitWrite(registrations: readonly Registration[], target: Write
   return {
     parts,
     local: left.size === names.length ? 'all' : left,
-    ...(isPartial ? { isMeant: isFree } : {}),
+    ...(isPartial ? { isIncluded: isFree } : {}),
   }
 }
 
 const isSole = (mode: RegistrationMode): boolean => mode === 'exclusive' || mode === 'redirect'
 
-/** A body with these attributes, and these instances of them, only; what is about the entity stays. */
+/** Reduces a body to these attributes and instances; keeps members of the entity itself. */
 export function bodyWith(
   body: JsonObject,
-  { attributes, isMeant }: Pick<WritePart, 'attributes' | 'isMeant'>,
+  { attributes, isIncluded }: Pick<WritePart, 'attributes' | 'isIncluded'>,
   expand: (term: string) => string,
 ): JsonObject {
-  if (attributes === 'all' && isMeant === undefined) return body
+  if (attributes === 'all' && isIncluded === undefined) return body
   const members = Object.entries(body).flatMap(([term, value]): [string, Json][] => {
     if (entityMembers.has(term)) return [[term, value]]
     const name = expand(term)
     if (attributes !== 'all' && !attributes.has(name)) return []
-    if (isMeant === undefined) return [[term, value]]
-    if (!isList(value)) return isMeant(name, datasetOf(value)) ? [[term, value]] : []
-    const meant = value.filter((one) => isMeant(name, datasetOf(one)))
+    if (isIncluded === undefined) return [[term, value]]
+    if (!isList(value)) return isIncluded(name, datasetOf(value)) ? [[term, value]] : []
+    const meant = value.filter((one) => isIncluded(name, datasetOf(one)))
     return meant.length === 0 && value.length > 0 ? [] : [[term, meant]]
   })
   return Object.fromEntries(members)
@@ -176,7 +179,7 @@ const entityMembers: ReadonlySet<string> = new Set([
   'expiresAt',
 ])
 
-/** One copy of an entity, and how far its source may speak. */
+/** One copy of an entity, and the extent of its source's claim. */
 export interface EntityCopy {
   readonly mode: RegistrationMode | 'local'
   readonly claim: 'all' | ReadonlySet<string>
@@ -192,8 +195,8 @@ interface Held {
 const isSoleCopy = ({ mode }: EntityCopy): boolean => mode !== 'local' && isSole(mode)
 
 /**
- * What copies of one entity add up to, all of them alive: the types and scopes of all [4.16, 4.18], and of each attribute what
- * 4.5.5 says, the first of equals. When it expires, `transient` says.
+ * Merges copies of one entity that have not expired: the types and scopes of all [4.16, 4.18], and each
+ * attribute by the rules of 4.5.5; among equals the first wins. `transient` determines the expiry.
  */
 export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; times: QueryTimes } {
   const { versions: copies, expiresAt } = transient(given)
@@ -250,7 +253,10 @@ function gatherInstances(
   }
 }
 
-/** By observedAt where both have one, then by modifiedAt; an instance with observedAt is newer than one without. */
+/**
+ * Compares by observedAt if both have one, then by modifiedAt; an instance with observedAt is newer than one
+ * without.
+ */
 function isNewer(a: Held, b: Held): boolean {
   const [mine, other] = [a, b].map(({ instance: { observedAt } }) =>
     observedAt === undefined ? undefined : dateTimeToMs(observedAt),
@@ -259,7 +265,7 @@ function isNewer(a: Held, b: Held): boolean {
   return (a.times?.[1] ?? 0) > (b.times?.[1] ?? 0)
 }
 
-/** createdAt and modifiedAt of an entity as another broker shows it. */
+/** createdAt and modifiedAt of an entity in another broker's response. */
 export function timesIn(json: JsonObject, context: Pick<Context, 'expand'>): QueryTimes {
   const attributes: Record<string, readonly [number, number]> = {}
   for (const [member, value] of Object.entries(json)) {

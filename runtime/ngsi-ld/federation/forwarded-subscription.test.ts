@@ -1,10 +1,10 @@
-/** What of a subscription is passed on to a source, and what a notification of one tells. */
+/** Subscriptions forwarded to a source, and parsing of the source's notifications. */
 import { expect, it } from 'vitest'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/query/scope-query.ts'
 import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
-import { passedOn, readNotified } from './forwarded-subscription.ts'
+import { forwardedSubscription, parseNotifiedEntity } from './forwarded-subscription.ts'
 import type { Registration } from './registration.ts'
 
 const endpoint = { uri: 'http://here/notify' }
@@ -47,20 +47,20 @@ it.each([
   ['localOnly', { ...base, localOnly: true }, source(pumps)],
   ['paused', { ...base, isActive: false }, source(pumps)],
   ['expired', { ...base, expiresAt: 999 }, source(pumps)],
-  ['what a component follows', inMode('follower'), source(pumps)],
+  ['watched by a component', inMode('follower'), source(pumps)],
   ['an uplink', inMode('uplink'), source(pumps)],
-] as const)('passes nothing on: %s', (_, subscription, registration) => {
-  expect(passedOn(subscription, registration, 1000)).toBeUndefined()
+] as const)('is not forwarded: %s', (_, subscription, registration) => {
+  expect(forwardedSubscription(subscription, registration, 1000)).toBeUndefined()
 })
 
-it('passes on what the filter of sources lets through, without that filter', () => {
-  const passed = passedOn({ ...base, csf: northern }, source(pumps, region('north')), 0)
+it('is forwarded if it passes the source filter, without that filter', () => {
+  const passed = forwardedSubscription({ ...base, csf: northern }, source(pumps, region('north')), 0)
   expect([passed === undefined, passed?.csf]).toEqual([false, undefined])
 })
 
-it('asks for the entities that are wanted and claimed', () => {
+it('selects the entities that are requested and claimed', () => {
   const ids = (subscription: Subscription, registration: Registration) =>
-    passedOn(subscription, registration, 0)?.entities
+    forwardedSubscription(subscription, registration, 0)?.entities
   const type = { types: { kind: 'type', name: 'Pump' } }
   expect(ids(base, source(pumps))).toEqual([type])
   expect(ids(base, source([{ entities: [{ types: ['Pump'], id: 'urn:p:1' }] }]))).toEqual([
@@ -73,27 +73,29 @@ it('asks for the entities that are wanted and claimed', () => {
   const { entities: _, ...every } = { ...base, watchedAttributes: ['flow'] }
   expect(ids(every, source(pumps))).toEqual([type])
   expect(ids(every, source([{ propertyNames: ['flow'] }]))).toBeUndefined()
-  expect(passedOn(every, source([{ propertyNames: ['flow'] }]), 0)?.watchedAttributes).toEqual(['flow'])
+  expect(forwardedSubscription(every, source([{ propertyNames: ['flow'] }]), 0)?.watchedAttributes).toEqual([
+    'flow',
+  ])
 })
 
-it('leaves conditions out that the source cannot judge, and asks for what they look at', () => {
+it('omits conditions that the source cannot evaluate, and requests the attributes they use', () => {
   const q = { kind: 'exists', path: { names: ['heat'] } } as unknown as NonNullable<Subscription['q']>
   const subscription = { ...base, q, notification: { endpoint, attributes: ['flow'] } }
-  const blind = passedOn(subscription, source([{ ...pumps[0]!, propertyNames: ['flow'] }]), 0)
+  const blind = forwardedSubscription(subscription, source([{ ...pumps[0]!, propertyNames: ['flow'] }]), 0)
   expect([blind?.q, blind?.notification.attributes]).toEqual([undefined, ['flow']])
-  const seeing = passedOn(subscription, source(pumps), 0)
+  const seeing = forwardedSubscription(subscription, source(pumps), 0)
   expect([seeing?.q, seeing?.notification.attributes]).toEqual([q, ['flow', 'heat']])
 })
 
-it('passes scopes on, but not where several may hold parts of an entity', () => {
+it('forwards scopes, but not if several sources may hold parts of an entity', () => {
   const subscription = { ...base, scopeQ: parseScopeQuery('/north') }
-  expect(passedOn(subscription, source(pumps), 0)?.scopeQ).toEqual(subscription.scopeQ)
-  const split = passedOn({ ...subscription, splitEntities: true }, source(pumps), 0)
+  expect(forwardedSubscription(subscription, source(pumps), 0)?.scopeQ).toEqual(subscription.scopeQ)
+  const split = forwardedSubscription({ ...subscription, splitEntities: true }, source(pumps), 0)
   expect([split?.entities, split?.scopeQ]).toEqual([base.entities, undefined])
 })
 
-it('reads what is new, what was before and what is gone', () => {
-  const told = readNotified(
+it('parses new values, previous values and deletions', () => {
+  const told = parseNotifiedEntity(
     {
       id: 'urn:p:1',
       type: 'Pump',
@@ -120,7 +122,7 @@ it('reads what is new, what was before and what is gone', () => {
     { name: 'name', isDeleted: true, before: { type: 'Property', value: null } },
   ])
   expect(
-    readNotified({ id: 'urn:p:1', type: 'Pump', deletedAt: '2024-01-01T00:00:00Z' }, coreContext, 5),
+    parseNotifiedEntity({ id: 'urn:p:1', type: 'Pump', deletedAt: '2024-01-01T00:00:00Z' }, coreContext, 5),
   ).toEqual({
     entity: { id: 'urn:p:1', type: 'Pump' },
     times: { created: 0, modified: 0, attributes: {} },

@@ -1,7 +1,7 @@
 /**
- * Distributed subscriptions [NGSI-LD 4.3.6, 5.8.1]: what of a subscription is asked of a context source, and what a
- * notification of that source tells. A source is asked only for what its registration claims; how entities are written
- * to the subscriber, and whom they concern besides, is decided where they are passed on.
+ * Distributed subscriptions [NGSI-LD 4.3.6, 5.8.1]: derives the subscription to create at a context source,
+ * and parses the source's notifications. A source receives only the part that its registration claims. This
+ * gateway renders entities for the subscriber and applies all remaining conditions.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -9,7 +9,7 @@ import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
 import { parseEntity } from '#ngsi-ld/entity/entity.ts'
 import type { EntitySelector, TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
-import type { OwedChange, OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { EntityReport, ReportedChange } from '#ngsi-ld/subscription/notification-data.ts'
 import { isActive, isFollower, isUplink, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { ngsiLdNull } from '#ngsi-ld/values/names.ts'
@@ -18,14 +18,14 @@ import type { EntityInfo, Registration, RegistrationInfo } from './registration.
 import { attributesOf, isOfInterest, namesOf, passes } from './registration-match.ts'
 import { offers } from './registration-operations.ts'
 
-/** The subscription for a source; undefined when it has nothing of it, or nothing is to be told now. */
-export function passedOn(
+/** The subscription for a source; undefined if no part of it applies, or if it is inactive. */
+export function forwardedSubscription(
   subscription: Subscription,
   registration: Registration,
   nowMs: number,
 ): Subscription | undefined {
   if (subscription.localOnly === true || subscription.asked === undefined) return undefined
-  // These are kept by the log of this gateway; nobody is notified by them.
+  // This gateway's log serves these; they send no notifications.
   if (isFollower(subscription) || isUplink(subscription)) return undefined
   if (!isActive(subscription, nowMs) || !offers(registration, 'createSubscription')) return undefined
   const { entities, watchedAttributes, notification, q, geoQ, csf } = subscription
@@ -42,18 +42,19 @@ export function passedOn(
   const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
   const mine = (names: readonly string[] | undefined): readonly string[] | undefined =>
     claimed === undefined ? names : [...claimed].filter((name) => names?.includes(name) ?? true)
-  const looksAt = [
+  const filterAttributes = [
     ...(q === undefined ? [] : attributesOf(q)),
     ...(geoQ === undefined ? [] : [geoQ.property]),
   ]
-  // Where entities may be split, conditions are judged here, on all parts together.
-  const judges = subscription.splitEntities !== true
-  const seesAll = judges && (claimed === undefined || looksAt.every((name) => claimed.has(name)))
+  // If entities may be split across sources, this gateway applies the filters to the merged entity.
+  const sourceFilters = subscription.splitEntities !== true
+  const coversFilters =
+    sourceFilters && (claimed === undefined || filterAttributes.every((name) => claimed.has(name)))
   const wanted = notification.attributes ?? shownBy(notification.pick)
-  const attributes = mine(wanted === undefined ? undefined : [...new Set([...wanted, ...looksAt])])
+  const attributes = mine(wanted === undefined ? undefined : [...new Set([...wanted, ...filterAttributes])])
   const watched = mine(watchedAttributes)
   const chosen = selectorsFor(pairs)
-  // How often, and in which form, is decided here, where what several tell comes together.
+  // This gateway determines frequency and form, because it merges the notifications of several sources.
   const {
     q: _q,
     geoQ: _geoQ,
@@ -61,16 +62,16 @@ export function passedOn(
     watchedAttributes: _watched,
     scopeQ,
     ...how
-  } = withoutOurs(subscription)
+  } = withoutLocalMembers(subscription)
   return {
     ...how,
     ...(chosen === undefined ? {} : { entities: chosen }),
     ...(watched === undefined || watched.length === 0 || how.timeInterval !== undefined
       ? {}
       : { watchedAttributes: watched }),
-    ...(seesAll && q !== undefined ? { q } : {}),
-    ...(judges && scopeQ !== undefined ? { scopeQ } : {}),
-    ...(seesAll && geoQ !== undefined ? { geoQ } : {}),
+    ...(coversFilters && q !== undefined ? { q } : {}),
+    ...(sourceFilters && scopeQ !== undefined ? { scopeQ } : {}),
+    ...(coversFilters && geoQ !== undefined ? { geoQ } : {}),
     notification: {
       ...(attributes === undefined || attributes.length === 0 ? {} : { attributes }),
       sysAttrs: true,
@@ -80,8 +81,8 @@ export function passedOn(
   }
 }
 
-/** A subscription without what is decided or shown here only. */
-function withoutOurs(subscription: Subscription) {
+/** A subscription without the members that apply only at this gateway. */
+function withoutLocalMembers(subscription: Subscription) {
   const { asked: _asked, name: _name, description: _description, ...kept } = subscription
   const { lang: _lang, datasetId: _datasetId, throttling: _throttling, csf: _csf, ...others } = kept
   const { splitEntities: _split, jsonldContext: _address, ...more } = others
@@ -89,7 +90,7 @@ function withoutOurs(subscription: Subscription) {
   return rest
 }
 
-/** The attributes among members to show; undefined where that cannot be told by names alone. */
+/** The attributes among the members to show; undefined if names alone do not determine them. */
 function shownBy(pick: readonly string[] | undefined): readonly string[] | undefined {
   if (pick === undefined || pick.some((member) => /[{}]/.test(member))) return undefined
   const names = pick.filter((member) => member !== 'id' && member !== 'type' && member !== 'scope')
@@ -101,12 +102,12 @@ interface Pair {
   readonly selector: EntitySelector | undefined
 }
 
-/** Which entities a source is asked for: those that are wanted, as far as it claims them. */
+/** The entities to request from a source: the requested ones, as far as it claims them. */
 function selectorsFor(pairs: readonly Pair[]): readonly EntitySelector[] | undefined {
   const chosen = new Map<string, EntitySelector>()
   for (const { info, selector } of pairs) {
     if (info.entities === undefined) {
-      // It claims attributes of whatever entity there is.
+      // It claims attributes of all entities.
       if (selector === undefined) return undefined
       chosen.set(JSON.stringify(selector), selector)
     }
@@ -136,13 +137,13 @@ function narrowed(
 }
 
 /**
- * What an item of a source's notification tells.
- * @throws ngsi-ld.bad-request-data naming the member at fault
+ * Parses an item of a source's notification.
+ * @throws ngsi-ld.bad-request-data naming the invalid member
  */
-export function readNotified(json: JsonObject, context: Context, nowMs: number): OwedEntity {
+export function parseNotifiedEntity(json: JsonObject, context: Context, nowMs: number): EntityReport {
   const { '@context': _, ...body } = json
   const kept: Record<string, Json> = {}
-  const changes: OwedChange[] = []
+  const changes: ReportedChange[] = []
   for (const [member, value] of Object.entries(body)) {
     const isHead = ['id', '@id', 'type', '@type', 'scope'].includes(member) || typeof value === 'number'
     if (isHead) {
@@ -167,8 +168,8 @@ export function readNotified(json: JsonObject, context: Context, nowMs: number):
   }
 }
 
-/** That an instance was deleted, or what it was before. */
-function changeIn(one: Json, name: string): OwedChange | undefined {
+/** The deletion or the previous value of an instance. */
+function changeIn(one: Json, name: string): ReportedChange | undefined {
   if (one === ngsiLdNull) return { name, isDeleted: true, before: { type: 'Property', value: null } }
   if (!isObject(one)) return undefined
   const type = typeof one['type'] === 'string' ? one['type'] : 'Property'

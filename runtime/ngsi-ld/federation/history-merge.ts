@@ -1,7 +1,7 @@
 /**
- * What histories of one entity add up to [NGSI-LD 4.3.6, 4.5.5]: the instances of all, each once; of what a source alone
- * is responsible for only its own, and of auxiliary sources only what nobody else tells of. Aggregates of such a
- * history are made of its instances.
+ * Merges histories of one entity [NGSI-LD 4.3.6, 4.5.5]: the instances of all sources without duplicates. If
+ * a source is solely responsible for an attribute, only its instances count; auxiliary sources only fill
+ * gaps. Aggregates of a merged history are computed from its instances.
  */
 
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
@@ -13,10 +13,10 @@ import type { Duration } from '#ngsi-ld/values/duration.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { EntityCopy } from './distribution.ts'
 
-/** One party's history of an entity, and how far it may speak. */
+/** One source's history of an entity, and the extent of its claim. */
 export interface HistoryCopy extends Pick<EntityCopy, 'mode' | 'claim'> {
   readonly history: CutEvolution & { readonly entity: Entity }
-  /** Where what is told ends, when there is more: the last time, with `lastN` the first. */
+  /** The end of an incomplete history: its last time, with `lastN` its first. */
   readonly end?: number | undefined
 }
 
@@ -27,7 +27,9 @@ export interface MergeSelection extends TemporalSelection {
 
 const isSole = ({ mode }: HistoryCopy): boolean => mode === 'exclusive' || mode === 'redirect'
 
-/** Instances come in order of the time property; of attributes with more than `limit` the first, with `lastN` the last. */
+/**
+ * Orders instances by the time property; keeps the first `limit` of each attribute, with `lastN` the last.
+ */
 export function mergeHistories(
   copies: readonly HistoryCopy[],
   selection: MergeSelection,
@@ -40,20 +42,25 @@ export function mergeHistories(
   const attributes = new Map<string, readonly TimedInstance[]>()
   const cut = new Set<string>()
   for (const name of new Set(copies.flatMap(({ history }) => [...history.attributes.keys()]))) {
-    const speakers = speakersOf(copies, name)
-    const all = instancesOf(speakers, name, time).sort((a, b) => time(a) - time(b))
-    const told = all.filter((one) => end === undefined || (isBackwards ? time(one) >= end : time(one) <= end))
-    if (told.length < all.length || (end !== undefined && told.some((one) => time(one) === end)))
+    const responsible = responsibleCopies(copies, name)
+    const all = instancesOf(responsible, name, time).sort((a, b) => time(a) - time(b))
+    const covered = all.filter(
+      (one) => end === undefined || (isBackwards ? time(one) >= end : time(one) <= end),
+    )
+    if (covered.length < all.length || (end !== undefined && covered.some((one) => time(one) === end)))
       cut.add(name)
-    const wanted = isBackwards ? told.slice(-lastN) : told
-    if (wanted.length > limit || speakers.some(({ history }) => history.cut.has(name))) cut.add(name)
+    const wanted = isBackwards ? covered.slice(-lastN) : covered
+    if (wanted.length > limit || responsible.some(({ history }) => history.cut.has(name))) cut.add(name)
     attributes.set(name, beginningOf(wanted, limit, selection))
   }
   return { ...headOf(copies), attributes, cut }
 }
 
-/** Those that are listened to about an attribute: who is responsible for it alone, where there is one, and auxiliary sources. */
-function speakersOf(copies: readonly HistoryCopy[], name: string): readonly HistoryCopy[] {
+/**
+ * The copies that count for an attribute: those of solely responsible sources, if any, and of auxiliary
+ * sources.
+ */
+function responsibleCopies(copies: readonly HistoryCopy[], name: string): readonly HistoryCopy[] {
   const isResponsible = (copy: HistoryCopy): boolean =>
     isSole(copy) && (copy.claim === 'all' || copy.claim.has(name))
   if (!copies.some(isResponsible)) return copies
@@ -61,7 +68,7 @@ function speakersOf(copies: readonly HistoryCopy[], name: string): readonly Hist
 }
 
 function instancesOf(
-  speakers: readonly HistoryCopy[],
+  responsible: readonly HistoryCopy[],
   name: string,
   time: (one: TimedInstance) => number,
 ): TimedInstance[] {
@@ -73,12 +80,12 @@ function instancesOf(
     const { datasetId = '' } = instance
     return `${datasetId} ${time(one)} ${deletedAt === undefined ? '' : '-'} ${JSON.stringify(contentOf(one))}`
   }
-  for (const copy of speakers.filter(({ mode }) => mode !== 'auxiliary'))
+  for (const copy of responsible.filter(({ mode }) => mode !== 'auxiliary'))
     for (const one of listOf(copy)) {
       datasets.add(one.instance.datasetId ?? '')
       if (!held.has(keyOf(one))) held.set(keyOf(one), one)
     }
-  for (const copy of speakers.filter(({ mode }) => mode === 'auxiliary'))
+  for (const copy of responsible.filter(({ mode }) => mode === 'auxiliary'))
     for (const one of listOf(copy))
       if (!datasets.has(one.instance.datasetId ?? '') && !held.has(keyOf(one))) held.set(keyOf(one), one)
   return [...held.values()]
@@ -111,7 +118,7 @@ export interface SumSelection extends TemporalSelection {
   readonly duration?: Duration | undefined
 }
 
-/** Aggregates of a history, per attribute one entry for each kind and datasetId. */
+/** Aggregates of a history; one entry per attribute, kind and datasetId. */
 export function sumUp(
   { attributes }: Pick<CutEvolution, 'attributes'>,
   { methods, duration, timerel, timeAtMs, endTimeAtMs, timeproperty }: SumSelection,

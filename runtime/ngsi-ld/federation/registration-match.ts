@@ -1,7 +1,7 @@
 /**
- * What registrations offer: whether a discovery query finds one [NGSI-LD 5.10.2, 5.12], whether two exclude each
- * other [5.9.2], and what of an entity one claims [4.3.6]. A registration without entities speaks of all of them,
- * without names of all attributes.
+ * Matches registrations: whether a discovery query finds one [NGSI-LD 5.10.2, 5.12], whether two exclude each
+ * other [5.9.2], and which part of an entity one claims [4.3.6]. A registration without entities covers all
+ * entities, one without names all attributes.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -23,18 +23,18 @@ import {
   type TimeInterval,
 } from './registration.ts'
 
-/** Which entities and attributes somebody is interested in; absent members do not restrict. */
+/** The entities and attributes of interest; absent members do not restrict. */
 export interface Interest {
   readonly ids?: readonly string[] | undefined
   readonly idPattern?: string | undefined
   readonly types?: TypeSelection | undefined
   /** At least one of them. */
   readonly attrs?: readonly string[] | undefined
-  /** These do not count. */
+  /** Excluded attributes. */
   readonly omit?: readonly string[] | undefined
 }
 
-/** Which time the sources are to speak of. Milliseconds UTC. */
+/** The time that the sources must cover. Milliseconds UTC. */
 export interface TimeInterest {
   readonly timerel: 'before' | 'after' | 'between'
   readonly timeAtMs: number
@@ -43,7 +43,7 @@ export interface TimeInterest {
 }
 
 export interface Discovery {
-  /** Any of them. */
+  /** At least one of them must match. */
   readonly interests: readonly Interest[]
   readonly geo?: GeoQuery | undefined
   readonly scope?: ScopeQuery | undefined
@@ -51,7 +51,7 @@ export interface Discovery {
   readonly csf?: QueryTree | undefined
 }
 
-/** The registration with its matching information only; undefined when it does not match. */
+/** The registration with its matching information only; undefined if it does not match. */
 export function discovered(discovery: Discovery, registration: Registration): Registration | undefined {
   if (!matchesTime(discovery.time, registration)) return undefined
   if (discovery.geo !== undefined && !matchesGeo(discovery.geo, registration)) return undefined
@@ -63,21 +63,24 @@ export function discovered(discovery: Discovery, registration: Registration): Re
   return information.length === 0 ? undefined : { ...registration, information }
 }
 
-/** Whether a context source filter lets a registration through. */
+/** Whether a registration satisfies a context source filter. */
 export const passes = (csf: QueryTree, registration: Registration): boolean =>
   compileQuery(csf)(asEntity(registration))
 
-/** Whether types that are registered together are of a selection. */
+/** Whether types registered together match a selection. */
 type TypeTest = (selection: TypeSelection, types: readonly string[]) => boolean
 
-/** Of one that wants several types at once, a source may have an entity of which another knows the other types. */
+/**
+ * If a selection requires several types at once, a source may hold an entity whose other types are known only
+ * to another source.
+ */
 const mayBe: TypeTest = (selection, types) => {
   if (selection.kind === 'any') return true
   const wanted = typeNamesOf(selection)
   return types.some((type) => wanted.includes(type))
 }
 
-/** Whether the information has something for the interest, or for a part of what it wants. */
+/** Whether the information matches the interest at least in part. */
 export function isOfInterest(interest: Interest, info: RegistrationInfo, isOf: TypeTest = mayBe): boolean {
   const named = namesOf(info)
   if (named !== undefined && named.size > 0 && [...named].every((name) => interest.omit?.includes(name)))
@@ -87,7 +90,7 @@ export function isOfInterest(interest: Interest, info: RegistrationInfo, isOf: T
   return info.entities?.some((entity) => mayHave(interest, entity, isOf)) ?? true
 }
 
-/** The attributes that information names; undefined means all. */
+/** The attributes in the information; undefined means all. */
 export function namesOf({
   propertyNames,
   relationshipNames,
@@ -110,8 +113,8 @@ export function holdsId({ id, idPattern }: EntityInfo, wanted: string): boolean 
 }
 
 /**
- * Which attributes of an entity a registration claims: 'all', a set of names, or undefined when none. Unknown types
- * (undefined) do not restrict.
+ * The attributes of an entity that a registration claims: 'all', a set of names, or undefined if none.
+ * Undefined types do not restrict.
  */
 export function claimOf(
   registration: Registration,
@@ -134,7 +137,10 @@ export function claimOf(
   return claims ? names : undefined
 }
 
-/** Whether two registrations may not stand beside each other: one is exclusive, the other exclusive or redirect. */
+/**
+ * Whether two registrations exclude each other: one is exclusive, the other exclusive or redirect, and they
+ * overlap.
+ */
 export function conflicts(a: Registration, b: Registration): boolean {
   const modes = [modeOf(a), modeOf(b)]
   if (!modes.includes('exclusive')) return false
@@ -155,7 +161,7 @@ function overlaps(a: RegistrationInfo, b: RegistrationInfo): boolean {
   )
 }
 
-/** Without a temporal query sources of the present are meant, which have no interval. */
+/** Without a temporal query only sources of current data match, which have no interval. */
 function matchesTime(time: TimeInterest | undefined, registration: Registration): boolean {
   const { observationInterval, managementInterval } = registration
   if (time === undefined) return isOfThePresent(registration)
@@ -163,19 +169,19 @@ function matchesTime(time: TimeInterest | undefined, registration: Registration)
   return interval !== undefined && touches(time, interval)
 }
 
-/** Whether a source may speak of instances of a dataset; one that names none may of all. */
+/** Whether a source may hold instances of a dataset; a source without datasetId may hold all. */
 export const holdsDataset = (
   { datasetId }: Registration,
   instance: { readonly datasetId?: string | undefined },
 ): boolean => datasetId?.includes(instance.datasetId ?? '@none') ?? true
 
-/** Whether a source is one of the present: what it has is of no interval. */
+/** Whether a source holds current data: its registration has no interval. */
 export const isOfThePresent = ({ observationInterval, managementInterval }: Registration): boolean =>
   observationInterval === undefined && managementInterval === undefined
 
 /**
- * Whether a source may have something of a time. One that says nothing about times may, since it says that it answers
- * such queries.
+ * Whether a source may hold data of a time. A source without an interval may, because it offers temporal
+ * operations.
  */
 export function holdsTime(
   { observationInterval, managementInterval }: Registration,
@@ -206,8 +212,9 @@ function matchesGeo(geo: GeoQuery, registration: Registration): boolean {
 }
 
 /**
- * Whether a source may have entities that satisfy a geo-query, by the space that its registration states (4.3.6.1). The space
- * holds the geometries of all its entities, so that what a relation needs of an entity it needs of a part of the space.
+ * Whether a source may hold entities that satisfy a geo-query, by the space that its registration states
+ * (4.3.6.1). The space contains the geometries of all its entities, so it suffices if the relation can hold
+ * for some part of the space.
  */
 export function mayHoldGeometry(registration: Registration, geo: GeoQuery): boolean {
   const space = spaces.find((name) => name === geo.property)
@@ -219,7 +226,7 @@ export function mayHoldGeometry(registration: Registration, geo: GeoQuery): bool
   return compileGeometryTest({ ...geo, relation })(geometry)
 }
 
-/** A registration as an entity whose properties are its members, as a client reads them, for filters. */
+/** Converts a registration to an entity whose properties are the registration's members, for filters. */
 function asEntity(registration: Registration): Entity {
   const view = { registration, statistics: { createdAt: 0, modifiedAt: 0, timesSent: 0, timesFailed: 0 } }
   const { id, type, ...members } = renderRegistration(view, {
@@ -242,7 +249,7 @@ export function discover(discovery: Discovery, views: Iterable<RegistrationView>
   return found
 }
 
-/** The attributes that a query tells about. */
+/** The attributes that a query uses. */
 export function attributesOf(tree: QueryTree): readonly string[] {
   if (tree.kind === 'and' || tree.kind === 'or') return tree.parts.flatMap(attributesOf)
   return [tree.path.names[0]!]

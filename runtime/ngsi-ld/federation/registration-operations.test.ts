@@ -15,7 +15,7 @@ it.each([
   ],
   ['updateOps', ['updateEntity', 'replaceAttrs'], ['createEntity', 'mergeEntity', 'queryEntity']],
   ['retrieveOps', ['retrieveEntity', 'queryEntity'], ['queryBatch', ...mapping]],
-])('%s stands for its operations and no others', (group, within, without) => {
+])('%s includes its operations and no others', (group, within, without) => {
   const operations: ReadonlySet<string> = operationsOf([group])
   expect(within.filter((name) => !operations.has(name))).toEqual([])
   expect(without.filter((name) => operations.has(name))).toEqual([])

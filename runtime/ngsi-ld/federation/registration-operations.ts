@@ -1,6 +1,6 @@
 /**
- * The operations that a context source may offer, and the groups they come in [NGSI-LD 4.20]. A registration that
- * names none offers the group federationOps.
+ * The operations that a context source may offer, and their groups [NGSI-LD 4.20]. A registration without
+ * operations offers the group federationOps.
  */
 import type { Registration } from './registration.ts'
 
@@ -86,7 +86,7 @@ const groups: Readonly<Record<string, readonly Operation[]>> = {
   associationOps: [...retrieveOps, 'queryBatch', ...discoveryOps, ...subscriptionOps, identity],
 }
 
-/** Operations that change no entity: all that an auxiliary source may offer. */
+/** Operations that change no entity; an auxiliary source may offer only these. */
 const consumption: ReadonlySet<Operation> = new Set<Operation>([
   ...retrieveOps,
   'queryBatch',
@@ -103,7 +103,7 @@ const known: ReadonlySet<string> = new Set<string>([...singles, ...Object.keys(g
 
 export const isOperation = (name: string): boolean => known.has(name)
 
-/** Every single operation that these names stand for. */
+/** Expands names of groups to single operations. */
 export function operationsOf(names: readonly string[] = ['federationOps']): ReadonlySet<Operation> {
   return new Set(names.flatMap((name) => groups[name] ?? [name as Operation]))
 }

@@ -1,6 +1,6 @@
 /**
- * Requests to context source registrations [NGSI-LD 5.9.2, 5.9.3]. Every member is either understood, read-only
- * (ignored), or a property of the maker's own, kept under its expanded name for context source filters. A fragment
+ * Parses requests to context source registrations [NGSI-LD 5.9.2, 5.9.3]. Each member is parsed, read-only
+ * (ignored), or a custom property, stored under its expanded name for context source filters. A fragment
  * replaces whole members, NGSI-LD Null removes them.
  */
 import type { Json } from '#contract/pipeline.ts'
@@ -38,14 +38,14 @@ import { parseSourceInfo } from './source-info.ts'
 export interface ParseRegistrationOptions {
   readonly context: Pick<Context, 'expand' | 'reference'>
   readonly nowMs: number
-  /** A URI for a registration that brings none. */
+  /** Creates a URI for a registration without an id. */
   readonly newId: () => string
 }
 
 type PartOptions = Omit<ParseRegistrationOptions, 'newId'>
 type Parts = { -readonly [part in keyof Registration]?: Registration[part] | undefined }
 
-/** @throws GatewayError ngsi-ld.bad-request-data that names the member. */
+/** @throws GatewayError ngsi-ld.bad-request-data naming the member. */
 export function parseRegistration(json: unknown, options: ParseRegistrationOptions): Registration {
   const body = bodyOf(json)
   if (body['type'] !== 'ContextSourceRegistration') throw wrongType()
@@ -53,7 +53,10 @@ export function parseRegistration(json: unknown, options: ParseRegistrationOptio
   return checked({ ...withSecrets(partsOf(body, options)), id, context: options.context.reference })
 }
 
-/** The registration after a fragment. @throws GatewayError as parseRegistration does. */
+/**
+ * The registration after applying a fragment.
+ * @throws GatewayError as parseRegistration does.
+ */
 export function patchRegistration(before: Registration, json: unknown, options: PartOptions): Registration {
   const body = bodyOf(json)
   refuseJsonNulls(body)
@@ -74,8 +77,8 @@ export function patchRegistration(before: Registration, json: unknown, options: 
 }
 
 /**
- * Parts of a request, with what is stored in place of the placeholders of secrets. Stored credentials do not follow the
- * endpoint to another host: whoever may change a registration need not know them.
+ * Replaces placeholders in the parts of a request with the stored secrets. Stored credentials may not be sent
+ * to another host, because a client that may change a registration need not know them.
  */
 function withSecrets(parts: Parts, before?: Registration): Parts {
   const stored = before && { uri: before.endpoint, pairs: before.contextSourceInfo }
@@ -89,10 +92,10 @@ function withSecrets(parts: Parts, before?: Registration): Parts {
   }
 }
 
-/** What holds between members. */
+/** Checks rules between members. */
 function checked(parts: Parts): Registration {
-  if (parts.information === undefined) throw badRequestData('is needed', 'information')
-  if (parts.endpoint === undefined) throw badRequestData('is needed', 'endpoint')
+  if (parts.information === undefined) throw badRequestData('is required', 'information')
+  if (parts.endpoint === undefined) throw badRequestData('is required', 'endpoint')
   const registration = parts as Registration
   const mode = modeOf(registration)
   if (mode === 'exclusive') {
@@ -101,14 +104,14 @@ function checked(parts: Parts): Registration {
       const isConcrete = info.entities?.every(({ id }) => id !== undefined) ?? false
       if (!hasNames || !isConcrete) {
         throw badRequestData(
-          'an exclusive registration names attributes of entities with ids',
+          'an exclusive registration must list attributes of entities with ids',
           `information[${index}]`,
         )
       }
     }
   }
   if (mode === 'auxiliary' && !areConsumption(registration.operations)) {
-    throw badRequestData('an auxiliary source offers only operations that read', 'operations')
+    throw badRequestData('an auxiliary source may offer only operations that read', 'operations')
   }
   return registration
 }
@@ -120,12 +123,15 @@ function bodyOf(json: unknown): JsonObject {
   return { ...(id === undefined ? {} : { id }), ...(type === undefined ? {} : { type }), ...body }
 }
 
-/** NGSI-LD Null, bare or as the value of an attribute: it removes a member of what is there and means nothing elsewhere. */
+/**
+ * NGSI-LD Null, bare or as the value of an attribute: removes a member in a fragment, and is not allowed
+ * elsewhere.
+ */
 const isNothing = (value: Json | undefined): boolean =>
   value === ngsiLdNull ||
   (isObject(value) && [...kindsByMember.keys()].some((member) => own(value, member) === ngsiLdNull))
 
-/** Whether an attribute of the maker's own has null of JSON for its value. */
+/** Whether a custom attribute has JSON null as its value. */
 const isValueless = (value: Json): boolean =>
   value === null ||
   (isObject(value) && [...kindsByMember.keys()].some((member) => own(value, member) === null))
@@ -170,7 +176,7 @@ const rules: { readonly [name: string]: Rule } = {
   management: (value) => ({ management: parseManagement(value) }),
 }
 
-/** Members whose part has another name. */
+/** Members stored under a different name. */
 const partNames: { readonly [member: string]: keyof Registration } = {
   registrationName: 'name',
   expires: 'expiresAt',
@@ -193,7 +199,7 @@ function partsOf(body: JsonObject, options: PartOptions): Parts {
 
 function parseInformation(value: Json, context: Pick<Context, 'expand'>): readonly RegistrationInfo[] {
   if (!Array.isArray(value) || value.length === 0)
-    throw badRequestData('must be a list that is not empty', 'information')
+    throw badRequestData('must be a non-empty list', 'information')
   return (value as readonly Json[]).map((item, index) => {
     const field = `information[${index}]`
     if (!isObject(item)) throw badRequestData('must be an object', field)
@@ -202,7 +208,7 @@ function parseInformation(value: Json, context: Pick<Context, 'expand'>): readon
     if (unknown !== undefined)
       throw badRequestData('is not a member of registration information', `${field}.${unknown}`)
     if (entities === undefined && propertyNames === undefined && relationshipNames === undefined)
-      throw badRequestData('names neither entities nor attributes', field)
+      throw badRequestData('must contain entities or attributes', field)
     return {
       ...(entities === undefined ? {} : { entities: parseEntities(entities, context, `${field}.entities`) }),
       ...(propertyNames === undefined
@@ -216,14 +222,13 @@ function parseInformation(value: Json, context: Pick<Context, 'expand'>): readon
 }
 
 function parseEntities(value: Json, context: Pick<Context, 'expand'>, field: string): readonly EntityInfo[] {
-  if (!Array.isArray(value) || value.length === 0)
-    throw badRequestData('must be a list that is not empty', field)
+  if (!Array.isArray(value) || value.length === 0) throw badRequestData('must be a non-empty list', field)
   return (value as readonly Json[]).map((item, index) => {
     const at = `${field}[${index}]`
     if (!isObject(item)) throw badRequestData('must be an object with a type', at)
     const { idPattern } = item
     const [id, type] = [keyword(item, 'id'), keyword(item, 'type')]
-    if (type === undefined) throw badRequestData('is needed', `${at}.type`)
+    if (type === undefined) throw badRequestData('is required', `${at}.type`)
     const unknown = Object.keys(item).find((name) => !/^(?:@?id|@?type|idPattern)$/.test(name))
     if (unknown !== undefined)
       throw badRequestData('is not a member of entity information', `${at}.${unknown}`)
@@ -240,15 +245,15 @@ function parseEndpoint(value: Json): string {
   const uri = checkUri(value, 'endpoint')
   if (tunnelled(uri)?.path === '/') return uri
   if (!/^https?:\/\//i.test(uri) || !URL.canParse(uri))
-    throw badRequestData('must be an http or https URL, or name a tunnel', 'endpoint')
+    throw badRequestData('must be an http or https URL, or the address of a tunnel', 'endpoint')
   return uri
 }
 
 function parseOperations(value: Json): readonly string[] {
   const found = listOf(value).map((name) => text(name, 'operations'))
-  if (found.length === 0) throw badRequestData('names no operation', 'operations')
+  if (found.length === 0) throw badRequestData('must contain at least one operation', 'operations')
   const unknown = found.find((name) => !isOperation(name))
-  if (unknown !== undefined) throw badRequestData(`${unknown} is no operation`, 'operations')
+  if (unknown !== undefined) throw badRequestData(`${unknown} is not an operation`, 'operations')
   return [...new Set(found)]
 }
 
@@ -257,7 +262,7 @@ function parseInterval(value: Json, field: string): TimeInterval {
   const startAt = instant(value['startAt'], `${field}.startAt`)
   if (value['endAt'] === undefined) return { startAt }
   const endAt = instant(value['endAt'], `${field}.endAt`)
-  if (endAt < startAt) throw badRequestData('lies before startAt', `${field}.endAt`)
+  if (endAt < startAt) throw badRequestData('must not be before startAt', `${field}.endAt`)
   return { startAt, endAt }
 }
 
@@ -289,11 +294,11 @@ function duration(value: Json, field: string): string {
   return value
 }
 
-/** It travels in Via, whose pseudonyms are tokens [RFC 9110 7.6.3]. */
+/** The alias appears in Via, whose pseudonyms are tokens [RFC 9110 7.6.3]. */
 function alias(value: Json): string {
   const found = text(value, 'contextSourceAlias')
   if (!/^[!#$%&'*+.^_`|~:0-9A-Za-z-]+$/.test(found))
-    throw badRequestData('must be a name that can stand in a Via header', 'contextSourceAlias')
+    throw badRequestData('must be a name that is allowed in a Via header', 'contextSourceAlias')
   return found
 }
 
@@ -309,14 +314,14 @@ function geometry(value: Json, field: string): Json {
 
 function names(value: Json, field: string, context: Pick<Context, 'expand'>): readonly string[] {
   const found = listOf(value).map((name) => checkName(context.expand(text(name, field)), field))
-  if (found.length === 0) throw badRequestData('names nothing', field)
+  if (found.length === 0) throw badRequestData('must contain at least one name', field)
   return [...new Set(found)]
 }
 
-/** The source may have other rules for the names of its tenants than we, but it is told the name in a header. */
+/** The source may have other rules for tenant names, but the gateway sends the name in a header. */
 function tenant(value: Json): string {
   if (!isHeaderValue(value) || value === '')
-    throw badRequestData('must be a name that can stand in a header', 'tenant')
+    throw badRequestData('must be a name that is allowed in a header', 'tenant')
   return value
 }
 
@@ -333,7 +338,7 @@ function instant(value: Json | undefined, field: string): number {
 
 function future(value: Json, field: string, nowMs: number): number {
   const ms = instant(value, field)
-  if (ms <= nowMs) throw badRequestData('lies in the past', field)
+  if (ms <= nowMs) throw badRequestData('must be in the future', field)
   return ms
 }
 

@@ -1,7 +1,7 @@
 /**
- * A context source registration as the gateway keeps it [NGSI-LD 5.2.9]: plain JSON with core-compacted names, so
- * that it can be stored as it is; its status over time, and how it looks to a client. `registration-parse.ts` makes
- * them from requests, `registration-match.ts` says what they offer.
+ * A context source registration as the gateway stores it [NGSI-LD 5.2.9]: plain JSON with core-compacted
+ * names. This file derives its status over time and its representation for clients. `registration-parse.ts`
+ * parses requests, `registration-match.ts` matches registrations.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -14,7 +14,7 @@ import { shownAddress, shownPairs } from '#ngsi-ld/values/secrets.ts'
 export const registrationModes = ['inclusive', 'exclusive', 'redirect', 'auxiliary'] as const
 export type RegistrationMode = (typeof registrationModes)[number]
 
-/** Which entities a source knows; without id and idPattern all of the types. */
+/** The entities of a source; without id and idPattern all entities of the types. */
 export interface EntityInfo {
   readonly id?: string
   readonly idPattern?: string
@@ -56,7 +56,7 @@ export interface Registration {
   readonly information: readonly RegistrationInfo[]
   readonly endpoint: string
   readonly mode?: RegistrationMode
-  /** Names of operations and of groups of them. */
+  /** Names of operations and of groups of operations. */
   readonly operations?: readonly string[]
   readonly contextSourceInfo?: readonly HeaderPair[]
   readonly tenant?: string
@@ -72,13 +72,16 @@ export interface Registration {
   readonly refreshRate?: string
   readonly contextSourceAlias?: string
   readonly management?: RegistrationManagement
-  /** Members of the maker's own, for context source filters. */
+  /** Custom members, for context source filters. */
   readonly properties?: { readonly [name: string]: Json }
-  /** The @context it was made with. */
+  /** The @context of the create request. */
   readonly context: readonly Json[]
 }
 
-/** What became of the requests forwarded to a source; `timesSent` counts failed ones too. Times are ms UTC, absent until they happen. */
+/**
+ * Results of the requests forwarded to a source; `timesSent` includes failed ones. Times are ms UTC, absent
+ * until the first event.
+ */
 export interface RegistrationStatistics {
   createdAt: number
   modifiedAt: number
@@ -88,7 +91,7 @@ export interface RegistrationStatistics {
   lastFailure?: number | undefined
 }
 
-/** The address below which a source serves `/ngsi-ld/v1`; its endpoint may name that path or not. */
+/** The address below which a source serves `/ngsi-ld/v1`; its endpoint may include that path or not. */
 export const baseOf = (endpoint: string): string =>
   endpoint.replace(/\/+$/, '').replace(/\/ngsi-ld(?:\/v1)?$/, '')
 
@@ -102,16 +105,16 @@ export interface RegistrationView {
   readonly statistics: RegistrationStatistics
 }
 
-/** Views whose own members say what they say in several languages in that which suits best. */
-export function spokenIn(lang: string, views: readonly RegistrationView[]): RegistrationView[] {
+/** Views whose custom members in several languages are reduced to the best match. */
+export function inBestLanguage(lang: string, views: readonly RegistrationView[]): RegistrationView[] {
   const ranges = languageRanges(lang)
   return views.map(({ registration, statistics }) => {
     if (registration.properties === undefined) return { registration, statistics }
-    const spoken = Object.entries(registration.properties).map(([name, value]): [string, Json] => [
+    const localized = Object.entries(registration.properties).map(([name, value]): [string, Json] => [
       name,
       isObject(value) ? (inLanguage(value as unknown as AttributeInstance, ranges) as JsonObject) : value,
     ])
-    const properties: { readonly [name: string]: Json } = Object.fromEntries(spoken)
+    const properties: { readonly [name: string]: Json } = Object.fromEntries(localized)
     return { registration: { ...registration, properties }, statistics }
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Subscriptions to registrations of context sources [NGSI-LD 5.11]: of the shape of other subscriptions, with a
- * filter of sources, a temporal query and an interval beside. Those three are read here, the rest where every
- * subscription is.
+ * Subscriptions to registrations of context sources [NGSI-LD 5.11]: like other subscriptions, plus a source
+ * filter, a temporal query and an interval. This file parses those three; subscription-parse.ts parses the
+ * rest.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { parseTemporalSelection } from '#ngsi-ld/history/temporal-query.ts'
@@ -29,7 +29,7 @@ export interface SourceSubscription {
   readonly subscription: Subscription
   readonly csf?: QueryTree
   readonly temporalQ?: TimeInterest
-  /** Seconds between two notifications of all that matches. */
+  /** Seconds between two notifications of all matching registrations. */
   readonly timeInterval?: number
 }
 
@@ -44,7 +44,10 @@ export function parseSourceSubscription(
   return { ...parseOwn(own, options), subscription: sendable(parseSubscription(rest, options)) }
 }
 
-/** The subscription after a fragment. @throws GatewayError as patchSubscription does. */
+/**
+ * The subscription after applying a fragment.
+ * @throws GatewayError as patchSubscription does.
+ */
 export function patchSourceSubscription(
   before: SourceSubscription,
   json: unknown,
@@ -60,16 +63,19 @@ export function patchSourceSubscription(
   }
 }
 
-/** What tells of sources is sent, and not as GeoJSON; nobody can come for it. */
+/** Rejects GeoJSON and streams: these notifications contain registrations and must be sent to an endpoint. */
 function sendable(subscription: Subscription): Subscription {
   if (subscription.notification.endpoint.accept === 'application/geo+json')
-    throw badRequestData('cannot be GeoJSON, which registrations are not', 'notification.endpoint.accept')
+    throw badRequestData(
+      'cannot be GeoJSON, because registrations have no GeoJSON form',
+      'notification.endpoint.accept',
+    )
   if (subscription.notification.endpoint.uri === streamUri)
-    throw badRequestData('cannot be a stream here', 'notification.endpoint.uri')
+    throw badRequestData('cannot be a stream in a subscription to registrations', 'notification.endpoint.uri')
   return subscription
 }
 
-/** What a subscription wants to know of: attributes that it watches or would be sent. */
+/** The registrations that match a subscription: attributes that it watches or would receive. */
 export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription): Discovery {
   const { entities, watchedAttributes, q, geoQ, scopeQ, notification } = subscription
   const isAttribute = (name: string): boolean => !/^(?:id|type|scope)$/.test(name)
@@ -84,7 +90,7 @@ export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription
 /** The subscription as a client reads it, without @context. */
 export function renderSourceSubscription(one: SourceSubscription, options: RenderOptions): JsonObject {
   const { csf, temporalQ, timeInterval } = one
-  // What triggers is the change of a registration; the triggers of entities mean nothing here.
+  // Only a change of a registration triggers a notification; triggers of entities do not apply.
   const { notificationTrigger: _, ...rendered } = renderSubscription(one.subscription, options)
   return {
     ...rendered,
@@ -105,14 +111,14 @@ function renderTime({ timerel, timeAtMs, endTimeAtMs, timeproperty }: TimeIntere
 
 const ownMembers = ['csf', 'temporalQ', 'timeInterval'] as const
 
-/** Members that are about entities and their values, which are not what is told here. */
+/** Members that concern entities and their values, and do not apply here. */
 const meaningless = ['datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
 const meaninglessThere = ['showChanges', 'join', 'joinLevel']
 
 function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: string): void {
   const found = names.find((name) => json[name] !== undefined && json[name] !== ngsiLdNull)
   if (found !== undefined)
-    throw notSupported(`${prefix}${found} means nothing in a subscription to context sources`)
+    throw notSupported(`${prefix}${found} does not apply to a subscription to context sources`)
 }
 
 function split(json: unknown): { own: JsonObject; rest: unknown } {
@@ -125,7 +131,7 @@ function split(json: unknown): { own: JsonObject; rest: unknown } {
   const own = Object.fromEntries(entries.filter(([name]) => isOwn(name)))
   if (own['timeInterval'] !== undefined && own['timeInterval'] !== ngsiLdNull) {
     for (const other of ['watchedAttributes', 'throttling']) {
-      if (json[other] !== undefined) throw badRequestData(`cannot stand beside ${other}`, 'timeInterval')
+      if (json[other] !== undefined) throw badRequestData(`cannot be combined with ${other}`, 'timeInterval')
     }
   }
   return { own, rest: Object.fromEntries(entries.filter(([name]) => !isOwn(name))) }
@@ -145,7 +151,10 @@ function parseOwn(
   }
 }
 
-/** A temporal query. @throws GatewayError ngsi-ld.bad-request-data */
+/**
+ * A temporal query.
+ * @throws GatewayError ngsi-ld.bad-request-data
+ */
 export function parseTime(given: { readonly [name: string]: Json | undefined }): TimeInterest {
   const text = (name: string): string | undefined => {
     const value = given[name]
@@ -159,6 +168,6 @@ export function parseTime(given: { readonly [name: string]: Json | undefined }):
     timeproperty: text('timeproperty'),
   })
   const { timerel, timeAtMs, endTimeAtMs, timeproperty } = selection
-  if (timerel === undefined || timeAtMs === undefined) throw badRequestData('is needed', 'timerel')
+  if (timerel === undefined || timeAtMs === undefined) throw badRequestData('is required', 'timerel')
   return { timerel, timeAtMs, timeproperty, ...(endTimeAtMs === undefined ? {} : { endTimeAtMs }) }
 }

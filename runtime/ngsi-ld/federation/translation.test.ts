@@ -1,4 +1,4 @@
-/** Requests said anew in another @context: every name moves, nothing else does. */
+/** Translation of requests to another @context: it changes every name and nothing else. */
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
 import { type Context, compileContext } from '#ngsi-ld/context/context.ts'
@@ -11,7 +11,7 @@ const body = (path: string, value: Json): Json => translateBody(path, value, [{ 
 const entities = '/ngsi-ld/v1/entities'
 
 describe('the translation of a body', () => {
-  it('takes names of types and attributes at every depth, and no values', () => {
+  it('translates names of types and attributes at every depth, and no values', () => {
     const given = {
       id: 'urn:p:1',
       type: ['Pump', 'Other'],
@@ -35,7 +35,7 @@ describe('the translation of a body', () => {
     })
   })
 
-  it('leaves values of simplified entities alone', () => {
+  it('leaves values of simplified entities unchanged', () => {
     const given = { flow: { type: 'x', value: 1, big: 2 }, size: { vocab: 'big' } }
     expect(body(`${entities}/urn:p:1?options=keyValues`, given)).toEqual({
       fluss: given.flow,
@@ -43,7 +43,7 @@ describe('the translation of a body', () => {
     })
   })
 
-  it('is that of an attribute, of a query, or of a list by what the path is about', () => {
+  it('treats the body as an attribute, a query, or a list, depending on the path', () => {
     const attribute = { value: 1, big: { value: 2 } }
     expect(body(`${entities}/urn:p:1/attrs/flow`, attribute)).toEqual({ value: 1, gross: { value: 2 } })
     const query = {
@@ -72,7 +72,7 @@ describe('the translation of a body', () => {
 
 describe('the translation of a path', () => {
   const path = (text: string): string => decodeURIComponent(translatePath(text, { from, to }))
-  it('takes names in the place and in parameters, and nothing else', () => {
+  it('translates names in the path and in parameters, and nothing else', () => {
     expect(path(`${entities}/urn:flow/attrs/flow`)).toBe(`${entities}/urn:flow/attrs/fluss`)
     expect(path('/ngsi-ld/v1/types/Pump')).toBe('/ngsi-ld/v1/types/Pumpe')
     expect(path(`${entities}?type=(Pump|A);B&pick=id,flow{big}&q=flow~="flow"&id=urn:flow&local=true`)).toBe(

@@ -1,7 +1,7 @@
 /**
- * Requests about entities said anew for a reader with another @context [NGSI-LD 4.3.6.6]: names of types and
- * attributes, and the values of VocabProperties, go from one context to the other, wherever they stand. All else
- * stays as it is, well-formed or not: whoever gets the request judges it.
+ * Translates requests about entities to another @context [NGSI-LD 4.3.6.6]: names of types and attributes,
+ * and the values of VocabProperties, at any position. Everything else remains unchanged, well-formed or not:
+ * the receiver validates it.
  */
 
 import type { Json } from '#contract/pipeline.ts'
@@ -17,19 +17,19 @@ import { partsOf } from '#ngsi-ld/values/request-target.ts'
 export interface Translation {
   readonly from: Pick<Context, 'expand'>
   readonly to: Pick<Context, 'compact'>
-  /** Values are bare, so that nothing within them is a name. */
+  /** Values are bare, so that they contain no names. */
   readonly simplified?: boolean
 }
 
-const bare = ({ from, to }: Translation, name: string): string => to.compact(from.expand(name))
+const translateName = ({ from, to }: Translation, name: string): string => to.compact(from.expand(name))
 
-/** A name, a list of names, or what is neither. */
-function named(value: Json, translation: Translation): Json {
-  if (typeof value === 'string') return bare(translation, value)
-  return isList(value) ? value.map((item) => named(item, translation)) : value
+/** Translates a name or a list of names; returns any other value unchanged. */
+function translateNames(value: Json, translation: Translation): Json {
+  if (typeof value === 'string') return translateName(translation, value)
+  return isList(value) ? value.map((item) => translateNames(item, translation)) : value
 }
 
-/** Members of an entity that are no attributes; its types are translated beside. */
+/** Members of an entity that are not attributes; types are translated separately. */
 const entityMembers: ReadonlySet<string> = new Set([
   'id',
   '@id',
@@ -40,18 +40,18 @@ const entityMembers: ReadonlySet<string> = new Set([
   'expiresAt',
 ])
 
-/** An entity or a fragment of one; its @context goes, because it is no longer that of its names. */
+/** Translates an entity or a fragment; removes its @context, which no longer matches the names. */
 function translateEntity(entity: JsonObject, translation: Translation): JsonObject {
   const members = Object.entries(entity).flatMap(([name, value]): [string, Json][] => {
     if (name === '@context') return []
     if (entityMembers.has(name)) return [[name, value]]
-    if (name === 'type' || name === '@type') return [[name, named(value, translation)]]
-    return [[bare(translation, name), translateAttribute(value, translation)]]
+    if (name === 'type' || name === '@type') return [[name, translateNames(value, translation)]]
+    return [[translateName(translation, name), translateAttribute(value, translation)]]
   })
   return Object.fromEntries(members)
 }
 
-/** Members with names for their values. */
+/** Members whose values are names. */
 const namingMembers: ReadonlySet<string> = new Set(['vocab', 'objectType', 'valueType', 'entityTypeSealed'])
 const systemMembers: ReadonlySet<string> = new Set([
   'type',
@@ -62,7 +62,7 @@ const systemMembers: ReadonlySet<string> = new Set([
   'deletedAt',
 ])
 
-/** An attribute in whatever representation: its instances, or a bare value. */
+/** Translates an attribute in any representation: its instances, or a bare value. */
 function translateAttribute(attribute: Json, translation: Translation): Json {
   if (isList(attribute)) return attribute.map((one) => translateAttribute(one, translation))
   if (!isObject(attribute) || isGeometry(attribute)) return attribute
@@ -72,14 +72,14 @@ function translateAttribute(attribute: Json, translation: Translation): Json {
   if (!isInstance) return attribute
   const members = Object.entries(attribute).flatMap(([name, value]): [string, Json][] => {
     if (name === '@context') return []
-    if (namingMembers.has(name)) return [[name, named(value, translation)]]
+    if (namingMembers.has(name)) return [[name, translateNames(value, translation)]]
     if (kindsByMember.has(name) || plainMembers.has(name) || systemMembers.has(name)) return [[name, value]]
-    return [[bare(translation, name), translateAttribute(value, translation)]]
+    return [[translateName(translation, name), translateAttribute(value, translation)]]
   })
   return Object.fromEntries(members)
 }
 
-/** A Query in a body [5.2.23]. */
+/** Translates a Query in a body [5.2.23]. */
 function translateQuery(query: JsonObject, translation: Translation): JsonObject {
   const members = Object.entries(query).flatMap(([name, value]): [string, Json][] => {
     if (name === '@context') return []
@@ -90,16 +90,18 @@ function translateQuery(query: JsonObject, translation: Translation): JsonObject
       return [
         [
           name,
-          geoproperty === undefined ? value : { ...value, geoproperty: named(geoproperty, translation) },
+          geoproperty === undefined
+            ? value
+            : { ...value, geoproperty: translateNames(geoproperty, translation) },
         ],
       ]
     }
-    return [[name, said(name, value, translation)]]
+    return [[name, translateValue(name, value, translation)]]
   })
   return Object.fromEntries(members)
 }
 
-/** A subscription as it is passed on: its filters are those of a query. */
+/** Translates a forwarded subscription; its filters are those of a query. */
 function translateSubscription(
   { notification, watchedAttributes, type, ...filters }: JsonObject,
   translation: Translation,
@@ -108,12 +110,14 @@ function translateSubscription(
   return {
     ...(type === undefined ? {} : { type }),
     ...translateQuery(filters, translation),
-    ...(watchedAttributes === undefined ? {} : { watchedAttributes: named(watchedAttributes, translation) }),
+    ...(watchedAttributes === undefined
+      ? {}
+      : { watchedAttributes: translateNames(watchedAttributes, translation) }),
     ...(isObject(notification)
       ? {
           notification: {
             ...notification,
-            ...(attributes === undefined ? {} : { attributes: named(attributes, translation) }),
+            ...(attributes === undefined ? {} : { attributes: translateNames(attributes, translation) }),
           },
         }
       : {}),
@@ -122,7 +126,7 @@ function translateSubscription(
 
 function selector(one: JsonObject, translation: Translation): JsonObject {
   const { type } = one
-  return type === undefined ? one : { ...one, type: said('type', type, translation) }
+  return type === undefined ? one : { ...one, type: translateValue('type', type, translation) }
 }
 
 /** Parameters that are lists of names, with those of linked entities in braces. */
@@ -131,9 +135,9 @@ const listing: ReadonlySet<string> = new Set([
   ...['geoproperty', 'geometryProperty'],
 ])
 
-/** A parameter, or a member of a Query that means the same. */
-function said(name: string, value: Json, translation: Translation): Json {
-  if (isList(value)) return value.map((item) => said(name, item, translation))
+/** Translates a parameter, or the equivalent member of a Query. */
+function translateValue(name: string, value: Json, translation: Translation): Json {
+  if (isList(value)) return value.map((item) => translateValue(name, item, translation))
   if (typeof value !== 'string') return value
   const { expand } = translation.from
   const { compact } = translation.to
@@ -143,25 +147,25 @@ function said(name: string, value: Json, translation: Translation): Json {
   return value
 }
 
-/** A path from /ngsi-ld/v1 on with its query: what it names, and its parameters. */
+/** Translates a path starting at /ngsi-ld/v1, with its query: the names in it, and its parameters. */
 export function translatePath(path: string, translation: Translation): string {
   const [place, before] = partsOf(path)
   const segments = place.split('/')
   const translated = segments.map((segment, index) => {
     const isName = index > 0 && segment !== '' && namingSegments.has(segments[index - 1]!)
-    return isName ? encodeURIComponent(bare(translation, decodeURIComponent(segment))) : segment
+    return isName ? encodeURIComponent(translateName(translation, decodeURIComponent(segment))) : segment
   })
   if (before === '') return translated.join('/')
   const pairs = [...new URLSearchParams(before)].map(
-    ([name, value]) => `${name}=${encodeURIComponent(said(name, value, translation) as string)}`,
+    ([name, value]) => `${name}=${encodeURIComponent(translateValue(name, value, translation) as string)}`,
   )
   return `${translated.join('/')}?${pairs.join('&')}`
 }
 
-/** What follows these in a path is a name. */
+/** In a path, the segment after one of these is a name. */
 const namingSegments: ReadonlySet<string> = new Set(['attrs', 'types', 'attributes'])
 
-/** The body of a request, by what its path is about; a list has a context of its own for each item. */
+/** Translates the body of a request, depending on its path; each item of a list has its own context. */
 export function translateBody(path: string, body: Json, given: readonly Translation[]): Json {
   const [place, parameters] = partsOf(path)
   const simplified = /(?:^|&)(?:options|format)=[^&]*(?:keyValues|simplified)/.test(parameters)

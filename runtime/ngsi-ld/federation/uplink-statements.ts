@@ -1,7 +1,7 @@
 /**
- * What an uplink states about its requests to another gateway, in the header `Selvedge-States`: an ordinary broker takes the
- * same bodies and ignores the header. Pure.
- * - types: the types of each item are all types that its entity has
+ * Statements of an uplink about its requests to another gateway, in the header `Selvedge-States`; an ordinary
+ * broker accepts the same bodies and ignores the header. Pure.
+ * - types: the types of each item are all types of its entity
  * - times: an instance without observedAt was written at its modifiedAt
  * - past: nothing in the body becomes current, and no type or scope of an existing entity changes
  */
@@ -16,14 +16,14 @@ export const statedHeader = 'selvedge-states'
 
 const known: ReadonlySet<string> = new Set<Stated>(['types', 'times', 'past'])
 
-/** What a header states; words of a later version mean nothing here. */
+/** The statements in a header; unknown words of later versions are ignored. */
 export const statedIn = (header: string | undefined): ReadonlySet<Stated> =>
   new Set((header ?? '').split(/[\s,]+/).filter((word): word is Stated => known.has(word)))
 
-/** When (ms) instances without observedAt were written, by `name` or `name datasetId`. */
+/** Write times (ms) of instances without observedAt, by `name` or `name datasetId`. */
 export type WrittenTimes = ReadonlyMap<string, number>
 
-/** The times that the body of an entity names. */
+/** The write times in the body of an entity. */
 export function writtenTimes(json: unknown, context: Context): WrittenTimes {
   const times = new Map<string, number>()
   if (!isObject(json)) return times

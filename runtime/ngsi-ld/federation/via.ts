@@ -1,9 +1,9 @@
 /**
- * The chain of brokers that a request went through, as Via tells it [RFC 9110 7.6.3; GS CIM 009, 6.3.18], and as the origin
- * of what it changed: pseudonyms, the first that had it first. Pure.
+ * The Via chain of a request [RFC 9110 7.6.3; GS CIM 009, 6.3.18], also as the origin of the changes it made:
+ * pseudonyms of brokers, beginning with the first in the chain. Pure.
  */
 
-/** By whose hand something was changed that came through other brokers. */
+/** Origin of a change that arrived through other brokers. */
 export type ViaOrigin = `via:${string}`
 
 /** The pseudonyms of a Via header. */
@@ -12,20 +12,23 @@ export function pseudonymsOf(via: string | readonly string[] | undefined): reado
   return text.split(',').flatMap((hop) => hop.trim().split(/\s+/)[1] ?? [])
 }
 
-/** Who was where twice is named once; of a long chain the first ones and the last ones are kept. */
+/** Removes repeated pseudonyms; of a long chain it keeps the first and the last ones. */
 export function viaOrigin(pseudonyms: readonly string[], most: number): ViaOrigin | undefined {
   const all = [...new Set(pseudonyms)]
   const some = all.length > most ? [all[0]!, ...all.slice(1 - most)] : all
   return some.length === 0 ? undefined : `via:${some.join(',')}`
 }
 
-/** The chain of an origin as text, as it is kept with what was changed; undefined where it began here. */
+/** The chain of an origin as text, as stored with the change; undefined if the change originated here. */
 export const viaFrom = (origin: string): string | undefined =>
   origin.startsWith('via:') ? origin.slice(4) : undefined
 
-/** The pseudonyms of a kept chain. */
-export const chainOf = (heard: string | undefined): readonly string[] => heard?.split(',') ?? []
+/** The pseudonyms of a stored chain. */
+export const chainOf = (via: string | undefined): readonly string[] => via?.split(',') ?? []
 
-/** Via of a request that passes on what came by a chain. The protocol is named, since some brokers fail where it is not. */
-export const viaHeader = (heard: string | undefined, alias: string): string =>
-  [...chainOf(heard), alias].map((name) => `HTTP/1.1 ${name}`).join(', ')
+/**
+ * The Via header for forwarding a change with a chain. It includes the protocol, because some brokers fail
+ * without it.
+ */
+export const viaHeader = (via: string | undefined, alias: string): string =>
+  [...chainOf(via), alias].map((name) => `HTTP/1.1 ${name}`).join(', ')

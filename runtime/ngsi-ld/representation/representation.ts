@@ -98,9 +98,9 @@ export function renderEntity(
  * @param bare whether the concise form may be a value alone; among several instances it may not.
  */
 export function renderInstance(instance: AttributeInstance, options: AttributeOptions, bare = true): Json {
-  const spoken = options.lang === undefined ? instance : inLanguage(instance, options.lang)
-  if (options.format === 'simplified') return simplified(spoken, options.context)
-  const whole = renderMembers(spoken, options)
+  const localized = options.lang === undefined ? instance : inLanguage(instance, options.lang)
+  if (options.format === 'simplified') return simplified(localized, options.context)
+  const whole = renderMembers(localized, options)
   return options.format === 'concise' ? concise(whole, bare) : whole
 }
 

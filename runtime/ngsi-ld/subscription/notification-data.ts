@@ -1,7 +1,7 @@
 /**
- * What a notification tells of one entity [NGSI-LD 5.8.6]: the entity in the form the subscription asks for, what was
- * deleted as NGSI-LD Null, and with showChanges what was there before. Pure; who reads it need not know what the
- * entity became since.
+ * Renders one entity for a notification [NGSI-LD 5.8.6]: the entity in the form that the subscription
+ * requests, deletions as NGSI-LD Null, and with showChanges the previous values. Pure; it does not depend on
+ * the entity's current state.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -31,29 +31,29 @@ import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { ngsiLdNull } from '#ngsi-ld/values/names.ts'
 import type { NotificationFormat, Subscription } from './subscription.ts'
 
-/** What is owed for a change of an entity: enough to tell it, whatever happened since. */
-export interface OwedEntity {
-  /** The entity after the change; only id and type when it was deleted. */
+/** Everything needed to report a change of an entity, independent of later changes. */
+export interface EntityReport {
+  /** The entity after the change; only id and type if it was deleted. */
   readonly entity: Entity
-  /** Those of deleted attributes too. */
+  /** Includes the times of deleted attributes. */
   readonly times: SystemTimes
-  /** The instances deleted and, where what was before is to be told, those that became something else. */
-  readonly changes?: readonly OwedChange[] | undefined
-  /** When the change was made, ms; deleted instances were deleted then. */
+  /** The deleted instances and, if previous values are reported, the replaced ones. */
+  readonly changes?: readonly ReportedChange[] | undefined
+  /** Time of the change, ms; also the time of its deletions. */
   readonly at: number
   /** The entity itself was deleted. */
   readonly isDeleted?: boolean | undefined
 }
 
-/** What happened to one instance: there was one before, and it is gone or another one. */
-export interface OwedChange {
+/** The change of an existing instance: it was deleted or replaced. */
+export interface ReportedChange {
   readonly name: string
   readonly before: AttributeInstance
   readonly isDeleted: boolean
 }
 
-/** The changes that a notification may have to tell. */
-export function owedChanges(changes: readonly AttributeChange[], all: boolean): OwedChange[] {
+/** The changes that a notification may have to report. */
+export function reportableChanges(changes: readonly AttributeChange[], all: boolean): ReportedChange[] {
   return changes.flatMap(({ name, before, after }) =>
     before !== undefined && (all || after === undefined)
       ? [{ name, before, isDeleted: after === undefined }]
@@ -61,37 +61,42 @@ export function owedChanges(changes: readonly AttributeChange[], all: boolean): 
   )
 }
 
-export interface TellOptions {
+export interface NotificationDataOptions {
   readonly context: Context
-  /** Becomes the member `@context` of each item. */
+  /** Value of the member `@context` of each item. */
   readonly atContext?: Json | undefined
   /** Finds linked entities. */
   readonly follow: Follow
 }
 
-/** The items of `data` that tell this change to the subscriber: the entity, and those it links to if they are joined. */
+/**
+ * The items of `data` that report this change to the subscriber: the entity, and its linked entities if they
+ * are joined.
+ */
 export function notificationItems(
   subscription: Subscription,
-  change: OwedEntity,
-  options: TellOptions,
+  change: EntityReport,
+  options: NotificationDataOptions,
 ): JsonObject[] {
   const rendering = renderingOf(subscription, options)
   const amendment = amendmentFor(subscription)
-  const owed = amendment === undefined ? change : amended(change, amendment, options.context)
-  const { entity, times } = owed
+  const report = amendment === undefined ? change : amended(change, amendment, options.context)
+  const { entity, times } = report
   const source = { entity: () => entity, times: () => times }
   const joining = joiningOf(subscription, following(options, amendment))
   const inline = joining?.mode === 'inline' ? joining : undefined
   const whole =
     inline === undefined ? renderEntity(entity, times, rendering) : renderInline(source, rendering, inline)
-  const told = [featured(subscription, entity, withChanges(subscription, owed, { whole, rendering }))]
-  if (joining?.mode !== 'flat') return told
+  const rendered = [featured(subscription, entity, withChanges(subscription, report, { whole, rendering }))]
+  if (joining?.mode !== 'flat') return rendered
   for (const { source: linked, options: shown } of linkedOf([source], rendering, joining))
-    told.push(featured(subscription, linked.entity(), renderEntity(linked.entity(), linked.times(), shown)))
-  return told
+    rendered.push(
+      featured(subscription, linked.entity(), renderEntity(linked.entity(), linked.times(), shown)),
+    )
+  return rendered
 }
 
-/** How entities are amended for a receiver that knows only an earlier version (1.9, 4.3.6.8). */
+/** Converts entities for a receiver that supports only an earlier version (1.9, 4.3.6.8). */
 function amendmentFor({ ngsildConformance, notification }: Subscription): Amendment | undefined {
   const { receiverInfo = [] } = notification.endpoint
   const prefer = receiverInfo.find(({ key }) => key.toLowerCase() === 'prefer')?.value
@@ -99,15 +104,15 @@ function amendmentFor({ ngsildConformance, notification }: Subscription): Amendm
   return minor === undefined ? undefined : createAmendment(minor)
 }
 
-function amended(owed: OwedEntity, amendment: Amendment, { compact }: Context): OwedEntity {
+function amended(report: EntityReport, amendment: Amendment, { compact }: Context): EntityReport {
   return {
-    ...owed,
-    entity: amendment.entity(owed.entity, compact),
-    changes: owed.changes?.map((one) => ({ ...one, before: amendment.instance(one.before, compact) })),
+    ...report,
+    entity: amendment.entity(report.entity, compact),
+    changes: report.changes?.map((one) => ({ ...one, before: amendment.instance(one.before, compact) })),
   }
 }
 
-function following({ follow, context }: TellOptions, amendment: Amendment | undefined): Follow {
+function following({ follow, context }: NotificationDataOptions, amendment: Amendment | undefined): Follow {
   if (amendment === undefined) return follow
   return (id, types) => {
     const found = follow(id, types)
@@ -115,7 +120,7 @@ function following({ follow, context }: TellOptions, amendment: Amendment | unde
   }
 }
 
-/** The member `data`: a list, or a collection where the subscriber takes GeoJSON. */
+/** The member `data`: a list, or a collection if the subscriber accepts GeoJSON. */
 export function notificationData(
   subscription: Subscription,
   items: readonly JsonObject[],
@@ -143,31 +148,31 @@ function joiningOf({ notification }: Subscription, follow: Follow): Joining | un
   return { mode: join, levels: joinLevel, containedBy: new Set(), follow }
 }
 
-/** The entity as rendered, with what was deleted and what was there before. */
+/** The rendered entity, plus deletions and previous values. */
 function withChanges(
   subscription: Subscription,
-  owed: OwedEntity,
+  report: EntityReport,
   { whole, rendering }: { readonly whole: JsonObject; readonly rendering: RenderOptions },
 ): JsonObject {
-  const { entity, isDeleted } = owed
-  const told: Record<string, Json> = { ...whole }
-  const stamp = msToDateTime(owed.at)
-  if (isDeleted === true) told['deletedAt'] = stamp
-  for (const [name, changes] of changesByName(subscription, owed, rendering)) {
+  const { entity, isDeleted } = report
+  const rendered: Record<string, Json> = { ...whole }
+  const stamp = msToDateTime(report.at)
+  if (isDeleted === true) rendered['deletedAt'] = stamp
+  for (const [name, changes] of changesByName(subscription, report, rendering)) {
     const instances = instancesOf(entity, name).filter(({ datasetId }) => shows(rendering, datasetId))
     const parts = [
-      ...instances.map((instance) => toldInstance(name, instance, { owed, rendering, subscription })),
+      ...instances.map((instance) => renderReported(name, instance, { report, rendering, subscription })),
       ...changes
         .filter((change) => change.isDeleted)
-        .map(({ before }) => toldDeletion(name, before, { owed, rendering, subscription })),
+        .map(({ before }) => renderDeletion(name, before, { report, rendering, subscription })),
     ]
-    if (parts.length > 0) told[rendering.context.compact(name)] = joined(parts, rendering)
+    if (parts.length > 0) rendered[rendering.context.compact(name)] = joined(parts, rendering)
   }
-  return told
+  return rendered
 }
 
-/** How a subscription wants entities written. */
-function renderingOf(subscription: Subscription, options: TellOptions): RenderOptions {
+/** Rendering options from a subscription. */
+function renderingOf(subscription: Subscription, options: NotificationDataOptions): RenderOptions {
   const { notification, datasetId, lang } = subscription
   const set = (names: readonly string[] | undefined) => (names === undefined ? undefined : new Set(names))
   const projections = { pick: projectionOf(notification.pick), omit: projectionOf(notification.omit) }
@@ -189,14 +194,14 @@ const formatOf = (format: NotificationFormat | undefined) =>
 const shows = ({ datasetId: wanted }: RenderOptions, datasetId: string | undefined): boolean =>
   wanted?.has(datasetId ?? '@none') ?? true
 
-/** The changes to tell, by attribute. Attributes that went with their entity are told where that is asked for. */
+/** The changes to report, by attribute. Attributes deleted with their entity are reported only on request. */
 function changesByName(
   subscription: Subscription,
-  { changes = [], isDeleted }: OwedEntity,
+  { changes = [], isDeleted }: EntityReport,
   { attrs, pick, omit, ...rendering }: RenderOptions,
-): Map<string, OwedChange[]> {
+): Map<string, ReportedChange[]> {
   const { watchedAttributes, notificationTrigger, notification } = subscription
-  const byName = new Map<string, OwedChange[]>()
+  const byName = new Map<string, ReportedChange[]>()
   for (const change of changes) {
     const { name, before } = change
     if (attrs?.has(name) === false || pick?.has(name) === false || omit?.has(name) === true) continue
@@ -210,44 +215,44 @@ function changesByName(
   return byName
 }
 
-interface Telling {
-  readonly owed: OwedEntity
+interface RenderInputs {
+  readonly report: EntityReport
   readonly rendering: RenderOptions
   readonly subscription: Subscription
 }
 
-/** One instance as it will stand in the attribute: with its dataset, and its value alone where nothing else is told. */
+/** One rendered instance of the attribute, with its dataset. */
 interface Part {
   readonly datasetId: string | undefined
-  /** In the simplified form the value. */
+  /** In the simplified form only the value. */
   readonly whole: Json
 }
 
-function toldInstance(name: string, instance: AttributeInstance, telling: Telling): Part {
-  const { owed, rendering, subscription } = telling
+function renderReported(name: string, instance: AttributeInstance, inputs: RenderInputs): Part {
+  const { report, rendering, subscription } = inputs
   const { datasetId } = instance
   const rendered = renderInstance(instance, rendering, false)
   if (rendering.format === 'simplified' || !isObject(rendered)) return { datasetId, whole: rendered }
-  const change = owed.changes?.find(
+  const change = report.changes?.find(
     (one) => !one.isDeleted && one.name === name && one.before.datasetId === datasetId,
   )
   const previous =
     change === undefined || subscription.notification.showChanges !== true
       ? {}
       : previousOf(change.before, rendering)
-  return { datasetId, whole: { ...rendered, ...previous, ...stampsOf(name, instance, telling) } }
+  return { datasetId, whole: { ...rendered, ...previous, ...stampsOf(name, instance, inputs) } }
 }
 
-function toldDeletion(name: string, before: AttributeInstance, telling: Telling): Part {
-  const { owed, rendering, subscription } = telling
+function renderDeletion(name: string, before: AttributeInstance, inputs: RenderInputs): Part {
+  const { report, rendering, subscription } = inputs
   const { datasetId } = before
   if (rendering.format === 'simplified') return { datasetId, whole: ngsiLdNull }
   const { member } = kindOf(before)
   const extras: Record<string, Json> = {
     ...(datasetId === undefined ? {} : { datasetId }),
     ...(subscription.notification.showChanges === true ? previousOf(before, rendering) : {}),
-    ...stampsOf(name, before, telling),
-    ...(rendering.sysAttrs === true ? { deletedAt: msToDateTime(owed.at) } : {}),
+    ...stampsOf(name, before, inputs),
+    ...(rendering.sysAttrs === true ? { deletedAt: msToDateTime(report.at) } : {}),
   }
   if (rendering.format === 'concise' && Object.keys(extras).length === 0)
     return { datasetId, whole: ngsiLdNull }
@@ -256,16 +261,20 @@ function toldDeletion(name: string, before: AttributeInstance, telling: Telling)
   return { datasetId, whole: { ...type, [member]: value, ...extras } }
 }
 
-/** The value that was, under the name for that: previousValue, previousObject and so on (5.2.5 and following). */
+/** The previous value as previousValue, previousObject and so on (5.2.5 and following). */
 function previousOf(before: AttributeInstance, { context }: RenderOptions): JsonObject {
   const { member } = kindOf(before)
   const rendered = renderInstance(before, { context, format: 'normalized' }, false) as JsonObject
   return { [`previous${member[0]!.toUpperCase()}${member.slice(1)}`]: rendered[member]! }
 }
 
-function stampsOf(name: string, { datasetId }: AttributeInstance, { owed, rendering }: Telling): JsonObject {
+function stampsOf(
+  name: string,
+  { datasetId }: AttributeInstance,
+  { report, rendering }: RenderInputs,
+): JsonObject {
   const key = datasetId === undefined ? name : `${name} ${datasetId}`
-  const pair = rendering.sysAttrs === true ? own(owed.times.attributes, key) : undefined
+  const pair = rendering.sysAttrs === true ? own(report.times.attributes, key) : undefined
   return pair === undefined ? {} : { createdAt: msToDateTime(pair[0]), modifiedAt: msToDateTime(pair[1]) }
 }
 

@@ -1,6 +1,7 @@
 /**
- * What a subscription says of its notifications [NGSI-LD 5.2.14, 5.2.15, 5.2.22]: which part of the entities, in
- * which form, and where to. Every member is understood, read-only (ignored), not built (422) or unknown (400).
+ * Parses the notification part of a subscription [NGSI-LD 5.2.14, 5.2.15, 5.2.22]: the part of the entities
+ * to send, its form, and the endpoint. Each member is parsed, read-only (ignored), not implemented (422) or
+ * unknown (400).
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -69,7 +70,7 @@ export function parseNotification(value: Json, context: Expander): NotificationP
   }
   checkDepth(parameters)
   if (parameters.showChanges === true && isSimplified(parameters)) {
-    throw badRequestData('cannot stand beside a simplified format', 'notification.showChanges')
+    throw badRequestData('cannot be combined with a simplified format', 'notification.showChanges')
   }
   return parameters
 }
@@ -77,29 +78,29 @@ export function parseNotification(value: Json, context: Expander): NotificationP
 const isSimplified = ({ format }: NotificationParameters): boolean =>
   format === 'keyValues' || format === 'simplified'
 
-/** pick and omit (since 1.8), which the older attributes may not accompany. */
+/** pick and omit (since 1.8), which cannot be combined with the older attributes. */
 function projection(value: { readonly [name: string]: Json }, context: Expander) {
   const { attributes, pick, omit } = value
   for (const [name, given] of Object.entries({ pick, omit })) {
     if (given !== undefined && attributes !== undefined)
-      throw badRequestData('cannot stand beside attributes', `notification.${name}`)
+      throw badRequestData('cannot be combined with attributes', `notification.${name}`)
   }
   const picked = pick === undefined ? undefined : members(pick, 'notification.pick', context)
   const omitted = omit === undefined ? undefined : members(omit, 'notification.omit', context)
   const both = picked?.find((name) => omitted?.includes(name))
-  if (both !== undefined) throw badRequestData(`${both} is in pick as well`, 'notification.omit')
+  if (both !== undefined) throw badRequestData(`${both} is also in pick`, 'notification.omit')
   return {
     ...(picked === undefined ? {} : { pick: picked }),
     ...(omitted === undefined ? {} : { omit: omitted }),
   }
 }
 
-/** Names in their canonical form, those of linked entities in braces behind them. */
+/** Canonical names, those of linked entities in braces after them. */
 function members(value: Json, field: string, { expand }: Expander): readonly string[] {
   const found = listOf(value).flatMap((item) =>
     printProjection(parseProjection(text(item, field), expand, field)),
   )
-  if (found.length === 0) throw badRequestData('names no member', field)
+  if (found.length === 0) throw badRequestData('must contain at least one member', field)
   return [...new Set(found)]
 }
 
@@ -108,7 +109,7 @@ function checkDepth({ pick, omit, join, joinLevel = 1 }: NotificationParameters)
   for (const [name, given] of Object.entries({ pick, omit })) {
     const projection = projectionOf(given)
     if (projection !== undefined && depthOf(projection) > levels)
-      throw badRequestData('reaches further than linked entities are joined', `notification.${name}`)
+      throw badRequestData('must not reach further than linked entities are joined', `notification.${name}`)
   }
 }
 
@@ -116,19 +117,19 @@ const joins = ['flat', 'inline', '@none'] as const
 
 function joining({ join, joinLevel }: { readonly [name: string]: Json }) {
   if (join === undefined) {
-    if (joinLevel !== undefined) throw badRequestData('needs join', 'notification.joinLevel')
+    if (joinLevel !== undefined) throw badRequestData('requires join', 'notification.joinLevel')
     return {}
   }
   const how = oneOf(join, joins, 'notification.join')
   if (joinLevel === undefined) return { join: how }
   if (!Number.isInteger(joinLevel) || (joinLevel as number) < 1)
-    throw badRequestData('must be a whole number above 0', 'notification.joinLevel')
+    throw badRequestData('must be an integer above 0', 'notification.joinLevel')
   if ((joinLevel as number) > limits.joinLevelsMax.value)
-    throw tooComplex(`notification.joinLevel is at most ${limits.joinLevelsMax.value}`)
+    throw tooComplex(`notification.joinLevel must be at most ${limits.joinLevelsMax.value}`)
   return { join: how, joinLevel: joinLevel as number }
 }
 
-/** @throws ngsi-ld.bad-request-data naming the member at fault */
+/** @throws ngsi-ld.bad-request-data naming the invalid member */
 export function parseEndpoint(
   value: Json | undefined,
   field = 'notification.endpoint',
@@ -164,12 +165,12 @@ function endpointUri(value: Json | undefined, field: string): string {
 /** The path of an MQTT endpoint is its topic, without the first slash. */
 function checkTopic(uri: string, field: string): void {
   const topic = mqttTopicOf(uri)
-  if (topic === undefined) throw badRequestData('has a topic that cannot be decoded', field)
-  if (topic === '') throw badRequestData('names no topic', field)
-  if (/[+#\0]/.test(topic)) throw badRequestData('names a topic with a wildcard', field)
+  if (topic === undefined) throw badRequestData('must have a topic in valid percent-encoding', field)
+  if (topic === '') throw badRequestData('must have a topic', field)
+  if (/[+#\0]/.test(topic)) throw badRequestData('must not have a topic with a wildcard', field)
 }
 
-/** Topic of an mqtt or mqtts URI; undefined when its encoding is broken. */
+/** Topic of an mqtt or mqtts URI; undefined if its encoding is invalid. */
 export function mqttTopicOf(uri: string): string | undefined {
   const path = /^[a-z]+:\/\/[^/?#]*\/?([^?]*)/i.exec(uri)?.[1] ?? ''
   try {
@@ -182,9 +183,10 @@ export function mqttTopicOf(uri: string): string | undefined {
 function headers(value: Json, field: string): readonly KeyValue[] {
   const found = pairs(value, field)
   for (const pair of found) {
-    if (!isHeaderName(pair.key)) throw badRequestData('is not a header name', `${field}.key`)
-    if (isConnectionHeader(pair.key)) throw badRequestData(`${pair.key} cannot be set`, `${field}.key`)
-    if (!isHeaderValue(pair.value)) throw badRequestData('is not a header value', `${field}.value`)
+    if (!isHeaderName(pair.key)) throw badRequestData('must be a header name', `${field}.key`)
+    if (isConnectionHeader(pair.key))
+      throw badRequestData(`${pair.key} is set by the gateway and cannot be given`, `${field}.key`)
+    if (!isHeaderValue(pair.value)) throw badRequestData('must be a header value', `${field}.value`)
   }
   return found
 }
@@ -194,14 +196,14 @@ const notifierValues: { readonly [key: string]: readonly string[] } = {
   'MQTT-QoS': ['0', '1', '2'],
 }
 
-/** How MQTT is to be spoken; over HTTP the pairs mean nothing and are kept. */
+/** Validates MQTT options; for an HTTP endpoint the pairs have no meaning and are stored unchecked. */
 function notifier(value: Json, uri: string, field: string): readonly KeyValue[] {
   const found = pairs(value, field)
   if (!/^mqtt/i.test(uri)) return found
-  for (const { key, value: said } of found) {
+  for (const { key, value: chosen } of found) {
     const allowed = notifierValues[key]
-    if (allowed === undefined) throw notSupported(`${field}: ${key} is not known`)
-    if (!allowed.includes(said)) throw badRequestData(`${key} is one of ${allowed.join(', ')}`, field)
+    if (allowed === undefined) throw notSupported(`${field}: ${key} is not supported`)
+    if (!allowed.includes(chosen)) throw badRequestData(`${key} must be one of ${allowed.join(', ')}`, field)
   }
   return found
 }
@@ -210,23 +212,22 @@ function pairs(value: Json, field: string): readonly KeyValue[] {
   if (!Array.isArray(value)) throw badRequestData('must be an array of {key, value}', field)
   return value.map((pair: Json) => {
     if (!isObject(pair)) throw badRequestData('must be an array of {key, value}', field)
-    const { key, value: said } = pair
-    return { key: text(key, `${field}.key`), value: text(said, `${field}.value`) }
+    const { key, value: chosen } = pair
+    return { key: text(key, `${field}.key`), value: text(chosen, `${field}.value`) }
   })
 }
 
 // ---- Values
 
-/** Names in their canonical form, each once. */
+/** Canonical names without repetition. */
 export function names(value: Json, field: string, context: Expander): readonly string[] {
   const found = listOf(value).map((name) => checkListedName(context.expand(text(name, field)), field))
-  if (found.length === 0) throw badRequestData('names no attribute', field)
+  if (found.length === 0) throw badRequestData('must contain at least one attribute', field)
   return [...new Set(found)]
 }
 
 export function text(value: Json | undefined, field: string): string {
-  if (typeof value !== 'string' || value === '')
-    throw badRequestData('must be a text that is not empty', field)
+  if (typeof value !== 'string' || value === '') throw badRequestData('must be a non-empty text', field)
   return value
 }
 

@@ -1,7 +1,7 @@
 /**
- * Requests to subscriptions [NGSI-LD 5.8.1, 5.8.2]. Every member is either understood, read-only (ignored, as the
- * standard says), or refused (400): none is dropped in silence. A fragment
- * replaces whole members, NGSI-LD Null removes them. What stands under `notification` is read in notification-parse.ts.
+ * Parses requests to subscriptions [NGSI-LD 5.8.1, 5.8.2]. Each member is parsed, read-only (ignored, as the
+ * standard requires), or rejected (400); none is silently dropped. A fragment replaces whole members, NGSI-LD
+ * Null removes them. notification-parse.ts parses the member `notification`.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -30,7 +30,7 @@ export interface ParseSubscriptionOptions {
   /** The context of the request. */
   readonly context: Pick<Context, 'expand' | 'reference'>
   readonly nowMs: number
-  /** A URI for a subscription that brings none. */
+  /** Creates a URI for a subscription without an id. */
   readonly newId: () => string
 }
 
@@ -48,7 +48,7 @@ export function parseSubscription(json: unknown, options: ParseSubscriptionOptio
 }
 
 /**
- * The subscription after a fragment.
+ * The subscription after applying a fragment.
  * @throws GatewayError as parseSubscription does.
  */
 export function patchSubscription(
@@ -60,7 +60,7 @@ export function patchSubscription(
   if (fragment['id'] !== undefined && fragment['id'] !== before.id)
     throw badRequestData('cannot be changed', 'id')
   if (fragment['expandValues'] !== undefined && fragment['q'] === undefined && before.q !== undefined)
-    throw badRequestData('changes how q is read and needs q beside it', 'expandValues')
+    throw badRequestData('changes the meaning of q; send q in the same request', 'expandValues')
   const removed = Object.keys(fragment).filter((name) => fragment[name] === ngsiLdNull)
   const given = Object.fromEntries(Object.entries(fragment).filter(([, value]) => value !== ngsiLdNull))
   checkMembers(fragment)
@@ -71,15 +71,15 @@ export function patchSubscription(
   }
   const hasExpired = statusOf(before, options.nowMs) === 'expired'
   for (const name of removed) delete parts[partOf(name)]
-  // A new end alone brings back one that had expired, whatever it was before (5.8.2).
+  // A new expiry alone reactivates an expired subscription, even if it had been paused (5.8.2).
   if (given['expiresAt'] !== undefined && given['isActive'] === undefined && hasExpired) delete parts.isActive
   return build(id, parts, context)
 }
 
 /**
- * A fragment in which NGSI-LD Null removes members (5.5.8). The notification is replaced as a whole, so that NGSI-LD Null within it
- * only leaves members out.
- * @throws ngsi-ld.bad-request-data for null of JSON
+ * Applies NGSI-LD Null in a fragment, which removes members (5.5.8). The notification is replaced as a whole,
+ * so NGSI-LD Null within it only omits members.
+ * @throws ngsi-ld.bad-request-data for JSON null
  */
 export function withRemovals(json: unknown): unknown {
   if (!isObject(json)) return json
@@ -98,12 +98,12 @@ function withoutNulls(members: JsonObject, prefix: string): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== ngsiLdNull))
 }
 
-/** A subscription without what its maker gives it. */
+/** A subscription without the members assigned at its creation. */
 type SubscriptionParts = {
   -readonly [part in Exclude<keyof Subscription, 'id' | 'context'>]: Subscription[part]
 }
 
-/** Parts of a request, with what is stored in place of the placeholders of secrets. */
+/** Replaces placeholders in the parts of a request with the stored secrets. */
 function withSecrets(parts: Partial<SubscriptionParts>, before?: Subscription): Partial<SubscriptionParts> {
   const { notification } = parts
   if (notification === undefined) return parts
@@ -113,13 +113,13 @@ function withSecrets(parts: Partial<SubscriptionParts>, before?: Subscription): 
 
 function build(id: string, parts: Partial<SubscriptionParts>, context: readonly Json[]): Subscription {
   const { notification, notificationTrigger = defaultTriggers, ...rest } = parts
-  if (notification === undefined) throw badRequestData('is needed', 'notification')
+  if (notification === undefined) throw badRequestData('is required', 'notification')
   if (rest.entities === undefined && rest.watchedAttributes === undefined && rest.localOnly !== true) {
-    throw badRequestData('entities or watchedAttributes is needed', 'entities')
+    throw badRequestData('entities or watchedAttributes is required', 'entities')
   }
   if (rest.timeInterval !== undefined) {
     for (const other of ['watchedAttributes', 'throttling'] as const) {
-      if (rest[other] !== undefined) throw badRequestData(`cannot stand beside ${other}`, 'timeInterval')
+      if (rest[other] !== undefined) throw badRequestData(`cannot be combined with ${other}`, 'timeInterval')
     }
   }
   return { id, ...rest, notificationTrigger, notification, context }
@@ -138,10 +138,10 @@ function subscriptionBody(json: unknown, isFragment = false): JsonObject {
   return named
 }
 
-/** How a member becomes parts; read-only ones become nothing. */
+/** Maps a member to parts; read-only members have no parts. */
 type MemberRule = 'ignored' | 'foreign' | ((value: Json, options: PartOptions) => Partial<SubscriptionParts>)
 type PartOptions = Omit<ParseSubscriptionOptions, 'newId'> & {
-  /** Names whose values in q are names. */
+  /** Attributes whose values in q are names. */
   readonly expandValues?: readonly string[] | undefined
 }
 
@@ -182,7 +182,7 @@ const subscriptionMembers: { readonly [name: string]: MemberRule } = {
   notification: (value, { context }) => ({ notification: parseNotification(value, context) }),
 }
 
-/** Other spellings of a member, for null in a fragment. */
+/** Maps alternative spellings of a member, for null in a fragment. */
 function partOf(member: string): keyof SubscriptionParts {
   if (member === 'subscriptionName') return 'name'
   return (member === 'expires' ? 'expiresAt' : member) as keyof SubscriptionParts
@@ -207,7 +207,7 @@ function checkMembers(body: JsonObject): void {
     const rule = own(subscriptionMembers, name)
     if (rule === undefined) throw badRequestData('is not a member of a subscription', name)
     if (rule === 'foreign' && value !== ngsiLdNull)
-      throw badRequestData('belongs to subscriptions to registrations', name)
+      throw badRequestData('is allowed only in subscriptions to registrations', name)
   }
 }
 
@@ -215,13 +215,13 @@ function parseEntities(value: Json, { context }: PartOptions): Partial<Subscript
   const entities = listOf(value).map((selector, index) =>
     parseEntitySelector(selector, context.expand, `entities[${index}]`),
   )
-  if (entities.length === 0) throw badRequestData('names no entities', 'entities')
+  if (entities.length === 0) throw badRequestData('must contain at least one entity selector', 'entities')
   return { entities }
 }
 
 function parseTriggers(value: Json): Partial<SubscriptionParts> {
   const triggers = listOf(value).map((trigger) => oneOf(trigger, notificationTriggers, 'notificationTrigger'))
-  if (triggers.length === 0) throw badRequestData('names no trigger', 'notificationTrigger')
+  if (triggers.length === 0) throw badRequestData('must contain at least one trigger', 'notificationTrigger')
   return { notificationTrigger: [...new Set(triggers)] }
 }
 
@@ -231,14 +231,17 @@ function parseFilter(value: Json, { context, expandValues }: PartOptions): Parti
   return { q }
 }
 
-/** No name of the platform, so that no short name resolves within it. */
+/** Not a name of the platform, so that no short name resolves within it. */
 const ofRegistrations = 'ContextSourceRegistration'
 
-/** A filter of context sources. @throws GatewayError ngsi-ld.bad-request-data */
+/**
+ * Parses a filter of context sources.
+ * @throws GatewayError ngsi-ld.bad-request-data
+ */
 export function parseSourceFilter(value: Json, { expand }: Pick<Context, 'expand'>): QueryTree {
   if (typeof value !== 'string' || value === '' || value === ngsiLdNull)
     throw badRequestData('must be a query over members of registrations', 'csf')
-  // Short names of the platform are those of attributes of entities.
+  // Short names of the platform apply only to attributes of entities.
   const tree = parseQuery(value, (term) => expand(term, ofRegistrations), { field: 'csf' })
   compileQuery(tree)
   return tree
@@ -246,13 +249,13 @@ export function parseSourceFilter(value: Json, { expand }: Pick<Context, 'expand
 
 function parseLanguages(value: Json): Partial<SubscriptionParts> {
   const lang = text(value, 'lang')
-  if (languageRanges(lang).length === 0) throw badRequestData('names no language', 'lang')
+  if (languageRanges(lang).length === 0) throw badRequestData('must contain at least one language', 'lang')
   return { lang }
 }
 
 function parseDatasets(value: Json): Partial<SubscriptionParts> {
   const datasetId = listOf(value).map((each) => (each === '@none' ? each : checkUri(each, 'datasetId')))
-  if (datasetId.length === 0) throw badRequestData('names no dataset', 'datasetId')
+  if (datasetId.length === 0) throw badRequestData('must contain at least one dataset', 'datasetId')
   return { datasetId }
 }
 
@@ -273,7 +276,7 @@ function parseContextUrl(value: Json): Partial<SubscriptionParts> {
 function parseGeo(value: Json, context: Pick<Context, 'expand'>): Partial<SubscriptionParts> {
   if (!isObject(value)) throw badRequestData('must be an object', 'geoQ')
   const geoQ = parseGeoQuery(value, context.expand)
-  if (geoQ === undefined) throw badRequestData('needs georel, geometry and coordinates', 'geoQ')
+  if (geoQ === undefined) throw badRequestData('requires georel, geometry and coordinates', 'geoQ')
   return { geoQ }
 }
 
@@ -282,6 +285,6 @@ function parseGeo(value: Json, context: Pick<Context, 'expand'>): Partial<Subscr
 function future(value: Json, field: string, nowMs: number): number {
   const ms = typeof value === 'string' ? dateTimeToMs(value) : undefined
   if (ms === undefined) throw badRequestData('must be a DateTime such as 2030-12-31T23:59:59Z', field)
-  if (ms <= nowMs) throw badRequestData('lies in the past', field)
+  if (ms <= nowMs) throw badRequestData('must be in the future', field)
   return ms
 }

@@ -1,4 +1,4 @@
-/** Subscriptions as clients write, change and read them; each refusal names the member. */
+/** Creating, changing and reading subscriptions; each rejection names the member. */
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/register/errors.ts'
 import {
@@ -67,7 +67,7 @@ const full = {
 const nothing = 'urn:ngsi-ld:null'
 
 describe('a subscription', () => {
-  it('keeps canonical names and is plain JSON', () => {
+  it('stores canonical names and is plain JSON', () => {
     const subscription = parse(full)
     expect(JSON.parse(JSON.stringify(subscription))).toEqual(subscription)
     expect(subscription).toMatchObject({
@@ -80,7 +80,7 @@ describe('a subscription', () => {
     })
   })
 
-  it('looks to a client as it was written', () => {
+  it('is rendered as it was written', () => {
     expect(render(parse(full))).toEqual({
       ...full,
       entities: [full.entities[0], { idPattern: '^urn:e', type: 'A;B,C' }],
@@ -94,7 +94,7 @@ describe('a subscription', () => {
     })
   })
 
-  it('takes what older clients write, and what JSON-LD allows', () => {
+  it('accepts spellings of older clients, and those that JSON-LD allows', () => {
     expect(parse({ ...small, name: 'old', expires: '2030-01-01T00:00:00Z' })).toMatchObject({
       name: 'old',
       expiresAt: Date.UTC(2030, 0, 1),
@@ -115,7 +115,7 @@ describe('a subscription', () => {
     })
   })
 
-  it('ignores what only the gateway may say', () => {
+  it('ignores members that only the gateway sets', () => {
     const subscription = parse({
       ...small,
       status: 'expired',
@@ -125,7 +125,7 @@ describe('a subscription', () => {
     expect(render(subscription)).toEqual(render(parse(small)))
   })
 
-  it('needs entities or attributes, unless it is local', () => {
+  it('requires entities or attributes, unless it is local', () => {
     const { entities, ...without } = small
     expect(() => parse(without)).toThrow(/entities or watchedAttributes/)
     expect(parse({ ...without, watchedAttributes: ['a'] }).entities).toBeUndefined()
@@ -145,14 +145,20 @@ describe('a subscription', () => {
     [{ watchedAttributes: ['a b'] }, /^watchedAttributes: /],
     [{ notificationTrigger: ['entityChanged'] }, /^notificationTrigger: /],
     [{ notificationTrigger: [] }, /^notificationTrigger: /],
-    [{ timeInterval: 10, watchedAttributes: ['a'] }, /^timeInterval: cannot stand beside watchedAttributes/],
-    [{ timeInterval: 10, throttling: 5 }, /^timeInterval: cannot stand beside throttling/],
+    [
+      { timeInterval: 10, watchedAttributes: ['a'] },
+      /^timeInterval: cannot be combined with watchedAttributes/,
+    ],
+    [{ timeInterval: 10, throttling: 5 }, /^timeInterval: cannot be combined with throttling/],
     [{ timeInterval: -1 }, /^timeInterval: /],
     [{ throttling: -30 }, /^throttling: /],
     [{ lang: ' ' }, /^lang: /],
     [{ scopeQ: 'a' }, /^scopeQ: /],
-    [{ notification: { endpoint, pick: ['a{b}'] } }, /^notification\.pick: reaches further/],
-    [{ notification: { endpoint, join: 'flat', pick: ['a{b{c}}'] } }, /^notification\.pick: reaches further/],
+    [{ notification: { endpoint, pick: ['a{b}'] } }, /^notification\.pick: must not reach further/],
+    [
+      { notification: { endpoint, join: 'flat', pick: ['a{b{c}}'] } },
+      /^notification\.pick: must not reach further/,
+    ],
     [{ notification: { endpoint, join: 'flat', joinLevel: 0 } }, /^notification\.joinLevel: /],
     [{ datasetId: [] }, /^datasetId: /],
     [{ datasetId: ['x'] }, /^datasetId: /],
@@ -162,7 +168,7 @@ describe('a subscription', () => {
     [{ notification: { endpoint, omit: ['id'], attributes: ['t'] } }, /^notification\.omit: /],
     [{ notification: { endpoint, showChanges: true, format: 'simplified' } }, /showChanges: /],
     [{ notification: { endpoint, joinLevel: 1 } }, /^notification\.joinLevel: /],
-    [{ notification: { endpoint: { uri: 'mqtt://x.org' } } }, /names no topic/],
+    [{ notification: { endpoint: { uri: 'mqtt://x.org' } } }, /must have a topic/],
     [{ notification: { endpoint: { uri: 'mqtt://x.org/a/+' } } }, /wildcard/],
     [
       {
@@ -178,7 +184,7 @@ describe('a subscription', () => {
     [{ geoQ: {} }, /^geoQ: /],
     [{ geoQ: 'x' }, /^geoQ: /],
     [{ isActive: 'yes' }, /^isActive: /],
-    [{ expiresAt: '2000-01-01T00:00:00Z' }, /^expiresAt: lies in the past/],
+    [{ expiresAt: '2000-01-01T00:00:00Z' }, /^expiresAt: must be in the future/],
     [{ expiresAt: 'tomorrow' }, /^expiresAt: /],
     [{ expiresAt: null }, /^expiresAt: /],
     ...['description', 'subscriptionName', 'q', 'lang', 'csf', 'temporalQ'].map((name): [object, RegExp] => [
@@ -232,7 +238,7 @@ describe('a subscription', () => {
     }
   })
 
-  it('keeps what it says of sources: a filter of them, and whether they hold parts of entities', () => {
+  it('stores its source filter, and whether sources hold parts of entities', () => {
     const said = { csf: 'region=="north"', splitEntities: true }
     expect(render(parse({ ...small, ...said }))).toMatchObject(said)
     expect(render(patch(parse({ ...small, ...said }), { csf: nothing, splitEntities: nothing }))).toEqual(
@@ -264,7 +270,7 @@ describe('a fragment', () => {
     expect(after).toEqual({ ...rest, q: parse({ ...small, q: 's:x==1' }).q, notification: { endpoint } })
   })
 
-  it('removes each member that may go by NGSI-LD Null', () => {
+  it('removes each optional member by NGSI-LD Null', () => {
     const optional = Object.keys(full).filter(
       (name) => !['id', 'type', '@context', 'notification'].includes(name),
     )
@@ -283,7 +289,7 @@ describe('a fragment', () => {
     expect(bare.notification).toEqual({ endpoint: { uri: endpoint.uri } })
   })
 
-  it('may not take what a subscription needs', () => {
+  it('may not remove a required member', () => {
     expect(() => patch(before, { notification: nothing })).toThrow(/^notification: /)
     expect(() => patch(before, { notification: { format: 'keyValues' } })).toThrow(
       /^notification\.endpoint: /,
@@ -294,17 +300,17 @@ describe('a fragment', () => {
     expect(() => patch(before, { id: 'urn:other:1' })).toThrow(/^id: /)
     expect(() => patch(before, { expandValues: ['a'] })).toThrow(/^expandValues: /)
     expect(() => patch(before, { unheard: nothing })).toThrow(/^unheard: /)
-    expect(() => patch(before, { expiresAt: '2020-01-01T00:00:00Z' })).toThrow(/past/)
+    expect(() => patch(before, { expiresAt: '2020-01-01T00:00:00Z' })).toThrow(/future/)
     expect(patch(before, { id: before.id, timeInterval: nothing, csf: nothing })).toEqual(before)
   })
 
-  it('refuses null of JSON wherever NGSI-LD Null removes', () => {
+  it('rejects JSON null wherever NGSI-LD Null removes', () => {
     expect(() => patch(before, { description: null })).toThrow(/^description: null is not a value/)
     for (const notification of [{ endpoint, format: null }, { endpoint: { ...endpoint, accept: null } }])
       expect(() => patch(before, { notification })).toThrow(/null is not a value/)
   })
 
-  it('wakes what is paused, and what is expired only by a new time', () => {
+  it('reactivates a paused subscription, and an expired one only with a new expiry', () => {
     const paused = patch(before, { isActive: false })
     expect(statusOf(paused, nowMs)).toBe('paused')
     expect(statusOf(patch(paused, { isActive: true }), nowMs)).toBe('active')
@@ -327,12 +333,12 @@ describe('a fragment', () => {
     expect(isActive(stopped, later)).toBe(true)
   })
 
-  it('keeps what it says of linked entities', () => {
+  it('stores its options for linked entities', () => {
     const notification = { endpoint, join: 'inline', joinLevel: 2, pick: ['name', 's:in{s:name,s:of{id}}'] }
     expect(render(parse({ ...small, notification }))).toMatchObject({ notification })
   })
 
-  it('may not tell at intervals what it also watches', () => {
+  it('may not combine an interval with watched attributes', () => {
     const { throttling: _, watchedAttributes: __, ...rest } = full
     const periodic = parse({ ...rest, timeInterval: 10 })
     expect(render(periodic)).toMatchObject({ timeInterval: 10 })
@@ -341,8 +347,8 @@ describe('a fragment', () => {
   })
 })
 
-describe('what others ask a subscription', () => {
-  it('makes the body of a notification', () => {
+describe('other functions of a subscription', () => {
+  it('builds the body of a notification', () => {
     expect(
       notificationOf(parse(full), { id: 'urn:n:1', notifiedAtMs: nowMs, data: [{ id: 'urn:e:1' }] }),
     ).toEqual({
@@ -354,7 +360,7 @@ describe('what others ask a subscription', () => {
     })
   })
 
-  it('shows what became of its notifications', () => {
+  it('shows the results of its notifications', () => {
     const times = { createdAt: nowMs, modifiedAt: nowMs + 1000 }
     const statistics = {
       timesSent: 3,

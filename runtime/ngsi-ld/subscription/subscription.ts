@@ -1,7 +1,7 @@
 /**
- * A subscription as the gateway keeps it [NGSI-LD 5.2.12]: plain JSON with core-compacted names, so that it can be
- * stored as it is; its status over time, how it looks to a client, and the notification it owes. Defaults are not
- * filled in, so a client reads what it wrote. `subscription-parse.ts` makes them from requests.
+ * A subscription as the gateway stores it [NGSI-LD 5.2.12]: plain JSON with core-compacted names. This file
+ * derives its status over time, its representation for clients, and the body of its notifications. Defaults
+ * are not filled in, so a client reads what it wrote. `subscription-parse.ts` parses requests.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -37,7 +37,7 @@ export const notificationMediaTypes = [
 ] as const
 export type NotificationMediaType = (typeof notificationMediaTypes)[number]
 
-/** The endpoint of a subscription whose consumers come for its notifications. */
+/** The endpoint of a subscription whose consumers fetch its notifications as a stream. */
 export const streamUri = 'urn:selvedge:stream'
 
 /** Absent members mean the default of the standard. */
@@ -45,60 +45,63 @@ export interface Subscription {
   readonly id: string
   readonly name?: string
   readonly description?: string
-  /** Any of them may select; absent means every entity. */
+  /** At least one of them must match; absent means every entity. */
   readonly entities?: readonly EntitySelector[]
   /** Absent means every attribute. */
   readonly watchedAttributes?: readonly string[]
   readonly notificationTrigger: readonly NotificationTrigger[]
-  /** Seconds between two notifications of what matches then; changes tell nothing. */
+  /** Seconds between two notifications of all entities that match at that time; changes trigger none. */
   readonly timeInterval?: number
-  /** Least seconds between two notifications. */
+  /** Minimum seconds between two notifications. */
   readonly throttling?: number
   readonly q?: QueryTree
   readonly geoQ?: GeoQuery
   readonly scopeQ?: ScopeQuery
-  /** What registrations of context sources have to meet, where sources are asked. */
+  /** Filter of context source registrations, if sources are queried. */
   readonly csf?: QueryTree
-  /** Names whose values in `q` are names too; `q` is read accordingly. */
+  /** Attributes whose values in `q` are names too; `q` is parsed accordingly. */
   readonly expandValues?: readonly string[]
-  /** Names whose JSON has keys that are no names; none are here. */
+  /**
+   * Attributes whose JSON has keys that are not names; stored only, because the gateway never expands such
+   * keys.
+   */
   readonly jsonKeys?: readonly string[]
-  /** Language ranges as in Accept-Language, for what is sent. */
+  /** Language ranges as in Accept-Language, for notifications. */
   readonly lang?: string
   /** Instances to send; `@none` for those without a dataset. */
   readonly datasetId?: readonly string[]
-  /** Address of the @context of what is sent, in the place of the one it was made with. */
+  /** Address of the @context of notifications, replacing the one of the create request. */
   readonly jsonldContext?: string
   readonly localOnly?: boolean
-  /** Parts of one entity may lie at several sources. */
+  /** Parts of one entity may be stored at several sources. */
   readonly splitEntities?: boolean
-  /** The version of the standard that what is sent conforms to (since 1.9). */
+  /** The version of the standard that notifications conform to (since 1.9). */
   readonly ngsildConformance?: string
   readonly isActive?: boolean
   /** Milliseconds UTC. */
   readonly expiresAt?: number
   readonly notification: NotificationParameters
-  /** The @context it was made with, for what is sent. */
+  /** The @context of the create request, for notifications. */
   readonly context: readonly Json[]
-  /** How it was asked for, for those whom it is passed on to; no client sees it. */
+  /** Properties of the create request, needed to forward the subscription; never shown to clients. */
   readonly asked?: {
-    /** Scheme and authority under which this gateway is reached. */
+    /** Scheme and authority at which clients reach this gateway. */
     readonly origin: string
-    /** The Via of the request. */
+    /** The Via header of the request. */
     readonly via?: string
-    /** Address of the centre through whose tunnel it came. */
+    /** Address of the central broker, if the request came through its tunnel. */
     readonly tunnel?: string
   }
 }
 
 export interface NotificationParameters {
   readonly attributes?: readonly string[]
-  /** Members to send, and to leave out: id, type, scope or attributes. */
+  /** Members to send, and to omit: id, type, scope or attributes. */
   readonly pick?: readonly string[]
   readonly omit?: readonly string[]
   readonly format?: NotificationFormat
   readonly sysAttrs?: boolean
-  /** With the values before the change. */
+  /** Include the values before the change. */
   readonly showChanges?: boolean
   readonly join?: 'flat' | 'inline' | '@none'
   readonly joinLevel?: number
@@ -122,16 +125,19 @@ export interface KeyValue {
 
 type Notifying = Pick<Subscription, 'notification'>
 
-/** Whether its endpoint is another broker, which is to be kept as this one is, rather than a receiver of notifications. */
+/** Whether its endpoint is another broker to synchronize, rather than a receiver of notifications. */
 export const isUplink = (subscription: Notifying): boolean => hasMode(subscription, 'uplink')
 
-/** Whether it tells what a component of this gateway watches, which follows the log instead of being notified. */
+/**
+ * Whether it describes what a component of this gateway watches. The component follows the log; it receives
+ * no notifications.
+ */
 export const isFollower = (subscription: Notifying): boolean => hasMode(subscription, 'follower')
 
 const hasMode = ({ notification: { endpoint } }: Notifying, mode: string): boolean =>
   endpoint.notifierInfo?.some(({ key, value }) => key === 'selvedge:mode' && value === mode) === true
 
-/** What became of its notifications; times are milliseconds UTC. */
+/** Results of its notifications; times are milliseconds UTC. */
 export interface NotificationStatistics {
   readonly timesSent: number
   readonly timesFailed: number
@@ -144,18 +150,18 @@ export interface NotificationStatistics {
 
 export type SubscriptionStatus = 'active' | 'paused' | 'expired'
 
-/** Status at a moment (ms UTC). An expired one becomes active again only by a new expiresAt. */
+/** Status at a time (ms UTC). An expired subscription becomes active again only with a new expiresAt. */
 export function statusOf(subscription: Subscription, nowMs: number): SubscriptionStatus {
   if (subscription.expiresAt !== undefined && subscription.expiresAt <= nowMs) return 'expired'
   return subscription.isActive === false ? 'paused' : 'active'
 }
 
-/** Whether it may notify at a moment (ms UTC). */
+/** Whether it may notify at a time (ms UTC). */
 export function isActive(subscription: Subscription, nowMs: number): boolean {
   return statusOf(subscription, nowMs) === 'active'
 }
 
-/** The body that tells `data` (rendered entities) to the subscriber [NGSI-LD 5.3.1]. */
+/** The body of a notification with `data` (rendered entities) [NGSI-LD 5.3.1]. */
 export function notificationOf(
   subscription: Subscription,
   { id, notifiedAtMs, data }: { id: string; notifiedAtMs: number; data: Json },
@@ -170,11 +176,11 @@ export function notificationOf(
 }
 
 export interface RenderOptions {
-  /** The reader's context; names leave in its terms. */
+  /** The client's context, which determines the names in the result. */
   readonly context: Pick<Context, 'compact'>
   readonly nowMs: number
   readonly statistics?: NotificationStatistics | undefined
-  /** createdAt and modifiedAt too. */
+  /** Include createdAt and modifiedAt. */
   readonly sysAttrs?: boolean | undefined
 }
 
@@ -238,7 +244,7 @@ function renderNotification(
   })
 }
 
-/** An endpoint without its secrets. */
+/** An endpoint with its secrets hidden. */
 export function shownEndpoint({ uri, receiverInfo, notifierInfo, ...rest }: NotificationEndpoint) {
   return {
     uri: shownAddress(uri),
@@ -249,8 +255,8 @@ export function shownEndpoint({ uri, receiverInfo, notifierInfo, ...rest }: Noti
 }
 
 /**
- * An endpoint that a client sent, with what is stored in place of the placeholders of secrets.
- * @throws ngsi-ld.bad-request-data where nothing is stored
+ * Replaces placeholders in an endpoint from a client with the stored secrets.
+ * @throws ngsi-ld.bad-request-data if nothing is stored
  */
 export function withEndpointSecrets(
   given: NotificationEndpoint,

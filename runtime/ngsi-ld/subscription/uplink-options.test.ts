@@ -1,25 +1,23 @@
-/**
- * What an uplink wishes by the pairs of its endpoint, and that whatever is wrong is named by its key.
- */
+/** Uplink options from the pairs of an endpoint; each rejection names the key. */
 import { describe, expect, it } from 'vitest'
-import { brokerBase, checkUplink, parseWishes } from './uplink-options.ts'
+import { brokerBase, checkUplink, parseUplinkOptions } from './uplink-options.ts'
 
 const pairs = (all: Record<string, string>) =>
   Object.entries(all).map(([key, value]) => ({ key: `selvedge:${key}`, value }))
 
-describe('wishes of an uplink', () => {
-  it('are none where none are told', () => {
-    expect(parseWishes()).toEqual({ windows: [], thinSeconds: 60, isPaused: false })
+describe('options of an uplink', () => {
+  it('are defaults if none are given', () => {
+    expect(parseUplinkOptions()).toEqual({ windows: [], thinSeconds: 60, isPaused: false })
   })
 
-  it('are read from the pairs, of which several may name windows', () => {
+  it('are parsed from the pairs, several of which may define windows', () => {
     const given = [
       ...pairs({ mode: 'uplink', rate: '50', 'bytes-per-day': '1000000', 'budget-hours': '0.5' }),
       { key: 'selvedge:window', value: '0 2 * * * for 90' },
       { key: 'selvedge:window', value: '0 14 * * 6,7 for 30' },
       { key: 'MQTT-QoS', value: '1' },
     ]
-    expect(parseWishes(given)).toEqual({
+    expect(parseUplinkOptions(given)).toEqual({
       rate: 50,
       bytesPerDay: 1_000_000,
       budgetHours: 0.5,
@@ -39,12 +37,12 @@ describe('wishes of an uplink', () => {
     [{ window: '0 2 * * *' }, 'selvedge:window'],
     [{ paused: 'yes' }, 'selvedge:paused'],
     [{ 'bytes-per-week': '7' }, 'selvedge:bytes-per-week'],
-  ])('refuse %j and name %s', (wrong, key) => {
-    expect(() => parseWishes(pairs(wrong as unknown as Record<string, string>))).toThrow(key)
+  ])('reject %j and name %s', (wrong, key) => {
+    expect(() => parseUplinkOptions(pairs(wrong as unknown as Record<string, string>))).toThrow(key)
   })
 
   it.each(['http://centre/ngsi-ld/v1/entities', 'mqtt://centre/ngsi-ld/v1', 'http://c/?a=/ngsi-ld/v1'])(
-    'refuse %s as the address of a broker',
+    'reject %s as the address of a broker',
     (uri) => {
       expect(() => checkUplink({ uri, notifierInfo: pairs({ mode: 'uplink' }) })).toThrow('endpoint.uri')
       expect(() => checkUplink({ uri })).not.toThrow()
@@ -57,14 +55,14 @@ describe('wishes of an uplink', () => {
     ['http://centre:1026/ngsi-ld/v1', 'http://centre:1026/ngsi-ld/v1'],
     ['http://centre/broker/ngsi-ld/v1/', 'http://centre/broker/ngsi-ld/v1'],
     ['http://centre/broker', 'http://centre/broker/ngsi-ld/v1'],
-  ])('go to %s by %s', (uri, base) => {
+  ])('derive from %s the base address %s', (uri, base) => {
     expect(() => checkUplink({ uri, notifierInfo: pairs({ mode: 'uplink' }) })).not.toThrow()
     expect(brokerBase(uri)).toBe(base)
   })
 
-  it('place what goes up below a scope', () => {
-    expect(parseWishes(pairs({ scope: '/site-7' }))).toMatchObject({ scope: '/site-7' })
-    expect(parseWishes(pairs({ scope: 'plant/7' }))).toMatchObject({ scope: '/plant/7' })
-    expect(() => parseWishes(pairs({ scope: '/site 7' }))).toThrow(/selvedge:scope/)
+  it('place uploaded entities below a scope', () => {
+    expect(parseUplinkOptions(pairs({ scope: '/site-7' }))).toMatchObject({ scope: '/site-7' })
+    expect(parseUplinkOptions(pairs({ scope: 'plant/7' }))).toMatchObject({ scope: '/plant/7' })
+    expect(() => parseUplinkOptions(pairs({ scope: '/site 7' }))).toThrow(/selvedge:scope/)
   })
 })

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadSettings } from '#config/load/load.ts'
 import { mistakeLine } from '#config/schema/mistakes.ts'
 import { createCoreContext } from '#ngsi-ld/context/context.ts'
-import { parseWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import { parseUplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import { declare, uplinkCheck } from './declared-uplinks.ts'
 
 let folder: string
@@ -61,7 +61,7 @@ describe('an uplink of the settings', () => {
         },
       },
     })
-    expect(parseWishes(subscription.notification.endpoint.notifierInfo)).toEqual({
+    expect(parseUplinkOptions(subscription.notification.endpoint.notifierInfo)).toEqual({
       rate: 100,
       budgetBytes: 200_000_000,
       thinSeconds: 60,

@@ -8,7 +8,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Peer, PeerAnswer, PeerRequest } from '#federation/peer.ts'
-import type { UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import type { UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
 import { createConcurrency } from '#uplink/connection/concurrency.ts'
 import { createRateLimit, type Lane } from '#uplink/connection/rate-limit.ts'
@@ -38,7 +38,7 @@ export interface GatePorts {
 
 export function createGate(
   { peer, clock, windows, state, connectivity, isHeld }: GatePorts,
-  options: UplinkWishes,
+  options: UplinkOptions,
 ): Gate {
   const { bytesPerDay } = options
   const rateLimit = createRateLimit(clock.monotonic, options)

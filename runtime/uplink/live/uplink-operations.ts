@@ -8,7 +8,7 @@ import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { shownUri } from '#delivery/probe.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
-import { parseWishes, type UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import { parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { UplinkStates } from '#store/tables/uplink-states.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
@@ -110,8 +110,8 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
   } satisfies UplinkOperations)
 }
 
-const wishesOf = ({ subscription }: UplinkSubscription): UplinkWishes =>
-  parseWishes(subscription.notification.endpoint.notifierInfo)
+const wishesOf = ({ subscription }: UplinkSubscription): UplinkOptions =>
+  parseUplinkOptions(subscription.notification.endpoint.notifierInfo)
 
 const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : msToDateTime(ms))
 

@@ -15,7 +15,7 @@ import type { Peer } from '#federation/peer.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription/subscription.ts'
-import { brokerBase, parseWishes, type UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import { brokerBase, parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import { type Centre, type CentreSettings, createCentre } from '#uplink/centre/central-broker.ts'
 import { type Connectivity, createConnectivity } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
@@ -112,7 +112,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     { base, headers }: CentreSettings,
   ): { readonly state: UplinkState; readonly isNew: boolean } {
     const text = uplinkStates.get(subscription.id)
-    const { scope } = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const { scope } = parseUplinkOptions(subscription.notification.endpoint.notifierInfo)
     const before = text === undefined ? undefined : readState(text)
     const target = {
       centre: `${base} ${headers['ngsild-tenant'] ?? ''}`,
@@ -131,7 +131,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     const { i, subscription } = one
     const { id, throttling } = subscription
     const settings = centreOf(subscription, ports.alias(tenant.name))
-    const options = parseWishes(subscription.notification.endpoint.notifierInfo)
+    const options = parseUplinkOptions(subscription.notification.endpoint.notifierInfo)
     const { state, isNew } = stateOf(one, settings)
     const scopePrefix = createScopePrefix(options.scope)
     const windows = await openWindows(options.windows)
@@ -248,7 +248,7 @@ interface ConnectionPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
 /** The way to a broker: whether it is there, and whether and how fast it may be used. */
 function openConnection(
   ports: ConnectionPorts,
-  { id, base, options }: { id: string; base: string; options: UplinkWishes },
+  { id, base, options }: { id: string; base: string; options: UplinkOptions },
 ): { gate: Gate; connectivity: Connectivity } {
   const { clock, log } = ports
   const shown = shownUri(base)

@@ -6,7 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
-import type { UplinkWishes } from '#ngsi-ld/subscription/uplink-options.ts'
+import type { UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import {
   type Amount,
   cutPortion,
@@ -56,7 +56,7 @@ const hourMs = 3_600_000
 
 export function createBacklogMeasure(
   { state, backlog, clock, selected }: BacklogMeasurePorts,
-  options: UplinkWishes,
+  options: UplinkOptions,
 ): BacklogMeasure {
   const { budgetBytes, budgetObservations, budgetHours } = options
   const thinMs = options.thinSeconds * 1000

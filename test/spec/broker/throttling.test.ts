@@ -7,7 +7,7 @@ import { nothingObserved } from '#broker/subscriptions/owed-deliveries.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Fragment } from '#ngsi-ld/entity/entity.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
-import type { OwedEntity } from '#ngsi-ld/subscription/notification-data.ts'
+import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import { defaultTriggers, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { observe } from '#test/kit/broker.ts'
@@ -40,7 +40,7 @@ const owed = (): number => deliveries().length
 const released = () =>
   deliveries().flatMap(({ body }) => {
     if (body === null) return []
-    const { entity, changes = [] } = JSON.parse(body) as OwedEntity
+    const { entity, changes = [] } = JSON.parse(body) as EntityReport
     return [[(entity['t'] as { value: Json }).value, ...changes.map(({ name }) => name)]]
   })
 

@@ -167,6 +167,6 @@ describe('a gateway that is registered at a centre', () => {
     await vi.waitFor(async () => expect(await atCentre()).toMatchObject([{ mode: 'auxiliary' }]), within)
     await here.stop()
     const wrong = startEdge(registered({ name: 'other', operations: ['fly'] }))
-    await expect(wrong).rejects.toThrow('fly is no operation')
+    await expect(wrong).rejects.toThrow('fly is not an operation')
   })
 })

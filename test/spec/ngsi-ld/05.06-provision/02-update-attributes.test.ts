@@ -132,7 +132,7 @@ describe('what cannot be updated', () => {
   })
 
   it.each([
-    ['an empty body', {}, /no attribute/],
+    ['an empty body', {}, /at least one attribute/],
     ['another id', { id: 'urn:ngsi-ld:Thing:other', a: 1 }, /^id/],
     ['an array', [], /object/],
   ])('shall be 400 for %s', async (_, body, detail) => {
