@@ -1,5 +1,5 @@
 /**
- * Settings of devices that do not stand: one row for each way to be wrong.
+ * Invalid settings of devices: one row per kind of mistake.
  */
 import { it } from 'vitest'
 import {
@@ -57,7 +57,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.d.fields.t.updateInterval', '0', seconds]],
   ],
   [
-    'an interval without end',
+    'an infinite interval',
     { yaml: oneField('{updateInterval: .inf}') },
     [['provisioning.devices.d.fields.t.updateInterval', 'null', seconds]],
   ],
@@ -67,9 +67,9 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.d.fields.t.min', '"low"', 'a number']],
   ],
   [
-    'bounds the wrong way round',
+    'max below min',
     { yaml: oneField('{min: 5, max: 1}') },
-    [['provisioning.devices.d.fields.t.max', '1', 'a number not below min, 5']],
+    [['provisioning.devices.d.fields.t.max', '1', 'a number of at least min, 5']],
   ],
   [
     'an unknown kind of value',
@@ -77,7 +77,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.d.fields.t.valueType', '"real"', 'one of int, float, string, boolean']],
   ],
   [
-    'a device id like a URN, a bad name',
+    'a bad name of a device whose id is a URN',
     { yaml: 'provisioning: {devices: {"urn:dev:1": {name: ""}}}' },
     [['provisioning.devices["urn:dev:1"].name', '""', text(256)]],
   ],
@@ -87,7 +87,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.__proto__', '{}', 'another name']],
   ],
   [
-    'a device both taken and ignored',
+    'a device both allowed and ignored',
     { yaml: 'provisioning: {allow: [a, b], ignore: [b]}' },
     [['provisioning.allow[1]', '"b"', 'a device that is not in provisioning.ignore']],
   ],

@@ -1,18 +1,19 @@
 /**
- * What a firmware bridge is: a total, pure function from one frame to readings and problems. It keeps no state,
- * does no I/O, reads no clock (the frame carries its time) and never throws. Each bridge folder holds
- * `decoder.ts` exporting one `defineBridge({...})` and `examples.json`, its golden examples, which are law.
+ * A firmware bridge: a total, pure function from one frame to readings and problems. It keeps no state, does
+ * no I/O, reads no clock (the frame carries its time) and never throws. Each bridge folder contains
+ * `decoder.ts`, which exports one `defineBridge({...})`, and `examples.json`, the golden examples that define
+ * its behaviour.
  */
 import type { Decoded, Frame } from './pipeline.ts'
 
-/** One mistake in the settings of a bridge. */
+/** A mistake in the settings of a bridge. */
 export interface SettingProblem {
-  /** Place in the settings given, such as `[0].fields[2].scale`; empty for the whole. */
+  /** Path within the given settings, such as `[0].fields[2].scale`; empty for the settings as a whole. */
   readonly path: string
   readonly expected: string
 }
 
-/** Settings as written by a person, made ready for `decode`; or all their mistakes at once. */
+/** Settings as an operator wrote them, prepared for `decode`; or all their mistakes. */
 export type Checked<Settings> =
   | { readonly settings: Settings; readonly problems: readonly [] }
   | { readonly settings?: undefined; readonly problems: readonly SettingProblem[] }
@@ -22,26 +23,29 @@ export interface Bridge<Settings = undefined> {
   readonly name: string
   readonly version: string
   readonly summary: string
-  /** MQTT topic filters claimed without any configuration. */
+  /** MQTT topic filters that the bridge reads without any configuration. */
   readonly topics: readonly string[]
-  /** Media types claimed on HTTP. */
+  /** Media types that the bridge reads on HTTP. */
   readonly contentTypes: readonly string[]
-  /** Media type that says what the bridge reads, for the description of a source. */
+  /** Media type of the payloads, for the description of a source. */
   readonly format: string
-  /** Present where the bridge has settings: checks them once, before anything is decoded. Never throws. */
+  /** Present if the bridge has settings: checks them once, before decoding starts. Never throws. */
   check?(raw: unknown): Checked<Settings>
-  /** Topic filters claimed under the given settings, in addition to `topics`. */
+  /** Topic filters that the bridge reads with the given settings, in addition to `topics`. */
   claims?(settings: Settings): readonly string[]
   decode(frame: Frame, settings: Settings): Decoded
-  /** How it could read a frame that nobody claims; undefined where it finds nothing in it. Total and pure, as `decode`. */
+  /**
+   * Proposes a mapping for a frame that no bridge reads; undefined if it finds no reading. Total and pure,
+   * like `decode`.
+   */
   propose?(frame: Frame): Proposal | undefined
 }
 
-/** What to map so that a bridge reads a frame, and those like it. */
+/** A mapping that lets a bridge read a frame and similar ones. */
 export interface Proposal {
-  /** Topic filter; that of a bridge with settings may have named levels. */
+  /** Topic filter; may have named levels if the bridge has settings. */
   readonly topic: string
-  /** The source to add to the settings of a bridge that has some. */
+  /** The source to add to the settings of the bridge, if it has settings. */
   readonly source?: Readonly<Record<string, unknown>>
 }
 

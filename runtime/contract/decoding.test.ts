@@ -1,4 +1,4 @@
-/** What no bridge may let through, and what is no objection. */
+/** Values and names that every bridge accepts or rejects. */
 import { expect, it } from 'vitest'
 import { objectionTo } from './decoding.ts'
 import type { Json } from './pipeline.ts'
@@ -6,12 +6,12 @@ import type { Json } from './pipeline.ts'
 const objection = (value: Json, device = 'd', field = 'f'): string | undefined =>
   objectionTo({ device, field, value })
 
-it('takes numbers, booleans, texts and structures', () => {
+it('accepts numbers, booleans, texts and structures', () => {
   for (const value of [0, -0, 1e308, true, '', 'none', 'nano', 'off', [1], { a: 1 }])
     expect(objection(value)).toBeUndefined()
 })
 
-it('refuses words for no value, numbers that are not finite, broken text', () => {
+it('rejects words for "no value", numbers that are not finite, and invalid Unicode', () => {
   for (const value of [
     'nan',
     'NaN',
@@ -28,7 +28,7 @@ it('refuses words for no value, numbers that are not finite, broken text', () =>
     expect(objection(value)).toBeDefined()
 })
 
-it('refuses names that cannot become ids', () => {
+it('rejects names that cannot become ids', () => {
   expect(objection(1, '')).toBe('the device has no name')
   expect(objection(1, 'd', '')).toBe('the field has no name')
   expect(objection(1, 'd', '\udc00')).toBe('the name of the field is not valid Unicode')

@@ -1,22 +1,22 @@
 /**
- * Where a bridge puts what it finds in one frame. It refuses what can never be an observation, whichever bridge
- * decodes: values that are not finite, words for "no value", names that cannot become ids. It is bounded: a frame
- * with too many readings gives none, and of many problems the first are told and the others counted.
+ * Collects the readings and problems of one frame. It rejects values that can never be an observation:
+ * numbers that are not finite, words for "no value", names that cannot become ids. It is bounded: a frame
+ * with too many readings yields none, and after the first problems further ones are only counted.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Decoded, DecodeProblem, Json, Reading } from './pipeline.ts'
 
 export interface Decoding {
-  /** Takes a reading, or notes at `place` why not. False once the frame is full: reading on is pointless. */
+  /** Adds a reading, or a problem at `place`. Returns false once the frame has too many readings. */
   add(reading: Reading, place: string): boolean
-  /** Notes why a part of the frame gives no reading. */
+  /** Records why a part of the frame yields no reading. */
   refuse(reason: string, place?: string): void
-  /** Counts a value that is left out by rule. */
+  /** Counts a value that a rule skips. */
   skip(): void
   end(): Decoded
 }
 
-/** More readings in one frame are none. */
+/** A frame with more readings yields none. */
 export const readingsMax = limits.readingsPerFrameMax.value
 const problemsMax = limits.problemsPerFrameMax.value
 const nameMax = limits.deviceNameCharactersMax.value
@@ -25,11 +25,11 @@ export function createDecoding(): Decoding {
   const readings: Reading[] = []
   const problems: DecodeProblem[] = []
   let full = false
-  let untold = 0
+  let omitted = 0
   let skipped = 0
 
   const refuse = (reason: string, place?: string): void => {
-    if (problems.length === problemsMax) untold++
+    if (problems.length === problemsMax) omitted++
     else problems.push(place === undefined ? { reason } : { reason, field: place })
   }
 
@@ -47,18 +47,18 @@ export function createDecoding(): Decoding {
     },
     end() {
       if (full) return undecodable(`more than ${readingsMax} readings in one frame`)
-      if (untold > 0) problems.push({ reason: `${untold} more problems` })
+      if (omitted > 0) problems.push({ reason: `${omitted} more problems` })
       return skipped > 0 ? { readings, problems, skipped } : { readings, problems }
     },
   }
 }
 
-/** A frame that gives nothing, and why. */
+/** The result for a frame without readings, with the reason. */
 export function undecodable(reason: string, place?: string): Decoded {
   return { readings: [], problems: [place === undefined ? { reason } : { reason, field: place }] }
 }
 
-/** Why a reading can be no observation; undefined when it can. */
+/** Why a reading cannot become an observation; undefined if it can. */
 export function objectionTo({ device, field, value }: Reading): string | undefined {
   return objectionToName('device', device) ?? objectionToName('field', field) ?? objectionToValue(value)
 }
@@ -69,11 +69,11 @@ function objectionToName(part: string, name: string): string | undefined {
   return name.isWellFormed() ? undefined : `the name of the ${part} is not valid Unicode`
 }
 
-/** What drivers write where they have no value (edge of many firmwares; case does not count). */
+/** Words that device drivers write for a missing value; case-insensitive. */
 const noValue = /^(?:[-+]?(?:nan|inf|infinity)|null|undefined|unavailable|unknown|n\/a)$/i
 const noValueCharactersMax = 16
 
-/** Whether a value is how devices write that they have none. */
+/** Whether a value stands for a missing value. */
 export function isNoValue(value: unknown): boolean {
   if (typeof value === 'number') return !Number.isFinite(value)
   return value === null || (typeof value === 'string' && isNoValueText(value))
@@ -84,7 +84,7 @@ const isNoValueText = (text: string): boolean =>
 
 function objectionToValue(value: Json): string | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? undefined : 'the number is not finite'
-  if (value === null) return 'null is no value'
+  if (value === null) return 'null is not a value'
   if (typeof value !== 'string') return undefined
   if (isNoValueText(value)) return `"${value}" means no value`
   return value.isWellFormed() ? undefined : 'the text is not valid Unicode'

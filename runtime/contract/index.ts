@@ -1,4 +1,4 @@
-/** The public surface for bridges and plugins; the only barrel of the house. */
+/** The public interface for bridges and plugins; the only re-exporting module of the product. */
 export { type Bridge, type Checked, defineBridge, type Proposal, type SettingProblem } from './decoder.ts'
 export { createDecoding, type Decoding, isNoValue, readingsMax, undecodable } from './decoding.ts'
 export { jsonOf, type Parsed, textOf } from './payload.ts'

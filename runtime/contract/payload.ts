@@ -1,10 +1,10 @@
 /**
- * Bytes of a frame as text and as JSON, the first step of most bridges. Nothing here throws: what is not UTF-8 or
- * not JSON is answered with the reason. How large a payload may be is decided before a bridge sees it.
+ * Decodes the payload of a frame as text or JSON, the first step of most bridges. Nothing here throws: a
+ * payload that is not UTF-8 or not JSON yields a reason. The caller bounds the size of the payload.
  */
 import { isUtf8 } from 'node:buffer'
 
-/** A value, or why there is none. */
+/** A value, or the reason why there is none. */
 export type Parsed<Value> =
   | { readonly value: Value; readonly reason?: undefined }
   | { readonly value?: undefined; readonly reason: string }
@@ -17,7 +17,7 @@ export function textOf(payload: Uint8Array): Parsed<string> {
   return { value: text.charCodeAt(0) === 0xfeff ? text.slice(1) : text }
 }
 
-/** The payload as JSON (RFC 8259); of a repeated member name the last counts. */
+/** The payload as JSON (RFC 8259); if a member name is repeated, the last one is used. */
 export function jsonOf(payload: Uint8Array): Parsed<unknown> {
   const text = textOf(payload)
   if (text.reason !== undefined) return text

@@ -1,12 +1,12 @@
 /**
- * The first two of the five nouns of the house, as plain values shared with bridges and plugins:
- * a frame arrives, a bridge turns it into readings. (Observation, change and delivery are born in the broker.)
+ * Frames and readings, as plain values shared with bridges and plugins: a frame arrives, and a bridge decodes
+ * it into readings. The broker then creates observations, changes and deliveries.
  */
 
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 
-/** Bytes as received, with what the transport knew. */
+/** Bytes as received, with facts of the transport. */
 export interface Frame {
   /** MQTT topic; for HTTP the path it was posted to, without the leading slash. */
   readonly topic: string
@@ -15,19 +15,21 @@ export interface Frame {
   readonly contentType?: string | undefined
   /** Wall-clock milliseconds at reception. */
   readonly receivedAt: number
-  /** True only for a frame delivered *to us* by another broker with RETAIN=1: old news, not an event. */
+  /**
+   * True only for a frame that another broker delivered *to us* with RETAIN=1: an old message, not an event.
+   */
   readonly retained: boolean
-  /** True where the sender says that it sent this frame before (MQTT's DUP). */
+  /** True if the sender marked this frame as sent before (DUP flag of MQTT). */
   readonly isResent?: boolean | undefined
   readonly transport: 'mqtt' | 'http' | 'bridge-in'
   /** MQTT client identifier or remote address, for the record. */
   readonly source?: string | undefined
 }
 
-/** Where the time of a reading came from, best first. */
+/** Source of the time of a reading, most accurate first. */
 export type TimeSource = 'device' | 'network' | 'gateway'
 
-/** One decoded quantity of one device. */
+/** A decoded quantity of a device. */
 export interface Reading {
   /** Hardware identity, verbatim. */
   readonly device: string
@@ -40,22 +42,24 @@ export interface Reading {
   readonly unitText?: string | undefined
   /** Whole milliseconds since 1970 UTC of the measurement; absent when the payload says "now" or nothing. */
   readonly observedAt?: number | undefined
-  /** Whose clock `observedAt` is by: 'gateway' where the payload counts from the reception. Absent means gateway. */
+  /**
+   * Clock of `observedAt`: 'gateway' if the payload gives a time relative to reception. Absent means gateway.
+   */
   readonly timeSource?: TimeSource | undefined
   /** Declared seconds until the next reading (SenML `ut`), when the payload states it. */
   readonly updateIntervalSeconds?: number | undefined
 }
 
-/** Why a frame, or a part of it, gave no reading. `field` names the place in the payload. */
+/** Why a frame, or a part of it, yielded no reading. `field` names the place in the payload. */
 export interface DecodeProblem {
   readonly reason: string
   readonly field?: string | undefined
 }
 
-/** Both may be filled: a part that is refused does not spoil the others. */
+/** Both lists may be filled: a rejected part does not affect the other parts. */
 export interface Decoded {
   readonly readings: readonly Reading[]
   readonly problems: readonly DecodeProblem[]
-  /** Values left out by rule, such as `nan`; absent for none. */
+  /** Number of values skipped by a rule, such as `nan`; absent if none. */
   readonly skipped?: number
 }

@@ -1,7 +1,8 @@
 /**
- * What a plugin is: a manifest of plain data and one `start`, which receives exactly the capabilities that the manifest
- * names. A plugin is a client of the metadata repository: what it knows it reads there or follows from there, and it can
- * serve a repository elsewhere by the same port. Whatever it opens or registers ends when the host closes it.
+ * A plugin: a manifest of plain data and one function `start`, which receives exactly the capabilities that
+ * the manifest names. A plugin is a client of the metadata repository: it reads and follows entities there.
+ * The same port also works with a repository elsewhere. The host closes everything that the plugin opened or
+ * registered.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -12,14 +13,14 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { Json } from './pipeline.ts'
 
-/** A request of NGSI-LD, or of anything else that a broker serves. */
+/** An NGSI-LD request, or any other request that a broker serves. */
 export interface BrokerRequest {
   readonly method: string
-  /** With its query, beginning with `/`: behind the address of the broker. */
+  /** Path with query, starting with `/`; appended to the address of the broker. */
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer | undefined
-  /** Left out: `limits.pluginRequestMs`. */
+  /** Default: `limits.pluginRequestMs`. */
   readonly timeoutMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
@@ -31,56 +32,56 @@ export interface WrittenAnswer {
   readonly text: string
 }
 
-/** An answer, or why there was none. */
+/** A response, or why there was none. */
 export type BrokerAnswer =
   | WrittenAnswer
   | {
-      /** `oversized`: there was one, of more bytes than are taken. */
+      /** `oversized`: the response exceeded the byte limit. */
       readonly failure: 'timeout' | 'unreachable' | 'oversized'
       readonly reason: string
     }
 
-/** Entities of an answer (200) that was not written out. */
+/** Entities of a 200 response that was not serialized. */
 export interface ListAnswer {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** They are for whoever asked, and for nobody else: it may change them. */
+  /** The caller owns these objects and may change them. */
   readonly items: readonly JsonObject[]
-  /** About how many bytes they would be. */
+  /** Estimated size when serialized, bytes. */
   readonly bytes: number
 }
 
-/** A broker as its clients have it: this gateway's own, in process, or another one by HTTP. */
+/** A broker as its clients use it: this gateway's own broker in process, or another one over HTTP. */
 export interface BrokerPort {
-  /** Without `/ngsi-ld/v1`; for messages and for telling who answered. */
+  /** Address without `/ngsi-ld/v1`; for messages and to identify the responding broker. */
   readonly address: string
-  /** Never rejects. What this gateway's own broker is asked goes through the same routes as what comes from outside. */
+  /** Never rejects. Requests to this gateway's own broker use the same routes as requests from outside. */
   exchange(request: BrokerRequest): Promise<BrokerAnswer>
   /**
-   * What `exchange` answers to a GET for a list of entities, without writing it out and reading it again where the broker is a
-   * component of this process that can do so. The protocol is the same, and so are the entities. Never rejects.
+   * Like `exchange` for a GET of a list of entities, but avoids serializing and parsing if the broker is a
+   * component of this process that supports it. The entities are the same. Never rejects.
    */
   list?(request: BrokerRequest): Promise<BrokerAnswer | ListAnswer>
 }
 
-/** How another broker is reached. */
+/** Address and credentials of another broker. */
 export interface RemoteBroker {
   /** With or without `/ngsi-ld/v1`. */
   readonly url: string
   readonly tenant?: string | undefined
-  /** Sent with each request; a function where it may change, such as a token that expires. */
+  /** Headers sent with each request; a function because they may change, such as a token that expires. */
   readonly headers?: () => Readonly<Record<string, string>> | Promise<Readonly<Record<string, string>>>
-  /** File of a token sent as Bearer; read again for each request. Mode 0600. */
+  /** File of a Bearer token; read again for each request. Mode 0600. */
   readonly tokenFile?: string | undefined
-  /** Whether its address is from the settings, which may name this machine, and not from a request. */
+  /** Whether the address is from the settings, which may name this machine, and not from a request. */
   readonly isConfigured?: boolean | undefined
-  /** PEM file of those who vouch for it, beside those of the settings and the system. */
+  /** PEM file of its certificate authorities, in addition to those of the settings and the system. */
   readonly caFile?: string | undefined
-  /** Who gives tokens, sent as X-Auth-Token: kept until they expire, and asked for anew when one is refused. */
+  /** Issuer of tokens sent as X-Auth-Token; a token is cached until it expires or is rejected. */
   readonly identity?: RemoteIdentity | undefined
 }
 
-/** An identity manager with POST /v1/auth/tokens, and by what it knows us. */
+/** An identity manager with POST /v1/auth/tokens, and the credentials of this gateway there. */
 export interface RemoteIdentity {
   readonly url: string
   readonly name: string
@@ -88,22 +89,22 @@ export interface RemoteIdentity {
   readonly passwordFile: string
 }
 
-/** An entity as it is now: core-compacted, normalized, with the newest values. */
+/** The current state of an entity: core-compacted, normalized, with the newest values. */
 export interface EntityState {
-  /** Grows with each entity created; never used again. */
+  /** Increases with each created entity; never reused. */
   readonly rid: number
   readonly id: string
   /** Canonical names. */
   readonly types: readonly string[]
   entity(): Entity
-  /** The same as JSON text; cheap where nothing is newer than the document. */
+  /** The entity as JSON text; cheap if no value is newer than the stored document. */
   text(): string
-  /** createdAt and modifiedAt, ms; of attribute instances by `name` or `name datasetId`. */
+  /** createdAt and modifiedAt, ms; for attribute instances the key is `name` or `name datasetId`. */
   times(): {
     readonly created: number
     readonly modified: number
     readonly attributes: Readonly<
-      Record<string, readonly [created: number, modified: number, heard?: string | undefined]>
+      Record<string, readonly [created: number, modified: number, via?: string | undefined]>
     >
   }
 }
@@ -118,43 +119,49 @@ export interface ObservedValue {
   readonly value: Json
 }
 
-/** What became of entities between two positions of the log, each named once, as it is after them. */
+/** Changes of entities between two log positions; each entity occurs once, in its latest state. */
 export interface ChangeBatch {
-  /** Number of the last log row in it: the cursor to keep in the same transaction as what is derived. */
+  /** Number of its last log row: the cursor to store in the same transaction as the derived data. */
   readonly through: number
   /** Commit time of that row, ms. */
   readonly at: number
   readonly changed: readonly EntityState[]
   readonly deleted: readonly string[]
-  /** Only where the follower wants them: of each attribute instance the newest value of the batch. */
+  /** Only if the follower observes: the newest value of each attribute instance in the batch. */
   readonly observed: readonly ObservedValue[]
 }
 
 export interface Follower {
-  /** Canonical names of the types followed; left out: all. Deletions are told of all types. */
+  /** Canonical names of the followed types; default: all. Deletions of all types are reported. */
   readonly types?: ReadonlySet<string> | undefined
-  /** Whether values observed are told, of all types. Without it an observation changes nothing for the follower. */
+  /** Whether observed values of all types are reported. If not, observations cause no batch. */
   readonly observes?: boolean
   /**
-   * Takes a batch. One that throws gets the same, or more, again with a growing delay; after
-   * `limits.pluginAttemptsMax` times the plugin is quarantined.
+   * Processes a batch. If it throws, the same changes, or more, are passed again with a growing delay; after
+   * `limits.pluginAttemptsMax` attempts the plugin is quarantined.
    */
   take(batch: ChangeBatch): void | Promise<void>
   /**
-   * The log does not reach back to the cursor any more: everything has to be read anew by `entities`; following goes on
-   * behind the number it returns.
+   * Called if the log no longer contains the cursor: the follower reads all entities again by `entities` and
+   * returns the log number to continue after.
    */
   readAnew(): number | Promise<number>
 }
 
 /** The numbered log of this gateway's own broker, default tenant. */
 export interface ChangesPort {
-  /** Number of the last log row on disk. Read before `entities`, it is where to follow from after a full read. */
+  /** Number of the last log row on disk. Read it before `entities`; follow from it after a full read. */
   position(): number
-  /** The first entities behind a rid, as they are now, in order of creation; in slices of at most 256 it does not stall others. */
+  /**
+   * Current states of the first entities after a rid, in order of creation. Slices of up to 256 do not stall
+   * the event loop.
+   */
   entities(behind: number, limit: number): readonly EntityState[]
   entity(id: string): EntityState | undefined
-  /** Follows from behind a number: at least once, in order, soon after each commit, at most `limits.pluginBatchRows` log rows at a time. */
+  /**
+   * Follows the log after a number: at least once, in order, soon after each commit, `limits.pluginBatchRows`
+   * log rows at most per batch.
+   */
   follow(from: number, follower: Follower): { close(): void }
 }
 
@@ -169,86 +176,102 @@ export interface PluginStatement {
   get(...parameters: readonly unknown[]): unknown
   all(...parameters: readonly unknown[]): unknown[]
   iterate(...parameters: readonly unknown[]): IterableIterator<unknown>
-  /** Rows as arrays. */
+  /** Returns rows as arrays. */
   raw(isRaw?: boolean): PluginStatement
-  /** The first column alone. */
+  /** Returns only the first column. */
   pluck(isPlucked?: boolean): PluginStatement
 }
 
-/** The plugin's own SQLite file, in WAL mode, synchronous NORMAL: what is derived can be derived again. Plain `?` parameters. */
+/**
+ * The plugin's own SQLite file, in WAL mode with synchronous NORMAL, since derived data can be derived again.
+ * Plain `?` parameters.
+ */
 export interface PluginDatabase {
   prepare(sql: string): PluginStatement
-  /** Runs as one transaction; undone when it throws. */
+  /** Runs the work as one transaction; rolls back if it throws. */
   transaction<A extends readonly unknown[], T>(work: (...given: A) => T): (...given: A) => T
   /**
-   * Between two transactions of a long work: others have their turn, and the file's log is copied back where it has
-   * become long. @throws what a disk refuses, while it does.
+   * To be awaited between two transactions of a long task: yields to other work, and checkpoints the WAL of
+   * the file if it is long. @throws the error of a failing disk.
    */
   rest(): Promise<void>
-  /** Bytes of the file with its log. */
+  /** Bytes of the file and its WAL. */
   bytes(): number
-  /** Empties the file and makes its tables anew. Statements prepared before are void. */
+  /** Empties the file and creates its tables again. Statements prepared before become invalid. */
   reset(): Promise<void>
 }
 
 /** Capabilities by name. */
 export interface Capabilities {
-  /** This gateway's own broker by its NGSI-LD interface. */
+  /** This gateway's own broker, by its NGSI-LD interface. */
   readonly mdr: BrokerPort
   /**
-   * Opens another broker. Loopback addresses are refused where the settings refuse them.
-   * @throws GatewayError config.invalid for an address that is none, or a file that cannot be read.
+   * Opens another broker. Rejects loopback addresses if the settings do not allow them.
+   * @throws GatewayError config.invalid for an invalid address or an unreadable file.
    */
   readonly remote: (broker: RemoteBroker) => BrokerPort & { close(): void }
-  /** Another plugin by its routes, in process; unreachable while it does not run. */
+  /** Another plugin, by its routes in process; unreachable while it is not running. */
   readonly component: (name: string) => BrokerPort
   readonly changes: ChangesPort
   readonly database: PluginDatabase
-  /** Runs a job at the times of a cron expression of five fields, not again while it runs. @throws for another text. */
+  /**
+   * Runs a job at the times of a five-field cron expression, one run at a time. @throws for any other text.
+   */
   readonly schedule: (cron: string, job: () => void | Promise<void>) => void
 }
 
 export type Capability = keyof Capabilities
 
-/** What every plugin gets. */
+/** Ports that every plugin receives. */
 export interface HostBase<Settings> {
   readonly settings: Settings
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  /** Aborted when the plugin is to end. */
+  /** Aborted when the plugin must stop. */
   readonly signal: AbortSignal
-  /** For what fails beside its start and what it follows, so that it cannot go on: it is closed and rests, and health says why. */
+  /**
+   * Reports a fatal failure outside `start` and followers: the host closes and disables the plugin, and
+   * health reports the error.
+   */
   readonly fail: (error: unknown) => void
-  /** The context of the platform (sosa, iot-stream, qoi, geo, rdfs, ...) over the core context; compiled at the first call. */
+  /**
+   * The platform context (sosa, iot-stream, qoi, geo, rdfs, ...) on top of the core context; compiled at the
+   * first call.
+   */
   readonly context: () => Context
-  /** Addresses under which the routes of this plugin are reached, known once the listeners are open; empty before. */
+  /** Addresses of the routes of this plugin; empty until the listeners are open. */
   readonly addresses: () => readonly string[]
-  /** Whether an address (URL) is one of this gateway itself. */
+  /** Whether a URL addresses this gateway itself. */
   readonly isOwn: (url: string) => boolean
 }
 
 export type Host<Settings, Needs extends Capability> = HostBase<Settings> & Pick<Capabilities, Needs>
 
-/** What a route may know of the connection. */
+/** Access of a route to its connection. */
 export interface RouteEnvironment {
-  /** The whole body, bounded, unpacked where it is gzip, empty when there is none; for GET too. @throws GatewayError */
+  /**
+   * The whole body, bounded, decompressed if it is gzip; empty if there is none, also for GET. @throws
+   * GatewayError
+   */
   body(): Promise<Buffer>
-  /** There when the request asks for WebSocket: takes the connection (a `WebSocket` of the library ws). */
+  /**
+   * Present if the request is a WebSocket upgrade: accepts the connection (a `WebSocket` of the library ws).
+   */
   readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined
-  /** Aborted when the client went away. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal
 }
 
 /** A GET in process. */
 export interface ListRequest {
-  /** With its query. */
+  /** Path with query. */
   readonly path: string
   readonly headers: Pick<Headers, 'get' | 'has'>
   readonly signal: AbortSignal
 }
 
-/** What is needed of a WebSocket to serve it. */
+/** The part of a WebSocket that serving it needs. */
 export interface WebSocketLike {
   readonly protocol: string
   readonly readyState: number
@@ -261,31 +284,33 @@ export interface WebSocketLike {
   on(event: 'pong' | 'error', listener: (error?: Error) => void): unknown
 }
 
-/** A plugin that runs. */
+/** A running plugin. */
 export interface Running {
   /**
-   * Answers a request for a path of the plugin, which begins with `/` whatever it is mounted under; so does a `Location` that it
-   * answers, to which the host adds what it is mounted under. What it throws becomes a problem (GatewayError its own, everything
-   * else 500).
+   * Responds to a request. The path starts with `/` and excludes the mount path; the host adds the mount path
+   * to a `Location` header. An error becomes a problem response (that of a GatewayError, or 500).
    */
   fetch?(request: Request, environment: RouteEnvironment): Response | Promise<Response>
   /**
-   * Answers a GET in process with entities that are not written out; undefined where `fetch` has to answer. Whatever it answers or
-   * throws, `fetch` would have said the same.
+   * Responds to a GET in process with entities that are not serialized; undefined if `fetch` has to respond.
+   * The response or error equals that of `fetch`.
    */
   list?(request: ListRequest): Promise<ListAnswer | WrittenAnswer | undefined>
-  /** Paths (beginning with `/`) that need no token, since the plugin checks a secret of its own there. */
+  /** Paths (starting with `/`) that need no token, since the plugin checks a secret of its own there. */
   readonly open?: readonly string[]
   /**
-   * Whether pages of any origin may read its answers (Access-Control-Allow-Origin: *). Then they may read refusals that the host
-   * answers in its place, and OPTIONS, by which browsers ask first, needs no token.
+   * Whether pages of any origin may read its responses (Access-Control-Allow-Origin: *). Then they may also
+   * read error responses of the host, and OPTIONS (preflight) requests need no token.
    */
   readonly isShared?: boolean
-  /** OpenAPI of its routes, which the host answers at `/openapi.json` of each of its addresses; no token is asked for. */
+  /**
+   * OpenAPI document of its routes; the host serves it at `/openapi.json` of each of its addresses without a
+   * token.
+   */
   readonly description?: object
-  /** For operators, as JSON. */
+  /** State for operators, as JSON. */
   status?(): object
-  /** What an operator should look at although everything is served. */
+  /** Problems that an operator should check although the plugin works. */
   complaints?(): readonly string[]
   close?(): void | Promise<void>
 }
@@ -297,8 +322,8 @@ export interface Plugin<Settings, Needs extends Capability = Capability> {
   readonly summary: string
   readonly needs: readonly Needs[]
   /**
-   * SQL of the tables of its own file, step after step; a step never changes once released. Where the file is newer than
-   * these it is refused.
+   * SQL of the tables of its own file, as migration steps; a released step never changes. A file with more
+   * steps than these is rejected.
    */
   readonly tables?: readonly string[]
   start(host: Host<Settings, Needs>): Running | Promise<Running>

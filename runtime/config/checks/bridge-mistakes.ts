@@ -1,15 +1,18 @@
 /**
- * Settings of firmware bridges are checked by the bridges themselves, which this room does not know: the check of
- * each comes as a port, and its findings become mistakes like all others.
+ * Checks the settings of firmware bridges. This room does not import bridges: each bridge supplies its check
+ * as a port, and its findings become ordinary mistakes.
  */
 import { type Keys, type Mistake, mistakeAt } from '#config/schema/mistakes.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 
-/** Tells every mistake in the settings of one bridge; paths such as `[0].fields[2].scale` are within them. */
+/**
+ * Returns every mistake in the settings of a bridge, with paths relative to them, such as
+ * `[0].fields[2].scale`.
+ */
 export type BridgeCheck = (raw: unknown) => readonly { readonly path: string; readonly expected: string }[]
 
-/** By name of the bridge. */
+/** Checks by bridge name. */
 export type BridgeChecks = Readonly<Record<string, BridgeCheck>>
 
 export function bridgeMistakes(

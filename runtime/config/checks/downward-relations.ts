@@ -1,6 +1,6 @@
 /**
- * Rules between the settings of what goes downward: names that collide, claims that a mode does not allow, and addresses
- * that are missing.
+ * Rules between the settings of registrations, tunnels and copies: unique names, members that a mode
+ * requires, and required addresses.
  */
 import type { Keys } from '#config/schema/mistakes.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -22,19 +22,18 @@ function registerMistakes({ register, tunnels, http }: Settings): Found[] {
       found.push({ keys: ['register', i, member], expected })
     }
     const name = `${one.url} ${one.tenant ?? ''} ${one.name}`
-    if (names.has(name)) note('name', 'a name that no other entry for this centre has')
+    if (names.has(name)) note('name', 'a name that is unique for this centre')
     names.add(name)
     const attributeCount = one.properties.length + one.relationships.length
-    if (one.mode === 'exclusive' && one.ids.length === 0) note('ids', 'ids, since the mode is exclusive')
+    if (one.mode === 'exclusive' && one.ids.length === 0) note('ids', 'ids, because the mode is exclusive')
     if (one.mode === 'exclusive' && attributeCount === 0)
-      note('properties', 'properties or relationships, since the mode is exclusive')
-    if (one.ids.length > 0 && one.idPattern !== undefined)
-      note('idPattern', 'no idPattern, since there are ids')
-    if (one.tunnel && one.endpoint !== undefined) note('endpoint', 'no address, since there is a tunnel')
+      note('properties', 'properties or relationships, because the mode is exclusive')
+    if (one.ids.length > 0 && one.idPattern !== undefined) note('idPattern', 'either ids or idPattern')
+    if (one.tunnel && one.endpoint !== undefined) note('endpoint', 'either endpoint or tunnel')
     if (one.tunnel && !tunnels.some(({ url }) => url === one.url))
       note('tunnel', 'an entry of tunnels with the same url')
     if (!one.tunnel && one.endpoint === undefined && http.publicUrl === undefined)
-      note('endpoint', 'an address, since there is no http.publicUrl')
+      note('endpoint', 'an address, unless http.publicUrl is set')
     if (one.refreshSeconds !== undefined && one.refreshSeconds >= one.expirySeconds)
       note('refreshSeconds', `fewer than expirySeconds, ${one.expirySeconds}`)
     return found
@@ -45,7 +44,7 @@ function tunnelMistakes({ tunnels }: Settings): Found[] {
   return tunnels.flatMap(({ url }, i): Found[] =>
     tunnels.findIndex((other) => other.url === url) === i
       ? []
-      : [{ keys: ['tunnels', i, 'url'], expected: 'a centre that no other entry names' }],
+      : [{ keys: ['tunnels', i, 'url'], expected: 'a centre without another entry' }],
   )
 }
 
@@ -53,14 +52,14 @@ function copyMistakes({ copies }: Settings): Found[] {
   return copies.flatMap(({ name, ids, idPattern }, i): Found[] => [
     ...(copies.findIndex((other) => other.name === name) === i
       ? []
-      : [{ keys: ['copies', i, 'name'], expected: 'a name that no other entry has' }]),
+      : [{ keys: ['copies', i, 'name'], expected: 'a unique name' }]),
     ...(ids.length > 0 && idPattern !== undefined
-      ? [{ keys: ['copies', i, 'idPattern'], expected: 'no idPattern, since there are ids' }]
+      ? [{ keys: ['copies', i, 'idPattern'], expected: 'either ids or idPattern' }]
       : []),
   ])
 }
 
-/** Tokens that travel in the open; what is this machine is no way to listen at. */
+/** Warns of tokens that are sent unencrypted to another machine. */
 export function downwardWarnings(
   { register, tunnels, copies }: Settings,
   isLoopback: (host: string) => boolean,

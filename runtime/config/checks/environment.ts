@@ -1,7 +1,7 @@
 /**
- * Settings from the environment. Our variables follow from the schema: `http.port` is SELVEDGE_HTTP_PORT. Those of
- * the interface specification and of the components it describes are known by name. An empty variable is not set.
- * Variables of anybody else are not looked at.
+ * Settings from the environment. Selvedge variables derive from the schema: `http.port` is
+ * SELVEDGE_HTTP_PORT. Variables of the interface specification and of the components it describes are known
+ * by name. An empty variable counts as unset. All other variables are ignored.
  */
 
 import type { Mistake } from '#config/schema/mistakes.ts'
@@ -17,14 +17,14 @@ import {
   partNames,
 } from './foreign-names.ts'
 
-/** A value somebody gave for a setting, and where. */
+/** A value given for a setting, and its source. */
 export interface Given {
   readonly setting: Setting
   readonly value: unknown
   readonly source: string
 }
 
-/** A name that was accepted although its part is not built. */
+/** A name that was accepted although its component is not built. */
 export interface Absent {
   readonly setting: string
   readonly part: string
@@ -32,13 +32,15 @@ export interface Absent {
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Ours, yet no settings: where the settings are, and what tests arm. */
+/** Selvedge variables that are not settings: the location of the settings file, and variables for tests. */
 const otherVariables = ['SELVEDGE_CONFIG', 'SELVEDGE_FAILPOINTS', 'SELVEDGE_CLOCK_SHIFT', 'SELVEDGE_LIMITS']
 
 const ownIn = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
   Object.hasOwn(table, name) ? table[name] : undefined
 
-/** The environment name of a setting or section: `virtualSensors.port` is SELVEDGE_VIRTUAL_SENSORS_PORT. */
+/**
+ * The environment variable of a setting or section: `virtualSensors.port` is SELVEDGE_VIRTUAL_SENSORS_PORT.
+ */
 export function variableOf(path: string): string {
   return `SELVEDGE_${path.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()}`
 }
@@ -69,8 +71,8 @@ export function readEnvironment(env: Environment): { given: Given[]; absent: Abs
 }
 
 /**
- * The value that a text stands for, as the kind of the setting has it: `true`, `17`, `a,b` for a list, JSON for
- * groups. Text that fits no better stays text, and is then refused with what was expected.
+ * Converts a text to the kind of the setting: `true`, `17`, `a,b` for a list, JSON for groups. Other text
+ * stays text, which the schema then accepts or rejects.
  */
 export function fromText({ schema }: Setting, text: string): unknown {
   const { kind } = placeOf(schema)
@@ -83,7 +85,7 @@ export function fromText({ schema }: Setting, text: string): unknown {
   return text
 }
 
-/** Whether a schema, or one of the alternatives of a union, is of this type. */
+/** Whether a schema, or an alternative of a union, has this type. */
 function takes(schema: object, type: string): boolean {
   const { type: own, options } = schema as { type?: string; options?: readonly unknown[] }
   return own === type || (own === 'union' && options!.some((option) => takes(option as object, type)))
@@ -112,11 +114,11 @@ function unknown(name: string): Mistake {
 function ambiguous(name: string, source: string): Mistake {
   const candidates = ambiguousVariables[name]!.map((part) => `${variableOf(part)}_${name}`)
   if (name === 'PORT') candidates.unshift('SELVEDGE_HTTP_PORT')
-  return { path: name, expected: `a name that says whose it is: ${candidates.join(', ')}`, source }
+  return { path: name, expected: `a variable that names its component: ${candidates.join(', ')}`, source }
 }
 
 const tlsOff: Omit<Mistake, 'source'> = {
   path: 'NODE_TLS_REJECT_UNAUTHORIZED',
   value: '"0"',
-  expected: 'certificates to be checked; name your own authority in NODE_EXTRA_CA_CERTS instead',
+  expected: 'certificate verification; name your own authority in NODE_EXTRA_CA_CERTS instead',
 }

@@ -1,10 +1,10 @@
 /**
- * Names that are not ours to choose: sections of parts that are planned and not built, environment variables of
- * the interface specification and of the components it describes. A part that gets built takes its section and its
- * variables out of these tables and into the schema.
+ * Names defined by others: sections of planned components, and environment variables of the interface
+ * specification and of the components it describes. When a component is built, its section and variables move
+ * from these tables into the schema.
  */
 
-/** Sections of the settings whose part this version does not have; accepted whole, and reported. */
+/** Sections of components that this version does not contain; they are accepted unchecked and reported. */
 export const absentSections = {
   orchestrator: 'orchestrator',
   quality: 'quality analyser',
@@ -16,7 +16,7 @@ export const absentSections = {
 
 export type AbsentSection = keyof typeof absentSections
 
-/** What the parts are called that variables of the originals belong to. */
+/** Names of the components to which variables of the original platform belong. */
 export const partNames = {
   ...absentSections,
   ranking: 'ranking',
@@ -26,7 +26,7 @@ export const partNames = {
 
 export type Part = keyof typeof partNames
 
-/** Variables that belong to one part, or mean the same in each of several. */
+/** Variables that belong to one component, or mean the same in several. */
 export const foreignVariables: Readonly<Record<string, readonly Part[]>> = {
   PLATFORM_AMQP_HOST: ['orchestrator'],
   IOTCRAWLER_RABBIT_HOST: ['orchestrator'],
@@ -55,7 +55,7 @@ export const foreignVariables: Readonly<Record<string, readonly Part[]>> = {
   CALLBACK_ADDRESS: ['virtualSensors'],
 }
 
-/** Variables of the originals that mean a setting of ours. */
+/** Variables of the original platform that set one of these settings. */
 export const aliasVariables: Readonly<Record<string, string>> = {
   PLATFORM_ORCHESTRATOR_URL: 'search.backend',
   IOTCRAWLER_ORCHESTRATOR_URL: 'search.backend',
@@ -64,21 +64,24 @@ export const aliasVariables: Readonly<Record<string, string>> = {
   INDEXER_HOST: 'indexing.callbackUrl',
 }
 
-/** Variables of parts that are built, which mean nothing here; accepted, and reported. */
+/** Variables of built components that have no effect here; they are accepted and reported. */
 export const idleVariables: Readonly<Record<string, string>> = {
-  CUT_TYPE_URIS: 'GraphQL tells types as full IRIs',
-  GRAPHQL_ENDPOINT_URL: 'the IDE asks the address it came from',
-  TRACK_EXECUTION_TIMES: 'what an operation read, and how long that took, is in the extensions of its answer',
-  LOG_LEVEL: 'there is one log, log.level',
-  REQUEST_LIMIT: 'bodies have the bound of docs/reference/limits.md',
+  CUT_TYPE_URIS: 'GraphQL returns types as full IRIs',
+  GRAPHQL_ENDPOINT_URL: 'the IDE sends requests to the address that served it',
+  TRACK_EXECUTION_TIMES: 'the extensions of a response contain the reads of the operation and their time',
+  LOG_LEVEL: 'log.level applies to all components',
+  REQUEST_LIMIT: 'docs/reference/limits.md has the size limit of bodies',
   SESSION_SECRET: 'there are no sessions',
-  OPENAPI_SPEC: 'the description is at /spec',
-  APP_ID: 'log lines name the plugin',
-  INDEXER_IDM_USER: 'credentials belong to each broker',
-  INDEXER_IDM_PASS: 'credentials belong to each broker',
+  OPENAPI_SPEC: '/spec serves the OpenAPI document',
+  APP_ID: 'log lines contain the plugin name',
+  INDEXER_IDM_USER: 'credentials are set per broker',
+  INDEXER_IDM_PASS: 'credentials are set per broker',
 }
 
-/** Variables that several originals read, each with a meaning of its own: the bare name says too little. Named are the parts that they mean something for here. */
+/**
+ * Variables that several original components read with different meanings, so that the name is ambiguous.
+ * Listed are the components that could use them here.
+ */
 export const ambiguousVariables: Readonly<Record<string, readonly Part[]>> = {
   PORT: ['ranking', 'indexing', 'patterns'],
   BROKER_HOST: ['patterns'],

@@ -1,19 +1,19 @@
 /**
- * Rules between the settings of plugins, each legal alone.
+ * Rules between the settings of plugins.
  */
 import type { Keys } from '#config/schema/mistakes.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
 
-/** A component that another one asks has to run. */
+/** The backend of an enabled plugin must be enabled. */
 export function pluginMistakes({ indexing, ranking, search }: Settings): Found[] {
   const isOff = (name: string): boolean =>
     (name === 'indexing' && !indexing.enabled) || (name === 'ranking' && !ranking.enabled)
-  const asking = [['ranking', ranking] as const, ['search', search] as const]
-  return asking.flatMap(([name, { enabled, backend }]) =>
+  const clients = [['ranking', ranking] as const, ['search', search] as const]
+  return clients.flatMap(([name, { enabled, backend }]) =>
     enabled && isOff(backend)
-      ? [{ keys: [name, 'backend'], expected: `mdr or an address, since ${backend}.enabled is false` }]
+      ? [{ keys: [name, 'backend'], expected: `mdr or an address, because ${backend}.enabled is false` }]
       : [],
   )
 }

@@ -1,4 +1,6 @@
-/** Rules between settings are told together with values that are wrong by themselves, and only when they are certain. */
+/**
+ * Violated rules between settings are reported together with invalid values, and only if they are certain.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +23,7 @@ async function mistakesOf(yaml: string): Promise<string[]> {
 
 const wrongRange = 'devices: {"0012": {location: [1, 2, 3, 4], fields: {t: {min: 3, max: 1}}}}'
 
-it('are told beside wrong values', async () => {
+it('reports violated rules together with invalid values', async () => {
   const yaml = `
     comit: {}
     commit: {lingerMs: -1}
@@ -50,7 +52,7 @@ it.each([
   ['http: {port: web}\nmqtt: {port: 9090}', ['http.port']],
   ['http: 3\nmqtt: {port: 9090}', ['http']],
   ['- a list', ['']],
-])('are not guessed from what is wrong: %j', async (yaml, paths) => {
+])('reports no rule that depends on an invalid value: %j', async (yaml, paths) => {
   expect(await mistakesOf(yaml)).toEqual(paths)
 })
 
@@ -62,7 +64,7 @@ it.each([
   ['history: {rollUpDays: 10}', ['history.rollUpDays']],
   ['history: {rollUpDays: 10, maxAgeDays: 10}', ['history.rollUpDays']],
   ['history: {rollUpDays: 10, maxAgeDays: 9}', []],
-])('roll-ups need something that is older than what is rolled up: %s', async (yaml, paths) => {
+])('requires enabled backends, and roll-ups kept longer than the history: %s', async (yaml, paths) => {
   expect(await mistakesOf(yaml)).toEqual(paths)
 })
 
@@ -92,11 +94,11 @@ it.each([
   [`copies: [{name: a, ${site}}, {name: a, ${site}}]`, ['copies[1].name']],
   [`copies: [{name: a, ${site}, ids: ["urn:a"], idPattern: b}]`, ['copies[0].idPattern']],
   ['copies: [{name: a, types: [A], url: "http://user:secret@c"}]', ['copies[0].url']],
-])('what goes downward hangs together: %s', async (yaml, paths) => {
+])('checks rules between registrations, tunnels and copies: %s', async (yaml, paths) => {
   expect(await mistakesOf(yaml)).toEqual(paths)
 })
 
-it('tokens that travel in the open are told of', async () => {
+it('warns of tokens that are sent unencrypted', async () => {
   const file = join(folder, 'selvedge.yaml')
   writeFileSync(
     file,

@@ -1,6 +1,6 @@
 /**
- * Rules between settings, each legal alone: ports that collide, ranges the wrong way round, credentials that lack
- * their half. A mistake is certain; a warning is for what hardly anybody wants.
+ * Rules between settings: unique ports, valid ranges, complete credentials. A mistake is certainly wrong; a
+ * warning is for valid settings that are probably not intended.
  */
 import { isLoopback } from '#base/load/loopback.ts'
 import { type Keys, type Mistake, mistakeAt } from '#config/schema/mistakes.ts'
@@ -12,13 +12,13 @@ import { uplinkWarnings } from './uplink-mistakes.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
 
-interface Told {
+interface Loading {
   readonly sourceOf: (keys: Keys) => string
-  /** Where values are wrong by themselves, and defaults stand in for them. */
+  /** Sections with invalid values, in which defaults replaced those values. */
   readonly wrongSections: ReadonlySet<string>
 }
 
-export function relationMistakes(settings: Settings, { sourceOf, wrongSections }: Told): Mistake[] {
+export function relationMistakes(settings: Settings, { sourceOf, wrongSections }: Loading): Mistake[] {
   const arePortsSound = !['http', 'mqtt', ...pluginNames].some((name) => wrongSections.has(name))
   const ports = arePortsSound ? portMistakes(settings) : []
   const found = [
@@ -36,11 +36,13 @@ export function relationWarnings(settings: Settings): string[] {
   const { http, mqtt, bridgeIn, provisioning } = settings
   const warnings: string[] = []
   if (http.port === 'off' && mqtt.port === 'off' && bridgeIn.length === 0) {
-    warnings.push('http.port and mqtt.port are off and bridgeIn is empty: nothing can come in')
+    warnings.push('http.port and mqtt.port are off and bridgeIn is empty: no data can arrive')
   }
   const { mode, allow, devices } = provisioning
   if (mode === 'allow-list' && allow.length === 0 && Object.keys(devices).length === 0) {
-    warnings.push('provisioning.mode is allow-list and no device is allowed or declared: none will be taken')
+    warnings.push(
+      'provisioning.mode is allow-list and no device is allowed or declared: no device will be accepted',
+    )
   }
   bridgeIn.forEach(({ url, passwordFile }, i) => {
     const { protocol, hostname } = new URL(url)
@@ -51,7 +53,10 @@ export function relationWarnings(settings: Settings): string[] {
   return [...warnings, ...downwardWarnings(settings, isLoopback), ...uplinkWarnings(settings, isLoopback)]
 }
 
-/** Each listener has a port of its own; the one that comes later in this order is at fault. */
+/**
+ * Listeners must have different ports; of two equal ones, the mistake is reported for the later in this
+ * order.
+ */
 function portMistakes(settings: Settings): Found[] {
   const owners = new Map<ListenPort, string>()
   const listeners = ['http', 'mqtt', ...pluginNames.filter((name) => settings[name].enabled)] as const
@@ -76,7 +81,7 @@ function deviceMistakes({ provisioning }: Settings): Found[] {
     Object.entries(fields).flatMap(([name, { min, max }]): Found[] => {
       if (min === undefined || max === undefined || min <= max) return []
       const keys = ['provisioning', 'devices', id, 'fields', name, 'max']
-      return [{ keys, expected: `a number not below min, ${min}` }]
+      return [{ keys, expected: `a number of at least min, ${min}` }]
     }),
   )
   return [...both, ...ranges]
@@ -84,7 +89,9 @@ function deviceMistakes({ provisioning }: Settings): Found[] {
 
 function historyMistakes({ history: { maxAgeDays, rollUpDays } }: Settings): Found[] {
   if (rollUpDays === undefined || (maxAgeDays !== undefined && maxAgeDays < rollUpDays)) return []
-  return [{ keys: ['history', 'rollUpDays'], expected: 'more days than history.maxAgeDays, which it needs' }]
+  return [
+    { keys: ['history', 'rollUpDays'], expected: 'more days than history.maxAgeDays, which must be set' },
+  ]
 }
 
 function brokerMistakes({ bridgeIn }: Settings): Found[] {
@@ -95,8 +102,8 @@ function brokerMistakes({ bridgeIn }: Settings): Found[] {
       found.push({ keys: ['bridgeIn', i, name], expected })
     }
     if (passwordFile !== undefined && username === undefined)
-      note('username', 'a user name, since there is a passwordFile')
-    if (caFile !== undefined && url.startsWith('mqtt:')) note('url', 'mqtts, since there is a caFile')
+      note('username', 'a user name, because passwordFile is set')
+    if (caFile !== undefined && url.startsWith('mqtt:')) note('url', 'mqtts, because caFile is set')
     const session = `${new URL(url).host} ${clientId ?? i}`
     if (sessions.has(session)) note('clientId', 'a client identifier that no other entry uses')
     sessions.add(session)

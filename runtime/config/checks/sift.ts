@@ -1,6 +1,6 @@
 /**
- * Takes a tree as somebody wrote it along the schema: unknown names become mistakes, sections of parts that are not
- * built are set aside, and what is left empty counts as left out. It judges names only; values are judged after.
+ * Compares a tree of settings with the schema by name: unknown names become mistakes, sections of components
+ * that are not built are reported, and empty values count as absent. Values are checked afterwards.
  */
 
 import type * as v from 'valibot'
@@ -13,7 +13,7 @@ import type { Absent } from './environment.ts'
 import { type AbsentSection, absentSections } from './foreign-names.ts'
 
 export interface Sifted {
-  /** A copy that holds known names only. */
+  /** A copy with known names only. */
   readonly value: unknown
   readonly mistakes: readonly Mistake[]
   readonly absent: readonly Absent[]
@@ -21,10 +21,10 @@ export interface Sifted {
 
 type Report = { readonly source: string; readonly mistakes: Mistake[]; readonly absent: Absent[] }
 
-/** Names that JavaScript gives a meaning of its own. */
+/** Names with a special meaning in JavaScript. */
 const forbiddenNames = ['__proto__', 'constructor', 'prototype']
 
-/** Sifts all settings, or, where `setting` is given, the value of that one. */
+/** Checks the names of all settings, or of the value of one `setting`. */
 export function sift(value: unknown, source: string, setting?: Setting): Sifted {
   const report: Report = { source, mistakes: [], absent: [] }
   const keys = setting?.path.split('.') ?? []
@@ -81,7 +81,7 @@ function unknownName(
   return { ...mistake, expected: `one of ${neighbours.join(', ')}`, nearest: meant }
 }
 
-/** The path of a setting of another place whose last name, or whole path, is near. */
+/** The path of a setting elsewhere whose last name, or whole path, is near. */
 function elsewhere(name: string): string | undefined {
   const paths = allSettings().map(({ path }) => path)
   const lastName = (path: string): string => path.slice(path.lastIndexOf('.') + 1)

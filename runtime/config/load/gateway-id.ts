@@ -1,12 +1,12 @@
 /**
- * The identity of this gateway: made once, kept in the data folder, never used twice. Sessions at other brokers go
- * by it, so that a restart finds them again.
+ * The identity of this gateway: generated once, stored in the data folder, unique. Sessions at other brokers
+ * use it, so that the gateway resumes them after a restart.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Sixteen hexadecimal digits. The file is made when it is absent. */
+/** Sixteen hexadecimal digits. Creates the file if it is missing. */
 export function gatewayId(dataFolder: string): string {
   const file = join(dataFolder, 'gateway-id')
   if (existsSync(file)) return readFileSync(file, 'utf8').trim()

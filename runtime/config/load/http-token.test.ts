@@ -1,4 +1,4 @@
-/** The HTTP token in its file, and which listeners need it. */
+/** The file of the HTTP token, and the listeners that need a token. */
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ describe('isLoopbackListener', () => {
   })
 
   it.each(['0.0.0.0', '0.0.0.1', '::', '10.0.0.1', 'fe80::1', 'gateway.local', '128.0.0.1'])(
-    '%s needs one',
+    '%s needs a token',
     (host) => {
       expect(isLoopbackListener(host)).toBe(false)
     },
@@ -29,7 +29,7 @@ describe('isLoopbackListener', () => {
 })
 
 describe('readOrCreateToken', () => {
-  it('makes one token, for the owner only, and says so once', () => {
+  it('creates one token, readable by the owner only, and reports the creation once', () => {
     const file = join(folder, 'new/data/http-token')
     const first = readOrCreateToken(file)
     expect(first.created).toBe(true)
@@ -40,13 +40,13 @@ describe('readOrCreateToken', () => {
     expect(readOrCreateToken(join(folder, 'other')).token).not.toBe(first.token)
   })
 
-  it('takes a token somebody wrote', () => {
+  it('uses an existing token', () => {
     const file = join(folder, 'own')
     writeFileSync(file, ' my-token \r\nsecond line\n', { mode: 0o600 })
     expect(readOrCreateToken(file)).toEqual({ token: 'my-token', created: false })
   })
 
-  it.each([0o644, 0o640, 0o660, 0o602, 0o601])('refuses mode %o', (mode) => {
+  it.each([0o644, 0o640, 0o660, 0o602, 0o601])('rejects mode %o', (mode) => {
     const file = join(folder, 'open')
     writeFileSync(file, 'x\n')
     chmodSync(file, mode)
@@ -58,7 +58,7 @@ describe('readOrCreateToken', () => {
     )
   })
 
-  it('refuses an empty file and a folder, and names them', () => {
+  it('rejects an empty file and a folder, and names them', () => {
     writeFileSync(join(folder, 'empty'), '\n', { mode: 0o600 })
     mkdirSync(join(folder, 'folder'))
     for (const name of ['empty', 'folder']) {
@@ -67,13 +67,13 @@ describe('readOrCreateToken', () => {
     expect(readSecretFile(join(folder, 'none'))).toBeUndefined()
   })
 
-  it('says why a token cannot be made', () => {
+  it('reports why a token cannot be created', () => {
     const file = join(folder, 'folder/../empty/token')
     expect(() => readOrCreateToken(file)).toThrow(expect.objectContaining({ code: 'config.invalid' }))
   })
 })
 
-it('a file that this user may not read is told as such, and not as a mistake in the settings', () => {
+it('reports a file without read permission as such, and not as a mistake in the settings', () => {
   const closed = join(folder, 'closed')
   mkdirSync(closed)
   const file = join(closed, 'secret')
@@ -81,7 +81,7 @@ it('a file that this user may not read is told as such, and not as a mistake in 
   // Root may read everything.
   const isRoot = process.geteuid!() === 0
   if (isRoot) process.seteuid!(65_534)
-  const told = [isThere, readSecretFile, readAuthorities].map((read) => {
+  const reports = [isThere, readSecretFile, readAuthorities].map((read) => {
     try {
       return String(read(file))
     } catch (error) {
@@ -91,6 +91,7 @@ it('a file that this user may not read is told as such, and not as a mistake in 
   })
   if (isRoot) process.seteuid!(0)
   const words = `config.no-permission: ${file} cannot be read by this user (Run the command as the user of the gateway, or with sudo.)`
-  // The folder of root is closed to others; that of another user is his own.
-  expect(told).toEqual([isRoot ? words : 'true', words, words])
+  // As root the test drops its rights, so that the folder is inaccessible; otherwise the user owns the
+  // folder.
+  expect(reports).toEqual([isRoot ? words : 'true', words, words])
 })

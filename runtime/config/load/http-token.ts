@@ -1,6 +1,7 @@
 /**
- * The floor of authentication: which addresses are loopback, and the HTTP token in its file. The token is made once,
- * readable by its owner only; a file that others may read is refused, because its secret is none any more.
+ * The basis of authentication: loopback listeners, and the HTTP token in its file. The token is generated
+ * once and readable by its owner only. A file that others can read is rejected, because its token may be
+ * known.
  */
 import { randomBytes } from 'node:crypto'
 import {
@@ -18,15 +19,18 @@ import { getCACertificates } from 'node:tls'
 import { isLoopback } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
 
-/** Whether a listener at this host is reached from this machine only; 0.0.0.0 and :: are reached from everywhere. */
+/**
+ * Whether a listener at this host is reachable from this machine only; 0.0.0.0 and :: are reachable from
+ * anywhere.
+ */
 export function isLoopbackListener(host: string): boolean {
   return isLoopback(host) && host !== '::' && !host.startsWith('0.')
 }
 
 /**
- * The token of an existing file, else a new one of 192 bits, written with mode 0600. `created` is true once in the
- * life of the file: only then may the token be shown.
- * @throws config.invalid when the file is open to others, empty, or cannot be read or made.
+ * Returns the token of an existing file, or creates a new one of 192 bits with mode 0600. `created` is true
+ * only when the file was created: only then may the token be shown.
+ * @throws config.invalid if other users can access the file, or if it is empty or cannot be read or created.
  */
 export function readOrCreateToken(file: string): { token: string; created: boolean } {
   const existing = readSecretFile(file)
@@ -41,7 +45,7 @@ export function readOrCreateToken(file: string): { token: string; created: boole
   } catch (error) {
     throw new GatewayError(
       'config.invalid',
-      `${file} cannot be made: ${(error as Error).message}`,
+      `${file} cannot be created: ${(error as Error).message}`,
       { file },
       error,
     )
@@ -50,9 +54,9 @@ export function readOrCreateToken(file: string): { token: string; created: boole
 }
 
 /**
- * Whether there is such a file. Nobody may take a file that cannot be seen for one that is absent: credentials would
- * not be asked for.
- * @throws config.invalid when that cannot be found out, as in a folder without permission
+ * Whether the file exists. An inaccessible file must not count as absent, because the gateway would then
+ * require no credentials.
+ * @throws config.invalid if that cannot be determined, for example in a folder without permission
  */
 export function isThere(file: string): boolean {
   try {
@@ -64,7 +68,7 @@ export function isThere(file: string): boolean {
   }
 }
 
-/** @throws config.invalid for what is not UTF-8, since names and secrets would change. */
+/** @throws config.invalid for bytes that are not UTF-8, since names and secrets would change. */
 export function decodeText(file: string, bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -73,7 +77,7 @@ export function decodeText(file: string, bytes: Uint8Array): string {
   }
 }
 
-/** The error for a file whose reading failed; missing permission is no mistake in the settings. */
+/** The error for a file that cannot be read; missing permission is not a mistake in the settings. */
 export function unreadable(file: string, error: unknown): GatewayError {
   const { code, message } = error as NodeJS.ErrnoException
   if (code === 'EACCES' || code === 'EPERM')
@@ -82,8 +86,8 @@ export function unreadable(file: string, error: unknown): GatewayError {
 }
 
 /**
- * The first line of a file that only its owner may read; undefined when there is no such file.
- * @throws config.invalid when others may read or write it, when it is empty, or cannot be read.
+ * The first line of a file that only its owner can access; undefined if the file does not exist.
+ * @throws config.invalid if other users can access it, or if it is empty or cannot be read.
  */
 export function readSecretFile(file: string): string | undefined {
   let descriptor: number
@@ -95,7 +99,7 @@ export function readSecretFile(file: string): string | undefined {
   }
   try {
     const facts = fstatSync(descriptor)
-    if (!facts.isFile()) throw new GatewayError('config.invalid', `${file} is no file`, { file })
+    if (!facts.isFile()) throw new GatewayError('config.invalid', `${file} must be a regular file`, { file })
     refuseOpenMode(file, facts.mode)
     const line = decodeText(file, readFileSync(descriptor)).split(/\r?\n/, 1)[0]!.trim()
     if (line === '') throw new GatewayError('config.invalid', `${file} is empty`, { file })
@@ -105,14 +109,17 @@ export function readSecretFile(file: string): string | undefined {
   }
 }
 
-/** As `readSecretFile`, for a file that has to be there. @throws config.invalid also when it is absent. */
+/** Like `readSecretFile`, for a required file. @throws config.invalid also if it does not exist. */
 export function requireSecretFile(file: string): string {
   const line = readSecretFile(file)
   if (line === undefined) throw new GatewayError('config.invalid', `${file} does not exist`, { file })
   return line
 }
 
-/** Certificate authorities in PEM, as text. @throws config.invalid when the file cannot be read or holds none. */
+/**
+ * Certificate authorities in PEM, as text. @throws config.invalid if the file cannot be read or contains
+ * none.
+ */
 export function readAuthorities(file: string): string {
   let text: string
   try {
@@ -121,16 +128,19 @@ export function readAuthorities(file: string): string {
     throw unreadable(file, error)
   }
   if (!text.includes('-----BEGIN CERTIFICATE-----'))
-    throw new GatewayError('config.invalid', `${file} holds no certificate in PEM`, { file })
+    throw new GatewayError('config.invalid', `${file} must contain a certificate in PEM format`, { file })
   return text
 }
 
-/** Those of a file beside those of the system; undefined where there is no file: those of the system alone. */
+/**
+ * Certificate authorities of a file and of the system; undefined without a file, which means those of the
+ * system.
+ */
 export function trustedWith(file: string | undefined): readonly string[] | undefined {
   return file === undefined ? undefined : [...getCACertificates('default'), readAuthorities(file)]
 }
 
-/** @throws config.invalid when anybody but the owner has any right. */
+/** @throws config.invalid if anyone but the owner has any permission. */
 export function refuseOpenMode(file: string, mode: number): void {
   if ((mode & 0o077) === 0) return
   const octal = (mode & 0o777).toString(8).padStart(4, '0')

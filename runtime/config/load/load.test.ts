@@ -1,5 +1,5 @@
 /**
- * Loading settings: what stands when nothing is said, and which source weighs more. mistakes.test.ts has the rest.
+ * Loading settings: defaults, and precedence of the sources. mistakes.test.ts covers invalid settings.
  */
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -8,8 +8,8 @@ import { createSettingsFolder } from '#test/kit/settings-folder.ts'
 
 const { folder, settingsOf } = createSettingsFolder()
 
-describe('settings that stand', () => {
-  it('needs nothing', async () => {
+describe('valid settings', () => {
+  it('have a default for everything', async () => {
     const { settings, absent, warnings, file } = await settingsOf({})
     expect(settings).toEqual({
       data: join(folder, '.selvedge'),
@@ -49,14 +49,14 @@ describe('settings that stand', () => {
     expect({ absent, warnings, file }).toEqual({ absent: [], warnings: [], file: undefined })
   })
 
-  it('weighs flags over environment over file over default', async () => {
+  it('take flags before environment before file before default', async () => {
     const yaml = 'http: {port: 1001}\nmqtt: {port: 1002}\ncommit: {lingerMs: 3}\n'
     const env = { SELVEDGE_HTTP_PORT: '2001', SELVEDGE_MQTT_PORT: '2002' }
     const { settings } = await settingsOf({ yaml, env, flags: { 'http.port': '3001' } })
     expect([settings.http.port, settings.mqtt.port, settings.commit.lingerMs]).toEqual([3001, 2002, 3])
   })
 
-  it('reads JSON as it reads YAML', async () => {
+  it('are the same from JSON and YAML', async () => {
     const yaml =
       'provisioning: {mode: allow-list, allow: ["0012"], devices: {0012: {location: [13.4, 52.5]}}}\n'
     const json =
@@ -69,20 +69,20 @@ describe('settings that stand', () => {
     })
   })
 
-  it('keeps keys of YAML as they are written', async () => {
+  it('keep YAML keys as written', async () => {
     const { settings } = await settingsOf({
       yaml: 'provisioning: {devices: {0x1F: {}, 1e3: {}, 007: {}, true: {}, ~: {}}}\n',
     })
     expect(Object.keys(settings.provisioning.devices)).toEqual(['0x1F', '1e3', '007', 'true', '~'])
   })
 
-  it('takes an empty file, an empty section and an empty variable as left out', async () => {
+  it('treat an empty file, an empty section and an empty variable as absent', async () => {
     for (const yaml of ['', '# nothing\n', 'http:\nmqtt: ~\nprovisioning:\n  devices:\n']) {
       expect((await settingsOf({ yaml, env: { SELVEDGE_HTTP_PORT: '' } })).settings.http.port).toBe(9090)
     }
   })
 
-  it('chooses safer defaults where a listener is not loopback', async () => {
+  it('have safer defaults if a listener is not loopback', async () => {
     for (const host of ['localhost', '127.0.0.2', '::1']) {
       const { settings } = await settingsOf({ env: { SELVEDGE_HOST: host } })
       expect([settings.provisioning.mode, settings.outbound.allowLoopback]).toEqual(['auto', true])
@@ -100,7 +100,7 @@ describe('settings that stand', () => {
     expect([settings.provisioning.mode, settings.outbound.allowLoopback]).toEqual(['auto', true])
   })
 
-  it('reads every kind of value from the environment', async () => {
+  it('accept every kind of value from the environment', async () => {
     const { settings } = await settingsOf({
       env: {
         SELVEDGE_DATA: 'elsewhere',
@@ -124,7 +124,7 @@ describe('settings that stand', () => {
     })
   })
 
-  it('finds the files of components in the data folder, like all others', async () => {
+  it('resolve file names of components relative to the data folder, like all others', async () => {
     const identity = { url: 'http://idm', name: 'n', passwordFile: 'idm' }
     const brokers = [
       { url: 'http://b', tokenFile: 't', caFile: 'ca.pem' },
@@ -149,7 +149,7 @@ describe('settings that stand', () => {
     })
   })
 
-  it('is frozen to the leaves', async () => {
+  it('are deeply frozen', async () => {
     const { settings } = await settingsOf({ yaml: 'provisioning: {devices: {a: {location: [1, 2]}}}\n' })
     const { location } = settings.provisioning.devices['a']!
     for (const part of [settings, settings.http, settings.provisioning.devices, location!.coordinates]) {
@@ -157,7 +157,7 @@ describe('settings that stand', () => {
     }
   })
 
-  it('accepts and reports what belongs to parts that are not built', async () => {
+  it('accept and report names of components that are not built', async () => {
     const yaml = 'orchestrator: {port: 3001}\nvirtualSensors: {anything: [1]}\n'
     const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
     const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
@@ -172,16 +172,16 @@ describe('settings that stand', () => {
     expect(absent).toContainEqual({ setting: 'NGSI_ADDRESS', part: 'quality analyser, fault detection' })
   })
 
-  it('warns of what hardly anybody wants', async () => {
+  it('come with warnings about settings that are probably not intended', async () => {
     const yaml = `
 http: {port: off}
 mqtt: {port: off}
 `
     expect((await settingsOf({ yaml })).warnings).toEqual([
-      'http.port and mqtt.port are off and bridgeIn is empty: nothing can come in',
+      'http.port and mqtt.port are off and bridgeIn is empty: no data can arrive',
     ])
     expect((await settingsOf({ yaml: 'provisioning: {mode: allow-list}' })).warnings).toEqual([
-      'provisioning.mode is allow-list and no device is allowed or declared: none will be taken',
+      'provisioning.mode is allow-list and no device is allowed or declared: no device will be accepted',
     ])
     const bridge = 'bridgeIn: [{url: "mqtt://far", topics: [a], username: u, passwordFile: p}]'
     expect((await settingsOf({ yaml: bridge })).warnings).toEqual([

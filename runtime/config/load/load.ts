@@ -1,6 +1,6 @@
 /**
- * File, environment and flags, in this order of rising weight, become one frozen value, or a list of all mistakes
- * at once. A mistake anywhere means no settings at all: nothing is guessed, and nothing is ignored in silence.
+ * Merges file, environment and flags, in this order of increasing precedence, into one frozen value, or
+ * returns a list of all mistakes. A single mistake means no settings: nothing is guessed or silently ignored.
  */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -28,20 +28,23 @@ export interface SettingFlag {
   /** Path of the setting, such as `http.port`. */
   readonly path: string
   readonly text: string
-  /** As it was written, for messages. */
+  /** The text of the flag, for messages. */
   readonly source: string
 }
 
 export interface Sources {
-  /** The settings file. Left out: SELVEDGE_CONFIG, else `selvedge.yaml` or `selvedge.json` of the working folder. */
+  /**
+   * The settings file. Default: SELVEDGE_CONFIG, else `selvedge.yaml` or `selvedge.json` in the working
+   * folder.
+   */
   readonly file?: string | undefined
   readonly env: Environment
   readonly flags?: readonly SettingFlag[] | undefined
-  /** What checks the settings of a firmware bridge, by its name; bridges know their settings themselves. */
+  /** Checks of the settings of firmware bridges, by bridge name. */
   readonly bridgeChecks?: BridgeChecks | undefined
-  /** What checks what uplinks ask for in the language of NGSI-LD. */
+  /** Checks the NGSI-LD parts of the settings of uplinks. */
   readonly uplinkCheck?: UplinkCheck | undefined
-  /** Where relative names start; the working folder of the process unless given. */
+  /** Base of relative file names; by default the working folder of the process. */
   readonly folder?: string | undefined
 }
 
@@ -49,25 +52,25 @@ export interface LoadedSettings {
   readonly settings: Settings
   /** The file that was read, if any. */
   readonly file: string | undefined
-  /** Legal settings that hardly mean what they say. */
+  /** Valid settings that are probably not intended. */
   readonly warnings: readonly string[]
-  /** Names that were accepted although their part is not built. */
+  /** Names that were accepted although their component is not built. */
   readonly absent: readonly Absent[]
   readonly mistakes?: undefined
 }
 
 export type Loaded = LoadedSettings | { readonly mistakes: readonly Mistake[] }
 
-/** Settings as gathered, not yet checked. */
+/** Merged settings, not yet checked. */
 interface Raw {
   readonly value: unknown
   readonly mistakes: Mistake[]
   readonly absent: Absent[]
-  /** Who said what stands at a place. */
+  /** The source of the value at a path. */
   readonly sourceOf: (keys: Keys) => string
 }
 
-/** Never throws; everything that is wrong is in `mistakes`. */
+/** Never throws; all errors are in `mistakes`. */
 export async function loadSettings(sources: Sources): Promise<Loaded> {
   const folder = resolve(sources.folder ?? '.')
   const file = findFile(sources, folder)
@@ -132,7 +135,9 @@ function readFlags(flags: readonly SettingFlag[]): { given: Given[]; mistakes: M
   return { given, mistakes }
 }
 
-/** Puts a value where its path leads; where a group should be and something else is, that is a mistake of its own. */
+/**
+ * Sets the value at a path. A path through a value that is not a group is reported elsewhere as a mistake.
+ */
 function place(raw: unknown, path: readonly string[], value: unknown): void {
   let group = raw
   for (const name of path.slice(0, -1)) {
@@ -142,7 +147,7 @@ function place(raw: unknown, path: readonly string[], value: unknown): void {
   if (isGroup(group)) group[path.at(-1)!] = value
 }
 
-/** Defaults that follow from others: what is safe on loopback is not safe elsewhere. */
+/** Sets defaults that depend on other settings: a listener that is not loopback gets safer ones. */
 function fillDependentDefaults(raw: unknown): void {
   if (!isGroup(raw) || typeof raw['host'] !== 'string' || isLoopbackListener(raw['host'])) return
   const fill = (section: string, name: string, value: unknown): void => {
@@ -154,7 +159,7 @@ function fillDependentDefaults(raw: unknown): void {
   fill('outbound', 'allowLoopback', false)
 }
 
-/** One mistake per place, however many rules it breaks there. */
+/** Returns one mistake per path, however many rules the value violates. */
 function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mistake[] {
   const byPlace = new Map<string, Mistake>()
   for (const issue of issues) {
@@ -167,7 +172,10 @@ function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mista
   return [...byPlace.values()]
 }
 
-/** What is left when wrong values are taken out, a list as a whole: rules between settings can be judged there. */
+/**
+ * Removes invalid values, and lists with invalid items, so that rules between the other settings can be
+ * checked.
+ */
 function withoutWrong(value: unknown, issues: readonly v.BaseIssue<unknown>[]): unknown {
   const left = structuredClone(value)
   for (const { path = [] } of issues) {
@@ -180,7 +188,7 @@ function withoutWrong(value: unknown, issues: readonly v.BaseIssue<unknown>[]): 
   return left
 }
 
-/** Relative file names start in the data folder, which itself starts in the working folder. */
+/** Makes file names absolute: relative to the data folder, which is relative to the working folder. */
 function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: string): Settings {
   const data = resolve(folder, given.data)
   const full = (name: string): string => resolve(data, name)

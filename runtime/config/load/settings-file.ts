@@ -1,19 +1,19 @@
 /**
- * The settings file, YAML or JSON, read into a plain value. The YAML library is loaded only for a YAML file: it
- * costs more memory than all other settings together. Keys stay text as written, so that a device id like 0012
- * keeps its zeros.
+ * Reads the settings file, YAML or JSON, into a plain value. The YAML library is loaded only for a YAML file,
+ * because it needs more memory than the rest of this room. Keys stay text as written, so that a device id
+ * like 0012 keeps its zeros.
  */
 import { readFileSync, statSync } from 'node:fs'
 import { limits } from '#base/limits/limits.ts'
 import type { Mistake } from '#config/schema/mistakes.ts'
 
 export interface FileResult {
-  /** Undefined when there are mistakes. */
+  /** Undefined if there are mistakes. */
   readonly value?: unknown
   readonly mistakes: readonly Mistake[]
 }
 
-/** Never throws: a file that cannot be read or parsed is told as mistakes. */
+/** Never throws: an unreadable or invalid file is reported as mistakes. */
 export async function readSettingsFile(file: string): Promise<FileResult> {
   const refuse = (expected: string, source = file): FileResult => ({
     mistakes: [{ path: '', expected, source }],

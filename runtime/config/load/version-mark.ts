@@ -1,6 +1,6 @@
 /**
- * Which version last ran on a data folder, in the file `version` there: for whoever finds the folder later. Nothing
- * depends on it, so a folder without it is as good; what decides is the format that each database states.
+ * Records the version that last ran on a data folder in the file `version`, as information for operators. The
+ * gateway does not depend on it; the format number in each database decides compatibility.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,17 +8,17 @@ import { productToken } from '#base/register/version.ts'
 
 const fileOf = (dataFolder: string): string => join(dataFolder, 'version')
 
-/** Leaves the mark of the running version. A disk that is full keeps the old one. */
+/** Records the running version. If the disk is full, the old version remains. */
 export function markVersion(dataFolder: string): void {
   if (markedVersion(dataFolder) === productToken) return
   try {
     writeFileSync(fileOf(dataFolder), `${productToken}\n`)
   } catch {
-    // The gateway runs without it.
+    // The gateway works without this file.
   }
 }
 
-/** Such as `selvedge/1.2.3`; undefined where no version left its mark. */
+/** The recorded version, such as `selvedge/1.2.3`; undefined if there is none. */
 export function markedVersion(dataFolder: string): string | undefined {
   try {
     return readFileSync(fileOf(dataFolder), 'utf8').trim()

@@ -1,5 +1,5 @@
 /**
- * Settings of backups and of the room on the disk; part of the schema.
+ * Settings of backups and of disk space; part of the schema.
  */
 import { limits } from '#base/limits/limits.ts'
 import { maybe, section, setting } from './setting.ts'
@@ -9,36 +9,36 @@ export const backup = section('Backups', {
   schedule: setting(kind.schedule(), '17 3 * * *', {
     title: 'When backups are made',
     description:
-      'In the time zone of the process. A gateway whose last backup is older than 26 hours makes one soon after its start. off: only those that are asked for.',
+      'In the time zone of the process. If the last backup is older than 26 hours, the gateway makes one soon after its start. off: backups are made on request only.',
   }),
   folder: setting(kind.fileName(), 'backups', {
     title: 'Folder of the backups',
     description:
-      'Better on another disk: one in the data folder helps against damaged files, not against a lost disk.',
+      'Preferably on another disk: backups in the data folder protect against damaged files, not against a lost disk.',
   }),
   keep: setting(kind.wholeNumber(1, limits.backupsKeptMax.value, 'backups'), 2, {
-    title: 'How many are kept',
-    description: 'The oldest go, but never the newest that was verified.',
+    title: 'Number of backups kept',
+    description: 'The oldest are deleted, but never the newest verified one.',
   }),
   verify: setting(kind.flag(), true, {
-    title: 'Read every backup through',
-    description: 'Its copy is checked from end to end, and what it holds is counted.',
+    title: 'Verify every backup',
+    description: 'The copy is checked completely, and its content is counted.',
   }),
   restore: setting(kind.flag(), true, {
-    title: 'Restore a damaged tenant by itself',
+    title: 'Restore a damaged tenant automatically',
     description:
-      'At start, a damaged database is set aside and the newest verified backup takes its place. false: the tenant stays closed until somebody decides.',
+      'At start, a damaged database is set aside and replaced by the newest verified backup. false: the tenant stays closed until an operator restores it.',
   }),
 })
 
-export const disk = section('Room on the disk', {
+export const disk = section('Disk space', {
   quotaBytes: maybe(kind.wholeNumber(16 * 1024 * 1024, 2 ** 50, 'bytes'), {
     title: 'Most bytes of the data folder',
-    description: 'Backups not counted. Left out: what the disk has room for.',
+    description: 'Without backups. Default: limited by the disk only.',
   }),
   reserveBytes: setting(kind.wholeNumber(0, 2 ** 30, 'bytes'), 16 * 1024 * 1024, {
     title: 'Reserve',
     description:
-      'A file that is given up when the disk is full, so that there is room to delete; at most a twentieth of the disk. 0: none.',
+      'Size of a file that is deleted when the disk is full, so that deletions can still be written; at most a twentieth of the disk. 0: no such file.',
   }),
 })

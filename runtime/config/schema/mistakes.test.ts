@@ -1,5 +1,5 @@
 /**
- * Settings that do not stand: one row for each way to be wrong, with the exact mistakes it gives.
+ * Invalid settings: one row per kind of mistake, with the exact mistakes reported.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
   ],
   ['a key at the wrong place', { yaml: 'lingerMs: 3' }, [['lingerMs', '3', top, 'commit.lingerMs']]],
   ['a path as a key', { yaml: 'http-port: 3' }, [['http-port', '3', top, 'http.port']]],
-  ['a key like nothing', { yaml: 'xyzzy: 3' }, [['xyzzy', '3', top]]],
+  ['a key without a similar one', { yaml: 'xyzzy: 3' }, [['xyzzy', '3', top]]],
   ['a section that is a value', { yaml: 'http: 9090' }, [['http', '9090', 'a group of settings']]],
   ['a section that is a list', { yaml: 'mqtt: [1]' }, [['mqtt', '[1]', 'a group of settings']]],
   ['a file that is a list', { yaml: '- a' }, [['', '["a"]', 'a group of settings']]],
@@ -121,7 +121,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['history.maxBytes', '1000', /^a whole number from 1048576 to \d+ bytes$/]],
   ],
   [
-    'an age of nothing',
+    'an age of zero',
     { yaml: 'history: {maxAgeDays: 0}' },
     [['history.maxAgeDays', '0', 'a whole number from 1 to 36500 days']],
   ],
@@ -136,7 +136,7 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.d.location', '[52]', place]],
   ],
   [
-    'a place in words',
+    'a place name for coordinates',
     { yaml: device('{location: Berlin}') },
     [['provisioning.devices.d.location', '"Berlin"', place]],
   ],
@@ -146,21 +146,21 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.d.location', '{"type":"LineString","coordinates":[1,2]}', place]],
   ],
   [
-    'two listeners at one port',
+    'two listeners on one port',
     { yaml: 'http: {port: 1883}' },
     [['mqtt.port', '1883', 'a port that http.port does not use']],
   ],
   [
-    'components at the ports of others, reported with all other mistakes',
+    'components with ports of other listeners, reported with all other mistakes',
     { yaml: 'http: {port: 8080}\nranking: {port: 1883}\nindexing: {port: 3003}\nhistory: {rollUpDays: 5}' },
     [
       ['ranking.port', '1883', 'a port that mqtt.port does not use'],
       ['search.port', '8080', 'a port that http.port does not use'],
-      ['history.rollUpDays', '5', 'more days than history.maxAgeDays, which it needs'],
+      ['history.rollUpDays', '5', 'more days than history.maxAgeDays, which must be set'],
     ],
   ],
   [
-    'two components at one port',
+    'two components on one port',
     { yaml: 'ranking: {port: 7000, enabled: false}\nindexing: {port: 7000}\nsearch: {port: 7000}' },
     [['search.port', '7000', 'a port that indexing.port does not use']],
   ],
@@ -200,22 +200,22 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['bridgeIn[0].topics[1]', '"a/#/b"', filter]],
   ],
   [
-    'a filter with half a +',
+    'a filter with + inside a level',
     { yaml: 'bridgeIn: [{url: "mqtt://b", topics: ["a/b+"]}]' },
     [['bridgeIn[0].topics[0]', '"a/b+"', filter]],
   ],
   [
     'a password without user',
     { yaml: bridge('passwordFile: p') },
-    [['bridgeIn[0].username', undefined, 'a user name, since there is a passwordFile']],
+    [['bridgeIn[0].username', undefined, 'a user name, because passwordFile is set']],
   ],
   [
-    'authorities without TLS',
+    'certificate authorities without TLS',
     { yaml: bridge('caFile: ca.pem') },
-    [['bridgeIn[0].url', '"mqtt://b"', 'mqtts, since there is a caFile']],
+    [['bridgeIn[0].url', '"mqtt://b"', 'mqtts, because caFile is set']],
   ],
   [
-    'one session for two',
+    'two entries with the same session',
     {
       yaml: 'bridgeIn: [{url: "mqtt://b", topics: [a], clientId: c}, {url: "mqtt://b", topics: [d], clientId: c}]',
     },
@@ -226,17 +226,17 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     { yaml: 'bridgeIn: ["mqtt://b"]' },
     [['bridgeIn[0]', '"mqtt://b"', 'a group with url and topics']],
   ],
-  ['YAML that is none', { yaml: 'http: {port: 1\nmqtt: ]' }, [['', undefined, /^YAML \(/]]],
+  ['invalid YAML', { yaml: 'http: {port: 1\nmqtt: ]' }, [['', undefined, /^YAML \(/]]],
   ['a key twice', { yaml: 'host: a\nhost: b' }, [['', undefined, /^YAML \(Map keys must be unique/]]],
-  ['an alias of nothing', { yaml: 'host: *x' }, [['', undefined, /^YAML \(/]]],
-  ['JSON that is none', { json: '{"host": }' }, [['', undefined, /^JSON \(/]]],
+  ['an undefined alias', { yaml: 'host: *x' }, [['', undefined, /^YAML \(/]]],
+  ['invalid JSON', { json: '{"host": }' }, [['', undefined, /^JSON \(/]]],
   [
-    'nesting without end',
+    'JSON nested too deeply',
     { json: `{"bridges":{"json":[${'['.repeat(5000)}${']'.repeat(5000)}]}}` },
     [['', undefined, 'at most 64 levels']],
   ],
   [
-    'YAML nested without end',
+    'YAML nested too deeply',
     { yaml: `bridges: {json: ${'['.repeat(200)}${']'.repeat(200)}}` },
     [['', undefined, 'at most 64 levels']],
   ],
@@ -262,9 +262,9 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['provisioning.devices.a.plaec', '1', 'one of name, location, fields', undefined]],
   ],
   [
-    'certificates unchecked',
+    'disabled certificate verification',
     { env: { NODE_TLS_REJECT_UNAUTHORIZED: '0' } },
-    [['NODE_TLS_REJECT_UNAUTHORIZED', '"0"', /^certificates to be checked/]],
+    [['NODE_TLS_REJECT_UNAUTHORIZED', '"0"', /^certificate verification/]],
   ],
   [
     'an unknown flag path',
@@ -277,14 +277,14 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     [['log.level', '"loud"', 'one of debug, info, warn, error']],
   ],
   [
-    'many at once',
+    'several mistakes at once',
     { yaml: 'htpp: {}\nhttp: {port: x}', env: { SELVEDGE_MQTT_PORT: 'y', PORT: '1' } },
     [
       ['htpp', '{}', top, 'http'],
       [
         'PORT',
         undefined,
-        'a name that says whose it is: SELVEDGE_HTTP_PORT, SELVEDGE_RANKING_PORT, SELVEDGE_INDEXING_PORT, SELVEDGE_PATTERNS_PORT',
+        'a variable that names its component: SELVEDGE_HTTP_PORT, SELVEDGE_RANKING_PORT, SELVEDGE_INDEXING_PORT, SELVEDGE_PATTERNS_PORT',
       ],
       ['http.port', '"x"', port],
       ['mqtt.port', '"y"', port],
@@ -292,25 +292,25 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
   ],
 ]
 
-describe('settings that do not stand', () => {
+describe('invalid settings', () => {
   it.each(broken)('%s', async (_, given, rows) => {
     expectMistakes(await load(given), rows)
   })
 
-  it('refuses each name that several originals share, and names the candidates', async () => {
+  it('rejects ambiguous variables of the original platform and names the candidates', async () => {
     for (const [name, parts] of Object.entries(ambiguousVariables)) {
       const { mistakes } = await load({ env: { [name]: 'hunter2' } })
       expect(mistakes).toHaveLength(1)
       expect(mistakes![0]!.path).toBe(name)
       expect(mistakes![0]!.expected.split(', ').length).toBeGreaterThanOrEqual(parts.length)
       expect(JSON.stringify(mistakes)).not.toContain('hunter2')
-      // Those of parts that are built are settings; the last belongs to one that is not.
+      // The last candidate belongs to a component that is not built; the others are settings.
       const candidate = /SELVEDGE_\w+$/.exec(mistakes![0]!.expected)![0]
       expect((await settingsOf({ env: { [candidate]: 'hunter2' } })).absent).toHaveLength(1)
     }
   })
 
-  it('says where each was written', async () => {
+  it('reports the source of each value', async () => {
     const { mistakes } = await load({
       yaml: 'http: {port: x}\n',
       env: { SELVEDGE_MQTT_PORT: 'y' },
@@ -325,7 +325,7 @@ describe('settings that do not stand', () => {
     expect(mistakeLine(mistakes![1]!)).toBe(`http.port: "x": expected ${port} (${file})`)
   })
 
-  it('names the file that is missing, too large, or no text', async () => {
+  it('reports a file that is missing, too large, or not text', async () => {
     const expected = async (file: string) => (await loadSettings({ file, env: {} })).mistakes?.[0]?.expected
     expect(await expected(join(folder, 'none.yaml'))).toBe('a settings file that exists')
     expect(await expected(folder)).toBe('a file, not a folder')
@@ -350,7 +350,7 @@ describe('settings of a bridge', () => {
   const check = (raw: unknown) =>
     (raw as unknown[]).map((_, i) => ({ path: `[${i}].feilds`, expected: 'one of topic, fields' }))
 
-  it('tells what the bridge finds, at its place', async () => {
+  it('reports the findings of the bridge with their paths', async () => {
     const file = join(folder, 'bridge.yaml')
     writeFileSync(file, 'bridges: {json: [{feilds: auto}]}\n')
     const { mistakes } = await loadSettings({ file, env: {}, bridgeChecks: { json: check } })

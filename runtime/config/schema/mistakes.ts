@@ -1,18 +1,18 @@
 /**
- * What is wrong with the settings, one value per mistake, and how it is told to a person. Values that may be
- * secret are never repeated: neither what stands under a name like password or token, nor the user part of a URL.
+ * Mistakes in the settings and their text for an operator. Values that may be secret are never shown: neither
+ * values of names like password or token, nor the user part of a URL.
  */
 
 export interface Mistake {
-  /** Where in the settings, such as `http.port` or `bridgeIn[0].url`; empty for the whole. */
+  /** Path in the settings, such as `http.port` or `bridgeIn[0].url`; empty for the settings as a whole. */
   readonly path: string
-  /** What stands there, as JSON text fit to be printed; undefined where nothing does. */
+  /** The value there, as printable JSON text; undefined if there is none. */
   readonly value?: string | undefined
-  /** What has to be there, in words. */
+  /** Description of the expected value. */
   readonly expected: string
-  /** The name that was probably meant. */
+  /** The name that the operator probably meant. */
   readonly nearest?: string | undefined
-  /** Where it was said: a file, a variable, a flag. */
+  /** The source of the value: a file, an environment variable, or a flag. */
   readonly source: string
 }
 
@@ -30,7 +30,7 @@ export function pathText(keys: Keys): string {
   }, '')
 }
 
-/** The value at a place as one short line that holds no secret. */
+/** A value as one short line without secrets. */
 export function shown(value: unknown, keys: Keys): string | undefined {
   if (value === undefined) return undefined
   if (
@@ -45,7 +45,7 @@ export function shown(value: unknown, keys: Keys): string | undefined {
   return open.length > shownCharactersMax ? `${open.slice(0, shownCharactersMax)}...` : open
 }
 
-/** The mistake at a place of a tree, with the value that stands there. */
+/** The mistake at a path of a tree, with the value at that path. */
 export function mistakeAt(
   root: unknown,
   keys: Keys,
@@ -55,7 +55,7 @@ export function mistakeAt(
   return { path: pathText(keys), value: shown(value, keys), ...words }
 }
 
-/** One line: place, value, what was expected, the nearest name, where it was said. */
+/** The text of a mistake: path, value, expected value, nearest name, source. */
 export function mistakeLine(mistake: Mistake): string {
   const what = [mistake.path, mistake.value].filter((part) => part !== undefined && part !== '').join(': ')
   const hint = mistake.nearest === undefined ? '' : `; did you mean ${mistake.nearest}?`

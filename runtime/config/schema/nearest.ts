@@ -1,10 +1,10 @@
 /**
- * The name somebody probably meant: the candidate at the smallest edit distance, if that is small for the length,
- * else one that begins or ends with what was written. Case, dots, dashes and underscores do not count, so that `linger_ms`
- * means `lingerMs`.
+ * Finds the name that an operator probably meant: the candidate with the smallest edit distance, if that is
+ * small for the length; otherwise a candidate that starts or ends with the given name. It ignores case, dots,
+ * dashes and underscores, so that `linger_ms` matches `lingerMs`.
  */
 
-/** @returns undefined when nothing is near. Of equally near candidates the first. */
+/** @returns the nearest candidate, the first of several equally near ones; undefined if none is near. */
 export function nearest(name: string, candidates: readonly string[]): string | undefined {
   const wanted = bare(name)
   let best: string | undefined

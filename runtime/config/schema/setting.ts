@@ -1,21 +1,21 @@
 /**
- * What the entries of the schema are made with: a setting with a default, one that may be left out, and a section. What
- * people read of a setting is part of it.
+ * Constructors for schema entries: a setting with a default, an optional setting, and a section. Title and
+ * description are part of each entry.
  */
 import * as v from 'valibot'
 import * as kind from './value-kinds.ts'
 
-/** What a setting says about itself, beside its kind and default. */
+/** Documentation of a setting, besides its kind and default. */
 export interface About {
   readonly title: string
   readonly description: string
-  /** The default in words, where it depends on other settings. */
+  /** The default in words, if it depends on other settings. */
   readonly defaultText?: string
-  /** False where a change takes effect at once. */
+  /** False if a change takes effect without a restart. */
   readonly restart?: false
 }
 
-/** Words change neither what a schema takes nor what it gives, so its type stays. */
+/** Adds documentation to a schema; its input and output types stay the same. */
 export const about = <S extends v.GenericSchema>(schema: S, { title, description, ...more }: About): S =>
   v.pipe(
     schema,
@@ -31,10 +31,10 @@ export const setting = <S extends v.GenericSchema, const D extends v.InferInput<
   words: About,
 ): v.OptionalSchema<S, D> => v.optional(about(schema, words), byDefault)
 
-/** A setting that may be left out, and then means what its description says. */
+/** An optional setting; its description says what its absence means. */
 export const maybe = <S extends v.GenericSchema>(schema: S, words: About): v.OptionalSchema<S, undefined> =>
   v.optional(about(schema, words), undefined)
 
-/** A section; left out, all its defaults hold. */
+/** A section; if it is absent, all its defaults apply. */
 export const section = <E extends v.ObjectEntries>(title: string, entries: E) =>
   v.optional(v.pipe(kind.groupOf('a group of settings', entries), v.title(title)), {} as never)

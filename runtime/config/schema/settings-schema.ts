@@ -1,7 +1,7 @@
 /**
- * Every setting with title, description, default, bounds and whether a change takes a restart. The reference page,
- * the example file, the environment names and the messages about mistakes are made from this one value. It names
- * no setting of a part that is not built; those are in `foreign-names.ts`.
+ * Every setting with title, description, default, bounds and whether a change requires a restart. The
+ * reference page, the example file, the environment variables and the error messages are generated from this
+ * schema. Settings of components that are not built are in `foreign-names.ts` instead.
  */
 import * as v from 'valibot'
 import { limits } from '#base/limits/limits.ts'
@@ -12,29 +12,29 @@ import { type About, about, maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
 import * as kind from './value-kinds.ts'
 
-const commit = section('How writes reach the disk', {
+const commit = section('Commits', {
   lingerMs: setting(kind.wholeNumber(0, limits.lingerMsMax.value, 'ms'), 20, {
     title: 'Linger',
     description:
-      'How long a group of nothing but observations waits for company before it is flushed. More spares flash memory and delays acknowledgements.',
+      'How long a group that contains only observations waits for more before it is flushed. A longer time saves flash writes and delays acknowledgements.',
   }),
   synchronous: setting(kind.oneOf('FULL', 'NORMAL'), 'FULL', {
     title: 'Durability of a commit',
     description:
-      'FULL: what is acknowledged survives a power cut. NORMAL: it survives the end of the process, but a power cut may take what came after the last checkpoint.',
+      'FULL: acknowledged writes survive a power cut. NORMAL: they survive the end of the process, but a power cut may lose writes since the last checkpoint.',
   }),
 })
 
 const clock = section('Clock', {
   believe: setting(kind.oneOf('plausible', 'synced', 'always'), 'plausible', {
-    title: 'When the clock of the system is believed',
+    title: 'When the system clock is trusted',
     description:
-      'plausible: where nothing speaks against it. synced: only where syncedFile is there. always: whatever it says. While it is not, what is stamped waits to be put right before it goes to history and uplinks.',
+      'plausible: if its time is plausible. synced: only if syncedFile exists. always: unconditionally. While the clock is not trusted, times are corrected later, before they reach history and uplinks.',
   }),
   syncedFile: setting(kind.fileName(), '/run/systemd/timesync/synchronized', {
-    title: 'File that says that the clock was set',
+    title: 'File that shows that the clock was set',
     description:
-      'There once the clock was set, touched when it is set again. The default is that of systemd-timesyncd; other NTP clients need a unit that makes one. While its folder is there and the file is not, a board without battery is known to wait for its time.',
+      'Exists once the clock was set, and is touched when it is set again. The default is the file of systemd-timesyncd; other NTP clients need a unit that creates one. If only its folder exists, a board without a battery waits for its time source.',
   }),
 })
 
@@ -46,21 +46,21 @@ const http = section('HTTP', {
   tokenFile: setting(kind.fileName(), 'http-token', {
     title: 'File of the HTTP token',
     description:
-      'Made at the first start where the listener is not loopback; requests then need it as Bearer token. Mode 0600.',
+      'Created at the first start if the listener is not loopback; requests then need it as a Bearer token. Mode 0600.',
   }),
   allowedHosts: setting(kind.listOf('host names', 64, kind.hostName()), [], {
     title: 'Host names of this gateway',
     description:
-      'Names, besides localhost and loopback addresses, that a loopback listener accepts in the Host header, such as the name that a reverse proxy passes on. Pages of these hosts may also write. publicUrl counts as one.',
+      'Names, besides localhost and loopback addresses, that a loopback listener accepts in the Host header, such as the name that a reverse proxy forwards. Pages of these hosts may also write. The host of publicUrl is included.',
   }),
   publicUrl: maybe(kind.httpUrl(), {
-    title: 'Address of this gateway for others',
+    title: 'Public address of this gateway',
     description:
-      'Where context sources bring notifications of subscriptions passed on to them. Left out: the address by which the client who subscribed reached it.',
+      'Context sources send notifications of forwarded subscriptions to it. Default: the address that the subscribing client used.',
   }),
   defaultMediaType: setting(kind.oneOf('application/json', 'application/ld+json'), 'application/json', {
     title: 'Media type without Accept',
-    description: 'What a client gets that sends no Accept header, or */*.',
+    description: 'Used for clients that send no Accept header, or */*.',
   }),
 })
 
@@ -72,14 +72,14 @@ const mqtt = section('MQTT', {
   passwordFile: setting(kind.fileName(), 'mqtt-passwords', {
     title: 'File of MQTT user names and passwords',
     description:
-      'Users with scrypt hashes, kept by `selvedge users`. Needed where the listener is not loopback, and then made with one user at the first start. Where the file exists, it holds on loopback, too. Mode 0600.',
+      'Users with scrypt hashes, edited by `selvedge users`. Required if the listener is not loopback, and then created with one user at the first start. An existing file also applies on loopback. Mode 0600.',
   }),
   maxClients: setting(
     kind.wholeNumber(1, limits.mqttClientsMax.value, 'clients'),
     limits.mqttClientsMax.value,
     {
-      title: 'Most MQTT clients at a time',
-      description: 'A client beyond is refused.',
+      title: 'Maximum number of MQTT clients',
+      description: 'Further clients are refused.',
     },
   ),
 })
@@ -87,23 +87,22 @@ const mqtt = section('MQTT', {
 const field = kind.groupOf('a group of settings of a field', {
   label: maybe(kind.text(256), {
     title: 'Label of the observed property',
-    description:
-      'rdfs:label of the ObservableProperty, written in lower case. Left out: the name of the field.',
+    description: 'rdfs:label of the ObservableProperty, in lower case. Default: the name of the field.',
   }),
   unitCode: maybe(kind.text(32), {
     title: 'Unit',
     description:
-      'UN/CEFACT common code (Recommendation 20), such as CEL. Stands where the payload names no unit.',
+      'UN/CEFACT common code (Recommendation 20), such as CEL. Applies if the payload names no unit.',
   }),
-  min: maybe(kind.finiteNumber(), { title: 'Least expected value', description: 'Becomes qoi:min.' }),
-  max: maybe(kind.finiteNumber(), { title: 'Greatest expected value', description: 'Becomes qoi:max.' }),
+  min: maybe(kind.finiteNumber(), { title: 'Smallest expected value', description: 'Becomes qoi:min.' }),
+  max: maybe(kind.finiteNumber(), { title: 'Largest expected value', description: 'Becomes qoi:max.' }),
   updateInterval: maybe(kind.seconds(), {
     title: 'Seconds between two observations',
     description: 'Becomes qoi:updateinterval.',
   }),
   valueType: maybe(kind.oneOf('int', 'float', 'string', 'boolean'), {
     title: 'Kind of value',
-    description: 'Becomes qoi:valuetype. Left out: told from the first value.',
+    description: 'Becomes qoi:valuetype. Default: derived from the first value.',
   }),
   regexp: maybe(kind.text(limits.patternCharactersMax.value), {
     title: 'Pattern of expected text',
@@ -112,17 +111,17 @@ const field = kind.groupOf('a group of settings of a field', {
 })
 
 const device = kind.groupOf('a group of settings of a device', {
-  name: maybe(kind.text(256), { title: 'Name', description: 'Name of the Platform.' }),
+  name: maybe(kind.text(256), { title: 'Name', description: 'Name of the Platform entity.' }),
   location: maybe(kind.place(), {
     title: 'Place',
-    description: 'Longitude first. Location of the Platform and of its sensors.',
+    description: 'Longitude first. Location of the Platform entity and of its sensors.',
   }),
   fields: setting(
     kind.mapOf('a group of fields, by name', field),
     {},
     {
       title: 'Fields',
-      description: 'What is known of the quantities of this device, by field name.',
+      description: 'Facts about the quantities of this device, by field name.',
     },
   ),
 })
@@ -132,13 +131,13 @@ const deviceIds = (words: About) =>
 
 const provisioning = section('Devices', {
   mode: setting(kind.oneOf('auto', 'quarantine', 'allow-list'), 'auto', {
-    title: 'What happens to a device seen for the first time',
+    title: 'Handling of new devices',
     defaultText: 'auto while all listeners are loopback, else quarantine',
     description:
-      'auto: it is taken. quarantine: its frames wait until `selvedge devices accept` or `allow` accepts it. allow-list: only listed and declared ones are taken.',
+      'auto: new devices are accepted. quarantine: their frames wait until `selvedge devices accept` or `allow` accepts the device. allow-list: only listed and declared devices are accepted.',
   }),
-  allow: deviceIds({ title: 'Accepted devices', description: 'Taken in every mode.' }),
-  ignore: deviceIds({ title: 'Ignored devices', description: 'Never taken; their frames are dropped.' }),
+  allow: deviceIds({ title: 'Accepted devices', description: 'Accepted in every mode.' }),
+  ignore: deviceIds({ title: 'Ignored devices', description: 'Never accepted; their frames are dropped.' }),
   shareObservableProperty: setting(kind.flag(), false, {
     title: 'Share observable properties',
     description: 'One ObservableProperty per label instead of one per field of a device.',
@@ -148,7 +147,7 @@ const provisioning = section('Devices', {
     {},
     {
       title: 'Declared devices',
-      description: 'What people know of a device and its payload does not say, by hardware id.',
+      description: 'Facts about devices that their payloads do not contain, by hardware id.',
     },
   ),
 })
@@ -157,83 +156,86 @@ const bridgeIn = kind.groupOf('a group with url and topics', {
   url: about(kind.brokerUrl(), { title: 'Address', description: 'The external broker.' }),
   topics: about(kind.filledListOf('topic filters', 256, kind.topicFilter()), {
     title: 'Topic filters',
-    description: 'What is subscribed there, with QoS 1: the broker keeps what was not committed here.',
+    description: 'Subscribed with QoS 1: the broker stores messages until they are committed here.',
   }),
   clientId: maybe(kind.text(256), {
     title: 'Client identifier',
-    description: 'The session at the broker goes by it. Left out: made once and kept in the data folder.',
+    description:
+      'Identifies the session at the broker. Default: generated once and stored in the data folder.',
   }),
-  username: maybe(kind.text(), { title: 'User name', description: 'Left out: none is sent.' }),
+  username: maybe(kind.text(), { title: 'User name', description: 'Default: none is sent.' }),
   passwordFile: maybe(kind.fileName(), {
     title: 'File of the password',
-    description: 'Its first line. Mode 0600.',
+    description: 'Its first line is the password. Mode 0600.',
   }),
   caFile: maybe(kind.fileName(), {
     title: 'Certificate authorities',
-    description: 'PEM file for mqtts. Left out: those of the system.',
+    description: 'PEM file for mqtts. Default: those of the system.',
   }),
 })
 
 const history = section('History', {
   maxBytes: setting(kind.wholeNumber(1024 * 1024, 2 ** 50, 'bytes'), 4 * 1024 ** 3, {
-    title: 'Most bytes of history',
+    title: 'Maximum size of the history',
     description:
-      'Per tenant: what its file holds apart from the log, documents included. The oldest history is removed beyond, and the gap is recorded.',
+      'Per tenant: the content of its file without the log, including documents. Beyond it, the oldest history is removed, and the gap is recorded.',
   }),
   instancesPerAnswer: setting(
     kind.wholeNumber(1, limits.temporalInstancesMax.value, 'instances'),
     limits.temporalInstancesMax.value,
     {
-      title: 'Most instances in one answer',
+      title: 'Maximum instances in one response',
       description:
-        'A longer history comes in parts: 206, with the range of time that the answer holds. What shares one time stays together.',
+        'A longer history is returned in parts: 206, with the time range of the response. Instances with the same time stay together.',
     },
   ),
   maxAgeDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
-    title: 'Greatest age of history',
-    description: 'Left out: kept whatever its age.',
+    title: 'Maximum age of history',
+    description: 'Default: unlimited.',
   }),
   afterDeletion: setting(kind.oneOf('keep', 'remove'), 'keep', {
     title: 'History of a deleted entity',
-    description: 'keep: it stays, and tells when the entity was deleted. remove: it goes with the entity.',
+    description: 'keep: it is kept, with the time of the deletion. remove: it is deleted with the entity.',
   }),
   rollUpDays: maybe(kind.wholeNumber(1, 36_500, 'days'), {
-    title: 'Greatest age of hourly roll-ups',
+    title: 'Maximum age of hourly roll-ups',
     description:
-      'Numbers older than maxAgeDays stay as count, least, greatest, sum and sum of squares per hour, which aggregates are answered from. Left out: there are none.',
+      'Numbers older than maxAgeDays are kept as count, minimum, maximum, sum and sum of squares per hour, which aggregate queries use. Default: no roll-ups.',
   }),
 })
 
-const outbound = section('Requests to others', {
+const outbound = section('Outgoing requests', {
   allowLoopback: setting(kind.flag(), true, {
     title: 'Loopback targets',
     defaultText: 'true while all listeners are loopback, else false',
-    description: 'Whether notifications and context documents may be at addresses of this machine.',
+    description: 'Whether notification endpoints and context documents may have addresses of this machine.',
   }),
   caFile: maybe(kind.fileName(), {
     title: 'Certificate authorities of receivers',
     description:
-      'PEM file. Who is asked or notified by https or mqtts is trusted by these as well as by those of the system.',
+      'PEM file. Servers contacted over https or mqtts are verified with these in addition to those of the system.',
   }),
   fetchContexts: setting(kind.flag(), true, {
     title: 'Fetch context documents',
-    description: 'Whether a user @context that is not kept may be fetched. The core contexts never are.',
+    description: 'Whether a user @context that is not cached may be fetched. Core contexts are built in.',
   }),
   splitEntities: setting(kind.oneOf('completed', 'expected', 'never'), 'completed', {
-    title: 'Entities of which several brokers hold parts',
+    title: 'Entities split across brokers',
     description:
-      'What splitEntities means where a request does not say it. completed: sources judge conditions, and what one finds is completed by the others; expected: conditions are judged here on whole entities; never: each broker has its entities whole.',
+      'Value of splitEntities for requests without it. completed: sources evaluate conditions, and the entities they find are completed from the other sources; expected: conditions are evaluated here on complete entities; never: each broker holds complete entities.',
   }),
 })
 
 export const settingsSchema = kind.groupOf('a group of settings', {
   data: setting(kind.fileName(), '.selvedge', {
     title: 'Data folder',
-    description: 'Holds everything the gateway keeps. Other relative file names in settings start there.',
+    description:
+      'Contains all data of the gateway. Relative file names in other settings are relative to it.',
   }),
   host: setting(kind.hostName(), '127.0.0.1', {
     title: 'Address of the listeners',
-    description: 'Anything that is not loopback needs credentials, which are made at the first start.',
+    description:
+      'An address that is not loopback requires credentials, which are created at the first start.',
   }),
   http,
   mqtt,
@@ -243,7 +245,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
     profile: setting(kind.versionOf('1.9', '1.8', '1.1.2', 'platform'), '1.9', {
       title: 'Version of the NGSI-LD specification, or the platform',
       description:
-        'Decides where versions differ; platform is 1.9 with what the original components of the platform expect, see docs/compatibility.md.',
+        'Applies where versions differ. platform is 1.9 with the extensions that the original platform components expect, see docs/compatibility.md.',
     }),
   }),
   provisioning,
@@ -251,12 +253,12 @@ export const settingsSchema = kind.groupOf('a group of settings', {
     json: setting(kind.listOf('mappings', 256, v.unknown()), [], {
       title: 'Plain JSON devices',
       description:
-        'Topic patterns and the paths of device, fields, unit and time in their payloads; firmware-bridges/json/README.md has all of it.',
+        'Topic patterns and the paths of device, fields, unit and time in the payloads; see firmware-bridges/json/README.md.',
     }),
   }),
   bridgeIn: setting(kind.listOf('external brokers', 16, bridgeIn), [], {
     title: 'External MQTT brokers',
-    description: 'Subscribed to; acknowledged there when committed here.',
+    description: 'The gateway subscribes to them, and acknowledges messages when they are committed here.',
   }),
   uplinks,
   history,
@@ -271,13 +273,13 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   outbound,
   log: section('Log', {
     level: setting(kind.oneOf('debug', 'info', 'warn', 'error'), 'info', {
-      title: 'Least level',
+      title: 'Minimum level',
       description: 'Lines below it are not written.',
     }),
   }),
 })
 
-/** All settings, complete and checked; file names are absolute. Frozen to the leaves. */
+/** All settings, complete and checked, with absolute file names; deeply frozen. */
 export type Settings = Frozen<v.InferOutput<typeof settingsSchema>>
 
 export type ListenPort = Settings['http']['port']

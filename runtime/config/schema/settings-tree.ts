@@ -1,29 +1,29 @@
 /**
- * The schema as a tree one can walk: which keys a place takes, which settings exist, what each says of itself.
- * It reads the schema and nothing else, so a new setting appears in the environment, in messages and in the
- * reference page by being in the schema.
+ * The schema as a tree: the keys of each place, all settings, and their documentation. It derives everything
+ * from the schema, so that a setting added there also appears in the environment, in messages and in the
+ * reference page.
  */
 import * as v from 'valibot'
 import type { Keys } from './mistakes.ts'
 import { settingsSchema } from './settings-schema.ts'
 
-/** One setting. In its path `*` stands for a name people choose and `[]` for each item of a list. */
+/** A setting. In its path, `*` stands for a name chosen by the operator and `[]` for each item of a list. */
 export interface Setting {
   readonly path: string
   readonly title: string
   readonly description: string
-  /** What its value has to be, in words. */
+  /** Description of the expected value. */
   readonly expected: string
-  /** Undefined where leaving it out means something of its own. */
+  /** Undefined if the absence of the setting has a meaning of its own. */
   readonly byDefault: unknown
-  /** The default in words, where it depends on other settings. */
+  /** The default in words, if it depends on other settings. */
   readonly defaultText: string | undefined
-  /** Whether a change takes effect only with the next start. */
+  /** Whether a change takes effect only after a restart. */
   readonly restart: boolean
   readonly schema: v.GenericSchema
 }
 
-/** What a place of the tree holds: known keys, keys people choose, items, or a value. */
+/** A place of the tree: known keys, keys chosen by the operator, list items, or a value. */
 export type Place =
   | { readonly kind: 'group'; readonly entries: Readonly<Record<string, v.GenericSchema>> }
   | { readonly kind: 'map'; readonly each: v.GenericSchema }
@@ -46,19 +46,21 @@ export function placeOf(schema: v.GenericSchema): Place {
   return { kind: 'value' }
 }
 
-/** All settings, in the order of the schema. A list of groups is itself a setting, followed by those of its items. */
+/**
+ * All settings in schema order. A list of groups is a setting itself, followed by the settings of its items.
+ */
 export function allSettings(): readonly Setting[] {
   return settingsUnder(settingsSchema, '')
 }
 
-/** Settings at a fixed place, which one variable or flag can hold. */
+/** Settings with a fixed path, which an environment variable or flag can set. */
 export function fixedSettings(): readonly Setting[] {
   return allSettings().filter(({ path }) => !/[*[]/.test(path))
 }
 
 /**
- * What is expected at a place, in words. Within a value that is judged as a whole, such as a location, the answer
- * is that of the whole; `depth` says how many of the keys lead there.
+ * Description of the value expected at a path. Within a value that is checked as a whole, such as a location,
+ * it is that of the whole value; `depth` is the number of keys that lead to it.
  */
 export function expectedAt(keys: Keys): { expected: string; depth: number } {
   let schema: v.GenericSchema | undefined = settingsSchema

@@ -1,6 +1,6 @@
 /**
- * Settings of uplinks: brokers that are kept as this gateway is. What a subscription can say has the names of NGSI-LD and
- * means the same.
+ * Settings of uplinks, which replicate entities of this gateway to other brokers. Settings that correspond to
+ * members of an NGSI-LD subscription have the same names and meanings.
  */
 import * as v from 'valibot'
 import { limits } from '#base/limits/limits.ts'
@@ -12,71 +12,78 @@ const names = (title: string, description: string) =>
   setting(kind.listOf('names', manyMax, kind.text()), [], { title, description })
 
 const window = kind.groupOf('a group with cron and minutes', {
-  cron: about(kind.cron(), { title: 'Begin', description: 'Minute, hour, day, month, weekday; local time.' }),
+  cron: about(kind.cron(), { title: 'Start', description: 'Minute, hour, day, month, weekday; local time.' }),
   minutes: about(kind.wholeNumber(1, limits.uplinkWindowMinutesMax.value, 'minutes'), {
     title: 'Length',
-    description: 'What is under way at the end is brought to its end.',
+    description: 'Requests in progress at the end of the window are completed.',
   }),
 })
 
 const budget = kind.groupOf('a group of bounds', {
   bytes: maybe(kind.wholeNumber(1, 2 ** 50, 'bytes'), {
-    title: 'Most bytes that wait',
-    description: 'As they are kept here. Left out: as many as the history has room for.',
+    title: 'Maximum bytes of the backlog',
+    description: 'Size in the local history. Default: limited by the history only.',
   }),
   observations: maybe(kind.wholeNumber(1, 2 ** 50, 'observations'), {
-    title: 'Most observations that wait',
-    description: 'Left out: no bound.',
+    title: 'Maximum observations of the backlog',
+    description: 'Default: unlimited.',
   }),
   hours: maybe(kind.above0('hours'), {
-    title: 'Greatest age of observations that wait',
-    description: 'In hours. Left out: no bound.',
+    title: 'Maximum age of the backlog',
+    description: 'In hours. Default: unlimited.',
   }),
   thinSeconds: setting(kind.seconds(), 60, {
     title: 'Seconds between values of thinned history',
     description:
-      'When there is no room, of the oldest part one value of each attribute in so many seconds is left.',
+      'If the backlog exceeds its budget, its oldest part keeps one value per attribute and interval.',
   }),
 })
 
 const uplink = kind.groupOf('a group with id and url', {
   id: about(kind.label(), {
     title: 'Name',
-    description: 'By which it is seen and held. A new name is a new uplink.',
+    description: 'Identifies the uplink in status and commands. A new name creates a new uplink.',
   }),
   url: about(kind.brokerBase(), {
     title: 'Address of the broker',
-    description: 'Any NGSI-LD broker; /ngsi-ld/v1 is added where it is left out.',
+    description: 'Any NGSI-LD broker; /ngsi-ld/v1 is appended if missing.',
   }),
-  tenant: maybe(kind.text(64), { title: 'Tenant there', description: 'Left out: its default tenant.' }),
+  tenant: maybe(kind.text(64), {
+    title: 'Tenant at the broker',
+    description: 'Default: its default tenant.',
+  }),
   scope: maybe(kind.scope(), {
-    title: 'Scope there',
+    title: 'Scope at the broker',
     description:
-      'A path such as /site-7, put before the scopes of all that goes up; what has none gets it alone. So a centre tells sites apart. Left out: scopes are as they are here.',
+      'A path such as /site-7, prefixed to the scopes of all sent entities, so that a centre can distinguish sites. Default: scopes are unchanged.',
   }),
-  sourceTenant: maybe(kind.text(64), { title: 'Tenant here', description: 'Left out: the default tenant.' }),
-  types: names('Types of entities', 'Left out: all. Names in `context`, or whole.'),
-  ids: names('Ids of entities', 'Left out: all of these types.'),
+  sourceTenant: maybe(kind.text(64), { title: 'Tenant here', description: 'Default: the default tenant.' }),
+  types: names('Types of entities', 'Default: all. Short names of `context`, or IRIs.'),
+  ids: names('Ids of entities', 'Default: all of these types.'),
   idPattern: maybe(kind.text(), { title: 'Pattern of ids', description: 'Instead of ids.' }),
-  q: maybe(kind.text(8192), { title: 'Query', description: 'Only entities that fulfil it.' }),
+  q: maybe(kind.text(8192), { title: 'Query', description: 'Only entities that match it.' }),
   geoQ: maybe(v.unknown(), {
-    title: 'Place or area',
-    description: 'Only entities there: georel, geometry, coordinates, geoproperty, as in a subscription.',
+    title: 'Geo-query',
+    description: 'Only matching entities: georel, geometry, coordinates, geoproperty, as in a subscription.',
   }),
-  scopeQ: maybe(kind.text(), { title: 'Query on scopes', description: 'Only entities in these scopes.' }),
-  watchedAttributes: names('Names of attributes', 'Only these go up, unless `attributes` says otherwise.'),
-  attributes: names('Names of attributes that go up', 'Left out: all, or the watched ones.'),
+  scopeQ: maybe(kind.text(), { title: 'Scope query', description: 'Only entities in these scopes.' }),
+  watchedAttributes: names(
+    'Watched attributes',
+    'Only changes of these are sent, unless `attributes` names others.',
+  ),
+  attributes: names('Sent attributes', 'Default: the watched ones, or all.'),
   context: maybe(kind.text(4096), {
     title: 'Context',
-    description: 'Address of the @context that the names are in. Left out: the core context.',
+    description: 'URL of the @context of the names. Default: the core context.',
   }),
   throttling: maybe(kind.seconds(), {
-    title: 'Seconds between two current values of an entity',
-    description: 'What comes in between goes up as history. Left out: all go up at once.',
+    title: 'Throttling of current values',
+    description:
+      'Minimum seconds between two current values of an entity; values in between are sent as history. Default: no throttling.',
   }),
   tokenFile: maybe(kind.fileName(), {
     title: 'File of the token',
-    description: 'Sent as Bearer token; its first line. Mode 0600.',
+    description: 'Its first line is sent as a Bearer token. Mode 0600.',
   }),
   username: maybe(kind.text(), {
     title: 'User name',
@@ -84,48 +91,51 @@ const uplink = kind.groupOf('a group with id and url', {
   }),
   passwordFile: maybe(kind.fileName(), {
     title: 'File of the password',
-    description: 'Its first line. Mode 0600.',
+    description: 'Its first line is the password. Mode 0600.',
   }),
   headerFiles: setting(
     kind.mapOf(
       'files, by name of a header',
-      about(kind.fileName(), { title: 'File of the header', description: 'By the name of the header.' }),
+      about(kind.fileName(), {
+        title: 'File of the header',
+        description: 'Keyed by the name of the header.',
+      }),
     ),
     {},
     {
       title: 'Further headers',
-      description: 'Each has the first line of its file. Mode 0600.',
+      description: 'The value is the first line of the file. Mode 0600.',
     },
   ),
   caFile: maybe(kind.fileName(), {
     title: 'Certificate authorities of the broker',
-    description: 'PEM file, beside those of the system. Left out: as in outbound.caFile.',
+    description: 'PEM file, in addition to those of the system. Default: outbound.caFile.',
   }),
   rate: maybe(kind.above0('observations per second'), {
-    title: 'Most observations per second',
-    description: 'On average; current values do not wait for history. Left out: as fast as it goes.',
+    title: 'Maximum observations per second',
+    description: 'On average; current values take precedence over history. Default: unlimited.',
   }),
   bytesPerSecond: maybe(kind.above0('bytes per second'), {
-    title: 'Most bytes per second',
-    description: 'Packed, with headers.',
+    title: 'Maximum bytes per second',
+    description: 'Compressed, with headers.',
   }),
   bytesPerDay: maybe(kind.wholeNumber(1, 2 ** 50, 'bytes'), {
-    title: 'Most bytes on a day (UTC)',
-    description: 'Packed, with headers; counted on over a restart.',
+    title: 'Maximum bytes per day (UTC)',
+    description: 'Compressed, with headers; the count survives a restart.',
   }),
   windows: setting(kind.listOf('windows', 32, window), [], {
     title: 'Windows',
-    description: 'Nothing is sent outside them. Left out: always.',
+    description: 'Nothing is sent outside them. Default: always open.',
   }),
   budget: v.optional(budget, {} as never),
   isPaused: setting(kind.flag(), false, {
     title: 'Paused',
-    description: 'Nothing is sent until this is taken away; what happens meanwhile goes up then.',
+    description: 'Nothing is sent while it is true; changes are sent afterwards.',
   }),
 })
 
 export const uplinks = setting(kind.listOf('uplinks', 16, uplink), [], {
   title: 'Uplinks',
   description:
-    'Brokers that are kept as this gateway is, over ways that may be cut. Others can be made as subscriptions.',
+    'Brokers to which entities of this gateway are replicated, over links that may fail. Uplinks can also be created as subscriptions.',
 })

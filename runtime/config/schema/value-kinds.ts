@@ -1,13 +1,12 @@
 /**
- * The kinds of value a setting can have: valibot schemas that carry, as metadata, what is expected in words for the
- * person who wrote something else. A kind checks one value; relations between settings are checked where settings
- * are loaded.
+ * The kinds of value of settings: valibot schemas with a phrase, as metadata, that describes the expected
+ * value in error messages. A kind checks one value; rules between settings are checked after loading.
  */
 import { isIP } from 'node:net'
 import * as v from 'valibot'
 import { cronWords, isCron } from '#base/time/schedule.ts'
 
-/** The metadata key of the phrase; it completes "expected ...". */
+/** Adds the phrase as metadata; it completes "expected ...". */
 const described = <S extends v.GenericSchema>(expected: string, schema: S): S =>
   v.pipe(schema, v.metadata({ expected })) as unknown as S
 
@@ -29,7 +28,7 @@ export const flag = () => described('true or false', v.boolean())
 export const oneOf = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(`one of ${names.join(', ')}`, v.picklist(names))
 
-/** As `oneOf`; YAML takes `1.9` for a number, which is then as good as the text. */
+/** Like `oneOf`, but also accepts numbers, since YAML parses `1.9` as a number. */
 export const versionOf = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(
     `one of ${names.join(', ')}`,
@@ -39,13 +38,13 @@ export const versionOf = <const T extends readonly [string, ...string[]]>(...nam
 const oneLine = (most: number) =>
   v.pipe(v.string(), v.minLength(1), v.maxLength(most), v.regex(/^[^\u0000-\u001f\u007f]*$/))
 
-/** One line of text. A number has to be in quotes: YAML would drop its leading zeros. */
+/** A line of text. A number must be quoted, since YAML would drop its leading zeros. */
 export const text = (most = 1024) =>
   described(`text of 1 to ${most} characters, in quotes if it looks like a number`, oneLine(most))
 
 export const fileName = () => described('the name of a file', oneLine(4096))
 
-/** Times that come again, or none. */
+/** A recurring time, or none. */
 export const schedule = () =>
   described(
     `${cronWords}, or off`,
@@ -55,7 +54,7 @@ export const schedule = () =>
     ),
   )
 
-/** A name or address to bind: no scheme, no port. */
+/** A name or address to bind, without scheme and port. */
 export const hostName = () =>
   described('a host name or address without scheme and port', v.pipe(v.string(), v.check(isHost)))
 
@@ -63,7 +62,7 @@ function isHost(value: string): boolean {
   return isIP(value) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?$/.test(value)
 }
 
-/** A TCP port to listen at: 0 lets the system choose one, `off` opens none. */
+/** A TCP port to listen on: 0 lets the system choose one, `off` opens none. */
 export const listenPort = () =>
   described(
     'a port from 1 to 65535, 0 for any free one, or off',
@@ -80,11 +79,11 @@ export const filledListOf = <S extends v.GenericSchema>(what: string, most: numb
 export const groupOf = <E extends v.ObjectEntries>(what: string, entries: E) =>
   described(what, v.object(entries))
 
-/** A group whose names people choose, such as device ids. */
+/** A group with names chosen by the operator, such as device ids. */
 export const mapOf = <S extends v.GenericSchema>(what: string, each: S) =>
   described(what, v.record(text(), each))
 
-/** An address of another MQTT broker. Credentials have settings of their own, so that no log shows them. */
+/** The address of another MQTT broker. Credentials have settings of their own, so that no log shows them. */
 export const brokerUrl = () =>
   described(
     'mqtt://host[:port] or mqtts://host[:port], without user name and password',
@@ -97,13 +96,13 @@ function isBrokerUrl(value: string): boolean {
   return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
 }
 
-/** A scope of NGSI-LD (GS CIM 009, 4.18). */
+/** An NGSI-LD scope (GS CIM 009, 4.18). */
 export const scope = () =>
   described('a path such as /site-7', v.pipe(v.string(), v.maxLength(1024), v.regex(scopePath)))
 
 const scopePath = /^(?:\/[\p{L}\p{N}_-]+)+$/u
 
-/** An address of this gateway; paths are ours. */
+/** An address of this gateway, without a path. */
 export const httpUrl = () =>
   described('http://host[:port] or https://host[:port]', v.pipe(v.string(), v.check(isHttpOrigin)))
 
@@ -113,7 +112,7 @@ function isHttpOrigin(value: string): boolean {
   return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
 }
 
-/** Where a broker of NGSI-LD is: its origin, or with the path up to /ngsi-ld/v1. It becomes the latter. */
+/** The address of an NGSI-LD broker, with or without /ngsi-ld/v1; the value always ends with /ngsi-ld/v1. */
 export const brokerBase = () =>
   described(
     'http://host[:port][/path] or https://host[:port][/path]',
@@ -127,7 +126,7 @@ function isBrokerBase(value: string): boolean {
   return url.username === '' && url.password === '' && url.search === '' && url.hash === ''
 }
 
-/** Where something is reached by HTTP, in front of paths of its own. Without a slash at its end. */
+/** The base URL of an HTTP server; a trailing slash is removed. */
 export const baseUrl = () =>
   described(
     'http://host[:port][/path] or https://host[:port][/path]',
@@ -138,7 +137,7 @@ export const baseUrl = () =>
     ),
   )
 
-/** A component of this gateway by its name, or a broker elsewhere as `brokerBase`. */
+/** The name of a component of this gateway, or the address of another broker as in `brokerBase`. */
 export const backend = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(
     `one of ${names.join(', ')}, or http[s]://host[:port][/path] of a broker`,
@@ -148,7 +147,7 @@ export const backend = <const T extends readonly [string, ...string[]]>(...names
 const toBrokerBase = (value: string): string =>
   `${value.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/i, '')}/ngsi-ld/v1`
 
-/** A place or an area on earth, longitude first (RFC 7946). */
+/** A GeoJSON geometry, longitude first (RFC 7946). */
 export const geometry = () =>
   described(
     'a GeoJSON geometry with type and coordinates',
@@ -158,7 +157,7 @@ export const geometry = () =>
     }),
   )
 
-/** A name for people and for paths. */
+/** A name that is usable in paths. */
 export const label = () =>
   described(
     'a name of 1 to 64 letters, digits, - and _',
@@ -183,7 +182,7 @@ function isTopicFilter(value: string): boolean {
 
 const degrees = (most: number) => v.pipe(v.number(), v.minValue(-most), v.maxValue(most))
 
-/** A place on earth, longitude first (RFC 7946): a position or a whole Point. It becomes a Point. */
+/** A position or a Point, longitude first (RFC 7946); the value is always a Point. */
 export const place = () => {
   const position = v.union([
     v.strictTuple([degrees(180), degrees(90)]),
