@@ -36,7 +36,7 @@ export interface Position {
   readonly at: number
 }
 
-/** One observation of the log. A late one did not become the current value. */
+/** An observation of the log. A late one did not become the current value. */
 export interface FollowedObservation {
   readonly kind: 'observation'
   readonly s: number
@@ -45,7 +45,7 @@ export interface FollowedObservation {
   readonly isLate: boolean
 }
 
-/** One change record of the log. A null instance was deleted. */
+/** A change record of the log. A null instance was deleted. */
 export interface FollowedChange {
   readonly kind: 'created' | 'updated' | 'deleted' | 'temporal' | 'erased'
   readonly id: string

@@ -146,7 +146,7 @@ export function createDiskRoom(
     room = measured.room
     enterState(next())
     if (state === 'full') releaseReserve()
-    // One action at a time; checks continue meanwhile.
+    // Actions run one at a time; checks continue meanwhile.
     if (isActing || clock.monotonic() < nextActionAt) return
     isActing = true
     nextActionAt = clock.monotonic() + limits.diskEvictMs.value

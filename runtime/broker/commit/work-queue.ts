@@ -8,7 +8,7 @@ import type { GatewayError } from '#base/register/errors.ts'
 import type { Stage } from './stage.ts'
 
 /**
- * One thing to be written. `decide` runs synchronously in FIFO order; if it throws, only this work is
+ * A queued write. `decide` runs synchronously in FIFO order; if it throws, only this work is
  * refused.
  */
 export interface Work {
@@ -50,7 +50,7 @@ export function createWorkQueue() {
     /** True when at least half of the queue is free: callers that were rejected may submit again. */
     hasRoom: () =>
       works.length - head < limits.queueWorksMax.value / 2 && bytes < limits.queueBytesMax.value / 2,
-    /** Adds a work; false when that would exceed a ceiling. One work of any size fits an empty queue. */
+    /** Adds a work; false when that would exceed a ceiling. An empty queue accepts a work of any size. */
     put(work: Work): boolean {
       const length = works.length - head
       const placesMax = limits.queueWorksMax.value

@@ -79,7 +79,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       ...(count ? { count: yield* search.count(what) } : {}),
     }
   }
-  // One read transaction, so that one time slice reads one state. Opening a snapshot costs as much as reading
+  // Reads in one transaction, so that one time slice reads one state. Opening a snapshot costs as much as reading
   // a row.
   const stepUntil = database.transaction((steps: Steps<QueryPage>, until: number) => {
     for (;;) {

@@ -48,7 +48,7 @@ export interface Window {
   readonly to: number
 }
 
-/** One of the successive entities with an id, and its corrections. */
+/** An entity in the succession of those with one id, and its corrections. */
 export type Life = readonly [rid: number, corrections: Corrections]
 
 /** An instance with its attribute. */

@@ -52,7 +52,7 @@ export function createTemporalSearch(
   const aggregation = { ...ports, decoded: createDecodedChunks(ports.history) }
   const turnMs = limits.aggregateTurnMs.value
   const yieldIfDue = createYield(clock.monotonic, turnMs)
-  // One read transaction, because the writer thread may split a chunk between two reads.
+  // Reads in one transaction, because the writer thread may split a chunk between two reads.
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
   async function pass({ goOn }: TemporalQuery): Promise<void> {

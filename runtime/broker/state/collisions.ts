@@ -1,8 +1,8 @@
 /**
  * Detects gateways that write the same attribute of the same entity. Entity ids derive from devices, so this
  * means one device at two sites or a copied data folder, and each gateway overwrites the other's values.
- * Collisions are recorded in memory by pair of origins, within bounds, and expire when they stop. One origin
- * over two paths is no collision. No write is refused.
+ * Collisions are recorded in memory by pair of origins, within bounds, and expire when they stop. A single
+ * origin over two paths is no collision. No write is refused.
  */
 
 import { limits } from '#base/limits/limits.ts'

@@ -367,7 +367,7 @@ export function typesOf(entity: Entity): readonly string[] {
   return typeof entity.type === 'string' ? [entity.type] : entity.type
 }
 
-/** One instance of an attribute, by its datasetId ('' is the default instance). */
+/** An instance of an attribute, by its datasetId ('' is the default instance). */
 export function instanceOf(entity: Entity, name: string, dataset: string): AttributeInstance | undefined {
   const attribute = entity[name] as Attribute | undefined
   if (attribute === undefined) return undefined

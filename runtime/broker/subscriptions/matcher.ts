@@ -1,9 +1,10 @@
 /**
- * The matcher: which subscriptions does this change concern? It runs while a work is decided, on exact values before
- * and after, and stages one delivery per match in the same commit, so that a match and what it owes are one fact.
+ * The matcher selects the subscriptions that a change concerns. It runs while a work is decided, on exact
+ * values before and after, and stages one delivery per match in the same commit, so that a change and its
+ * deliveries are atomic.
  *
- * Candidates come from the index of subscriptions; each stream remembers its own until the set of subscriptions
- * changes. Where nobody subscribes, an observation costs one comparison.
+ * Candidates come from the subscription index; each stream caches its own until the set of subscriptions
+ * changes. Without subscriptions, an observation costs one comparison.
  */
 
 import type { Metrics } from '#base/register/metrics.ts'
@@ -34,19 +35,19 @@ import type { ToldEntity } from './subscription-requests.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
 
-/** A subscription as the matcher holds it. */
+/** A subscription in the matcher. */
 export interface Registered extends Throttled {
   /** Number of the subscription, in deliveries. */
   readonly i: number
   readonly subscription: Subscription
   readonly endpoint: string
-  /** q, geoQ and scopeQ as a test; absent when there is none, and then nobody needs to read the entity. */
+  /** q, geoQ and scopeQ as a test; absent without them, so that the entity need not be read. */
   readonly test: QueryPredicate | undefined
-  /** Counters kept by the dispatcher and shown by GET. */
+  /** Counters updated by the dispatcher and shown by GET. */
   readonly statistics: SubscriptionStatistics
 }
 
-/** What is owed for a period; the delivery names no entity. */
+/** The content of a periodic delivery, which names no entity itself. */
 export interface OwedPeriod {
   readonly ids: readonly string[]
 }
@@ -61,28 +62,28 @@ export interface Observed {
 export interface MatcherPorts extends OwingPorts {
   readonly clock: Clock
   readonly metrics: Metrics
-  /** The entity of a stream as staged, for subscriptions with q or geoQ. */
+  /** The staged entity of a stream, for subscriptions with q or geoQ. */
   readonly find: (stage: Stage, id: string) => Draft | undefined
-  /** An entity matched within the throttling window: `release` is due at its end. */
+  /** Called when an entity matched within the throttling window: `release` is due at its end. */
   readonly onHeld: (registered: Registered) => void
 }
 
 export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
-  /** How many of all are those of components. */
+  /** How many of all belong to components of this gateway. */
   let followers = 0
   const owe = createOwing(ports)
   const budget = createChangeBudget()
   const index = createSubscriptionIndex<Registered>(budget)
   const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
-  /** The stage on which is being decided: where q leads to linked entities, they are as staged. */
+  /** The stage of the current decision: q reads linked entities as staged there. */
   let deciding: Stage | undefined
   const follow: Follow = (id) => {
     const draft = deciding === undefined ? undefined : ports.find(deciding, id)
     return draft && { entity: () => draft.entity, times: () => timesOf(draft) }
   }
 
-  /** `test` stands in for q, geoQ and scopeQ. @throws ngsi-ld.not-supported and the like when those cannot be compiled. */
+  /** @param test replaces q, geoQ and scopeQ. @throws ngsi-ld.not-supported and others if these are invalid. */
   function register(
     i: number,
     subscription: Subscription,
@@ -101,19 +102,19 @@ export function createMatcher(ports: MatcherPorts) {
     return registered
   }
 
-  /** Puts back what was unregistered or replaced. */
+  /** Registers again what was unregistered or replaced. */
   function restore(registered: Registered): void {
     unregister(registered.i)
     all.set(registered.i, registered)
     if (isFollower(registered.subscription)) followers++
-    // Time alone makes periodic ones speak; uplinks and components follow the log.
+    // Periodic ones are triggered by time only; uplinks and components follow the log.
     const { subscription } = registered
     const { timeInterval } = subscription
     if (timeInterval === undefined && !isUplink(subscription) && !isFollower(subscription))
       index.add(registered)
   }
 
-  /** A changed subscription in the place of another. @throws as `register`, and then nothing has changed. */
+  /** Replaces a subscription by its changed version. @throws as `register`, and then nothing has changed. */
   function replace(before: Registered, subscription: Subscription): Registered {
     const after = register(before.i, subscription, before.statistics)
     const { lastMatchAt, lastBatchAt, held } = before
@@ -128,7 +129,7 @@ export function createMatcher(ports: MatcherPorts) {
     index.remove(registered)
   }
 
-  /** Those whose idPattern could not be compared are not found. What others ask for is compared with as much again. */
+  /** Candidates for a change, without those whose idPattern exceeds the budget. Tests get a new budget. */
   function found(id: string, types: readonly string[], names: readonly string[]): Found<Registered> {
     budget.renew()
     const refused = budget.refused()
@@ -138,7 +139,7 @@ export function createMatcher(ports: MatcherPorts) {
     return all
   }
 
-  /** `previous` is the value that this one took the place of. */
+  /** Matches a new value of a stream; `previous` is the value it replaced. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
     if (all.size === 0) return
     budget.renew()
@@ -189,7 +190,7 @@ export function createMatcher(ports: MatcherPorts) {
     }
   }
 
-  /** A period of a subscription has come: one notification for each page of entity ids. */
+  /** Stages the deliveries of a period: one notification for each page of entity ids. */
   function period(stage: Stage, registered: Registered, pages: readonly (readonly string[])[]): void {
     const { statistics } = registered
     const before = statistics.lastPeriodAt
@@ -204,14 +205,14 @@ export function createMatcher(ports: MatcherPorts) {
     stage.write('subscription.stats', JSON.stringify(statistics), registered.i)
   }
 
-  /** A context source told of an entity: owed where the subscription wants it. */
+  /** Matches an entity reported by a context source, and stages its delivery. */
   function told(stage: Stage, registered: Registered, { owed, judged }: ToldEntity): void {
     budget.renew()
     const { entity } = owed
     const { entities = [] } = registered.subscription
     const types = typesOf(entity)
     if (entities.length > 0 && !entities.some((each) => matchesEntity(each, entity.id, types))) return
-    // Whether one that is deleted fulfilled the conditions, only the source could tell.
+    // For a deleted entity, only the source could evaluate the conditions.
     const candidate = judged === undefined ? { ...registered, test: undefined } : registered
     if (!matches(stage, candidate, judged?.entity, judged?.times)) return
     if (windows.holds(stage, registered, { id: entity.id, owed })) return
@@ -231,7 +232,7 @@ export function createMatcher(ports: MatcherPorts) {
     return test === undefined || (entity !== undefined && holds(test, entity, times))
   }
 
-  /** What could not be compared does not hold, also where it is negated. */
+  /** A test that exceeds the budget does not hold, also if it is negated. */
   function holds(test: QueryPredicate, entity: Entity, times: SystemTimes | undefined): boolean {
     const refused = budget.refused()
     const isMet = test(entity, times)
@@ -257,15 +258,15 @@ export function createMatcher(ports: MatcherPorts) {
     unregister,
     get: (i: number) => all.get(i),
     all: () => all.values(),
-    /** How many there are of its kind: components follow beside those that are notified. */
+    /** Number of subscriptions of its kind: those of components are counted separately. */
     count: (like: Subscription) => (isFollower(like) ? followers : all.size - followers),
-    /** Subscriptions looked at one by one so far; what the index leaves out is not among them. */
+    /** Number of subscriptions evaluated one by one so far, without those that the index excluded. */
     looked: index.looked,
     observation,
     change,
     owe,
     period,
-    /** The throttling window of a subscription has ended: notifies the entities that matched within it. */
+    /** Ends the throttling window of a subscription: notifies the entities that matched within it. */
     release: windows.release,
     told,
   })
@@ -273,7 +274,7 @@ export function createMatcher(ports: MatcherPorts) {
 
 export type Matcher = ReturnType<typeof createMatcher>
 
-/** Where it is owed to: consumers who come for it read a list of its own. */
+/** The endpoint of its deliveries; a subscription of a streaming consumer has its own list. */
 function endpointOf({ notification }: Subscription, i: number): string {
   const { uri } = notification.endpoint
   return uri === streamUri ? `${streamUri}:${i}` : uri
@@ -295,7 +296,7 @@ function triggeredBy(subscription: Subscription, ...triggers: readonly Notificat
 const isTriggeredByValues = ({ subscription }: Registered): boolean =>
   triggeredBy(subscription, 'attributeUpdated', 'entityUpdated')
 
-/** What a change is, in the words of notificationTrigger (GS CIM 009, 5.2.12). */
+/** The notificationTrigger of a change (GS CIM 009, 5.2.12). */
 function triggersOf(happened: EntityChange): NotificationTrigger[] {
   if (happened.kind === 'created') return ['entityCreated']
   if (happened.kind === 'deleted') return ['entityDeleted']
@@ -318,7 +319,7 @@ function triggersWatched(
   return [...triggers, ...of]
 }
 
-/** Enough to tell a change when it is sent; with what was before where a subscription wants that. */
+/** The content of a delivery that reports a change; with previous values if a subscription requests them. */
 function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsChanges: boolean): EntityReport {
   const { kind, before, after, changes } = happened
   const isDeleted = kind === 'deleted'

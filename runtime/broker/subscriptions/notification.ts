@@ -1,7 +1,7 @@
 /**
- * Renders deliveries of one subscription into one notification (GS CIM 009, 5.8.6 and 6.3.8), at the moment it is sent.
- * An observation is reported with the value that matched, whatever was written since; the rest of its entity is
- * reported as it is now.
+ * Renders deliveries of one subscription into one notification (GS CIM 009, 5.8.6 and 6.3.8), at the moment
+ * it is sent. An observation is reported with the value that matched, even if it changed since; the rest of
+ * its entity is reported in its current state.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -36,21 +36,21 @@ export interface RenderedNotification {
   readonly body: string
   readonly timeoutMs?: number | undefined
   readonly cooldownMs?: number | undefined
-  /** How many of the deliveries it holds, from the first on. */
+  /** How many of the deliveries it contains, counted from the first. */
   readonly count: number
-  /** How MQTT is to be spoken, where the URI is one of MQTT; the headers are in the body then. */
+  /** MQTT parameters if the URI is an MQTT one; the headers are in the body then. */
   readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 }
 }
 
-/** What a notification reads of its tenant. */
+/** The parts of its tenant that a notification reads. */
 export interface NotifyingTenant {
   readonly name: string
   readonly matcher: Pick<Matcher, 'get'>
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
-  /** The same, of entities that are there. */
+  /** The same for existing entities only. */
   readonly current: (id: string) => EntityView | undefined
-  /** Which attribute instance a stream is. */
+  /** The attribute instance of a stream. */
   readonly streamName: (s: number) => StreamName | undefined
 }
 
@@ -58,15 +58,15 @@ export interface NotifyPorts {
   readonly tenant: NotifyingTenant
   readonly contexts: Contexts
   readonly clock: Clock
-  /** Identifies what is sent: the same at every try of these deliveries, never repeated for others. */
+  /** The id of a notification: the same at every attempt for these deliveries, and unique to them. */
   readonly newId: (deliveries: readonly Delivery[]) => string
   /** Whether subscriptions in keyValues are notified as normalized (profile `platform`). */
   readonly servesPlatform?: boolean | undefined
 }
 
 /**
- * One notification for deliveries of one subscription, of the first `count` of them that its size allows. Undefined
- * when the subscription was deleted, or no delivery has anything to report now.
+ * Renders one notification from the first `count` deliveries that fit its size. Undefined if the subscription
+ * was deleted, or no delivery has anything to report now.
  */
 export function renderNotification(
   ports: NotifyPorts,
@@ -79,7 +79,7 @@ export function renderNotification(
   const subscription =
     ports.servesPlatform === true ? inFull(registered.subscription) : registered.subscription
   const { endpoint } = subscription.notification
-  // Whoever asks for simplified entities in the profile of the platform reads normalized ones with full names.
+  // In the platform profile, simplified subscriptions receive normalized entities with full names.
   const context =
     subscription === registered.subscription
       ? contextOf(subscription, ports.contexts, ports.tenant.name)
@@ -105,14 +105,14 @@ export function renderNotification(
   return { ...requestTo(endpoint, headers, JSON.stringify(notification)), count }
 }
 
-/** The subscription as the original broker of the platform served it, which had no other format than normalized. */
+/** The subscription as the original platform broker served it, which supported only the normalized format. */
 function inFull(subscription: Subscription): Subscription {
   const { notification } = subscription
   if (notification.format !== 'keyValues' && notification.format !== 'simplified') return subscription
   return { ...subscription, notification: { ...notification, format: 'normalized' } }
 }
 
-/** The items of as many deliveries as fit into one notification; the first delivery always does. */
+/** The items of as many deliveries as fit into one notification; the first delivery always fits. */
 function withinSize(
   deliveries: readonly Delivery[],
   itemsOf: (delivery: Delivery) => readonly JsonObject[],
@@ -140,7 +140,10 @@ function owedEntities(
   return change === undefined ? [] : [change]
 }
 
-/** A notification as its endpoint takes it: over MQTT the headers are part of the message (GS CIM 009, 7.2). */
+/**
+ * A notification in the form of its endpoint: over MQTT the headers are part of the message (GS CIM 009,
+ * 7.2).
+ */
 export function requestTo(
   endpoint: NotificationEndpoint,
   headers: Readonly<Record<string, string>>,
@@ -178,7 +181,9 @@ function changeOf(tenant: NotifyingTenant, delivery: Delivery): EntityReport | u
   return stream === null ? (JSON.parse(body!) as EntityReport) : observedEntity(tenant, delivery, stream)
 }
 
-/** What matched when the period came, as it is now; nothing when a later period tells it too. */
+/**
+ * Entities that matched at the period, in their current state; nothing if a later period reports them too.
+ */
 function periodOf(
   tenant: NotifyingTenant,
   { at, body }: Delivery,
@@ -213,7 +218,7 @@ function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number):
     overlayValue(entity, stream, time, value)
     return { entity, times: view.times(), changes, at }
   }
-  // It matched, so it is told, although the attribute has been deleted since.
+  // The attribute was deleted since, but its value matched, so it is reported.
   const all = [...instances, fromShape(stream.shape, value, time)]
   return {
     entity: { ...entity, [stream.name]: all.length === 1 ? all[0] : all },
@@ -224,8 +229,8 @@ function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number):
 }
 
 /**
- * The context a subscription was made with. Without its documents, and where JSON has to name it in a Link header but
- * it has no address, full IRIs are told under the core context.
+ * The context a subscription was created with. The core context with full IRIs replaces it if its documents
+ * are missing, or if JSON must name it in a Link header but it has no URL.
  */
 export function contextOf(subscription: Subscription, contexts: Contexts, tenant: string): Context {
   const isLd = isInBody(subscription.notification.endpoint)
@@ -236,12 +241,14 @@ export function contextOf(subscription: Subscription, contexts: Contexts, tenant
     }
     resolved.catch(() => {})
   } catch {
-    // No copy and no way to fetch one: the core context says the same in full.
+    // Neither cached nor fetchable: the core context expresses the same with full IRIs.
   }
   return contexts.core
 }
 
-/** Whether the @context is part of the body and not of a header; of GeoJSON it is, unless Prefer says otherwise. */
+/**
+ * Whether the @context is in the body instead of a header; for GeoJSON it is, unless Prefer says otherwise.
+ */
 function isInBody({ accept, receiverInfo = [] }: NotificationEndpoint): boolean {
   if (accept !== 'application/geo+json') return accept === 'application/ld+json'
   return !receiverInfo.some(({ key, value }) => key.toLowerCase() === 'prefer' && /\bbody=json\b/.test(value))

@@ -1,6 +1,6 @@
 /**
- * Use-cases on subscriptions (GS CIM 009, 5.8). Subscribing is itself a work in the FIFO: what comes before it is
- * not notified, what comes after is. Readers see what is on disk; the matcher sees what is staged.
+ * Use-cases on subscriptions (GS CIM 009, 5.8). Subscribing is itself a work in the queue: later works are
+ * notified, earlier ones are not. Readers see committed subscriptions; the matcher sees staged ones.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -25,13 +25,13 @@ export interface SubscribePorts {
   readonly periodic: Pick<Periodic, 'watch' | 'forget'>
   readonly clock: Clock
   readonly log: Log
-  /** What consumers come for. */
+  /** The notification lists that streaming consumers read. */
   readonly streams: () => NotificationStreams
-  /** Tells that deliveries owed to an endpoint were moved or deleted. */
+  /** Called when pending deliveries of an endpoint were moved or deleted. */
   readonly onEndpointChange: (endpoint: string) => void
 }
 
-/** Lists of notifications that consumers read and confirm, by what they are owed to. */
+/** Lists of notifications that consumers read and confirm, by endpoint. */
 export interface NotificationStreams {
   listen(endpoint: string, consumer: Consumer): Listening
   confirm(endpoint: string, eventId: string): Promise<void>
@@ -151,8 +151,8 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
 const unknown = (id: string): GatewayError => notFound(`the subscription ${id} does not exist`)
 
 /**
- * A subscription from disk. One that cannot be understood any more must not keep the gateway from starting: it is
- * told, and matches nothing until somebody mends or deletes it.
+ * Loads a subscription from disk. An invalid one must not keep the gateway from starting: it is logged, and
+ * matches nothing until a client corrects or deletes it.
  */
 function registerStored({ matcher, log }: SubscribePorts, row: SubscriptionRow): Registered | undefined {
   const facts = { subscription: row.id, during: 'start' }

@@ -1,4 +1,4 @@
-/** The index finds what going through all subscriptions one by one finds, whatever comes and goes in between. */
+/** The index finds the same subscriptions as a scan, whatever is added or removed in between. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'

@@ -1,8 +1,9 @@
 /**
- * Subscriptions by what they select: which ones may care about an entity of these types and these attributes of it?
- * Each stands on shelves named by its ids, by the literal beginning or end of its idPattern, or by its types, each
- * with the attributes it watches; what no name can find is looked at every time. Where q asks for a value, the shelf is
- * ordered by it. Answers are remembered until the set of subscriptions changes, in bounded memory.
+ * An index of subscriptions by their selectors: which may concern an entity with these types and changed
+ * attributes? A subscription is filed under its ids, the literal prefix or suffix of its idPattern, or its
+ * types, each with its watched attributes. A subscription without such a key is a candidate for every change.
+ * If q requires a value, candidates are selected by it. Results are cached until the set of subscriptions
+ * changes, in bounded memory.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -16,12 +17,12 @@ import { listOf } from '#ngsi-ld/values/json.ts'
 import type { PatternBudget } from '#ngsi-ld/values/pattern.ts'
 import { literalsOf } from '#ngsi-ld/values/pattern-source.ts'
 
-/** Whatever is kept for a subscription. */
+/** The object that belongs to a subscription. */
 interface Holder {
   readonly subscription: Pick<Subscription, 'entities' | 'watchedAttributes' | 'q'>
 }
 
-/** One that stands in the index, with its selectors as tests. */
+/** An indexed subscription, with its selectors as tests. */
 interface Entry<T> {
   readonly holder: T
   readonly shelves: readonly string[] | undefined
@@ -30,36 +31,42 @@ interface Entry<T> {
   watches(names: readonly string[]): boolean
 }
 
-/** Those whose q asks for one of some values of an attribute stand by attribute and value, the others beside them. */
+/**
+ * Subscriptions of one key. If q requires one of some values of an attribute, it is filed by attribute and
+ * value.
+ */
 interface Shelf<T> {
   readonly plain: Set<Entry<T>>
   readonly valued: Map<string, Map<string, Set<Entry<T>>>>
 }
 
-/** Who may care about a change: some for certain names, some only where the entity has the value they ask for. */
+/**
+ * Candidates for a change: `plain` ones for certain, `valued` ones only if the entity has a value they
+ * require.
+ */
 export interface Found<T> {
   readonly plain: readonly T[]
   readonly valued: readonly Shelf<T>['valued'][]
 }
 
-/** Names of shelves by parts of an id: only lengths that some shelf has need to be tried. */
+/** Keys made of parts of an id: only lengths in use need to be tried. */
 interface Lengths {
   readonly cut: (id: string, length: number) => string
   readonly counts: Map<number, number>
 }
 
-/** @param budget bounds the work of all idPatterns that one change meets. */
+/** @param budget bounds the work of all idPatterns for one change. */
 export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget) {
   const entries = new Map<T, Entry<T>>()
   const shelves = new Map<string, Shelf<T>>()
-  /** Subscriptions that no name can find. */
+  /** Subscriptions without a key. */
   const broad = newShelf<T>()
   const parts: Readonly<Record<string, Lengths>> = {
     [beginning]: { cut: (id, length) => id.slice(0, length), counts: new Map() },
     [end]: { cut: (id, length) => id.slice(-length), counts: new Map() },
   }
   const remembered = new Map<string, Found<T>>()
-  /** Subscriptions in all that is remembered. */
+  /** Total number of cached candidates. */
   let size = 0
   let looked = 0
   let version = 0
@@ -135,7 +142,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       }
       changed()
     },
-    /** Those whose selectors take this entity and that watch one of these attributes. */
+    /** Subscriptions whose selectors match this entity and that watch one of these attributes. */
     find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
       const key = `${id} ${types.join(' ')}|${names.join(' ')}`
       const known = remembered.get(key)
@@ -150,7 +157,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       remembered.set(key, found)
       return found
     },
-    /** Of those that ask for a value of the entity, the ones whose value it has. */
+    /** Those of the valued candidates whose required value the entity has. */
     valued({ valued }: Found<T>, entity: Entity, names: readonly string[]): readonly T[] {
       const found = new Set<Entry<T>>()
       for (const byAttribute of valued) {
@@ -161,9 +168,9 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       }
       return chosen(found, entity.id, listOf(entity.type), names)
     },
-    /** Changes whenever a subscription comes or goes. */
+    /** Changes whenever a subscription is added or removed. */
     version: () => version,
-    /** Subscriptions looked at one by one so far; what the shelves leave out is not among them. */
+    /** Number of subscriptions evaluated one by one so far, without those that the keys excluded. */
     looked: () => looked,
   })
 }
@@ -190,13 +197,13 @@ function take<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
   if (byValue?.size === 0) valued.delete(attribute)
 }
 
-/** A q that holds only where an attribute has one of these values. */
+/** A q that holds only if an attribute has one of these values. */
 interface Equality {
   readonly attribute: string
   readonly values: readonly string[]
 }
 
-/** The first term of q that must hold and names values of an attribute itself. */
+/** The first required term of q that compares an attribute itself with values. */
 function equalityOf(q: QueryTree | undefined): Equality | undefined {
   if (q?.kind === 'and') return q.parts.map(equalityOf).find((found) => found !== undefined)
   if (q?.kind !== 'compare' || q.operator !== '==' || isSystemTime(q.path)) return undefined
@@ -209,7 +216,7 @@ function equalityOf(q: QueryTree | undefined): Equality | undefined {
   return values.includes(undefined) ? undefined : { attribute, values: values as string[] }
 }
 
-/** Times and names of a vocabulary are equal in other ways than by their text. */
+/** Times and vocabulary names have other equalities than that of their text. */
 function literalKey(scalar: QueryValue): string | undefined {
   switch (scalar.kind) {
     case 'number':
@@ -223,7 +230,7 @@ function literalKey(scalar: QueryValue): string | undefined {
   }
 }
 
-/** What is no scalar equals no literal. */
+/** A value that is not a scalar equals no literal. */
 function valueKey(value: Json): string {
   if (typeof value === 'string') return `string ${value.toWellFormed()}`
   return typeof value === 'number' || typeof value === 'boolean' ? `${typeof value} ${value}` : 'none'
@@ -243,8 +250,8 @@ function entryOf<T extends Holder>(holder: T, budget: PatternBudget | undefined)
 }
 
 /**
- * The shelves on which a subscription stands: for each selector its ids, else a literal part of its pattern, else its
- * types, each with the attributes that are watched. Undefined when a selector has none and nothing is watched.
+ * The keys of a subscription: for each selector its ids, else a literal part of its pattern, else its types,
+ * each with the watched attributes. Undefined if a selector has none of these and nothing is watched.
  */
 function shelvesOf(
   entities: readonly EntitySelector[],
@@ -263,7 +270,7 @@ function shelvesOf(
   return shelves.includes(undefined) ? undefined : [...new Set(shelves.flatMap((list) => list!))]
 }
 
-/** By the longer of the literal ends of a pattern. */
+/** The key of the longer literal end of a pattern. */
 function patternShelf(source: string): string | undefined {
   const { prefix, suffix } = literalsOf(source)
   if (prefix === '' && suffix === '') return undefined
@@ -271,8 +278,8 @@ function patternShelf(source: string): string | undefined {
 }
 
 /**
- * Where a selection of types can be found: under each of these names. Undefined when no list of names covers it. Of
- * types that must come together, the shortest list will do.
+ * Type names of which every match has at least one. Undefined if no such list exists. For types that must all
+ * be present, the shortest list is enough.
  */
 function namesCovering(selection: TypeSelection | undefined): readonly string[] | undefined {
   switch (selection?.kind) {

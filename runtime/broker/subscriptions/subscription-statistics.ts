@@ -1,15 +1,16 @@
 /**
- * What a subscription tells of its notifications (GS CIM 009, 5.2.14.2): counters and last times, kept in memory by
- * whoever delivers and written to the subscription's row at leisure. Times are ms; undefined = never.
+ * Statistics of a subscription's notifications (GS CIM 009, 5.2.14.2): counters and last times, held in
+ * memory by the sender and written to the subscription's row from time to time. Times are ms; undefined =
+ * never.
  */
 
 export interface SubscriptionStatistics {
   readonly createdAt: number
   modifiedAt: number
-  /** Attempts, those that failed too. */
+  /** Attempts, including failed ones. */
   timesSent: number
   timesFailed: number
-  /** Matches within the throttling period, which are accounted for and not delivered. */
+  /** Matches within the throttling period, counted but not delivered. */
   timesThrottled: number
   /** Dropped at the ceiling of an endpoint. */
   timesDropped: number
@@ -17,16 +18,16 @@ export interface SubscriptionStatistics {
   lastSuccess: number | undefined
   lastFailure: number | undefined
   lastFailureReason: string | undefined
-  /** Commit time of the last period, where it tells at intervals. */
+  /** Commit time of the last period, for periodic subscriptions. */
   lastPeriodAt: number | undefined
 }
 
-/** What the matcher holds of a subscription, as far as its statistics go. */
+/** The statistics of a subscription in the matcher. */
 interface Holder {
   get(i: number): { readonly statistics: SubscriptionStatistics } | undefined
 }
 
-/** Takes down what became of deliveries, for whoever sends them. */
+/** Records the outcomes of deliveries for their sender. */
 export function createStatisticsKeeper(subscriptions: Holder) {
   const of = (i: number): SubscriptionStatistics | undefined => subscriptions.get(i)?.statistics
   return Object.freeze({

@@ -1,6 +1,6 @@
 /**
- * Timers of throttled subscriptions: a window in which an entity is held ends by a work of its own. A work that the disk
- * refuses is tried again.
+ * Timers of throttled subscriptions: a window in which an entity is held ends by a work of its own. A work
+ * that fails because of the disk is retried.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -50,7 +50,7 @@ export function createThrottling({ door, matcher, clock, log }: ThrottlingPorts)
   }
 
   return Object.freeze({
-    /** An entity of this subscription is held. */
+    /** Starts the timer of a subscription that holds an entity. */
     watch(registered: Registered): void {
       if (!timers.has(registered.i)) wait(registered.i, remainingMs(registered))
     },

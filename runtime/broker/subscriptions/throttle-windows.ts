@@ -1,7 +1,8 @@
 /**
- * Throttling of a subscription (GS CIM 009, 5.2.12 and 5.8.6): at most one notification in so many seconds. The first
- * match is sent at once. Entities that match within the window are noted here and notified together at its end, as they
- * are then, so that the last value of a window always reaches the subscriber. A restart forgets them.
+ * Throttling of a subscription (GS CIM 009, 5.2.12 and 5.8.6): at most one notification per throttling
+ * interval. The first match is sent at once. Entities that match within the window are noted here and
+ * notified together at its end, in their state then, so that the last value of a window always reaches the
+ * subscriber. A restart loses them.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -14,15 +15,19 @@ import type { EntityReport, ReportedChange } from '#ngsi-ld/subscription/notific
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 
-/** A subscription as far as its throttling goes. */
+/** The throttling state of a subscription. */
 export interface Throttled {
   readonly subscription: Subscription
   readonly statistics: SubscriptionStatistics
-  /** Monotonic ms of the last match that was notified: the window begins then. */
+  /** Monotonic ms of the last notified match: the window begins then. */
   lastMatchAt: number
-  /** Commit time of the batch that this match belongs to; the other matches of that batch are notified too. */
+  /**
+   * Commit time of the batch that this match belongs to; the other matches of that batch are notified too.
+   */
   lastBatchAt: number | undefined
-  /** Entities that matched within the window, by id, with a change that the entity does not show later. */
+  /**
+   * Entities that matched within the window, by id, with changes that are not visible in the entity later.
+   */
   held: Map<string, EntityReport | undefined>
 }
 
@@ -33,7 +38,7 @@ export const unthrottled = (): Pick<Throttled, 'lastMatchAt' | 'lastBatchAt' | '
   held: new Map(),
 })
 
-/** A match: of this entity, by a change that may not be readable later, such as a deletion. */
+/** A match of an entity, by a change that may not be readable later, such as a deletion. */
 interface Match {
   readonly id: string
   readonly owed: EntityReport | undefined
@@ -50,7 +55,7 @@ export interface ThrottleWindowsPorts<Registered extends Throttled> {
   ) => boolean
   /** Stages a delivery of these entities to the subscriber. */
   readonly notify: (stage: Stage, registered: Registered, owed: EntityReport) => void
-  /** Something is held: `release` is due at the end of the window. */
+  /** Called when an entity is held: `release` is due at the end of the window. */
   readonly onHeld: (registered: Registered) => void
 }
 
@@ -64,7 +69,10 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
     stage.undone(() => Object.assign(registered, { lastMatchAt, lastBatchAt }))
   }
 
-  /** True when the match falls into the window: it is noted, not notified. A match outside of it begins the next one. */
+  /**
+   * True if the match is within the window: it is noted, not notified. A match outside of it begins the next
+   * window.
+   */
   function holds(stage: Stage, registered: Registered, match: Match): boolean {
     const { subscription, statistics, lastMatchAt, lastBatchAt, held } = registered
     const { throttling } = subscription
@@ -80,7 +88,7 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
     return true
   }
 
-  /** Notifies the held entities that still match, as they are now, in one batch. */
+  /** Notifies the held entities that still match, in their current state, in one batch. */
   function release(stage: Stage, registered: Registered): void {
     const { held } = registered
     registered.held = new Map()
@@ -104,7 +112,7 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
   return Object.freeze({ holds, release })
 }
 
-/** False when there is no room for one more entity. */
+/** False if the ceiling of held entities is reached. */
 function note(held: Throttled['held'], { id, owed }: Match): boolean {
   if (!held.has(id) && held.size >= limits.throttledEntitiesMax.value) return false
   const before = held.get(id)
@@ -116,7 +124,10 @@ function note(held: Throttled['held'], { id, owed }: Match): boolean {
 /** Most deleted attributes reported for one entity at the end of a window. */
 const changesMax = 100
 
-/** The entity as it is now, with the attributes that were deleted within the window and not created again. */
+/**
+ * The entity in its current state, with the attributes that were deleted within the window and not
+ * re-created.
+ */
 function withDeletions(now: EntityReport, held: EntityReport | undefined): EntityReport {
   const isStillDeleted = ({ name, isDeleted, before: { datasetId } }: ReportedChange): boolean =>
     isDeleted && !instancesOf(now.entity, name).some((instance) => instance.datasetId === datasetId)

@@ -1,6 +1,6 @@
 /**
- * Digests of what a tenant holds, for brokers that compare. They are reckoned anew each time they are asked for, a page of
- * entities or of a history at a time, with turns for others in between; one reckoning runs at a time.
+ * Digests of a tenant's contents, for brokers that compare. They are computed for each request, a page of
+ * entities or of a history at a time, and yield in between. Computations run one at a time.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -33,29 +33,32 @@ export type HistoryDigests = Readonly<Record<string, Readonly<Record<string, Dig
 
 export type Chosen = (view: EntityView) => boolean
 
-/** What an entity counts as, where it stands otherwise elsewhere. */
+/** The form of an entity to be hashed, if the other broker stores it differently. */
 export type Seen = (entity: Entity) => Entity
 
 export interface Digests {
-  /** Number of the last change: smaller than before when an older copy was brought back. */
+  /** Log number of the last change: it decreases when an older copy was restored. */
   position(): number
-  /** When (ms) an older copy was brought back last; undefined when that never happened. */
+  /** When (ms) an older copy was last restored; undefined if never. */
   readonly restoredAt: number | undefined
   buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
   bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
-  /** Others that write the same as one origin does, lately. */
+  /** Recent collisions of an origin with others. */
   collisions(origin: string): readonly Collision[]
   /**
-   * Attribute instances of an entity (`name` or `name datasetId`) that were written last by others than what came through one; of an
-   * entity without any `''`, where it is of others.
+   * Attribute instances of an entity (`name` or `name datasetId`) last written by others than broker
+   * `through`. For an entity without attributes, `''` if others created it.
    */
   others(id: string, through: string): readonly string[]
-  /** Whether the history of an entity holds an observation of one attribute instance (`name` or `name datasetId`). */
+  /**
+   * Whether the history of an entity contains an observation of an attribute instance (`name` or `name
+   * datasetId`).
+   */
   holds(id: string, key: string, instance: AttributeInstance): boolean
-  /** What was observed of an entity within from <= ms < to. */
+  /** Digests of the observations of an entity within from <= ms < to. */
   history(id: string, span: Span): Promise<HistoryDigests>
-  /** What was observed of one attribute instance, and committed up to a time (ms), in parts. */
+  /** The observations of one attribute instance that were committed up to a time (ms), in parts. */
   observed(
     id: string,
     key: string,
@@ -76,7 +79,7 @@ export interface DigestsPorts {
   readonly collisions: Pick<Collisions, 'of'>
 }
 
-/** Tells observations that came before: one that was made in two lives of an entity counts once. Times ascend. */
+/** Detects repeated observations, since one in two lives of an entity counts once. Times are ascending. */
 function createRepeats(): (key: string, at: number, one: number) => boolean {
   const last = new Map<string, { at: number; readonly seen: Set<number> }>()
   return (key, at, one) => {
@@ -109,7 +112,7 @@ export function createDigests({ following, history, records, collisions }: Diges
     }
   }
 
-  /** Lists of instances of each attribute, in order; an instance comes twice where many are of one time. */
+  /** Pages of a history in order. An instance is in two pages if many instances have the same time. */
   async function* parts(id: string, span: Span, attrs?: ReadonlySet<string>): AsyncGenerator<EntityHistory> {
     const limit = limits.digestInstancesPerTurn.value
     const window = { timeproperty: 'observedAt', timerel: 'between', limit } as const
@@ -120,7 +123,7 @@ export function createDigests({ following, history, records, collisions }: Diges
     for (const name of found.cut) {
       const last = found.attributes.get(name)?.at(-1)?.observedAt
       if (last === undefined) continue
-      // Those of the last time may be cut in two.
+      // The instances of the last time may be incomplete.
       const from = Math.max(last, span.from + 1)
       yield* parts(id, { from, to: span.to }, new Set([name]))
     }
@@ -131,7 +134,7 @@ export function createDigests({ following, history, records, collisions }: Diges
     const isKnown = createRepeats()
     for await (const { attributes, cut } of parts(id, span)) {
       for (const [name, list] of attributes) {
-        // Where an entity stood is told to nobody.
+        // Scopes are not sent to other brokers.
         if (name === 'scope') continue
         const end = cut.has(name) ? list.at(-1)?.observedAt : undefined
         for (const { instance, observedAt, deletedAt } of list) {

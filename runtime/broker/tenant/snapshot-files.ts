@@ -1,7 +1,7 @@
 /**
- * Snapshots (since 1.9): what some queries found at one instant, kept as database files of their own that are read like a
- * tenant and never written again: one of entities, one of histories where these were asked for. They are of a tenant,
- * live for a while, and are there after a restart. Where there is no room, those of lower priority make it.
+ * Snapshots (since 1.9): results of queries at one instant, stored as separate database files that are read
+ * like a tenant and never change: one with entities, and one with histories if requested. A snapshot belongs
+ * to a tenant, expires, and survives a restart. When space runs out, snapshots of lower priority are deleted.
  */
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
@@ -21,17 +21,17 @@ import { timesText } from '#store/entities/attribute-times.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantBroker } from './tenant-broker.ts'
 
-/** What one query came to. */
+/** The outcome of one query. */
 export interface QueryOutcome {
   readonly resultStatus: 'success' | 'partial' | 'failure' | 'empty'
   readonly problemDetails?: readonly Problem[]
 }
 
-/** What is known of a snapshot; times are ms. */
+/** The description of a snapshot; times are ms. */
 export interface SnapshotFacts {
   readonly id: string
   readonly tenant: string
-  /** The queries as they were given. */
+  /** The queries as given by the client. */
   readonly queries?: Json | undefined
   readonly temporalQueries?: Json | undefined
   readonly priority: number
@@ -49,7 +49,7 @@ export type SnapshotDraft = Omit<
   'tenant' | 'status' | 'details' | 'temporalDetails' | 'modifiedAt'
 >
 
-/** What is to be kept. */
+/** The contents of a snapshot. */
 export interface SnapshotContent extends Pick<SnapshotFacts, 'details' | 'temporalDetails'> {
   readonly status: QueryOutcome['resultStatus']
   readonly entities: readonly EntityView[]
@@ -59,15 +59,15 @@ export interface SnapshotContent extends Pick<SnapshotFacts, 'details' | 'tempor
 export type SnapshotView = SnapshotFacts & { readonly lastUsedAt: number }
 
 export interface Snapshots {
-  /** Takes the place for it. @throws ngsi-ld.already-exists, ngsi-ld.too-many-results */
+  /** Reserves the space and id. @throws ngsi-ld.already-exists, ngsi-ld.too-many-results */
   begin(tenant: string, draft: SnapshotDraft): Promise<void>
-  /** Keeps what was found. Returns undefined when the snapshot was deleted meanwhile. */
+  /** Stores the results. Returns undefined if the snapshot was deleted meanwhile. */
   complete(tenant: string, id: string, content: SnapshotContent): Promise<SnapshotFacts | undefined>
   /** @throws ngsi-ld.not-found */
   facts(tenant: string, id: string): SnapshotView
   /** In order of creation. */
   list(tenant: string): Promise<readonly SnapshotView[]>
-  /** Reads what the snapshot holds. @throws ngsi-ld.not-found, ngsi-ld.conflict while it is being prepared. */
+  /** The contents of a snapshot. @throws ngsi-ld.not-found, ngsi-ld.conflict while it is being prepared. */
   read(tenant: string, id: string): TenantBroker
   change(
     tenant: string,
@@ -75,14 +75,14 @@ export interface Snapshots {
     change: Partial<Pick<SnapshotFacts, 'priority' | 'expiresAt' | 'endpoint'>>,
   ): Promise<void>
   remove(tenant: string, id: string): Promise<void>
-  /** Lets go of the one that is needed least. False when there is none. */
+  /** Deletes the least needed snapshot. False if there is none. */
   shed(): Promise<boolean>
   close(): Promise<void>
 }
 
 export interface SnapshotsPorts {
   readonly dataFolder: string
-  /** Opens a database file, making it when it is absent; nothing of it leaves the gateway. */
+  /** Opens a database file, and creates it if absent; it sends nothing to other systems. */
   readonly open: (name: string, file: string) => Promise<Tenant>
   readonly clock: Clock
   readonly log: Log
@@ -97,7 +97,7 @@ interface Open {
 
 const metaKey = 'snapshot'
 const sweepMs = 60_000
-/** The default tenant has no name, and no tenant is called so. */
+/** Folder of the default tenant, which has no name; `-` is not a valid tenant name. */
 const folderOf = (tenant: string): string => (tenant === '' ? '-' : tenant)
 const keyOf = (tenant: string, id: string): string => `${folderOf(tenant)}/${hash('sha256', id).slice(0, 32)}`
 const pastEnding = '.past'
@@ -116,7 +116,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     all.delete(key)
     await found?.kept.close()
     await found?.past?.close()
-    // The file of entities names the snapshot: as long as it is there, the other is found after a crash.
+    // The entity file names the snapshot: while it exists, the other file is found after a crash.
     erase(key + pastEnding)
     erase(key)
   }
@@ -132,7 +132,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     await found.kept.door.commit((stage) => stage.write('meta.put', metaKey, JSON.stringify(facts)))
     found.facts = facts
   }
-  /** What a snapshot holds was copied from elsewhere: one that cannot be read is none any more. */
+  /** Discards an unreadable snapshot, since it is only a copy. */
   const unreadable = async (key: string, error: unknown): Promise<undefined> => {
     if (!isGatewayError(error, 'store.corrupt')) throw error
     log.error('store.refused', { tenant: `snapshot ${key}`, code: error.code, error: error.message })
@@ -143,13 +143,13 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
       .flatMap((each) => [fileOf(each), `${fileOf(each)}-wal`])
       .reduce((sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0), 0)
   const usedAt = ({ facts, lastUsedAt = facts.createdAt }: Open): number => lastUsedAt
-  /** Those below a priority, the lowest and longest unused first. */
+  /** Snapshots below a priority, lowest priority and least recently used first. */
   const weakest = (priority: number): string[] =>
     [...all]
       .filter(([, { facts }]) => facts.priority < priority && facts.status !== 'preparing')
       .toSorted(([, a], [, b]) => a.facts.priority - b.facts.priority || usedAt(a) - usedAt(b))
       .map(([key]) => key)
-  /** Lets go of snapshots of lower priority, the lowest and longest unused first, until there is room. */
+  /** Deletes snapshots of lower priority until there is space. */
   const makeRoom = async (priority: number): Promise<void> => {
     const isFull = (): boolean =>
       all.size >= limits.snapshotsMax.value ||
@@ -171,7 +171,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     all.set(key, made)
     await write(made, facts)
   }
-  /** One after another, or several would take the same room, or the same name. */
+  /** Serializes creations, since parallel ones could use the same space or id. */
   const turn = createSemaphore()
 
   for (const key of keysIn(folder)) {
@@ -181,7 +181,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     const facts = text === undefined ? undefined : (JSON.parse(String(text)) as SnapshotFacts)
     const hasPast = existsSync(fileOf(key + pastEnding))
     if (facts === undefined || facts.status === 'preparing') {
-      // It was being made when the process ended.
+      // The process ended while it was being prepared.
       await kept.close()
       await drop(key)
     } else {
@@ -255,7 +255,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
   } satisfies Snapshots)
 }
 
-/** Keys of the snapshots in a folder, each named by its file of entities. */
+/** Keys of the snapshots in a folder, derived from their entity files. */
 function keysIn(folder: string): readonly string[] {
   const subs = existsSync(folder) ? readdirSync(folder) : []
   return subs.flatMap((sub) =>
@@ -279,7 +279,7 @@ async function keepEntities(kept: Tenant, views: readonly EntityView[]): Promise
   })
 }
 
-/** Entities from the one file, histories from the other; of what was not asked for there is nothing. */
+/** Reads entities from one file and histories from the other; histories that were not requested are empty. */
 function readable({ kept, past }: Pick<Open, 'kept' | 'past'>): TenantBroker {
   const { broker } = kept
   const nothing = { found: [], more: false, count: 0 }

@@ -1,4 +1,4 @@
-/** Everything that other rooms may request from one tenant, and the tenants. */
+/** The interface of one tenant, and of the tenants, for other rooms. */
 
 import type { HostedContexts } from '#broker/contexts/hosted-contexts.ts'
 import type { Provision } from '#broker/entities/entity-requests.ts'
@@ -12,19 +12,22 @@ import type { DeadLetters } from '#broker/subscriptions/dead-letters.ts'
 import type { SubscriptionBroker } from '#broker/subscriptions/subscription-requests.ts'
 import type { Digests } from './digests.ts'
 
-/** Is told of entities that others link to and that are not known, with the types that they are said to have. */
+/** Called with linked entities that are not known locally, and the types that the link states. */
 export type Linked = (id: string, types: readonly string[]) => void
 
-/** Everything the HTTP room may ask of one tenant. Reads see what is committed. */
+/** The requests of the HTTP room to one tenant. Reads see committed state. */
 export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
-  /** There where linked entities may be elsewhere. */
+  /** Present if linked entities may be at other brokers. */
   readonly linked?: Linked
-  /** A page, at once when one turn is enough. @param linked is told of entities that conditions lead to. */
+  /**
+   * A page, synchronously if one time slice is enough. @param linked is called with entities that conditions
+   * link to.
+   */
   query(query: EntityQuery, linked?: Linked): QueryPage | Promise<QueryPage>
-  /** A page of this tenant alone; undefined when it is not found within one turn. */
+  /** A page of this tenant alone; undefined if it is not found within one time slice. */
   shortQuery(query: EntityQuery): QueryPage | undefined
-  /** A page of this tenant alone, found without a pause. */
+  /** A page of this tenant alone, found without yielding. */
   queryAtOnce(query: EntityQuery): QueryPage
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly temporal: TemporalBroker
@@ -41,6 +44,9 @@ export interface TenantBroker extends Provision {
 /** The tenants; the default one has the name ''. */
 export interface Broker {
   tenant(name: string): TenantBroker | undefined
-  /** Opens the tenant, making it when it does not exist. @throws ngsi-ld.too-many-results at `limits.tenantsMax`. */
+  /**
+   * Opens the tenant, and creates it if it does not exist. @throws ngsi-ld.too-many-results at
+   * `limits.tenantsMax`.
+   */
   tenantForCreate(name: string): TenantBroker | Promise<TenantBroker>
 }

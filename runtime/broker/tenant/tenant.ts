@@ -1,6 +1,6 @@
 /**
- * One tenant: a database file, its live state, its door and its use-cases, wired in order. Tenants share the writer
- * thread, a budget of memory, and nothing else.
+ * A tenant: a database file, its live state, its door and its use-cases, constructed in order. Tenants share
+ * only the writer thread and a memory budget.
  */
 
 import { statSync } from 'node:fs'
@@ -72,17 +72,17 @@ export interface TenantPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  /** Of what all tenants keep of documents in memory. */
+  /** The shared budget for documents cached in memory. */
   readonly rowBudget: RowBudget
-  /** How much room there is on the disk; left out, always enough. */
+  /** Disk space; without it, space is unlimited. */
   readonly room?: DiskRoom | undefined
-  /** The database turned out to be damaged. */
+  /** Called when the database proves to be damaged. */
   readonly onDamage: (name: string, file: string, error: GatewayError) => void
-  /** Gives the tenant its way to the outside; called when everything else of it stands. */
+  /** Connects the tenant to senders and followers; called when the rest of it is complete. */
   readonly attach: (tenant: Inside) => Outside
 }
 
-/** What the sender of deliveries gets of a tenant. */
+/** The parts of a tenant that senders of deliveries use. */
 export interface Inside {
   readonly name: string
   readonly door: Door
@@ -92,25 +92,25 @@ export interface Inside {
   readonly sources: Pick<SourceSubscribe, 'get'>
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
-  /** The same, of entities that are there. */
+  /** The same for existing entities only. */
   readonly current: (id: string) => EntityView | undefined
-  /** Which attribute instance a stream is. */
+  /** The attribute instance of a stream. */
   readonly streamName: (s: number) => StreamName | undefined
   readonly history: TenantBroker['history']
-  /** What followers of the changes read. */
+  /** The read interface for followers of the changes. */
   readonly following: Following
   readonly backlog: Backlog
   readonly digests: Digests
   readonly uplinkStates: UplinkStates
 }
 
-/** What a tenant needs of it. */
+/** The senders of a tenant's deliveries. */
 export interface Outside extends NotificationStreams {
-  /** Takes up what was owed before. */
+  /** Starts to send pending deliveries. */
   start(): void
-  /** Called after the flush with what is now owed. */
+  /** Called with new deliveries after the flush. */
   readonly committed: CommittedDeliveries
-  /** What is owed to an endpoint changed otherwise: a subscription was deleted or redirected. */
+  /** Reloads the deliveries of an endpoint after a subscription was deleted or redirected. */
   reread(endpoint: string): void
   close(): Promise<void>
 }
@@ -122,10 +122,10 @@ export interface TenantSettings {
   readonly history: RetentionSettings
 }
 
-/** How often upkeep looks whether a group of its own is due, ms. */
+/** Interval at which upkeep checks whether it needs a group of its own, ms. */
 const upkeepEveryMs = 1000
 
-/** Who wrote what here before somebody else did. */
+/** Detects writes of several origins to the same attribute. */
 function originsOf(
   { metrics, log, clock }: Pick<TenantPorts, 'metrics' | 'log' | 'clock'>,
   entities: Entities,
@@ -160,7 +160,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const told = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside!)
   const evolution = { entities, history, edits, records, names, live, streams }
   const following = createFollowing({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
-  // Of one instant, because the writer thread may cut a chunk in two between two reads.
+  // Reads in one transaction, because the writer thread may split a chunk between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
     ...createProvision({ door, documents, observer, ...consume }),
@@ -197,7 +197,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     documents,
     streams,
     ...{ observer, following, outside },
-    /** For gauges. */
+    /** Values for gauges. */
     status: () => ({
       entities: documents.count(),
       liveStreams: live.streamCount(),
@@ -205,9 +205,9 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
       ...kept.status(),
       ...door.status(),
     }),
-    /** What the disk has to know of its files. */
+    /** Its disk use. */
     extent: () => extentOf(file, kept.pageBytes()),
-    /** Finishes the queue and closes the file. What memory holds beyond documents is replayed at the next start. */
+    /** Finishes the queue and closes the file. Unwritten state in memory is replayed at the next start. */
     async close(): Promise<void> {
       kept.stop()
       told.stop()
@@ -229,7 +229,7 @@ function extentOf(file: string, { whole, free }: { readonly whole: number; reado
   }
 }
 
-/** Subscriptions to entities and to context sources, with what makes them speak at intervals. */
+/** Subscriptions to entities and to context sources, with their timers. */
 function openSubscriptions(
   ports: PeriodicPorts & Pick<ContextSourceParts, 'query'> & Pick<Parts, 'records' | 'contextSources'>,
   outside: () => Outside,
@@ -244,7 +244,7 @@ function openSubscriptions(
     subscriptions,
     sources,
     throttling,
-    /** Addresses of the contexts that they are written in. */
+    /** URLs of the contexts that subscriptions use. */
     contexts: () =>
       [
         ...subscriptions.list(whole).views,
@@ -258,7 +258,7 @@ function openSubscriptions(
   }
 }
 
-/** What else is to happen when an entity is deleted. */
+/** The action on deletion of an entity, besides deleting it. */
 function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, history: History) {
   return what === 'remove'
     ? (stage: Stage, rid: number): void => forgetHistory(history, stage, rid)
@@ -268,7 +268,7 @@ function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, his
 const deadLettersOf = (ports: Pick<Inside, 'door' | 'matcher' | 'sources'>, rows: Deliveries) =>
   createDeadLetters({ ...ports, rows, subscribed: (i) => subscribedBy(i, ports) })
 
-/** The subscription of a number; those to context sources have negative ones. */
+/** The subscription with this number; subscriptions to context sources have negative numbers. */
 function subscribedBy(i: number, { matcher, sources }: Pick<Inside, 'matcher' | 'sources'>) {
   if (i < 0) {
     const source = sources.get(i)
@@ -281,7 +281,7 @@ function subscribedBy(i: number, { matcher, sources }: Pick<Inside, 'matcher' | 
 const temporalOf = (ports: TemporalSearchPorts & TemporalProvisionPorts): TemporalBroker =>
   Object.freeze({ ...createTemporalSearch(ports), ...createTemporalProvision(ports) })
 
-/** What the door writes and upkeep works on. */
+/** The parts that the door writes and upkeep works on. */
 interface Parts extends Awaited<ReturnType<typeof openFile>> {
   readonly names: Names
   readonly live: LiveState
@@ -289,7 +289,7 @@ interface Parts extends Awaited<ReturnType<typeof openFile>> {
   readonly documents: Documents
 }
 
-/** Reads back what memory has to hold, then opens the door, with upkeep riding along. */
+/** Replays the log into memory, then opens the door, with upkeep attached to its groups. */
 function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
   const { records, entities, live, streams, documents } = parts
@@ -330,7 +330,7 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
     try {
       if (upkeep.isDue()) door.nudge()
     } catch (error) {
-      // A disk that cannot be read now.
+      // The disk cannot be read now.
       log.error('gateway.fault', { error, during: 'upkeep' })
     }
     const ms = room?.isShort() === true ? limits.shrinkEveryMs.value : upkeepEveryMs
@@ -355,7 +355,7 @@ function streamName(
   return { name: names.text(row.name)!, dataset: row.dataset, mirror, shape: row.shape }
 }
 
-/** Brings the file to the current format, hands it to the writer, and opens it for reading. */
+/** Migrates the file to the current format, opens it in the writer, and opens it for reading. */
 async function openFile({ name, file, writer, log, rowBudget }: TenantPorts, settings: TenantSettings) {
   const format = migrate(file)
   if (format.from !== format.to) log.info('store.migrated', { tenant: name, ...format })

@@ -1,7 +1,7 @@
 /**
- * The tenants of this gateway: one database file each, found at start, made by the first create. The default tenant
- * has the empty name and is always there (GS CIM 009, 4.14). They share nothing but the writer thread and
- * the budget of what is kept of documents in memory.
+ * The tenants of this gateway: one database file each, found at start or created by the first create request.
+ * The default tenant has the empty name and always exists (GS CIM 009, 4.14). Tenants share only the writer
+ * thread and the memory budget for cached documents.
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,20 +22,20 @@ import type { Broker } from './tenant-broker.ts'
 export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage' | 'rowBudget'> {
   readonly dataFolder: string
   readonly mending: Mending
-  /** A damaged database will be restored by the next start. */
+  /** Called when a damaged database will be restored by the next start. */
   readonly onMendable: (error: GatewayError) => void
 }
 
 const defaultFile = 'selvedge.db'
 const folderName = 'tenants'
-/** What may stand in NGSILD-Tenant and in a file name alike. */
+/** Characters allowed in NGSILD-Tenant, all valid in a file name. */
 const namePattern = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/
 
 export async function openTenants(ports: TenantsPorts, settings: TenantSettings) {
   const tenants = new Map<string, Tenant>()
   const opening = new Map<string, Promise<Tenant>>()
   const folder = join(ports.dataFolder, folderName)
-  /** Tenants that stay closed, and why. */
+  /** Tenants that stay closed, with the error. */
   const refused = new Map<string, GatewayError>()
   const damaged = new Map<string, GatewayError>()
   const rowBudget = createRowBudget()
@@ -51,7 +51,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     return tenant
   }
 
-  /** One that cannot be opened is closed for everybody, and the others are not. */
+  /** A tenant that cannot be opened stays closed; the other tenants are served. */
   async function openOrRefuse(name: string): Promise<void> {
     try {
       await open(name)
@@ -90,7 +90,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   ])
   for (const name of [...names].toSorted()) await openOrRefuse(name)
 
-  // Nothing that happens to a snapshot is told to anybody.
+  // Changes of a snapshot are not sent anywhere.
   const attach = () => ({
     start() {},
     committed() {},
@@ -138,18 +138,18 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     broker,
     snapshots,
     all: () => [...tenants.values()],
-    /** What an operator should know, in words. */
+    /** Warnings for the operator. */
     complaints: (): readonly string[] => [
       ...[...refused].map(([name, { message }]) => `tenant ${name} is closed: ${message}`),
       ...[...damaged].map(([name, { message }]) => `${called(name)} is damaged: ${message}`),
       ...[...tenants.values()].flatMap((tenant) => lossOf(tenant, ports.clock.now())),
     ],
-    /** Begins to send what is owed; tenants opened later begin at once. */
+    /** Starts to send pending deliveries; tenants opened later start at once. */
     start(): void {
       isStarted = true
       for (const tenant of tenants.values()) tenant.outside.start()
     },
-    /** Gives memory back that nobody uses, of tenants and of the process. */
+    /** Releases unused memory of tenants and of the process. */
     giveBackMemory(what: Holding): void {
       const databases = [...tenants.values()].map(({ database }) => database)
       giveBackMemory(databases, what)
@@ -163,7 +163,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   })
 }
 
-/** Names of those that have a file, or had one. */
+/** Names of tenants that have or had a file. */
 function namesIn(folder: string): readonly string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder).flatMap((file) => {
@@ -174,7 +174,7 @@ function namesIn(folder: string): readonly string[] {
 
 const called = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)
 
-/** What a tenant lacks since it was restored, as long as that is news. */
+/** The span that a tenant lost when it was restored, for as long as this is reported. */
 function lossOf({ name, records }: Tenant, now: number): string[] {
   const text = records.meta('restored')
   if (text === undefined) return []

@@ -1,6 +1,6 @@
 /**
- * Backups of this gateway: made when the schedule says so or somebody asks, one at a time. The age of the last good one is
- * told everywhere, because a backup that is not made is missed only when it is too late.
+ * Makes backups of this gateway, by schedule or on request, one at a time. The age of the last good backup is
+ * reported everywhere, because a missing backup is otherwise noticed only when it is needed.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -30,7 +30,7 @@ export interface BackupsStatus {
   readonly folder: string
   readonly schedule: string
   readonly backups: readonly Backup[]
-  /** How far the one is that is being made. */
+  /** Progress of the backup being made. */
   readonly progress: BackupProgress | undefined
   readonly failure: { readonly at: number; readonly code: string; readonly message: string } | undefined
 }
@@ -39,9 +39,9 @@ export interface Backups {
   /** @throws store.busy while one is being made; store.full, store.corrupt, store.failed */
   make(): Promise<Backup>
   status(): BackupsStatus
-  /** What an operator should know of them, in words. */
+  /** Warnings for the operator. */
   complaints(): readonly string[]
-  /** Lets go of all but the newest verified one. Returns how many went. */
+  /** Deletes all but the newest verified backup. Returns how many were deleted. */
   shed(): number
   close(): Promise<void>
 }
@@ -54,7 +54,7 @@ export function createBackups(
   const made = metrics.counter('selvedge_backups_total')
   const failed = metrics.counter('selvedge_backups_failed_total')
   const own = backupsOf(folder, gatewayId(options.dataFolder))
-  // Where none is read through, one that is not is as good as they get.
+  // Without verification, an unverified backup is as good as any.
   let newest = options.verify ? newestVerified(own) : own[0]
   let progress: BackupProgress | undefined
   let failure: BackupsStatus['failure']
@@ -63,7 +63,7 @@ export function createBackups(
   const startedAt = clock.monotonic()
   let isOwed = expression !== 'off' && ageMs() > limits.backupLateMs.value
 
-  /** Endless where there is none. A clock that was set back makes no negative age. */
+  /** Age of the newest backup, infinite without one, and never negative if the clock was set back. */
   function ageMs(): number {
     return newest === undefined
       ? Number.POSITIVE_INFINITY
@@ -107,7 +107,7 @@ export function createBackups(
     const isLate = isOwed && clock.monotonic() - startedAt > limits.backupSettleMs.value
     if (!isLate && !(isNew && schedule.isTime(clock.now()))) return
     isOwed = false
-    // Told already; the next time comes.
+    // `make` has logged the error; the next scheduled time follows.
     await make().catch(() => undefined)
   }
 

@@ -1,6 +1,6 @@
 /**
- * Takes a data folder for this process and sees to it that what is in it can be made up for: backups, and what is done
- * about damage. It is the first that is opened and the last that is closed.
+ * Locks a data folder for this process and sets up its protection: backups, repair and disk space. It is
+ * opened first and closed last.
  */
 import { existsSync, statSync } from 'node:fs'
 import type { GatewayError } from '#base/register/errors.ts'
@@ -15,7 +15,7 @@ import { type BackupsPorts, createBackups } from './backup-schedule.ts'
 import { createMending } from './repair.ts'
 
 export interface KeepingPorts extends Omit<BackupsPorts, 'maker'> {
-  /** The process has to end, and its next start will mend. */
+  /** Called when the process must end so that the next start can restore a database. */
   readonly onFault: (error: GatewayError) => void
 }
 

@@ -1,7 +1,7 @@
 /**
- * Upkeep that rides along with groups: folding tails into chunks and entity records into histories, writing live
- * values back into documents, trimming the log, removing old history and what has expired. All of it follows from what
- * is on disk already, so nothing here is ever waited for; a group that fails simply leaves it due.
+ * Upkeep attached to groups: folds tails into chunks and entity records into histories, writes live values
+ * back into documents, trims the log, and removes old history and expired entities. All of it derives from
+ * data on disk, so no request waits for it; after a failed group it is simply still due.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -27,10 +27,10 @@ export interface UpkeepPorts {
   readonly metrics: Metrics
   readonly retention: Retention
   readonly expiry: Expiry
-  /** How much room there is on the disk; left out, always enough. */
+  /** Disk space; without it, space is unlimited. */
   readonly room?: Pick<DiskRoom, 'isShort'> | undefined
   readonly unsettled: Unsettled
-  /** Set once documents exist (they need streams, as upkeep does). */
+  /** A function, because documents are created later (they need streams, as upkeep does). */
   readonly documents: () => Documents
 }
 
@@ -38,18 +38,18 @@ export interface UpkeepSettings {
   readonly writebackMs: number
 }
 
-/** A log number, when it was the last, and how many bytes of log there were up to it. */
+/** A log number with the time when it was the last, and the log's size up to it. */
 interface Mark {
   readonly at: number
   readonly number: number
   readonly bytes: number
 }
 
-/** How often tails are looked through, ms. */
+/** Interval at which tails are checked, ms. */
 const scanEveryMs = 1000
-/** What folding a stream costs at least, in observations: its last chunk may have to be packed anew. */
+/** Minimum cost of folding a stream, in observations: its last chunk may have to be packed again. */
 const leastFolded = 64
-/** How often the log's bounds are looked at, ms. */
+/** Interval at which the log's bounds are checked, ms. */
 const trimEveryMs = 30_000
 
 export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
@@ -62,29 +62,29 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   let scanAt = 0
   let trimAt = now() + trimEveryMs
   let shrinkAt = 0
-  /** Bytes of log there had been when it was shrunk last. */
+  /** Size of the log when it was last shrunk. */
   let shrunkBytes = 0
   let replayFrom = 0
   let logBytes = records.logBytes()
   let trimmedBytes = 0
-  /** Oldest first, one per look. What was there at start is one piece, to be trimmed at once when there is too much. */
+  /** Oldest first, one per check. The log at start is one piece, trimmed at once if it is too large. */
   const marks: Mark[] = [{ at: now(), number: records.logLast(), bytes: 0 }]
-  /** What is not newer folds whatever its size: it is old, or keeps the log too long. */
+  /** Rows up to this number are folded whatever the tail's size: they are old, or keep the log too long. */
   let agedNumber = 0
 
   const isShort = (): boolean => ports.room?.isShort() ?? false
   const mayShrink = (): boolean =>
     isShort() && (now() >= shrinkAt || logBytes - shrunkBytes >= limits.shortGroupBytes.value / 4)
   const writebackMs = (): number => (isShort() ? limits.shortTailMs.value : settings.writebackMs)
-  /** Where the disk fills, what is in log and memory becomes history at once, which can be given up. */
+  /** When disk space is short, tails and log become history early, because only history can be deleted. */
   const tailAgeMs = (): number => (isShort() ? limits.shortTailMs.value : limits.tailAgeMs.value)
 
-  /** Adds what is due to a group that is about to be sent. */
+  /** Adds upkeep that is due to a group about to be sent. */
   function attach(group: Group): void {
     group.onWritten((outcome) => {
       logBytes += outcome.logBytes
     })
-    // What waits to be put right stays in the log, and in memory.
+    // Rows that wait for time corrections stay in the log and in memory.
     if (!ports.unsettled.attach(group)) {
       findDue()
       foldStreams(group)
@@ -121,7 +121,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     if (now() < scanAt) return
     scanAt = now() + scanEveryMs
     const oldest = now() - tailAgeMs()
-    // Where all tails together are too large, those fold that are larger than most.
+    // If all tails together are too large, tails above the average size are folded.
     const isCrowded = live.tailBytes() > limits.tailBytesMax.value
     const large = isCrowded ? live.tailBytes() / live.streamCount() : limits.chunkBytesMax.value
     for (const stream of live.streams()) {
@@ -136,12 +136,12 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
   function foldEntities(group: Group): void {
     const isCrowded = streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2
     let room: number = limits.writebacksPerGroup.value
-    // What is folded is on the disk twice until the log is trimmed.
+    // Folded records are on disk twice until the log is trimmed.
     let bytes = isShort() ? limits.shortGroupBytes.value * 2 : limits.groupBytesMax.value
     for (const [rid, { numbers, bytes: size }] of streams.unfoldedEntities()) {
-      // The map keeps the order of first records, so the first young one ends the search.
+      // The map is in order of first records, so the first recent one ends the search.
       if (room-- <= 0 || bytes <= 0 || !(isCrowded || numbers[0]! <= agedNumber)) break
-      // Of more than a group may hold, about as many as it may.
+      // Folds only the share of the records that fits the group.
       const share = Math.min(1, bytes / size)
       const folded = numbers.slice(0, Math.ceil(numbers.length * share))
       bytes -= size * share
@@ -154,7 +154,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     const oldest = now() - writebackMs()
     const late: LiveEntity[] = []
     for (const entity of live.dirtyEntities()) {
-      // The set keeps the order in which entities became dirty.
+      // The set is in the order in which entities became dirty.
       if (entity.dirtySince! > oldest || late.length >= limits.writebacksPerGroup.value) break
       late.push(entity)
     }
@@ -163,7 +163,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     if (written > 0) group.stage.published(() => failpoint('writeback:after-write'))
   }
 
-  /** Deletes log rows that nothing needs: folded, written back, and beyond the log's bounds. */
+  /** Deletes log rows that are folded, written back and beyond the log's bounds. */
   function trim(group: Group): void {
     trimAt = now() + trimEveryMs
     const bytesAfter = (mark: Mark): number => logBytes - mark.bytes
@@ -187,7 +187,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     })
   }
 
-  /** Where the disk fills, all of the log becomes history that can be given up, and leaves the log at once. */
+  /** When disk space is short, turns the whole log into deletable history, and trims the log at once. */
   function shrink(group: Group): void {
     shrinkAt = now() + limits.shrinkEveryMs.value
     shrunkBytes = logBytes
@@ -200,7 +200,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     })
   }
 
-  /** Notes how much of the log a start need not read. Returns the last number that nothing needs. */
+  /** Records from where a start must replay the log. Returns the last number that is not needed. */
   function settle(group: Group): number {
     const settled = settledNumber(group)
     if (settled > replayFrom) {
@@ -212,7 +212,7 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
     return settled
   }
 
-  /** All log rows up to here are in chunks, histories and documents. */
+  /** The last number up to which all log rows are in chunks, histories and documents. */
   function settledNumber(group: Group): number {
     let number = lastNumber(group)
     for (const stream of live.streams()) {
@@ -229,9 +229,9 @@ export function createUpkeep(ports: UpkeepPorts, settings: UpkeepSettings) {
 
   return Object.freeze({
     attach,
-    /** Bytes of the log kept, as far as known. */
+    /** Approximate size of the remaining log, bytes. */
     logBytes: keptLogBytes,
-    /** True when a group should be made for upkeep alone. */
+    /** True when a group should be started for upkeep alone. */
     isDue(): boolean {
       if (ports.unsettled.count() > 0) return ports.unsettled.isDue()
       if (due.size > 0 || streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value / 2) return true

@@ -1,8 +1,8 @@
 /**
- * What happens to a damaged database: it is set aside under a name with the time, the newest verified backup of this
- * gateway takes its place, and what is missing now is told. Without a backup, or where that is switched off, the tenant
- * stays closed. Never does an empty database stand where there was one. Each step can be cut short and is taken up again
- * by the next start.
+ * Repairs a damaged database: it is renamed with a timestamp, replaced by the newest verified backup of this
+ * gateway, and the lost span is reported. Without a backup, or if automatic restore is off, the tenant stays
+ * closed. An empty database never replaces a damaged one. Each step can be interrupted and is continued by
+ * the next start.
  */
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -27,18 +27,20 @@ export interface MendingPorts {
 export interface MendingSettings {
   readonly dataFolder: string
   readonly backupFolder: string
-  /** Whether a backup is restored without being asked. */
+  /** Whether a backup is restored automatically. */
   readonly isAutomatic: boolean
 }
 
 export interface Mending {
-  /** Tenants that have to be there, since the newest backup of this gateway holds them; none that was removed on purpose. */
+  /** Tenants in the newest backup of this gateway, which must exist unless they were removed on purpose. */
   expected(): readonly string[]
-  /** Makes a tenant's file fit to be opened, if it can be. @throws store.corrupt when it cannot, store.failed */
+  /**
+   * Makes a tenant's file ready to be opened, if possible. @throws store.corrupt if it is not, store.failed
+   */
   mend(tenant: string, file: string): void
   /**
-   * Notes that a file was found damaged while it was open. True when the next start will restore it: then the process may
-   * as well end.
+   * Records that a file was found damaged while it was open. True if the next start will restore it; the
+   * process should then end.
    */
   suspect(tenant: string, file: string): boolean
 }
@@ -48,7 +50,7 @@ const sideFiles = ['-wal', '-shm', '-journal'] as const
 export function createMending({ clock, log }: MendingPorts, settings: MendingSettings): Mending {
   const { dataFolder, backupFolder, isAutomatic } = settings
 
-  /** Verified backups of this gateway that hold the tenant, newest first. */
+  /** Verified backups of this gateway that contain the tenant, newest first. */
   function candidates(tenant: string): readonly { backup: Backup; copy: BackedUpTenant }[] {
     return backupsOf(backupFolder, gatewayId(dataFolder)).flatMap((backup) => {
       const { manifest } = backup
@@ -64,7 +66,7 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
     )
   }
 
-  /** A file that is gone although it is known to have been there. */
+  /** Whether a file is missing that must exist. */
   function isMissed(tenant: string, file: string): boolean {
     if (tenant === '') return markedVersion(dataFolder) !== undefined
     return !existsSync(file) && expected().includes(tenant)
@@ -76,7 +78,7 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
     if (!existsSync(file) && existsSync(mended)) takePlace(file, mended)
     const isSuspect = existsSync(suspected)
     const isExpected = isMissed(tenant, file)
-    // One that is there again has to stay.
+    // A tenant that was re-created must exist from now on.
     if (existsSync(file)) rmSync(`${file}.removed`, { force: true })
     const cut = existsSync(file) ? lostFrames(file) : 0
     const lastWriteAt = lastWriteOf(file)
@@ -110,7 +112,7 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
     })
   }
 
-  /** Undefined when this backup cannot be used; another may be. */
+  /** Undefined if this backup cannot be used; another may be. */
   function fetchFrom(
     backup: Backup,
     copy: BackedUpTenant,
@@ -142,13 +144,15 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
 
 const spanOf = ({ from, to }: Restored) => ({ lostFrom: msToDateTime(from), lostTo: msToDateTime(to) })
 
-/** When the database or its log was written last, ms; 0 when there is neither. */
+/** When the database or its log was last written, ms; 0 if neither exists. */
 function lastWriteOf(file: string): number {
   const times = [file, `${file}-wal`].map((one) => statSync(one, { throwIfNoEntry: false })?.mtimeMs ?? 0)
   return Math.floor(Math.max(...times))
 }
 
-/** Side files go last: without its database a log means nothing. Returns where the database is now. */
+/**
+ * Side files are renamed last: without its database a log is useless. Returns the new path of the database.
+ */
 function setAside(file: string, now: number): string {
   const aside = `${file}.damaged-${new Date(now).toISOString().replaceAll(/[-:.]/g, '')}`
   if (existsSync(file)) renameSync(file, aside)
@@ -158,7 +162,7 @@ function setAside(file: string, now: number): string {
   return aside
 }
 
-/** Nobody looks at more than a few. */
+/** Deletes all but the newest few damaged copies. */
 function forgetOldest(file: string): void {
   const folder = dirname(file)
   const all = readdirSync(folder).filter((name) => name.startsWith(`${basename(file)}.damaged-`))
@@ -168,7 +172,7 @@ function forgetOldest(file: string): void {
   }
 }
 
-/** Also what a kill left between the two names. */
+/** Also completes a replacement that was interrupted between the two renames. */
 function takePlace(file: string, mended: string): void {
   for (const side of sideFiles) rmSync(file + side, { force: true })
   place(mended, file)

@@ -1,6 +1,6 @@
 /**
- * Replay at start: reads the log rows that chunks, histories or documents do not include yet, and rebuilds tails and
- * live values from them. It changes nothing on disk and gives the same result however often it is interrupted.
+ * Replay at start: reads the log rows that are not yet in chunks, histories or documents, and rebuilds tails
+ * and live values from them. It changes nothing on disk, and its result does not depend on interruptions.
  */
 import { collectYoung } from '#base/process/garbage-collection.ts'
 import { failpoint } from '#base/register/failpoints.ts'
@@ -23,16 +23,18 @@ export interface ReplayPorts {
 }
 
 const rowsPerRead = 256
-/** Bodies read are garbage at once. Collected while they are few, they leave no hole in the heap of malloc for good. */
+/** Bytes of garbage between collections; frequent collections keep the malloc heap from fragmenting. */
 const bytesPerCollection = 4 * 1024 * 1024
-/** Returns how many log rows and observations were read back, and the latest commit time among all rows kept. */
+/**
+ * Returns the number of log rows and observations read, and the latest commit time among all remaining rows.
+ */
 export function replay(ports: ReplayPorts): { rows: number; observations: number; at: number } {
   const { records, history } = ports
   let after = Number(records.meta('replay') ?? 0)
   let rows = 0
   let bytes = 0
   let observations = 0
-  // Rows of a batch may bear an earlier time than those before them.
+  // Rows of a batch may have an earlier time than those before them.
   let at = records.logAt(records.logLast())?.at ?? 0
   const folded = new Map<number, number>()
   const foldedRecords = new Map<number, number>()
@@ -88,7 +90,7 @@ function replayBlob(ports: ReplayPorts, row: LogRow, folded: Map<number, number>
   return count
 }
 
-/** The stream of a log entry in memory; undefined when it was retired since. Its `number` is its document's. */
+/** The stream of a log entry in memory; undefined if it was retired since. Its `number` is its document's. */
 function liveStream(ports: ReplayPorts, s: number, folded: Map<number, number>): LiveStream | undefined {
   const known = ports.live.stream(s)
   if (known !== undefined) return known

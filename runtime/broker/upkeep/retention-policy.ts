@@ -1,9 +1,10 @@
 /**
- * Retention: removes the oldest history, of all streams and entities alike, when the tenant's file holds more than it
- * may, or when history is older than it may be. A run first finds the series whose first parts are oldest, then removes
- * parts in order of their last time, a few per group. What a group removes and the gap records of it are one commit.
- * Whole parts only: a chunk that reaches beyond the bound stays. Where roll-ups are kept, numbers that go for their age
- * leave one row per hour, which has a bound of its own. Nothing here outlives a restart but what is on disk.
+ * Retention: removes the oldest history, of all streams and entities alike, when the tenant's file exceeds
+ * its size bound, or when history exceeds its age bound. A run first finds the series with the oldest first
+ * parts, then removes parts in order of their last time, a few per group. A group's removals and their gap
+ * records are one commit. Only whole parts are removed: a chunk that extends beyond the bound stays. With
+ * roll-ups, numbers removed for their age leave one row per hour, with a separate age bound. All state is on
+ * disk or can be lost at a restart.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -29,39 +30,39 @@ export interface RetentionPorts extends RollUpPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  /** How much room there is on the disk; left out, always enough. */
+  /** Disk space; without it, space is unlimited. */
   readonly room?: Pick<DiskRoom, 'isShort' | 'shortBytes'> | undefined
-  /** Who has not been told what; left out, nobody is told. */
+  /** The backlogs of followers; without it, there are none. */
   readonly owed?: Pick<Owed, 'since'> | undefined
 }
 
 export interface RetentionSettings {
-  /** Most bytes in use in the tenant's file, apart from the log, which has bounds of its own. */
+  /** Most bytes in use in the tenant's file, without the log, which has bounds of its own. */
   readonly maxBytes: number
   readonly maxAgeDays?: number | undefined
-  /** How long hourly roll-ups of what is older than `maxAgeDays` are kept; left out, there are none. */
+  /** How long hourly roll-ups of history older than `maxAgeDays` are kept; without it, there are none. */
   readonly rollUpDays?: number | undefined
-  /** Whether the history of an entity outlives it; left out, it does. */
+  /** Whether the history of an entity outlives it; by default it does. */
   readonly afterDeletion?: 'keep' | 'remove' | undefined
 }
 
-/** One eviction, from the search to the last part. */
+/** An eviction run, from the search to the last part. */
 interface Run {
   readonly isBySize: boolean
-  /** What the size is brought down to. */
+  /** The size to reach. */
   readonly goalBytes: number
-  /** What ends before this time goes whatever the size, ms. */
+  /** Parts that end before this time (ms) are removed whatever the size. */
   readonly agedBefore: number
   survey: Survey
-  /** Parts that were removed when the search began. */
+  /** Number of parts removed when the search began. */
   partsBefore: number
   parts: number
   readonly evicted: Record<GapReason, number>
-  /** Latest time of what was removed, ms. */
+  /** Latest time of the removed parts, ms. */
   until: number
 }
 
-/** What a group removes of one stream (s = 0: of the other changes of an entity). */
+/** The parts of one stream that a group removes (s = 0: of the other changes of an entity). */
 interface Loss {
   readonly rid: number
   readonly s: number
@@ -73,12 +74,12 @@ interface Loss {
 }
 
 const dayMs = 86_400_000
-/** A run by size goes down to this share of the bound, so that it is worth its search. */
+/** A run by size reduces to this share of the bound, so that it is worth its search. */
 const keptShare = 0.95
-/** How often size and age are looked at, ms. */
+/** Intervals at which size and age are checked, ms. */
 const sizeEveryMs = 1000
 const ageEveryMs = 3_600_000
-/** How long to leave it when the file is too large and no history is left, ms. */
+/** Pause when the file is too large and no history is left, ms. */
 const hopelessMs = 600_000
 
 export function createRetention(ports: RetentionPorts, settings: RetentionSettings) {
@@ -87,7 +88,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   const now = ports.clock.monotonic
   const evictedTotal = ports.metrics.counter('selvedge_history_evicted_total')
   let run: Run | undefined
-  /** When the size was found to be right, or nothing could be done about it. */
+  /** When the size was within its bound, or could not be reduced. */
   let restedAt = Number.NEGATIVE_INFINITY
   let restsLong = false
   let ageAt = maxAgeDays === undefined ? Number.POSITIVE_INFINITY : 0
@@ -95,7 +96,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   let gapCount = retained.gapCount()
   let lastGap = retained.lastGap()
 
-  /** What should go because the disk fills; nothing where all that there is would not help. */
+  /** Bytes to delete because disk space is short; 0 if even deleting everything would not help. */
   function shortBytes(logBytes: number): number {
     if (ports.room?.isShort() !== true) return 0
     const used = retained.usedBytes(logBytes)
@@ -103,7 +104,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     return short < used ? short : 0
   }
 
-  /** Adds the next step of an eviction, if one is due, to a group that is about to be sent. */
+  /** Adds the next step of an eviction, if one is due, to a group about to be sent. */
   function attach({ stage }: Group, logBytes: number): void {
     if (gapCount > limits.gapsMax.value) {
       sumUpGaps(stage)
@@ -113,7 +114,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     if (run?.survey.look()) step(stage, run, logBytes)
   }
 
-  /** What ages are counted from; commit times may be ahead of the clock, and a clock that may be wrong makes nothing old. */
+  /** Reference time of ages. Commit times may be ahead of the clock; by an unreliable clock nothing is old. */
   const ageTime = (stage: Stage): number =>
     (ports.clock.trust?.mayRemove() ?? true)
       ? Math.min(stage.at, ports.clock.now())
@@ -128,7 +129,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     return false
   }
 
-  /** Where the disk fills, what is in the log is soon history that can go. */
+  /** When disk space is short, checks are frequent, since the log soon becomes deletable history. */
   const restMs = (): number =>
     ports.room?.isShort() === true ? limits.shrinkEveryMs.value : restsLong ? hopelessMs : sizeEveryMs
 
@@ -149,7 +150,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     }
   }
 
-  /** Removes what is oldest, all of it for the same reason; ends the run when nothing has to go. */
+  /** Removes the oldest parts, all for the same reason; ends the run if none must be removed. */
   function step(stage: Stage, current: Run, logBytes: number): void {
     const { survey, isBySize, agedBefore } = current
     const settled = Number(records.meta('replay') ?? 0)
@@ -179,8 +180,8 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   }
 
   /**
-   * A chunk is never read back from the log, since its stream knows how far it is folded. Anything else must be older
-   * than what a replay would read, and the last document of an entity goes when nothing else of it is left.
+   * A chunk is never replayed from the log, since its stream knows up to where it is folded. Other parts must
+   * precede the replay start. The last document of an entity is removed after the rest of its history.
    */
   function isRemovable(part: Part, settled: number): boolean {
     if (part.kind === 'chunk') return true
@@ -217,7 +218,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     }
   }
 
-  /** Lets go of roll-ups that are too old, and of the oldest week where nothing else is left to make room with. */
+  /** Deletes roll-ups that are too old, and the oldest week of them if nothing else can free space. */
   function trimRollUps(stage: Stage, isForRoom: boolean): void {
     const first = ports.rollUps.first()
     if (first === undefined) return
@@ -226,7 +227,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     if (first < bound) stage.write('rollup.trim', bound)
   }
 
-  /** A group that fails leaves everything as it was; the next one begins anew. */
+  /** A failed group leaves everything unchanged; the next one starts a new run. */
   function restoreWhenUndone(stage: Stage): void {
     const before = { gapCount, lastGap }
     stage.undone(() => {
@@ -261,7 +262,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     return { rid: row.rid, s, name: row.name }
   }
 
-  /** What goes for the same reason as before adjoins it: one record tells both, unless only one of them was told others. */
+  /** Extends the last gap record if the reason is the same, and all followers sent both or neither. */
   function recordGap(stage: Stage, loss: Loss, reason: GapReason, owedSince: number): void {
     const { rid, s, name, t0, t1, m1, count } = loss
     const last = retained.lastGapOf(rid, s)
@@ -302,7 +303,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     const usedBytes = retained.usedBytes(logBytes)
     const wasHopeless = isHopeless
     isHopeless = isExhausted && (usedBytes > maxBytes || shortBytes(logBytes) > 0)
-    // What is in the log now may be history soon.
+    // The current log may soon become deletable history.
     restedAt = isHopeless || shortBytes(logBytes) > 0 ? now() : Number.NEGATIVE_INFINITY
     restsLong = isHopeless
     if (!isHopeless) return
@@ -311,7 +312,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
 
   return Object.freeze({
     attach,
-    /** True when a group should be made for it alone. */
+    /** True when a group should be started for it alone. */
     isDue,
   })
 }

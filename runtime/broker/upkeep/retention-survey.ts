@@ -1,19 +1,20 @@
 /**
- * The search for the oldest history among all series, a few series at a time, and the order in which their parts go. It
- * keeps the series whose first parts end earliest, as many as its ceiling allows; while parts are taken, each makes way
- * for the next of its series. What comes into being after its series was looked at may be missed until the next search.
+ * The search for the oldest history among all series, a few series at a time, and the order in which their
+ * parts are removed. It holds the series whose first parts end earliest, up to its ceiling; a removed part is
+ * replaced by the next of its series. Parts created after their series was searched may be missed until the
+ * next search.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Part, PartKind, Shelf } from '#store/history/oldest-parts.ts'
 
-/** Looks for parts whose last time is before `bound`, ms. */
+/** Searches for parts whose last time is before `bound`, ms. */
 export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: number) {
   const most = limits.evictionCandidatesMax.value
   const toSearch = Object.values(shelves)
   let series = 0
   let before = bound
   let isCut = false
-  /** One of each series; after the search a heap, the oldest first. */
+  /** The parts, one per series; after the search a heap, oldest first. */
   const parts: Part[] = []
 
   function keepOldest(): void {
@@ -24,7 +25,7 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
     isCut = true
   }
 
-  /** Puts a part in the place of the first one and lets it sink to where no younger one is above it. */
+  /** Replaces the first part of the heap and restores the heap order. */
   function replaceFirst(part: Part): void {
     let place = 0
     for (;;) {
@@ -38,7 +39,7 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
     parts[place] = part
   }
 
-  /** Takes the first one away, for another one of its series where there is one that is old enough. */
+  /** Removes the first part, or replaces it by another of its series that is old enough. */
   function takeFirst(other: Part | undefined): void {
     if (other !== undefined && other.t1 < before) replaceFirst(other)
     else {
@@ -48,7 +49,7 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
   }
 
   return Object.freeze({
-    /** Goes on with the search; true when it is through. */
+    /** Continues the search; true when it is complete. */
     look(): boolean {
       for (let room: number = limits.evictionSearchesPerGroup.value; toSearch.length > 0; room--) {
         if (room <= 0) return false
@@ -64,23 +65,23 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
       }
       return true
     },
-    /** The oldest part found, as it is now; undefined when there is none. */
+    /** The oldest part found, in its current form; undefined if there is none. */
     oldest(): Part | undefined {
       for (;;) {
         const part = parts[0]
         if (part === undefined) return undefined
         const now = shelves[part.kind].partNow(part)
         if (now?.t1 === part.t1) return now
-        // What was folded since the search is not lost uncounted, nor is it older than it is.
+        // Folding changed the part since the search, so it is placed again by its new time.
         takeFirst(now)
       }
     },
-    /** Leaves the oldest part behind: for the next one of its series, or with all of its series. */
+    /** Skips the oldest part: continues with the next of its series, or skips the whole series. */
     pass(toNext: boolean): void {
       const part = parts[0]
       takeFirst(toNext && part !== undefined ? shelves[part.kind].partAfter(part) : undefined)
     },
-    /** True when more was found than could be kept: another search finds the rest. */
+    /** True if not all parts found fit: another search finds the rest. */
     isCut: () => isCut,
   })
 }

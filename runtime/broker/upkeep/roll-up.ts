@@ -1,5 +1,6 @@
 /**
- * Rolling up: the rows that stay of a chunk that retention removes, corrected as clients asked. Only numbers have any.
+ * Roll-ups: hourly rows that remain of a chunk that retention removes, with corrections applied. Only numbers
+ * have them.
  */
 
 import type { Names } from '#broker/commit/interned-names.ts'
@@ -15,7 +16,7 @@ export interface RollUpPorts {
   readonly names: Names
 }
 
-/** Hours of the chunk of a stream that begins at `t0`. */
+/** The hours of the chunk of a stream that begins at `t0`. */
 export function rollUpOf({ history, edits, names }: RollUpPorts, s: number, t0: number): RollUpRow[] {
   const chunk = history.chunkAt(s, t0)
   const stream = history.stream(s)

@@ -1,6 +1,7 @@
 /**
- * How much history there is behind a commit time, folded and in tails, and how much room it has until the oldest of it is
- * removed. All of it is about: a chunk is spread evenly over the commit times of its instances.
+ * Estimates the history after a commit time, folded and in tails, and how much it may grow before its oldest
+ * part is removed. All figures are approximate: a chunk counts as spread evenly over the commit times of its
+ * instances.
  */
 
 import type { Owed } from '#broker/changes/follower-backlog.ts'
@@ -18,23 +19,32 @@ export interface BacklogPorts {
 }
 
 export interface Backlog {
-  /** What was observed from a commit time (ms) on. */
+  /** Volumes of the observations committed at or after a time (ms). */
   volumes(from: number): readonly SpanVolume[]
-  /** Bytes that history may grow by until something is removed that was committed at `from` or later. */
+  /** Bytes by which history may grow before something committed at `from` or later is removed. */
   roomBytes(from: number): number
-  /** Gaps behind a number, of what was committed at a time (ms) or later, in the order of their numbers: so many at most. */
+  /**
+   * Gaps after a number with history committed at a time (ms) or later, in order of their numbers, at most
+   * `limit`.
+   */
   gapsBehind(g: number, since: number, limit: number): readonly OwnedGapRow[]
-  /** The same of what somebody was not told when it went, and of all that began before a time (ms). */
+  /**
+   * The same for history removed before a follower had sent it, and for all gaps that began before a time
+   * (ms).
+   */
   gapsOwed(g: number, before: number, limit: number): readonly OwnedGapRow[]
-  /** Number of the gap that was touched longest ago, as far as it is no part of a sum; undefined where there is none. */
+  /** Number of the gap changed longest ago that is not part of a sum; undefined if there is none. */
   firstGap(): number | undefined
-  /** What gaps beyond their ceiling became: one sum per reason, of nobody. */
+  /** Sums of gaps beyond their ceiling: one per reason, of no particular entity. */
   gapSums(): readonly GapRow[]
-  /** Says since when (commit time, ms) something is not told; returns how that ends. */
+  /**
+   * Adds a follower; `since` returns the commit time (ms) where its backlog begins. Returns a function that
+   * removes it.
+   */
   readonly owe: Owed['add']
 }
 
-/** An observation that is not folded yet, when it will be. */
+/** Approximate size of an observation after folding. */
 const unfoldedBytes = 3
 
 export function createBacklog(
@@ -63,7 +73,7 @@ export function createBacklog(
     },
     roomBytes(from) {
       const free = maxBytes - retained.usedBytes(logBytes())
-      // What is older goes first, and makes room.
+      // Older history is removed first, which frees space.
       return Math.max(0, free) + spans.bytesBefore(from)
     },
     gapsBehind: retained.gapsBehind,
