@@ -1,7 +1,7 @@
 /**
- * The HTTP interface: one table of paths and methods. Paths work with and without a trailing slash; a known path
- * answers an unknown method with 405 and what it allows. There is no middleware: each request runs one function,
- * and whatever that throws becomes a problem in one place.
+ * The HTTP interface: one table of paths and methods. Paths match with and without a trailing slash. A known
+ * path with an unknown method gets 405 and an Allow header. There is no middleware: each request runs one
+ * function, and one place turns thrown errors into problem bodies.
  */
 import { Hono } from 'hono'
 import { GatewayError } from '#base/register/errors.ts'
@@ -79,18 +79,18 @@ export interface AppPorts {
   readonly notify: SendNotification
   readonly takeFrame: TakeFrame
   readonly devices: Devices
-  /** Why the gateway cannot serve yet or any more; empty when it can. */
+  /** The reasons why the gateway is not ready; empty when it is. */
   readonly unreadiness: () => readonly string[]
-  /** What an operator should look at although everything is served. */
+  /** Problems that need an operator's attention although every request is served. */
   readonly complaints: () => readonly string[]
-  /** The name of this gateway among brokers, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
   readonly sources: Sources
   readonly passing: PassingOn
   readonly uplinks: UplinkRoutePorts['uplinks']
   readonly tunnels: Tunnels
   readonly components: Components
-  /** How this gateway stands with other brokers that it is registered at; undefined before that is known. */
+  /** The state of this gateway's registrations at other brokers; undefined until it is known. */
   readonly downward: () => object | undefined
   readonly clock: Clock
   readonly log: Log
@@ -99,26 +99,29 @@ export interface AppPorts {
 
 export interface AppSettings {
   readonly profile: ConformanceProfile
-  /** Media type of answers to clients that do not care. */
+  /** Media type of responses to clients that accept any. */
   readonly defaultMediaType: AnswerType
   readonly dataFormat: number
-  /** Under which others reach this gateway, where that is known. */
+  /** The address at which other brokers reach this gateway, if known. */
   readonly publicUrl?: string | undefined
   /** Most instances of history in one answer. */
   readonly temporalInstancesMax: number
-  /** What splitEntities is where a request does not say it. */
+  /** Value of splitEntities for requests that do not set it. */
   readonly splits?: boolean | undefined
 }
 
 export interface App {
-  /** Ends streams, which would stay open. */
+  /** Closes notification streams, which would otherwise stay open. */
   end(): void
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
-  /** The same for the plainest requests, without either; undefined for all others. */
+  /**
+   * Handles the simplest reads without a Request or a Response object; returns undefined for any other
+   * request.
+   */
   readonly direct: DirectReads
-  /** The routes of one component, as a listener of its own has them. */
+  /** The routes of one component, for a listener of its own. */
   component(name: string): (request: Request, env: HttpEnv) => Promise<Response>
-  /** The answer to an error from outside the routes. */
+  /** The response to an error raised outside the routes. */
   refuse(error: unknown, tenant?: string): Response
 }
 
@@ -192,7 +195,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
     { ...problems, ...components },
     metrics,
   )
-  // Gateways bring what was asked of them; whatever else they want, they ask by themselves.
+  // A tunnelled gateway may only deliver notifications; it sends its other requests over plain HTTP.
   const serveTunnelled = createTunnelled(app, new Set(['notify']))
   return Object.freeze({
     ...app,
@@ -211,7 +214,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   })
 }
 
-/** The table with the description of all of it, which is written when it is asked for first. */
+/** Adds the OpenAPI description of all routes; its text is built at the first request. */
 function described(table: Table): Table {
   const path = '/openapi.json'
   const headers = { 'Content-Type': 'application/json', Server: productToken }
@@ -260,7 +263,7 @@ function serve(
     if (meant !== undefined) return hono.fetch(new Request(meant, { method: c.req.method }), c.env)
     const answer = under(c.req.raw, c.env)
     if (answer !== undefined) return answer
-    return refuse(new GatewayError('http.no-route', `there is nothing at ${c.req.path}`))
+    return refuse(new GatewayError('http.no-route', `there is no resource at ${c.req.path}`))
   })
   hono.onError((error, c) => refuse(error, headerOf(c, 'ngsild-tenant')))
   return Object.freeze({
@@ -278,7 +281,7 @@ function serve(
   } satisfies Omit<App, 'end' | 'component' | 'direct'>)
 }
 
-/** Path as it was sent, still encoded: decoding comes after the path is cut into segments. */
+/** The path as sent, still percent-encoded: it is split into segments before it is decoded. */
 function rawPath(request: Request): string {
   const { url } = request
   const start = url.indexOf('/', url.indexOf('://') + 3)
@@ -286,7 +289,7 @@ function rawPath(request: Request): string {
   return end === -1 ? url.slice(start) : url.slice(start, end)
 }
 
-/** One route for all methods of a path, because two that match would cost a promise. */
+/** Dispatches all methods of a path in one route, because two matching routes would cost a promise. */
 function byMethod(methods: Methods): Route {
   const allow = [...Object.keys(methods), ...('GET' in methods ? ['HEAD'] : []), 'OPTIONS'].join(', ')
   return (c) => {

@@ -1,6 +1,6 @@
 /**
- * The paths of entities, of their histories, of what is known of types and attributes, and of snapshots, with what runs for
- * each method. It says through whose hands a request goes first: that of a snapshot, of an entity map, of context sources.
+ * The table of paths and methods for entities, temporal entities, types, attributes and snapshots. It also
+ * fixes the order of the layers around a route: snapshot, then entity map, then context sources.
  */
 
 import type { Distribution } from '#http/distribution/distributed-routes.ts'
@@ -18,10 +18,10 @@ import { type createSnapshotRoutes, snapshotsPath } from '#http/snapshots/snapsh
 export type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 export type Route = (c: HttpContext) => Response | Promise<Response>
 export type Methods = Readonly<Partial<Record<Method, Route>>>
-/** What runs for the methods of each path. */
+/** The route of each method of each path. */
 export type Table = Readonly<Record<string, Methods>>
 
-/** Paths of what is known of types and attributes. */
+/** Paths of types and attributes. */
 export function discoveryTable(
   discovery: ReturnType<typeof createDiscoveryRoutes>,
   snapshot: EntityRoutes['snapshot'],
@@ -55,7 +55,7 @@ interface TemporalRoutes {
   readonly snapshot: EntityRoutes['snapshot']
 }
 
-/** Paths of temporal entities, which context sources may have a part in. */
+/** Paths of temporal entities; context sources may take part. */
 export function temporalTable(
   { temporal, history, snapshot }: TemporalRoutes,
   shared: Distribution,
@@ -95,7 +95,7 @@ interface EntityRoutes {
   readonly snapshot: ReturnType<typeof createSnapshotRoutes>
 }
 
-/** Routes of entities, which context sources may have a part in. */
+/** Paths of entities; context sources may take part. */
 export function entityTable(
   { entities, writes, operations, purge, snapshot }: EntityRoutes,
   shared: Distribution,

@@ -1,7 +1,8 @@
 /**
- * Routes of the stored @contexts (GS CIM 009, 5.13, 6.29 and 6.30): those a tenant hosts, those made for Link headers,
- * and those fetched from elsewhere, which all tenants share. A hosted one is named by its local id or its address,
- * a cached one by the address it was fetched from. The core is part of the gateway: it is listed, and cannot be deleted.
+ * Routes of the stored @contexts (GS CIM 009, 5.13, 6.29 and 6.30). Three kinds exist: hosted by a tenant,
+ * created implicitly for Link headers, and cached from other servers and shared by all tenants. A hosted
+ * context is identified by its local id or its URL, a cached one by its source URL. The core context is part
+ * of the gateway: it is listed and cannot be deleted.
  */
 import { hash, randomUUID } from 'node:crypto'
 import {
@@ -21,7 +22,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound, notSupported } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** A stored context, wherever it is stored. */
+/** A stored context of any kind. */
 interface Stored {
   readonly url: string
   readonly localId: string
@@ -39,7 +40,7 @@ export interface JsonLdContextPorts {
   readonly requests: RequestReader
   readonly answers: Answers
   readonly contexts: Contexts
-  /** When the process began, ms: since then it has had the core. */
+  /** Start of the process, ms: the creation time reported for the core context. */
   readonly startedAt: number
 }
 
@@ -71,7 +72,8 @@ export function createJsonLdContextRoutes({ requests, answers, contexts, started
     const wantsDetails = truthOf(request.parameters, 'details') === true
     const found = find(c, request.broker)
     if (wantsDetails) return answers.data(request, detailsOf(found, contexts.uses(found.url)))
-    if (found.kind === 'Cached') throw notSupported(`${found.url} is only cached here; get it from there`)
+    if (found.kind === 'Cached')
+      throw notSupported(`${found.url} is only cached here; fetch it from its own address`)
     return answers.data(request, request.broker.hosted.document(found.localId), {
       headers: { 'Content-Type': request.type },
     })
@@ -110,14 +112,15 @@ export function createJsonLdContextRoutes({ requests, answers, contexts, started
       const request = await requests.read(c, reloadParameter)
       const reloads = truthOf(request.parameters, 'reload') === true
       const { url, localId, kind } = find(c, request.broker)
-      if (reloads && kind !== 'Cached') throw badRequestData('goes only with a cached @context', 'reload')
+      if (reloads && kind !== 'Cached')
+        throw badRequestData('is allowed only for a cached @context', 'reload')
       const isCore = isCoreContextUrl(url)
       if (isCore && !reloads) throw badRequestData('the core @context cannot be deleted')
       if (kind !== 'Cached') {
         await request.broker.hosted.remove(localId)
         contexts.dropped(localId)
       } else if (!reloads) await contexts.cached.forget(url)
-      // The core is never fetched: it is as new as the gateway.
+      // The core context is built in and never fetched, so a reload has nothing to do.
       else if (!isCore) await contexts.cached.reload(url)
       return answers.noContent(request)
     },

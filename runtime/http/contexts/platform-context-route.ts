@@ -1,5 +1,5 @@
 /**
- * Serves the @context document of the platform's vocabulary, at the same path on every gateway. The documents of
+ * Serves the @context document of the platform's vocabulary, at the same path on every gateway. Contexts of
  * users are served by hosted-context-routes.ts.
  */
 import { productToken } from '#base/register/version.ts'

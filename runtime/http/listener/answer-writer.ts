@@ -1,6 +1,7 @@
 /**
- * The one place where answers are handed to a connection, for the direct way and for hono's alike. An answer that does not
- * fit into the byte budget of all connections is replaced by 503 with Retry-After before anything of it is sent.
+ * The one place that writes responses to a connection, for direct reads and for Hono alike. If a response
+ * exceeds the byte budget shared by all connections, it is replaced by 503 with Retry-After before its first
+ * byte is sent.
  */
 import { type IncomingMessage, type OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
@@ -16,15 +17,17 @@ export interface AnswerWriterPorts {
 
 export interface AnswerWriter {
   /**
-   * To be called before an answer is made. Frees the texts of large answers that were sent, and what was made of large bodies.
-   * @param received bytes of the body that comes with the request.
+   * To be called before a response is built. Frees the texts of large responses already sent and the values
+   * parsed from large bodies.
+   *
+   * @param received bytes of the request's body.
    */
   collect(received: number): void
-  /** Writes a whole answer. */
+  /** Writes a complete response. */
   write(outgoing: ServerResponse, reply: Reply): void
-  /** Writes a problem that Retry-After belongs to. */
+  /** Writes a 503 with Retry-After. */
   refuse(outgoing: ServerResponse): void
-  /** Checks in the same way whatever a library writes; to be given to createServer. */
+  /** Response class for createServer that applies the same check to whatever a library writes. */
   readonly Response: typeof ServerResponse
 }
 
@@ -42,7 +45,9 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
   }
 
   function sendRefusal(outgoing: ServerResponse): void {
-    const answer = refuse(new GatewayError('http.busy', 'clients do not read the answers that are ready'))
+    const answer = refuse(
+      new GatewayError('http.busy', 'too many responses are waiting for clients to read them; retry later'),
+    )
     const headers: OutgoingHttpHeaders = Object.fromEntries(answer.headers)
     void answer.text().then((text) => {
       plain.writeHead.call(outgoing, answer.status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
@@ -70,13 +75,13 @@ export function createAnswerWriter({ outflow, refuse }: AnswerWriterPorts): Answ
       }
       plain.writeHead.call(outgoing, status, { ...headers, 'Content-Length': length })
       if (length > limits.outflowSmallBytes.value) sendHeadApart(outgoing)
-      // A text in ASCII is handed over as Latin-1: these are the same bytes, and sooner copied.
+      // An ASCII text is written as Latin-1: the bytes are the same and the copy is faster.
       plain.end.call(outgoing, body, length === body.length ? 'latin1' : 'utf8')
     },
   } satisfies AnswerWriter)
 }
 
-/** A response that holds its head back until it is known whether the body fits. */
+/** Makes a response class that holds its head back until it is known whether the body fits. */
 function responseThat(
   fits: (bytes: number) => boolean,
   sendRefusal: (outgoing: ServerResponse) => void,
@@ -122,13 +127,19 @@ function responseThat(
   }
 }
 
-/** Node would copy a long text to put the head before it. Until the answer ends the head stays here, and leaves with the body. */
+/**
+ * Corks the socket and queues the head separately, because Node would copy a long body to put the head before
+ * it. Both leave together when the response ends.
+ */
 function sendHeadApart(outgoing: ServerResponse): void {
   outgoing.cork()
   plain.flushHeaders.call(outgoing)
 }
 
-/** A long text in ASCII has the same bytes as Latin-1, without the room and the time that UTF-8 takes. */
+/**
+ * Whether a body is a long ASCII text: as Latin-1 it has the same bytes and needs less memory and time than
+ * UTF-8.
+ */
 function isLongAscii(rest: readonly unknown[]): boolean {
   const [body] = rest
   return (
@@ -139,5 +150,5 @@ function isLongAscii(rest: readonly unknown[]): boolean {
   )
 }
 
-/** Below it, looking through a text costs what it brings. */
+/** Below this length, scanning the text costs as much as it saves. */
 const longTextMin = 4096

@@ -1,25 +1,26 @@
 /**
- * Keeps web pages out of a listener that asks for no token. A browser sends what any page asks it to send, so that being on
- * loopback protects nothing: a page whose DNS name was rebound to 127.0.0.1 reads everything, and any page can open a WebSocket
- * or send a POST without a body. The browser names both: the host it believes to talk to, and the origin of the page.
- * It does not authenticate anybody: programs send what they like (docs/decisions/0032).
+ * Keeps foreign web pages out of a listener that requires no token. A browser sends requests on behalf of any
+ * page, so binding to loopback is no protection. A page whose DNS name was rebound to 127.0.0.1 could read
+ * everything, and any page could open a WebSocket or send a POST without a body. The browser reports both the
+ * host it addresses and the origin of the page; this file checks them. It authenticates nobody: programs
+ * other than browsers send any header they like (docs/decisions/0032).
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '#base/register/errors.ts'
 
 export interface PageRules {
-  /** What the listener is bound to. */
+  /** The address that the listener is bound to. */
   readonly host: string
-  /** Further host names under which clients reach this listener; pages from there may do everything. */
+  /** Further host names of this listener; pages from these hosts have full access. */
   readonly allowedHosts: readonly string[]
-  /** The address of this gateway for others, whose pages may do everything, too. */
+  /** The public address of this gateway; its pages have full access. */
   readonly publicUrl?: string | undefined
 }
 
 export interface PageGuard {
-  /** @throws http.foreign-host for a Host header that names neither loopback nor this gateway. */
+  /** @throws http.foreign-host if the Host header names neither loopback nor this gateway. */
   assertHost(headers: IncomingHttpHeaders): void
-  /** @throws http.foreign-origin for a page of another origin. */
+  /** @throws http.foreign-origin if the page has another origin. */
   assertOrigin(headers: IncomingHttpHeaders): void
 }
 
@@ -29,7 +30,7 @@ export function createPageGuard({ host: bound, allowedHosts, publicUrl }: PageRu
   const hosts = new Set([...allowed, inUrl(bound), ...(publicAt === undefined ? [] : [publicAt.hostname])])
 
   const isOwnOrigin = (origin: string, host: string | undefined): boolean => {
-    // Sandboxed pages have the origin "null", which is no URL.
+    // Sandboxed pages have the origin "null", which is not a URL.
     const page = URL.parse(origin)
     if (page === null || page.host === '') return false
     return (
@@ -41,42 +42,45 @@ export function createPageGuard({ host: bound, allowedHosts, publicUrl }: PageRu
 
   return Object.freeze({
     assertHost({ host }) {
-      // HTTP/1.0 may leave it out; a browser never does.
+      // HTTP/1.0 clients may omit Host; browsers always send it.
       if (host === undefined || host === '' || commonHost.test(host)) return
       const name = inUrl(hostForm.exec(host)?.[1] ?? '')
       if (loopbackName.test(name) || hosts.has(name)) return
       throw new GatewayError(
         'http.foreign-host',
-        `the Host header names ${host}, which is neither this machine nor in http.allowedHosts`,
+        `the Host header names ${host}, which is neither loopback nor listed in http.allowedHosts`,
         { host },
       )
     },
     assertOrigin({ origin, host, 'sec-fetch-site': site }) {
-      // Where a browser names no origin it still says whether the page is one of ours.
+      // If a browser sends no Origin, Sec-Fetch-Site still shows whether the page is ours.
       const isOwn = origin === undefined ? !foreignSites.has(String(site)) : isOwnOrigin(origin, host)
       if (isOwn) return
       throw new GatewayError(
         'http.foreign-origin',
-        `a page of ${origin ?? 'another site'} may only read, without streams and WebSockets`,
+        `a page of ${origin ?? 'another site'} may only read; writes, streams and WebSockets are refused`,
         { origin },
       )
     },
   } satisfies PageGuard)
 }
 
-/** Whether a page may have made a request. Programs send neither of these headers. */
+/** Whether a web page may have sent the request; programs send neither of these headers. */
 export const mayBePage = ({ origin, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean =>
   origin !== undefined || site !== undefined
 
 const safeMethods: ReadonlySet<string | undefined> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Media types are compared without case (RFC 9110, 8.3.1). */
+/** Media types are case-insensitive (RFC 9110, 8.3.1). */
 const eventStream = /\btext\/event-stream\b/i
 
-/** Whether an Accept header names Server-Sent Events. A route opens a stream only where this holds, so the page guard covers it. */
+/**
+ * Whether an Accept header names Server-Sent Events. Routes open a stream only if this holds, so the page
+ * guard covers every stream.
+ */
 export const acceptsEventStream = (accept: string | undefined): boolean => eventStream.test(accept ?? '')
 
-/** Whether a request does more than read: it changes something, or takes a stream that another consumer may have. */
+/** Whether a request does more than read: it changes data, or takes over a stream from another consumer. */
 export function doesMoreThanRead(
   method: string | undefined,
   { upgrade, accept }: IncomingHttpHeaders,
@@ -86,12 +90,12 @@ export function doesMoreThanRead(
 
 const foreignSites: ReadonlySet<string> = new Set(['cross-site', 'same-site'])
 
-/** What nearly every client sends. */
+/** Fast path for the Host headers that nearly all clients send. */
 const commonHost = /^(?:localhost|127\.0\.0\.1)(?::\d{1,5})?$/
 const hostForm = /^(\[[^\]]*\]|[^:]*)(?::\d*)?$/
 const loopbackName = /^(?:localhost|127(?:\.\d{1,3}){1,3}|\[::1\]|\[(?:0+:){7}0*1\])$/
 
-/** A host as URLs name it. */
+/** A host name in the form that URLs use. */
 function inUrl(host: string): string {
   const isBare = host.includes(':') && !host.startsWith('[')
   return (isBare ? `[${host}]` : host).toLowerCase().replace(/\.$/, '')

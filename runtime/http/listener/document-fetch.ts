@@ -1,7 +1,7 @@
 /**
- * Fetches one document by HTTP(S) GET, bounded in time, bytes and redirects. It is how the broker gets user
- * @contexts; it keeps nothing and understands nothing of what it fetched. Addresses of this machine are refused
- * unless allowed, also behind names and redirects.
+ * Fetches one document by HTTP(S) GET with bounded time, bytes and redirects. The broker fetches user
+ * @contexts with it; nothing is cached or parsed here. Addresses of this machine are refused unless allowed,
+ * also when a name or a redirect leads to them.
  */
 
 import type { IncomingMessage, RequestOptions } from 'node:http'
@@ -14,8 +14,9 @@ import { messageOf, noteCertificate, type Validity } from '#base/time/certificat
 import type { FetchDocument } from '#broker/contexts/context-library.ts'
 
 /**
- * A fetcher for documents.
- * @throws (from the fetch) GatewayError peer.unavailable for anything but a complete 200, peer.loopback.
+ * Creates a document fetcher.
+ *
+ * @throws (from the fetch) GatewayError peer.unavailable unless a complete 200 arrives; peer.loopback.
  */
 export function createDocumentFetcher(settings: { readonly allowLoopback: boolean }): FetchDocument {
   return async (request) => {
@@ -30,7 +31,7 @@ export function createDocumentFetcher(settings: { readonly allowLoopback: boolea
       answer.destroy()
       if (status < 300 || status > 399 || location === undefined) throw unavailable(url, `answered ${status}`)
       const next = URL.parse(location, url)
-      if (next === null) throw unavailable(url, 'redirects to something that is no URL')
+      if (next === null) throw unavailable(url, 'redirects to an invalid URL')
       url = next.href
     }
     throw unavailable(request.url, `redirects more than ${request.redirectsMax} times`)
@@ -45,7 +46,7 @@ function get(
 ): Promise<IncomingMessage> {
   const target = URL.parse(url)
   if (target === null || (target.protocol !== 'http:' && target.protocol !== 'https:')) {
-    throw unavailable(url, 'is no http or https URL')
+    throw unavailable(url, 'is not an http or https URL')
   }
   if (!allowLoopback && isLoopback(target.hostname)) {
     throw new GatewayError('peer.loopback', `${target.hostname} is this machine`, { url })

@@ -1,7 +1,7 @@
 /**
- * One HTTP listener: opens a socket, holds its ceilings (connections, header bytes, time to send a request) and
- * drains on close: in-flight requests finish within the deadline, idle keep-alive sockets end at once.
- * It knows no route; what a request means is the business of the `fetch` function it is given.
+ * One HTTP listener: opens a socket, enforces its limits (connections, header bytes, time to send a request)
+ * and drains on close. In-flight requests finish within the deadline; idle keep-alive sockets close at once.
+ * It knows no routes: the given `fetch` function answers the requests.
  */
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -18,22 +18,24 @@ import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
 
 export interface HttpAddress {
   readonly host: string
-  /** 0 = any free port. */
+  /** 0 chooses any free port. */
   readonly port: number
 }
 
 export interface HttpServer {
-  /** The port that is really open. */
+  /** The port actually bound. */
   readonly port: number
   readonly url: string
-  /** Settles when every connection is gone: after the last answer, at the latest after `limits.drainMs`. */
+  /**
+   * Settles when every connection is closed: after the last response, at the latest after `limits.drainMs`.
+   */
   close(): Promise<void>
 }
 
-/** How long a client that sent no HTTP has to read why. */
+/** Time for a client that sent invalid HTTP to read the reason, before the socket closes. */
 const refusalMs = 500
 
-/** How often a closing server looks for connections that became idle. */
+/** Interval at which a closing server closes connections that became idle. */
 const drainStepMs = 20
 
 /**
@@ -55,7 +57,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
     }
     listener(incoming, outgoing)
   }
-  /** A page is made only when there is room for it: until then the request waits. */
+  /** Builds a page only when the output budget has room; until then the request waits. */
   const whenOpen: Listener = async (incoming, outgoing) => {
     const isOpen = await ports.outflow.whenOpen()
     if (outgoing.destroyed) return
@@ -84,7 +86,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   server.on('connection', ports.outflow.watch)
   server.on('clientError', refuseMalformed)
   serveUpgrades(server, ports, pace)
-  // A body that is announced as too large is refused before it is sent.
+  // Refuses a body by its announced length, before the client sends it.
   server.on(
     'checkContinue',
     inTurn((incoming, outgoing) => {
@@ -107,7 +109,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   })
 }
 
-/** Answers to GET and to queries by POST may be large; what operators watch the gateway by is not. */
+/** Whether the response may be large: GET and queries by POST, but not the endpoints used for monitoring. */
 const asksForPage = ({ method, url = '' }: IncomingMessage): boolean =>
   method === 'GET'
     ? !/^\/(?:health|metrics)\b/.test(url)
@@ -116,15 +118,15 @@ const asksForPage = ({ method, url = '' }: IncomingMessage): boolean =>
 type Listener = (incoming: IncomingMessage, outgoing: ServerResponse) => unknown
 
 /**
- * Requests that come before earlier ones of their connection are answered wait for their turn. Else a page of a thousand
- * entities would be made for each of the hundreds that one piece of a socket holds, and kept until the client reads.
+ * Pipelined requests wait until earlier ones on their connection are answered. Otherwise one read of a socket
+ * could start hundreds of requests, each with a page of a thousand entities held until the client reads.
  */
 function createPipelining(): (
   run: Listener,
 ) => (incoming: IncomingMessage, outgoing: ServerResponse) => void {
   const waiting = new WeakMap<Socket, number>()
   return (run) => (incoming, outgoing) => {
-    // An answer has the socket when it is its turn.
+    // Node assigns the socket to a response when its turn begins.
     if (outgoing.socket !== null) {
       run(incoming, outgoing)
       return
@@ -144,8 +146,8 @@ function createPipelining(): (
 }
 
 /**
- * The library that makes a Request of what comes is loaded with the first one, which waits for it. It needs the classes of
- * fetch, and Node makes those at first sight: together 20 ms that no start has to wait for.
+ * Loads the library that builds Request objects at the first request, which waits for it. The library and
+ * Node's fetch classes take 20 ms to load; the start of the gateway does not pay for it.
  */
 function createListener(ports: HttpServerPorts): Listener {
   let listener: Listener | undefined
@@ -153,7 +155,7 @@ function createListener(ports: HttpServerPorts): Listener {
   const load = async (): Promise<Listener> => {
     const { getRequestListener } = await import('@hono/node-server')
     listener = getRequestListener((request, env) => ports.fetch(request, env as HttpEnv), {
-      // Only HTTP/1.0 may leave the host out; nothing here depends on which it is.
+      // Only HTTP/1.0 may omit the host; nothing here depends on its value.
       hostname: 'localhost',
       errorHandler: (error) => ports.refuse(isRequestError(error) ? malformedRequest(error) : error),
     })
@@ -175,7 +177,7 @@ function createListener(ports: HttpServerPorts): Listener {
   }
 }
 
-/** The library's own complaint about a URL or Host header that no Request can have. */
+/** The library's error for a URL or Host header from which no Request can be built. */
 function isRequestError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'RequestError'
 }
@@ -196,7 +198,7 @@ function listen(server: Server, { host, port }: HttpAddress): Promise<number> {
         ),
       )
     })
-    // Whatever cannot be accepted later, for want of descriptors, is no reason to end.
+    // A connection that cannot be accepted later, for want of descriptors, must not end the process.
     server.on('error', () => undefined)
     server.listen({ host, port }, () => resolve((server.address() as AddressInfo).port))
   })
@@ -214,7 +216,7 @@ function drain(server: Server): Promise<void> {
   })
 }
 
-/** Bytes that are no HTTP get a plain answer and the connection ends. */
+/** Answers invalid HTTP with a plain error and closes the connection. */
 function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex | Socket): void {
   setTimeout(() => socket.destroy(), refusalMs).unref()
   if (error.code === 'ECONNRESET' || !socket.writable) return
@@ -233,7 +235,7 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Duplex | Socket):
 
 type Refusal = readonly [status: number, title: string, detail: string]
 
-const unreadable: Refusal = [400, 'Bad Request', 'the bytes received are no acceptable HTTP request']
+const unreadable: Refusal = [400, 'Bad Request', 'the bytes received are not a valid HTTP request']
 const malformed: Readonly<Record<string, Refusal>> = {
   HPE_HEADER_OVERFLOW: [
     431,

@@ -1,8 +1,9 @@
 /**
- * What stands before the routes of every listener. A listener that is not loopback answers only clients that send the token of
- * the data folder; open are the liveness probe, and the path of notifications of context sources, the end of which only the
- * source knows. A loopback listener asks for no token, and keeps out web pages of other origins (cross-origin.ts). There are no
- * callers and no rights here; those come with an identity.
+ * Access checks in front of the routes of every listener. A listener beyond loopback serves only clients that
+ * send the token of the data folder. Two paths are open: the liveness probe, and the notification path for
+ * context sources, whose last segment is a secret of the source. A loopback listener requires no token and
+ * keeps out web pages of other origins (cross-origin.ts). There are no users and no rights here; those need
+ * an identity.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/register/errors.ts'
@@ -29,16 +30,16 @@ export interface Inside {
 }
 
 export interface EntranceRules {
-  /** Undefined where the listener asks for none; then `pages` holds. */
+  /** Undefined if the listener requires no token; then `pages` applies. */
   readonly token: string | undefined
   readonly pages: PageRules
-  /** Paths that need no token, because they check a secret of their own. */
+  /** Paths that need no token because they check a secret of their own. */
   readonly isOpen?: (path: string, method: string) => boolean | Promise<boolean>
-  /** Paths that pages of all origins may use. */
+  /** Paths open to pages of every origin. */
   readonly isShared?: (path: string) => boolean
 }
 
-/** Puts what `rules` demand before the routes of a listener. Every listener has its routes from here. */
+/** Puts the checks of `rules` in front of a listener's routes. Every listener gets its routes from here. */
 export function createEntrance(inside: Inside, rules: EntranceRules): Pick<Inside, 'fetch' | 'direct'> {
   const { fetch, direct, refuse } = inside
   const { token, pages, isOpen, isShared = () => false } = rules
@@ -55,7 +56,7 @@ export function createEntrance(inside: Inside, rules: EntranceRules): Pick<Insid
   }
 }
 
-/** The path is judged as it will be routed, so that no spelling of it leads further. */
+/** Checks the path in the form used for routing, so no other spelling of it can bypass the check. */
 function keepPagesOut(inside: Inside, pages: PageGuard, isShared: (path: string) => boolean): Fetch {
   return (request, env) => {
     const { headers } = env.incoming
@@ -70,7 +71,9 @@ function keepPagesOut(inside: Inside, pages: PageGuard, isShared: (path: string)
   }
 }
 
-/** The short way only reads; a request with a foreign Host goes the long way, where it is refused. */
+/**
+ * Direct reads never write; a request with a foreign Host falls through to the full route, which refuses it.
+ */
 function keepPagesOutDirect(direct: DirectReads, pages: PageGuard): DirectReads {
   return (incoming) => {
     try {
@@ -83,9 +86,9 @@ function keepPagesOutDirect(direct: DirectReads, pages: PageGuard): DirectReads 
 }
 
 /**
- * Puts a guard before `fetch`. The token is taken from `Authorization: Bearer` or `X-Auth-Token` and compared in
- * constant time. Refusals leave by `refuse`, as http.unauthorized. Paths of components that check a secret of their own are
- * open, too.
+ * Requires the token before `fetch`, from `Authorization: Bearer` or `X-Auth-Token`, compared in constant
+ * time. Refusals are sent with `refuse` as http.unauthorized. Component paths that check a secret of their
+ * own are open, too.
  */
 export function guard(
   fetch: Fetch,
@@ -100,7 +103,7 @@ export function guard(
     if (given !== null && timingSafeEqual(digest(given.trim()), expected)) return fetch(request, env)
     const letIn = (isIn: boolean): Response | Promise<Response> => {
       if (isIn) return fetch(request, env)
-      const why = given === null ? 'a token is needed' : 'the token is not the right one'
+      const why = given === null ? 'a token is required' : 'the token is wrong'
       return refuse(new GatewayError('http.unauthorized', why))
     }
     const path = pathOf(url)
@@ -109,7 +112,10 @@ export function guard(
   }
 }
 
-/** The same for the short way: who does not know the token goes the long one, where it is refused. */
+/**
+ * Requires the token for direct reads; a request without it falls through to the full route, which refuses
+ * it.
+ */
 function guardDirect(direct: DirectReads, token: string): DirectReads {
   const expected = digest(token)
   return (incoming) => {
@@ -122,14 +128,14 @@ function guardDirect(direct: DirectReads, token: string): DirectReads {
 
 const lets = 'Access-Control-Allow-Origin'
 
-/** Lets pages of any origin read whatever `fetch` answers at paths that are shared, refusals among it. */
+/** Allows pages of every origin to read the responses of shared paths, including errors. */
 function share(fetch: Fetch, isShared: (path: string) => boolean): Fetch {
   return (request, env) => {
     const answer = fetch(request, env)
-    // Only pages name their origin.
+    // Only web pages send Origin.
     if (env.incoming.headers.origin === undefined) return answer
     return Promise.resolve(answer).then((found) => {
-      // Asked now, since a plugin that had still to start has by now.
+      // Checked after the response, because a plugin that was still starting has started by then.
       if (isShared(pathOf(request.url)) && !found.headers.has(lets)) found.headers.set(lets, '*')
       return found
     })

@@ -1,7 +1,7 @@
 /**
- * Finds the route of a path, segment by segment: one look for each, however many routes there are. A segment that is spelled
- * out wins over a parameter, and a slash at the end says nothing. A parameter is never empty, but for an id that more
- * follows: that is an id that is no URI, not another resource.
+ * Finds the route of a path segment by segment: one lookup per segment, however many routes exist. A literal
+ * segment wins over a parameter, and a trailing slash is ignored. A parameter is never empty, except an id
+ * with further segments behind it: that is an invalid id, not another resource.
  */
 import type { Result, Router } from 'hono/router'
 
@@ -11,7 +11,7 @@ interface Place<T> {
   target?: T
 }
 
-/** For routes of all methods only; each path has one. */
+/** Supports routes for all methods only; each path has one route. */
 export function createRouter<T>(): Router<T> {
   const root: Place<T> = { spelled: new Map() }
   const nothing: Result<T> = [[]]

@@ -1,6 +1,7 @@
 /**
- * WebSocket on the HTTP listener. A request to upgrade takes the same way as any other (token, tenant, errors); the route
- * that it names may take the connection, and where none does the answer leaves as plain HTTP and the connection ends.
+ * WebSocket on the HTTP listener. An upgrade request passes the same checks as any other (token, tenant,
+ * errors). The route may accept the connection; if it does not, its response is sent as plain HTTP and the
+ * connection closes.
  */
 
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
@@ -14,23 +15,23 @@ import type { HttpEnv, Upgrade } from '#http/request/http-environment.ts'
 import type { Reply } from '#http/request/response.ts'
 
 export interface HttpServerPorts {
-  /** Answers plain requests before a Request is made of them. */
+  /** Answers simple requests before a Request is built for them. */
   readonly direct?: ((incoming: IncomingMessage) => Reply | undefined) | undefined
   fetch(request: Request, env: HttpEnv): Response | Promise<Response>
-  /** The answer to a request so malformed that no Request could be made of it. */
+  /** The response to a request so malformed that no Request could be built from it. */
   refuse(error: unknown): Response
-  /** The listener begins to close: whatever would stay open for long must end. */
+  /** Called when the listener begins to close; it must end long-lived connections. */
   readonly closing?: () => void
-  /** Bounds what is written and not read, of all listeners together. */
+  /** Bounds the unread output of all listeners together. */
   readonly outflow: Outflow
   readonly log: Log
 }
 
-/** Other protocols that clients offer, such as h2c, are not taken up, as the standard allows [RFC 9110 7.8]. */
+/** The gateway ignores offers of other protocols, such as h2c, as the standard allows [RFC 9110 7.8]. */
 export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
-/** @param pace spreads many that arrive together, and their handshakes, over several turns. */
+/** @param pace spreads requests that arrive together, and their handshakes, over several turns. */
 export function serveUpgrades(
   server: Server,
   ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>,

@@ -1,6 +1,6 @@
 /**
- * Backups over HTTP: which there are, and making one. They are written where the settings say and nowhere else, and never
- * leave the gateway by this way.
+ * Lists backups and makes one. Backups are written only to the configured folder; their contents are never
+ * served over HTTP.
  */
 import type { Backups, BackupsStatus } from '#broker/upkeep/backup-schedule.ts'
 import type { Answers } from '#http/request/response.ts'

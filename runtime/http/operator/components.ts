@@ -1,12 +1,13 @@
 /**
- * Components beside the broker: each has its paths under its own name on the main listener, and may have a listener of its own,
- * where the same paths begin at the root. What a component throws becomes a problem as everywhere.
+ * Routes of components beside the broker. Each component has its paths under its name on the main listener,
+ * and may have its own listener where the same paths start at the root. Errors of a component become problem
+ * bodies, as everywhere.
  */
 import type { RouteEnvironment } from '#contract'
 import type { Bodies } from '#http/request/body.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 
-/** Components by name, as the host of plugins runs them. */
+/** Components by name, as the plugin host runs them. */
 export interface Components {
   has(name: string): boolean
   status(): object
@@ -14,7 +15,7 @@ export interface Components {
 }
 
 export interface ComponentRoutes {
-  /** Answers a path under the name of a component; undefined when it is none. */
+  /** Answers a path under a component's name; undefined if the path belongs to no component. */
   under(request: Request, env: HttpEnv): Promise<Response> | undefined
   /** Answers a path of one component. */
   of(name: string, request: Request, env: HttpEnv): Promise<Response>
@@ -30,11 +31,12 @@ export function createComponentRoutes(components: Components, bodies: Pick<Bodie
       const start = url.indexOf('/', url.indexOf('://') + 3)
       const [, name, rest] = /^\/([a-z-]+)(\/[^?]*)?/.exec(url.slice(start)) ?? []
       if (name === undefined || !components.has(name)) return undefined
-      // Its pages name what they need relative to their own folder.
+      // Pages of components use relative links, so the folder's address must end with a slash.
       if (rest === undefined)
         return Promise.resolve(Response.redirect(`${url.slice(0, start)}/${name}/`, 308))
       const path = url.slice(start + name.length + 1)
-      // Body and signal are in the environment; a request that carries them costs as much as many an answer.
+      // Body and signal are in the environment; attaching them to the Request would cost as much as many a
+      // response.
       const { method, headers } = request
       return of(name, new Request(url.slice(0, start) + path, { method, headers }), env).then((response) =>
         relocated(response, name),
@@ -43,7 +45,7 @@ export function createComponentRoutes(components: Components, bodies: Pick<Bodie
   } satisfies ComponentRoutes)
 }
 
-/** What a component made has its place below the name of the component, too. */
+/** Prefixes an absolute Location path with the component's name. */
 function relocated(response: Response, name: string): Response {
   const location = response.headers.get('Location')
   if (location === null || !/^\/(?!\/)/.test(location)) return response
@@ -62,11 +64,11 @@ const hasBody = ({ incoming: { headers }, body }: HttpEnv): boolean =>
 function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {
   const { outgoing, upgrade } = env
   const gone = new AbortController()
-  // What was answered whole is nobody's loss.
+  // A response that was sent completely needs no abort.
   outgoing?.once('close', () => {
     if (!outgoing.writableFinished) gone.abort()
   })
-  // Taken while it arrives: what nobody listens to goes by, and whoever asks for it later would wait for ever.
+  // Read as it arrives: body data without a listener is discarded, and a later reader would wait forever.
   const body = hasBody(env) ? bodies.raw({ env }) : Promise.resolve(nothing)
   body.catch(() => undefined)
   return {

@@ -1,6 +1,7 @@
 /**
- * Routes by which an operator sees which devices wait, which frames could not be decoded and which topics no bridge
- * reads, and decides about them. Devices belong to the default tenant. They are no part of NGSI-LD.
+ * Routes for operators: devices awaiting acceptance, frames that could not be decoded, topics that no bridge
+ * reads, and the decisions about them. Devices belong to the default tenant. These routes are not part of
+ * NGSI-LD.
  */
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
@@ -66,30 +67,30 @@ export function createDeviceTable({ requests, answers, bodies, devices }: Device
     [`${devicesPath}/:name/accept`]: {
       async POST(c: HttpContext) {
         const request = await read(c)
-        return answers.data(request, await devices.accept(nameOf(c), wishOf(await bodies.raw(c))))
+        return answers.data(request, await devices.accept(nameOf(c), choiceOf(await bodies.raw(c))))
       },
     },
     [`${devicesPath}/:name/ignore`]: {
       async POST(c: HttpContext) {
         const request = await read(c)
-        return answers.data(request, await devices.ignore(nameOf(c), wishOf(await bodies.raw(c)).kind))
+        return answers.data(request, await devices.ignore(nameOf(c), choiceOf(await bodies.raw(c)).kind))
       },
     },
   }
 }
 
-/** The body may be left out. */
-function wishOf(body: Buffer): Wish {
+/** The body is optional. */
+function choiceOf(body: Buffer): Wish {
   if (body.length === 0) return {}
-  const wish = parseJson(body)
-  if (!isObject(wish)) throw badRequestData('the body must be an object of kind, bridge and source')
-  for (const name of Object.keys(wish))
+  const choice = parseJson(body)
+  if (!isObject(choice)) throw badRequestData('the body must be an object of kind, bridge and source')
+  for (const name of Object.keys(choice))
     if (!['kind', 'bridge', 'source'].includes(name))
       throw badRequestData('expected kind, bridge or source', name)
-  const { bridge, source } = wish
+  const { bridge, source } = choice
   if (bridge !== undefined && typeof bridge !== 'string') throw badRequestData('expected a text', 'bridge')
   if (source !== undefined && !isObject(source)) throw badRequestData('expected an object', 'source')
-  return { kind: kindOf(wish['kind']), bridge, source }
+  return { kind: kindOf(choice['kind']), bridge, source }
 }
 
 function kindOf(kind: unknown): ChoiceKind | undefined {
@@ -167,7 +168,7 @@ const readingView = ({ observedAt, ...reading }: Reading) => ({
     Number.isSafeInteger(observedAt) && { observedAt: msToDateTime(observedAt) }),
 })
 
-/** The first bytes of a payload: as text, or in hexadecimal where they are none. */
+/** The first bytes of a payload: as text if they are UTF-8, otherwise in hexadecimal. */
 function payloadView(payload: Uint8Array, bytes: number) {
   const isCut = payload.length < bytes
   const whole = isCut ? withoutHalf(payload) : payload
@@ -180,7 +181,7 @@ function payloadView(payload: Uint8Array, bytes: number) {
   }
 }
 
-/** Without the beginning of a character at the end. */
+/** Removes an incomplete UTF-8 character at the end. */
 function withoutHalf(payload: Uint8Array): Uint8Array {
   let end = payload.length
   while (end > payload.length - 3 && end > 0 && (payload[end - 1]! & 0xc0) === 0x80) end--

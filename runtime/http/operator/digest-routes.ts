@@ -1,6 +1,6 @@
 /**
- * Digests of what a tenant holds, for gateways that compare what they sent with what is here. No part of NGSI-LD; whoever
- * may read entities may read these.
+ * Digests of a tenant's entities, for gateways that compare what they sent with what is stored here. These
+ * routes are not part of NGSI-LD; a client that may read entities may read them.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Chosen, HistoryDigests } from '#broker/tenant/digests.ts'
@@ -55,13 +55,13 @@ export function createDigestRoutes({
   })
 }
 
-/** With whom the gateway that asks writes the same. */
+/** Other writers of the same attributes as the requesting gateway. */
 function collisionsOf({ broker, parameters }: ApiRequest): object {
   const through = parameters.get('through')
   return through === undefined ? {} : { collisions: broker.digests.collisions(through) }
 }
 
-/** Which of their attribute instances somebody else wrote last than the gateway that asks. */
+/** Per entity, the attribute instances whose last writer is not the requesting gateway. */
 function othersOf(
   { broker, parameters }: ApiRequest,
   ids: readonly string[],
@@ -89,7 +89,7 @@ async function historiesOf(
   return histories
 }
 
-/** Entities of some types, and of those that came through a gateway. */
+/** Selects entities by type and by the gateway that sent them. */
 function chosenBy({ parameters, context }: ApiRequest): Chosen {
   const type = parameters.get('type')
   const through = parameters.get('through')

@@ -1,6 +1,6 @@
 /**
- * The answer at the root of the main listener: links to what the gateway serves, as an HTML page for browsers and as JSON for
- * clients that do not accept HTML. It loads nothing and runs no script.
+ * The page at the root of the main listener: links to everything the gateway serves, as HTML for browsers and
+ * as JSON for other clients. The page loads nothing and runs no script.
  */
 import { hash } from 'node:crypto'
 import { qualitiesOf } from '#base/load/media-range.ts'
@@ -43,9 +43,9 @@ const dataLinks = [
 ]
 
 const operationLinks = [
-  link('/health/ready', 'Readiness, and why not'),
+  link('/health/ready', 'Readiness, with reasons'),
   link('/metrics', 'Metrics for Prometheus'),
-  link(devicesPath, 'Devices that wait, topics that no bridge reads'),
+  link(devicesPath, 'Devices awaiting acceptance, unclaimed topics'),
   link(uplinksPath, 'Uplinks to central brokers'),
   link(queuePath, 'Dead letters'),
   link(backupsPath, 'Backups'),

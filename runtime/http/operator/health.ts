@@ -1,7 +1,4 @@
-/**
- * What an operator asks: is the process alive, is it ready and if not why, its metrics, and which version runs.
- * It only reports; nothing can be changed here.
- */
+/** Liveness, readiness with reasons, metrics and version. These routes only report; they change nothing. */
 
 import type { Metrics } from '#base/register/metrics.ts'
 import { productToken, version } from '#base/register/version.ts'
@@ -13,12 +10,12 @@ export interface AdminPorts {
   readonly metrics: Metrics
   readonly answers: Answers
   readonly clock: Clock
-  /** Why the gateway cannot serve yet or any more; empty when it can. */
+  /** The reasons why the gateway is not ready; empty when it is. */
   readonly unreadiness: () => readonly string[]
-  /** What an operator should look at although everything is served. */
+  /** Problems that need an operator's attention although every request is served. */
   readonly complaints: () => readonly string[]
   readonly downward: () => object | undefined
-  /** Plugins by name, and how they are. */
+  /** The state of each plugin by name. */
   readonly components: { status(): object }
 }
 
@@ -73,7 +70,7 @@ export function createAdminRoutes(
   })
 }
 
-/** What is known of the clock; nothing where it does not tell. */
+/** The trust in the system clock; empty if the clock does not report it. */
 function clockOf({ trust }: Clock): { clock?: { state: string; reason?: string } } {
   if (trust === undefined) return {}
   const { state, reason } = trust.status()

@@ -1,6 +1,6 @@
 /**
- * POST /senml: one SenML pack (RFC 8428) by HTTP, without any configuration. It hands the bytes to the intake as a
- * frame like any other and answers when what was decoded is on disk; what SenML means is the bridge's business.
+ * POST /senml: one SenML pack (RFC 8428) by HTTP, without configuration. The route passes the bytes to the
+ * intake as a frame and answers after the decoded values are on disk. Only the bridge interprets SenML.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -19,7 +19,10 @@ export const senmlPath = '/senml'
 /** The intake's port: settles after the commit. @throws (by rejection) store.busy, store.full */
 export type TakeFrame = (frame: Frame) => Promise<FrameOutcome>
 
-/** Problems that an answer names; a pack of a thousand bad records must not come back as a thousand sentences. */
+/**
+ * Maximum number of problems in a response, so that a pack of a thousand bad records does not return a
+ * thousand sentences.
+ */
 const problemsShown = 10
 
 export function createSenmlRoutes(ports: {
@@ -29,7 +32,7 @@ export function createSenmlRoutes(ports: {
   clock: Clock
 }) {
   return Object.freeze({
-    /** 204 when everything was taken, 200 with counts when not, 400 when nothing could be decoded. */
+    /** 204 if every record was accepted, 200 with counts if some were not, 400 if none could be decoded. */
     async push(c: HttpContext): Promise<Response> {
       if ((headerOf(c, 'ngsild-tenant') ?? '') !== '') {
         throw notSupported('NGSILD-Tenant: devices belong to the default tenant')

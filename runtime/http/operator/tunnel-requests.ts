@@ -1,6 +1,6 @@
 /**
- * Requests that come through a tunnel, served by the routes of the gateway itself with the rights of whoever is at its other
- * end. What an address means is judged as it will be routed, so that no spelling of it leads further.
+ * Serves requests from a tunnel with the gateway's own routes, limited to the rights of its other end. The
+ * path is checked in the form used for routing, so no other spelling of it can bypass the check.
  */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
@@ -10,12 +10,19 @@ import type { TunnelAnswer, TunnelRequest } from '#federation/tunnel-end.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import type { TunnelGuest } from '#http/request/tunnel-guest.ts'
 
-/** read: what there is and was; subscribe: to be told; write: everything else of NGSI-LD, so who else is told, too; notify: tell of subscriptions. */
+/**
+ * read: state and history; subscribe: own subscriptions; write: everything else of NGSI-LD, including
+ * subscriptions that notify third parties; notify: deliver notifications of subscriptions.
+ */
 export type TunnelRight = 'read' | 'subscribe' | 'write' | 'notify'
 
 export type ServeTunnelled = (request: TunnelRequest) => Promise<TunnelAnswer>
 
-/** A guest is whoever may subscribe. Never rejects. */
+/**
+ * @param guest the other end, if it may subscribe.
+ *
+ * Never rejects.
+ */
 export function createTunnelled(
   app: {
     fetch(request: Request, env: HttpEnv): Response | Promise<Response>
@@ -57,16 +64,16 @@ export function createTunnelled(
   }
 }
 
-/** Which right a request takes; undefined when nobody may ask for it through a tunnel. */
+/** The right that a request needs; undefined if it is never allowed through a tunnel. */
 export function rightFor(method: string, path: string): TunnelRight | undefined {
   if (path.startsWith(`${sourceNotificationsPath}/`)) return method === 'POST' ? 'notify' : undefined
   if (path === '/selvedge/v1/info') return method === 'GET' ? 'read' : undefined
   const [, noun, rest = ''] = /^\/ngsi-ld\/v1\/([A-Za-z]+)(\/.*)?$/.exec(path) ?? []
   if (noun === undefined) return undefined
-  // Streams would never end.
+  // Streams never end.
   if (/^\/[^/]*\/notifications\/?$/.test(rest)) return undefined
   if (noun === 'subscriptions') return 'subscribe'
-  // They hold credentials of others.
+  // Registrations contain credentials of other brokers.
   if (noun.startsWith('csource')) return 'write'
   const isQuery = method === 'POST' && /^\/query\/?$/.test(rest.replace(/^\/entityOperations/, ''))
   if (method === 'GET' || method === 'HEAD' || isQuery || noun === 'entityMaps') return 'read'

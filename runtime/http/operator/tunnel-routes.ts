@@ -1,5 +1,6 @@
 /**
- * The route by which gateways behind NAT open their tunnel to this one: a request to upgrade to WebSocket that says who asks.
+ * The route by which gateways behind NAT open a tunnel to this one: a WebSocket upgrade request whose headers
+ * identify the gateway.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -15,7 +16,7 @@ const tunnelPath = '/selvedge/v1/tunnel'
 export interface TunnelRoutePorts {
   readonly tunnels: Pick<Tunnels, 'admit' | 'take'>
   readonly serve: ServeTunnelled
-  /** What this gateway calls itself in Via, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
 }
 
@@ -30,12 +31,13 @@ export function createTunnelTable({ tunnels, serve, alias }: TunnelRoutePorts) {
           })
         const name = headerOf(c, 'selvedge-alias')
         if (name === undefined || !isTunnelled(tunnelUri(name)))
-          throw badRequestData('is needed: what the gateway calls itself in Via', 'Selvedge-Alias')
-        if (name === alias('')) throw badRequestData('is what this gateway calls itself', 'Selvedge-Alias')
+          throw badRequestData('is required: the pseudonym that the gateway uses in Via', 'Selvedge-Alias')
+        if (name === alias(''))
+          throw badRequestData('is the pseudonym of this gateway itself', 'Selvedge-Alias')
         const secret = headerOf(c, 'selvedge-secret') ?? ''
         if (!/^[\x21-\x7e]{16,256}$/.test(secret))
           throw badRequestData(
-            'is needed: 16 to 256 characters that only the gateway knows',
+            'is required: a secret of the gateway, 16 to 256 printable characters',
             'Selvedge-Secret',
           )
         const instance = headerOf(c, 'selvedge-instance') ?? ''

@@ -1,7 +1,7 @@
 /**
- * Routes by which an operator sees and holds the uplinks of a tenant, and what was given up: notifications that nobody
- * takes, and changes that the broker of an uplink refuses. They are no part of NGSI-LD; names in them are those of the
- * status pages.
+ * Routes for operators: the uplinks of a tenant, and its dead letters. A dead letter is a notification that
+ * its receiver refused, or a change that an uplink's central broker refused. These routes are not part of
+ * NGSI-LD; their names match the status pages.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { DeadLetters, DeadLetterView } from '#broker/subscriptions/dead-letters.ts'
@@ -13,37 +13,44 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { shownAddress } from '#ngsi-ld/values/secrets.ts'
 
-/** A change that the broker of an uplink will not take. */
+/** A change that the central broker of an uplink refused. */
 export interface UplinkRefusal {
   readonly q: number
   readonly uplink: string
   readonly entity: string
-  /** When it was refused, ms. */
+  /** Time of the refusal, ms. */
   readonly at: number
   readonly reason: string
-  /** What was to be done, as JSON text. */
+  /** The refused change, as JSON text. */
   readonly step: string
 }
 
-/** The uplinks of one tenant, as far as they are operated. What they tell of themselves is JSON. */
+/** The operator's view of the uplinks of one tenant. Their states are JSON. */
 export interface UplinkOperations {
   list(): readonly object[]
   get(id: string): object | undefined
-  /** What an operator should look at. */
+  /** Problems that need an operator's attention. */
   complaints(): readonly string[]
-  /** Settles when it is on disk; false when there is no such uplink. @throws ngsi-ld.conflict */
+  /** Settles when the state is on disk; false if the uplink does not exist. @throws ngsi-ld.conflict */
   pause(id: string, isPaused: boolean): Promise<boolean>
-  /** Begins to compare with the other broker; false when there is no such uplink. @throws ngsi-ld.conflict */
+  /**
+   * Starts a comparison with the central broker; false if the uplink does not exist. @throws ngsi-ld.conflict
+   */
   reconcile(id: string, isDry: boolean): Promise<boolean>
-  /** Ends a comparison where it is; false when there is no such uplink. @throws ngsi-ld.conflict where none is under way */
+  /**
+   * Stops a running comparison; false if the uplink does not exist. @throws ngsi-ld.conflict if none is
+   * running
+   */
   cancelReconcile(id: string): Promise<boolean>
-  /** Writes to the other broker, reads back, and says what is wrong; undefined when there is no such uplink. */
+  /**
+   * Writes to the central broker, reads back and reports problems; undefined if the uplink does not exist.
+   */
   test(id: string): Promise<object | undefined>
   refusalCount(): number
-  /** The newest first. */
+  /** Newest first. */
   refusals(page: { limit: number; offset: number }): readonly UplinkRefusal[]
   refusal(q: number): UplinkRefusal | undefined
-  /** Tries it again at once. False when there is none. @throws ngsi-ld.conflict, peer.unavailable, peer.refused */
+  /** Retries at once; false if it does not exist. @throws ngsi-ld.conflict, peer.unavailable, peer.refused */
   retry(q: number): Promise<boolean>
   drop(q: number): Promise<boolean>
 }
@@ -119,12 +126,12 @@ export function createUplinkTable(ports: UplinkRoutePorts) {
   }
 }
 
-/** Items have ids such as `notification-12` and `uplink-3`. */
+/** Queue items have ids such as `notification-12` and `uplink-3`. */
 function createQueueTable(
   { requests, answers }: UplinkRoutePorts,
   operated: (request: ApiRequest) => UplinkOperations,
 ) {
-  /** Does with one item what its kind can; throws where there is none of this id. */
+  /** Runs the function for the kind of an item. @throws ngsi-ld.not-found if the item does not exist */
   async function withItem<T>(
     c: HttpContext,
     of: {
@@ -141,7 +148,7 @@ function createQueueTable(
         : kind === 'uplink'
           ? await of.uplink(operated(request), Number(number))
           : undefined
-    if (done === undefined || done === false) throw notFound(`there is nothing given up of the id ${id}`)
+    if (done === undefined || done === false) throw notFound(`no dead letter with id ${id}`)
     return { request, done }
   }
 

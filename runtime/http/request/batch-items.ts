@@ -1,6 +1,7 @@
 /**
- * The items of a batch, each with the context its names are in. Those of a large batch are looked at one by one before
- * anything is done, and parsed anew when their turn comes, so that memory holds the bytes of the body and a few items.
+ * The items of a batch, each with its context. The items of a large batch are checked one by one before any
+ * is written, and parsed again when they are written. Memory then holds the bytes of the body and a few
+ * parsed items.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,29 +12,30 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { type BatchBody, parseJson } from './body.ts'
 
-/** One item of a body, with the context its names are in. */
+/** An item of a body with its context. */
 interface Item {
   readonly json: Json
   readonly context: Context
 }
 
-/** An item, or the reason why its context cannot be had. */
+/** An item, or the reason why its context is unavailable. */
 export type BatchItem = Item | { readonly json: Json; readonly error: unknown }
 
 export interface BatchItems extends Iterable<BatchItem> {
   readonly length: number
-  /** Whether items are parsed each time anew. */
+  /** Whether items are parsed on each access. */
   readonly isLarge: boolean
   at(index: number): BatchItem
-  /** Bytes of an item that is parsed each time anew; else 0. */
+  /** Bytes of an item that is parsed on each access; otherwise 0. */
   bytesAt(index: number): number
-  /** Awaited between items: lets others have their turn. */
+  /** Await it between items: it yields to other work when the time slice is used up. */
   readonly yieldIfDue: YieldIfDue
 }
 
 /**
  * @param amended changes an item before it is used.
- * @throws GatewayError for a body that is refused whole.
+ *
+ * @throws GatewayError if the whole body is refused.
  */
 export async function readItems(
   body: BatchBody,

@@ -1,7 +1,8 @@
 /**
- * Request bodies: read once, never more than `limits.bodyBytesMax` of one (a batch has a limit of its own) nor `limits.bodiesBytesMax` of all in
- * memory, valid UTF-8, JSON of bounded depth. A body is read from the raw connection, so that one sent with GET is
- * kept. What the JSON means is for others.
+ * Reads request bodies. A body is read once, as valid UTF-8 and JSON of bounded depth. Memory is bounded by
+ * `limits.bodyBytesMax` for one body (batches have their own limit) and `limits.bodiesBytesMax` for all.
+ * Bodies are read from the raw connection, so a body sent with GET is accepted. The content is interpreted
+ * elsewhere.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -20,36 +21,39 @@ import { endOfText, type ItemTexts, splitList } from './item-texts.ts'
 
 export type HttpContext = Context<{ Bindings: HttpEnv }>
 
-/** A request header; straight from the connection, since that is several times faster. */
+/** A request header, read from the connection, which is several times faster than from the Request. */
 export const headerOf = (c: HttpContext, name: Lowercase<string>): string | undefined =>
   c.env.incoming.headers[name] as string | undefined
 
 export interface Bodies {
   /**
-   * The whole body, unpacked where it is gzip, empty when there is none; for every method, GET too.
-   * @throws GatewayError http.unsupported-media-type for another content coding, http.body-too-large, http.busy; before
-   *   more than the limits are held.
+   * The complete body, unzipped if gzip, empty if there is none; for every method, including GET.
+   *
+   * @throws GatewayError http.unsupported-media-type for another content coding, http.body-too-large,
+   * http.busy; always before the limits are exceeded.
    */
   raw(c: Pick<HttpContext, 'env'>, most?: number): Promise<Buffer>
-  /** The body as JSON. @throws GatewayError ngsi-ld.invalid-request when it is no UTF-8, no JSON or too deep. */
+  /**
+   * The body as JSON. @throws GatewayError ngsi-ld.invalid-request if it is not UTF-8, not JSON or too deep.
+   */
   json(c: HttpContext): Promise<Json>
-  /** Whether a body that was read as JSON has times finer than those that are kept. */
+  /** Whether the JSON body has times finer than the stored precision. */
   hasFinerTimes(c: Pick<HttpContext, 'env'>): boolean
-  /** The body of a batch: as `json`, but as texts of its items where it is larger than other bodies may be. */
+  /** The body of a batch: like `json`, but above the size limit of other bodies as the texts of its items. */
   batch(c: HttpContext): Promise<BatchBody>
 }
 
 export type BatchBody = { readonly json: Json } | { readonly texts: ItemTexts }
 
-/** Readers of bodies that share one allowance of memory. */
+/** Creates body readers that share one memory budget. */
 export function createBodies(): Bodies {
   const state = { held: 0, large: 0 }
   const yieldIfDue = createYield(() => performance.now(), limits.queryTurnMs.value)
-  /** Requests whose body counts as large already, whoever reads it once more. */
+  /** Requests whose body is already counted as large, so a second read does not count it again. */
   const entered = new WeakSet<IncomingMessage>()
   const raw = (c: Pick<HttpContext, 'env'>, most: number = limits.bodyBytesMax.value): Promise<Buffer> =>
     c.env.body === undefined ? readIncoming(c.env, state, most) : Promise.resolve(c.env.body)
-  /** A large body is in memory until it is answered. */
+  /** Counts a large body until its request is answered, as it stays in memory until then. */
   const enter = ({ incoming, outgoing }: HttpEnv): void => {
     if (outgoing === undefined || outgoing.closed || entered.has(incoming)) return
     if (state.large >= limits.largeBatchesMax.value) throw tooMany()
@@ -91,14 +95,15 @@ export function createBodies(): Bodies {
   } satisfies Bodies)
 }
 
-/** Some programs write it before every text; it may be ignored [RFC 8259 8.1]. */
+/** Some programs write a byte order mark before every text; parsers may ignore it [RFC 8259 8.1]. */
 const byteOrderMark = 0xfeff
 
-/** Whether a body may have more values than are parsed at once. */
+/** Whether a body may have more values than may be parsed in one turn. */
 const isLarge = (body: Buffer): boolean => body.length > limits.bodyValuesMax.value
 
 /**
- * Bytes as JSON of bounded depth.
+ * Parses bytes as JSON of bounded depth.
+ *
  * @throws GatewayError ngsi-ld.invalid-request
  */
 export function parseJson(body: Buffer): Json {
@@ -106,19 +111,22 @@ export function parseJson(body: Buffer): Json {
   return parseChecked(body)
 }
 
-/** Refuses bytes that are no text, and a large body by its shape. @throws GatewayError ngsi-ld.invalid-request */
+/**
+ * Refuses bytes that are not UTF-8, and large bodies of an illegal shape. @throws GatewayError
+ * ngsi-ld.invalid-request
+ */
 function checkBytes(body: Buffer): void {
   checkText(body)
   if (isLarge(body)) checkShape(body)
 }
 
-/** Refuses bytes that are no text. @throws GatewayError ngsi-ld.invalid-request */
+/** Refuses an empty body and bytes that are not UTF-8. @throws GatewayError ngsi-ld.invalid-request */
 function checkText(body: Buffer): void {
   if (body.length === 0) throw new GatewayError('ngsi-ld.invalid-request', 'the request has no body')
   if (!isUtf8(body)) throw new GatewayError('ngsi-ld.invalid-request', 'the body is not valid UTF-8')
 }
 
-/** @param look sees the text, where it is JSON. */
+/** @param look receives the text if it is JSON. */
 function parseChecked(body: Buffer, look?: (text: string) => void): Json {
   let value: Json
   try {
@@ -142,7 +150,7 @@ function tooDeep(): GatewayError {
   return new GatewayError('ngsi-ld.bad-request-data', detail)
 }
 
-/** Refuses a large body by its bytes, before it is parsed. @throws GatewayError ngsi-ld.bad-request-data */
+/** Refuses a large body by its bytes, before parsing. @throws GatewayError ngsi-ld.bad-request-data */
 function checkShape(body: Buffer): void {
   const { isDeep, hasMany } = shapeOf(body)
   if (isDeep) throw tooDeep()
@@ -156,8 +164,8 @@ const [quote, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
 ) as unknown as readonly number[]
 
 /**
- * Whether parsing the body would take long, and whether it is nested too deep: commas and brackets are counted, those in texts
- * are not.
+ * Whether the body has too many values to parse in one turn, and whether it is nested too deep. It counts
+ * commas and brackets outside of strings.
  */
 function shapeOf(body: Buffer): { readonly isDeep: boolean; readonly hasMany: boolean } {
   const [most, levels] = [limits.bodyValuesMax.value, limits.jsonDepthMax.value]
@@ -181,10 +189,13 @@ function isShallow(value: Json, levels: number): boolean {
   return members.every((member) => isShallow(member, levels - 1))
 }
 
-/** What a socket gives at a time. */
+/** The size of one socket read. */
 const chunkBytes = 65_536
 
-/** A buffer with room for `needed` bytes. It grows with what arrives: a client may declare a length and send nothing. */
+/**
+ * Returns a buffer with room for `needed` bytes. It grows with the bytes received, because a client may
+ * announce a length and send nothing.
+ */
 function grown(
   buffer: Buffer,
   { size, needed, length }: { readonly size: number; readonly needed: number; readonly length: number },
@@ -195,7 +206,10 @@ function grown(
   return larger
 }
 
-/** `all.held` counts the bytes of bodies that arrive or whose requests are not answered yet, as they are when they are unpacked. */
+/**
+ * @param all.held counts the uncompressed bytes of all bodies that are arriving or whose requests are
+ * unanswered.
+ */
 function readIncoming(
   { incoming, outgoing }: Pick<HttpEnv, 'incoming' | 'outgoing'>,
   all: { held: number },
@@ -204,12 +218,12 @@ function readIncoming(
   const coding = incoming.headers['content-encoding']?.trim().toLowerCase() ?? ''
   const isPacked = coding === 'gzip' || coding === 'x-gzip'
   if (!isPacked && coding !== '' && coding !== 'identity') return Promise.reject(encoded(coding))
-  // What is packed is hardly smaller when it is unpacked.
+  // Compressed data is rarely larger than its content, so its length can be checked in advance.
   if (Number(incoming.headers['content-length'] ?? 0) > max) return Promise.reject(tooLarge(max))
   const source: Readable = isPacked ? incoming.pipe(createGunzip()) : incoming
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = []
-    // Copied as they come, because joined at the end they would be in memory twice.
+    // Chunks are copied into one buffer as they arrive; joining them at the end would need twice the memory.
     const length = isPacked ? 0 : Number(incoming.headers['content-length'] ?? 0)
     let whole: Buffer | undefined = length > chunkBytes ? Buffer.allocUnsafeSlow(chunkBytes) : undefined
     let size = 0
@@ -228,21 +242,23 @@ function readIncoming(
       const bytes = size
       finish(() => resolve(whole ?? (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))))
       if (outgoing === undefined || outgoing.closed) return
-      // It is in memory until the request is answered, which may wait for a context or a source.
+      // The body stays in memory until the request is answered, which may wait for a context or a source.
       all.held += bytes
       outgoing.once('close', () => {
         all.held -= bytes
       })
     }
     const onClose = (): void => {
-      // What arrived whole may still be unpacked.
+      // The body arrived completely and may still be unzipping.
       if (isPacked && incoming.complete) return
       finish(() =>
         reject(new GatewayError('ngsi-ld.invalid-request', 'the connection ended before the body did')),
       )
     }
     const onBroken = (cause: Error): void => {
-      finish(() => reject(new GatewayError('ngsi-ld.invalid-request', 'the body is no gzip', {}, cause)))
+      finish(() =>
+        reject(new GatewayError('ngsi-ld.invalid-request', 'the body is not valid gzip', {}, cause)),
+      )
     }
     const finish = (settle: () => void): void => {
       source.off('data', onData).off('end', onEnd)
@@ -261,7 +277,7 @@ function readIncoming(
   })
 }
 
-/** What is thrown away may break. */
+/** Swallows late errors of a destroyed stream. */
 const ignore = (): void => {}
 
 function encoded(coding: string): GatewayError {
@@ -276,6 +292,6 @@ function tooLarge(max: number): GatewayError {
 function tooMany(): GatewayError {
   return new GatewayError(
     'http.busy',
-    `bodies of more than ${limits.bodiesBytesMax.value} bytes are arriving or wait for their answers`,
+    `bodies of more than ${limits.bodiesBytesMax.value} bytes are in memory already; retry later`,
   )
 }

@@ -1,6 +1,4 @@
-/**
- * A request in which other brokers may have a part, as the files about distributed operations hand it to each other.
- */
+/** A request that other brokers may take part in, as the files about distributed operations share it. */
 import { GatewayError } from '#base/register/errors.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
@@ -17,17 +15,17 @@ import { type HttpContext, headerOf } from './body.ts'
 import type { Problems } from './error-response.ts'
 import type { MapUse } from './http-environment.ts'
 
-/** A request that other brokers may have a part in. */
+/** A request that other brokers may take part in. */
 export interface Distributed {
   readonly c: HttpContext
   readonly broker: TenantBroker
   readonly requester: Requester
   readonly registrations: readonly Registration[]
-  /** Path and query as they came. */
+  /** Path and query as received. */
   readonly path: string
 }
 
-/** The request with only the sources that pass a filter of the client's (csf). */
+/** Keeps only the sources that pass the client's filter (csf). */
 export function filtered(
   request: Distributed,
   csf: Json | undefined,
@@ -38,30 +36,30 @@ export function filtered(
   return { ...request, registrations: request.registrations.filter((one) => passes(filter, one)) }
 }
 
-/** What takes any parameter: the route that runs afterwards knows which there are. */
+/** Accepts any parameter; the route that runs afterwards checks their names. */
 export const anyParameter = { has: () => true, *[Symbol.iterator]() {} } as unknown as ReadonlySet<string>
 
-/** The question where an entity map has a part in it: for nothing but what the map names. */
+/** Limits a question to the ids of an entity map's page, if a map is used. */
 export function mappedQuestion<Asked extends Question>(question: Asked, map: MapUse | undefined): Asked {
   if (map?.page === undefined) return question
   const { ids } = map.page
   return { ...question, interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
 }
 
-/** Those that hold something of the page where an entity map says who does. */
+/** The sources that hold entities of the map's page; all of them without a map. */
 export const mappedSources = (
   registrations: readonly Registration[],
   map: MapUse | undefined,
 ): readonly Registration[] => registrations.filter(({ id }) => map?.page?.sources.has(id) ?? true)
 
-/** The pseudonyms in Via of a request. @throws peer.loop when this gateway is among them */
+/** The pseudonyms in the Via header of a request. @throws peer.loop if this gateway is among them */
 export function refuseLoop(c: HttpContext, alias: string): readonly string[] {
   const via = pseudonymsOf(headerOf(c, 'via'))
-  if (via.includes(alias)) throw new GatewayError('peer.loop', `the request has been at ${alias} before`)
+  if (via.includes(alias)) throw new GatewayError('peer.loop', `the request passed through ${alias} before`)
   return via
 }
 
-/** A route on another broker than that of the tenant. */
+/** Runs a route on a broker other than the tenant's. */
 export async function runOn(
   problems: Problems,
   c: HttpContext,
@@ -76,7 +74,7 @@ export async function runOn(
   }
 }
 
-/** The answer with what went wrong elsewhere; where copies stand in, with the age of the oldest. */
+/** Adds warnings about failed sources; if cached copies were used, adds the age of the oldest. */
 export function warned(answer: Response, warnings: readonly Warning[]): Response {
   if (warnings.length === 0) return answer
   const headers = new Headers(answer.headers)
@@ -88,8 +86,8 @@ export function warned(answer: Response, warnings: readonly Warning[]): Response
 }
 
 /**
- * The answer with the headers that every local answer has: the tenant (6.3.14) and, where there is JSON, the version of the
- * API that was preferred (6.3.6). Answers and failures of sources do not have them.
+ * Adds the headers of every local response: the tenant (6.3.14) and, for JSON, the applied API version
+ * (6.3.6). Responses and errors of sources lack them.
  */
 export function finished(answer: Response, { requester: { tenant }, c }: Distributed): Response {
   const headers = new Headers(answer.headers)

@@ -1,6 +1,6 @@
 /**
- * The only place where an error becomes an answer. Every error leaves as JSON with type, title, detail and status
- * (GS CIM 009, 5.5.3); one that is our fault says only an id, under which the log has the whole truth.
+ * The only place that turns errors into responses. Every error is sent as JSON with type, title, detail and
+ * status (GS CIM 009, 5.5.3). An internal error shows only an id; the log holds its details under that id.
  */
 import { randomUUID } from 'node:crypto'
 import { type ErrorCode, type GatewayError, toGatewayError } from '#base/register/errors.ts'
@@ -18,16 +18,18 @@ export interface ProblemPorts {
 }
 
 export interface Problems {
-  /** The answer to a failed request, which names the tenant that the request was for. */
+  /** The response to a failed request; it names the request's tenant. */
   answer(error: unknown, tenant?: string): Response
-  /** The body alone, for the parts of a 207 (5.2.17). */
+  /** Only the body, for the parts of a 207 (5.2.17). */
   body(error: unknown): Problem
 }
 
-/** Faults whose truth is no business of the client's: bugs of ours, and what a disk or a file says. */
+/** Errors whose details clients must not see: bugs of the gateway, and messages of a disk or file. */
 const isPrivate = (code: ErrorCode): boolean => code === 'gateway.internal' || code === 'store.failed'
 
-/** 411 says all by its status (GS CIM 009, 6.3.4). 415 has a body beside its headers, since most clients show only that. */
+/**
+ * A 411 has no body (GS CIM 009, 6.3.4). A 415 has one beside its headers, since most clients show only that.
+ */
 const lengthRequired = 411
 
 export function createProblems({ log, metrics, rules }: ProblemPorts): Problems {
@@ -39,7 +41,7 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
     if (!isPrivate(error.code)) return problem
     const id = randomUUID()
     log.error('gateway.internal-error', { id, code: error.code, error, cause: error.cause })
-    const detail = `the gateway could not do this; its log has more under ${id}`
+    const detail = `internal error; the gateway's log has details under ${id}`
     return { ...problem, detail, instance: `urn:uuid:${id}` }
   }
 
@@ -67,7 +69,7 @@ export function createProblems({ log, metrics, rules }: ProblemPorts): Problems 
 const tenantHeader = (tenant: string): Record<string, string> =>
   tenantName.test(tenant) ? { 'NGSILD-Tenant': tenant } : {}
 
-/** Headers that belong to a status [RFC 9110 15.5]. */
+/** Headers required by a status [RFC 9110 15.5]. */
 function extraHeaders({ code, entry, details }: GatewayError): Record<string, string> {
   if (code === 'http.method-not-allowed') return { Allow: String(details['allow']) }
   if (code === 'http.unauthorized') return { 'WWW-Authenticate': 'Bearer realm="selvedge"' }

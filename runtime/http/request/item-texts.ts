@@ -1,14 +1,14 @@
 /**
- * A large JSON list as the texts of its items: each is parsed when it is asked for, so that of a long list little
- * more than its bytes is in memory. The list itself is checked whole before; whether an item is JSON shows when it is
- * parsed.
+ * Splits a large JSON list into the texts of its items. An item is parsed when it is read, so memory holds
+ * little more than the bytes of the list. The structure of the list is checked in advance; an invalid item is
+ * found when it is parsed.
  */
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import { GatewayError } from '#base/register/errors.ts'
 
 export interface ItemTexts {
   readonly length: number
-  /** The bytes of an item, without the space around it. */
+  /** The bytes of an item without surrounding whitespace. */
   text(index: number): Buffer
 }
 
@@ -20,14 +20,16 @@ const isClosing = (byte: number): boolean => byte === 0x5d || byte === 0x7d
 const isSpace = (byte: number | undefined): boolean =>
   byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
-/** Bytes that are searched before others may have their turn. */
+/** Bytes scanned between two yields. */
 const bytesAtOnce = 65_536
 
 /**
  * @param body valid UTF-8, without a byte order mark.
+ *
  * @param yieldIfDue awaited after every part of the body.
- * @throws ngsi-ld.invalid-request for what cannot be JSON, ngsi-ld.bad-request-data for what is no list,
- *   http.body-too-large beyond `most` items.
+ *
+ * @throws ngsi-ld.invalid-request if it cannot be JSON, ngsi-ld.bad-request-data if it is not a list,
+ * http.body-too-large for more than `most` items.
  */
 export async function splitList(body: Buffer, most: number, yieldIfDue: YieldIfDue): Promise<ItemTexts> {
   let at = 0
@@ -67,10 +69,10 @@ export async function splitList(body: Buffer, most: number, yieldIfDue: YieldIfD
   } satisfies ItemTexts)
 }
 
-/** Most texts are shorter: to look through them here takes less time than to call native code. */
+/** Strings shorter than this are scanned here, which takes less time than a call of native code. */
 const shortText = 32
 
-/** Where the text that begins at a quotation mark ends; behind the body when it does not. */
+/** Index of the quotation mark that ends the string at `start`; the body's length if it is unterminated. */
 export function endOfText(body: Buffer, start: number): number {
   for (let at = start + 1; at < start + shortText && body[at] !== backslash; at++)
     if (body[at] === quote) return at

@@ -1,7 +1,7 @@
 /**
- * What request headers and query parameters say, as typed values: the media type of the answer, the media type of
- * the body, the @context named by a Link header, paging, options. Pure functions; whoever calls them knows which
- * parameters and media types a route has. GS CIM 009, 6.3.
+ * Parses request headers and query parameters into typed values: media types of the response and the body,
+ * the @context of a Link header, paging, options. Pure functions; callers pass the parameters and media types
+ * that a route supports. GS CIM 009, 6.3.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -9,22 +9,24 @@ import { acceptsWildcards, qualitiesOf } from '#base/load/media-range.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { hostedContextsPath } from '#broker/contexts/context-resolver.ts'
 
-/** Media types of answers, in the order of preference that the specification gives (6.3.4). */
+/** Media types of responses, in the specification's order of preference (6.3.4). */
 export const answerTypes = ['application/json', 'application/ld+json'] as const
 export type AnswerType = (typeof answerTypes)[number]
 
 export const geoJson = 'application/geo+json'
-/** Where entities are answered, GeoJSON is offered beside the others. */
+/** Media types of responses with entities: GeoJSON is offered as well. */
 export const entityTypes = [...answerTypes, geoJson] as const
 
 export const contextRelation = 'http://www.w3.org/ns/json-ld#context'
 
-/** What NGSILD-Tenant may say. */
+/** Valid values of NGSILD-Tenant. */
 export const tenantName = /^[A-Za-z0-9_-]{1,64}$/
 
 /**
- * The media type to answer in. Quality weights are honoured, the most specific range decides on each type
- * [RFC 9110 12.5.1]; among equals the order of `answerTypes` holds, where the client does not care `byDefault`.
+ * Chooses the media type of the response. Quality weights apply; the most specific range decides for each
+ * type [RFC 9110 12.5.1]. Equal types keep the order of `answerTypes`; `byDefault` is used if the client
+ * accepts any.
+ *
  * @throws GatewayError http.not-acceptable
  */
 export function answerType(accept: string | undefined, byDefault: AnswerType): AnswerType
@@ -45,7 +47,7 @@ export function answerType(
   if (best === 0) {
     throw new GatewayError(
       'http.not-acceptable',
-      `none of ${accept} is offered; there is ${offered.join(', ')}`,
+      `${accept} is not available; available are ${offered.join(', ')}`,
       {
         available: offered,
       },
@@ -70,14 +72,15 @@ export function bodyType<const T extends string>(contentType: string | undefined
   return found
 }
 
-/** Every token of a Link header [RFC 8288 3] that carries meaning, and whatever else stands there. */
+/** Every significant token of a Link header [RFC 8288 3], and any other text. */
 const linkToken = /<[^<>]*>|"(?:[^"\\]|\\.)*"|[,;=]|[^\s<>",;=]+|[<>"]/g
 
 /**
- * Address of the @context that a Link header names, if it names one; links of other relations are ignored. That of a
- * hosted context may be the path that its Location header had.
- * @throws GatewayError ngsi-ld.bad-request-data when it names several, or something that is no absolute URL;
- *   ngsi-ld.invalid-request when the header cannot be read.
+ * The address of the @context that a Link header names, if any; links with other relations are ignored. A
+ * hosted context may be named by the path from its Location header.
+ *
+ * @throws GatewayError ngsi-ld.bad-request-data if it names several contexts or a relative URL;
+ * ngsi-ld.invalid-request if the header is malformed.
  */
 export function linkedContext(link: string | undefined): string | undefined {
   if (link === undefined) return undefined
@@ -92,13 +95,13 @@ export function linkedContext(link: string | undefined): string | undefined {
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
     throw new GatewayError(
       'ngsi-ld.bad-request-data',
-      `the Link header names a @context that is no URL: ${address}`,
+      `the Link header names a @context that is not an absolute URL: ${address}`,
     )
   }
   return address
 }
 
-/** Whether a Link header has a link without a relation, which can name nothing. */
+/** Whether a Link header has a link without a relation, which has no effect. */
 export const hasBareLink = (link: string | undefined): boolean =>
   link !== undefined && linksOf(link).some(({ relations }) => relations.length === 0)
 
@@ -127,9 +130,9 @@ export type Parameters = ReadonlyMap<string, string>
 const noParameters: Parameters = new Map()
 
 /**
- * The query parameters of a request, decoded.
- * @throws GatewayError ngsi-ld.invalid-request for one that the route does not know, that is given twice, or that
- *   is not decodable.
+ * The decoded query parameters of a request.
+ *
+ * @throws GatewayError ngsi-ld.invalid-request for an unknown, repeated or undecodable parameter.
  */
 export function parametersOf(url: string, known: ReadonlySet<string>): Parameters {
   const start = url.indexOf('?')
@@ -146,15 +149,18 @@ export function parametersOf(url: string, known: ReadonlySet<string>): Parameter
   }
   const scopeQ = parameters.get('scopeQ')
   if (scopeQ !== undefined) parameters.set('scopeQ', withPluses(scopeQ))
-  // Where it stands, it is for all routes the same.
+  // Checked here because its syntax is the same for all routes.
   truthOf(parameters, 'local')
   return known.has('count') ? countAsParameter(parameters) : parameters
 }
 
-/** A `+` that was not percent-encoded arrives as a space; in a scope query it is a level, which is never empty. */
+/**
+ * Restores each `+` that was not percent-encoded and arrived as a space. In a scope query it is a level, and
+ * levels are never empty.
+ */
 const withPluses = (scopeQ: string): string => scopeQ.replaceAll(/(?<=\/) (?=[/;,|)]|$)/g, '+')
 
-/** Among the options, count says what `count=true` says: so it was before V1.3.1, and clients still send it. */
+/** Treats `options=count` as `count=true`: clients written before V1.3.1 still send it. */
 function countAsParameter(parameters: Map<string, string>): Parameters {
   const options = parameters.get('options')?.split(',')
   if (options?.includes('count') !== true) return parameters
@@ -165,7 +171,7 @@ function countAsParameter(parameters: Map<string, string>): Parameters {
   return parameters
 }
 
-/** Refuses a URL whose percent-encoding is broken or no UTF-8. @throws GatewayError ngsi-ld.invalid-request */
+/** Refuses a URL with invalid percent-encoding or UTF-8. @throws GatewayError ngsi-ld.invalid-request */
 export function assertDecodable(url: string): void {
   if (!url.includes('%')) return
   try {
@@ -194,19 +200,20 @@ export function pagingOf(parameters: Parameters): Paging {
       limit,
     })
   }
-  if (limit === 0 && !count) throw badData('limit 0 goes only with count=true', { parameter: 'limit' })
+  if (limit === 0 && !count) throw badData('limit 0 is allowed only with count=true', { parameter: 'limit' })
   return { limit, offset, count }
 }
 
-/** A parameter that is a whole number >= 0. @throws GatewayError ngsi-ld.bad-request-data */
+/** A non-negative integer parameter. @throws GatewayError ngsi-ld.bad-request-data */
 export function wholeNumber(parameters: Parameters, name: string): number | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
-  if (!/^\d{1,15}$/.test(text)) throw badData(`${name} is no whole number: ${text}`, { parameter: name })
+  if (!/^\d{1,15}$/.test(text))
+    throw badData(`${name} must be a non-negative integer, got ${text}`, { parameter: name })
   return Number(text)
 }
 
-/** A parameter that is `true` or `false`. @throws GatewayError ngsi-ld.bad-request-data */
+/** A boolean parameter. @throws GatewayError ngsi-ld.bad-request-data */
 export function truthOf(parameters: Parameters, name: string): boolean | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
@@ -214,7 +221,7 @@ export function truthOf(parameters: Parameters, name: string): boolean | undefin
   return text === 'true'
 }
 
-/** Comma list of a parameter; undefined when it is absent. @throws GatewayError when an item is empty. */
+/** A comma-separated parameter; undefined if absent. @throws GatewayError if an item is empty. */
 export function listOf(parameters: Parameters, name: string): readonly string[] | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
@@ -225,7 +232,9 @@ export function listOf(parameters: Parameters, name: string): readonly string[] 
 
 /**
  * Values of `options` and `format` (6.3.7, 6.3.11).
- * @throws GatewayError ngsi-ld.invalid-request for an option that is not supported, ngsi-ld.bad-request-data for a format.
+ *
+ * @throws GatewayError ngsi-ld.invalid-request for an unsupported option, ngsi-ld.bad-request-data for an
+ * unsupported format.
  */
 export function optionsOf(parameters: Parameters, known: readonly string[]): ReadonlySet<string> {
   const options = new Set(listOf(parameters, 'options'))

@@ -1,7 +1,8 @@
 /**
- * Links to the neighbouring pages of a list (GS CIM 009, 6.3.10): the same request with another offset, as a path,
- * because the gateway cannot know under which host it was reached. Where a list tells the position behind its page, the
- * link to the next one carries it: then nothing is shown twice or left out while others come and go.
+ * Links to the next and previous page of a list (GS CIM 009, 6.3.10). A link is the path of the same request
+ * with another offset, because the gateway cannot know its host name as clients see it. If a list knows the
+ * position after its page, the next link carries it. Then concurrent creations and deletions neither repeat
+ * nor hide entities.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { QueryPage } from '#broker/state/entity-queries.ts'
@@ -9,10 +10,13 @@ import { partsOf } from '#ngsi-ld/values/request-target.ts'
 import type { Paging } from './negotiate.ts'
 import type { PageLinks } from './response.ts'
 
-/** Links around a page, from the position behind it where that is known, else from how many of the list it covers. */
+/**
+ * Builds the links around a page, from the position after it if known, otherwise from the number of entities
+ * it covers.
+ */
 export type PageLinker = (page: Pick<QueryPage, 'more' | 'next' | 'taken'>) => PageLinks
 
-/** Links around a page of a list that has no positions: the next one begins behind those that were `shown`. */
+/** Links around a page of a list without positions: the next page starts after the `shown` items. */
 export function pageLinks(
   url: string,
   { limit, offset }: Pick<Paging, 'limit' | 'offset'>,
@@ -25,7 +29,7 @@ export function pageLinks(
   }
 }
 
-/** The texts of the first items that fit into one page, at least one of them. */
+/** The texts of the first items that fit into one page; at least one. */
 export function textsWithin<Item>(items: readonly Item[], textOf: (item: Item) => string): readonly string[] {
   const texts: string[] = []
   let size = 0
@@ -38,7 +42,7 @@ export function textsWithin<Item>(items: readonly Item[], textOf: (item: Item) =
   return texts
 }
 
-/** The same for one request after the other: what does not depend on the answer is found once. */
+/** Builds links for one request repeatedly; parts that do not depend on the response are computed once. */
 export function pageLinker(url: string, { limit, offset }: Pick<Paging, 'limit' | 'offset'>): PageLinker {
   if (limit === 0) return () => ({})
   const prev = offset > 0 ? pageAt(url, limit, Math.max(0, offset - limit)) : undefined
@@ -51,7 +55,7 @@ export function pageLinker(url: string, { limit, offset }: Pick<Paging, 'limit' 
   }
 }
 
-/** By text, because a URL object would cost as much as reading a page. */
+/** Works on text, because a URL object would cost as much as reading a page. */
 function pageAt(url: string, limit: number, offset: number): string {
   const start = url.indexOf('/', url.indexOf('://') + 3)
   const [path, query] = partsOf(url.slice(start))

@@ -1,7 +1,7 @@
 /**
- * A request as one typed value: whose tenant, in which @context, with which parameters, answered in which media
- * type, and its body. It holds the rules about where a @context may stand (GS CIM 009, 6.3.5), and it is
- * synchronous where nothing has to be awaited, because most requests to read are.
+ * Reads a request into one typed value: tenant, @context, parameters, media type of the response, body. It
+ * enforces the rules about the place of a @context (GS CIM 009, 6.3.5). Reading is synchronous unless
+ * something must be awaited, because most read requests need no wait.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -34,35 +34,38 @@ import {
   tenantName,
 } from './negotiate.ts'
 
-/** What requests with and without a body have in common. */
+/** Common members of requests with and without a body. */
 export interface RequestHead {
   /** '' is the default tenant. */
   readonly tenant: string
   readonly context: Context
   readonly parameters: Parameters
-  /** Given where the client prefers an earlier version of the standard. */
+  /** Set if the client prefers an earlier version of the standard. */
   readonly amendment?: Amendment
-  /** Value of NGSILD-Warning, such as what of the body is not stored as it was sent. */
+  /** Value of NGSILD-Warning, for example if the body is not stored exactly as sent. */
   readonly warning?: string
 }
 
 export interface ApiRequest extends RequestHead {
   readonly broker: TenantBroker
-  /** Media type of the answer; of a GeoJSON one, that which says where its @context goes. */
+  /** Media type of the response. For GeoJSON, it determines where the @context is placed. */
   readonly type: AnswerType
   readonly isGeoJson?: boolean
 }
 
-/** A request that asks by its body. */
+/** A query whose criteria are in the body. */
 export interface QueryRequest extends ApiRequest {
   readonly body: Json
 }
 
-/** The tenant is entered when all else is known to be right, because with a create it comes into being. */
+/**
+ * A request to write. `enter` is called last, after all checks, because a creating request also creates its
+ * tenant.
+ */
 interface WriteRequest extends RequestHead {
-  /** @throws ngsi-ld.nonexistent-tenant, ngsi-ld.too-many-results when there would be too many. */
+  /** @throws ngsi-ld.nonexistent-tenant; ngsi-ld.too-many-results if the tenant limit is reached. */
   enter(): TenantBroker | Promise<TenantBroker>
-  /** Whether the tenant has or had a type or an attribute of a canonical name. */
+  /** Whether the tenant has or had a type or attribute with this full IRI. */
   readonly isKnown: (name: string) => boolean
 }
 
@@ -70,7 +73,7 @@ export interface BodyRequest extends WriteRequest {
   readonly body: Json
 }
 
-/** A request whose items each bring their own context, or the reason why that cannot be had. */
+/** A request whose items each have a context, or the reason why it is unavailable. */
 export interface BatchRequest extends WriteRequest {
   readonly items: BatchItems
 }
@@ -79,48 +82,48 @@ export interface RequestReaderPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly bodies: Bodies
-  /** What this gateway calls itself in Via, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
 }
 
 export interface BodyOptions {
   readonly known?: ReadonlySet<string>
-  /** The tenant comes into being with this request. */
+  /** The request creates its tenant if needed. */
   readonly creates?: boolean
-  /** The body may call itself a patch, as that of PATCH may: what it says of an entity comes to what is there. */
+  /** The body may be a merge patch, as for PATCH: its members are merged into the stored entity. */
   readonly patches?: boolean
-  /** The body may come in chunks without a length: the route is none of NGSI-LD. */
+  /** The body may be chunked without a length, on routes outside NGSI-LD. */
   readonly chunks?: boolean
 }
 
 export interface RequestReader {
-  /** By whose hand a request changes something: the brokers in its Via, if any. @throws peer.loop */
+  /** The origin of a write: the brokers in its Via header, if any. @throws peer.loop */
   by(c: HttpContext): Origin
   /** A request without a body. */
   read(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
-  /** A request without a body for entities, which may be answered in GeoJSON. */
+  /** A request without a body for entities; its response may be GeoJSON. */
   readEntities(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
-  /** A request without a body whose answer is no NGSI-LD document. */
+  /** A request without a body whose response is not an NGSI-LD document. */
   stream(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
-  /** A request for entities whose body says which. */
+  /** A query whose criteria are in the body. */
   query(c: HttpContext, known: ReadonlySet<string>): Promise<QueryRequest>
   /** A request whose body is one document. */
   body(c: HttpContext, options?: BodyOptions): Promise<BodyRequest>
-  /** A request whose body is a list, each item with a @context of its own where it is JSON-LD. */
+  /** A request whose body is a list; each JSON-LD item has its own @context. */
   batch(c: HttpContext, options?: BodyOptions): Promise<BatchRequest>
-  /** A request whose body is no NGSI-LD element; a @context in it is part of what it says. */
+  /** A request whose body is not an NGSI-LD element; a @context in it is part of the content. */
   document(c: HttpContext, options?: BodyOptions): Promise<BodyRequest>
 }
 
-/** Scheme and authority under which a request came. */
+/** Scheme and authority of a request's URL. */
 export const originOf = (c: HttpContext): string => {
   const { url } = c.req
   return `${url.slice(0, url.indexOf('://'))}://${headerOf(c, 'host') ?? 'localhost'}`
 }
 
 /**
- * The same context with an address, for a Link header: one that has none is kept here from now on (GS CIM 009, 5.13).
- * Where no more can be kept, it stays without.
+ * Returns the context with an address for a Link header. A context without one is stored from now on (GS CIM
+ * 009, 5.13), unless the store is full.
  */
 export async function nameable(c: HttpContext, { hosted }: TenantBroker, context: Context): Promise<Context> {
   if (context.address !== undefined) return context
@@ -135,7 +138,7 @@ export async function nameable(c: HttpContext, { hosted }: TenantBroker, context
   }
 }
 
-/** What an answer looks like. */
+/** The form of a response. */
 type Form = Pick<ApiRequest, 'type' | 'isGeoJson' | 'amendment'>
 
 const bodyTypes = ['application/json', 'application/ld+json'] as const
@@ -144,11 +147,15 @@ const nothing: ReadonlySet<string> = new Set()
 const bareLink = warningLine(
   199,
   '-',
-  `a link without rel is ignored; a @context goes with rel=${contextRelation}`,
+  `a link without rel is ignored; a link to a @context needs rel=${contextRelation}`,
 )
-const timesAreCut = warningLine(299, '-', 'times are kept to the microsecond; further digits were cut')
+const timesAreCut = warningLine(
+  299,
+  '-',
+  'times are stored with microsecond precision; further digits were dropped',
+)
 
-/** The request with one more warning for its answer. */
+/** Adds a warning for the response. */
 export const withWarning = <Warned extends Pick<RequestHead, 'warning'>>(
   request: Warned,
   warning: string | undefined,
@@ -170,7 +177,7 @@ export function createRequestReader(
     refuseUnbuilt(c)
     const name = headerOf(c, 'ngsild-tenant') ?? ''
     if (name === '' || tenantName.test(name)) return name
-    throw badRequestData('a tenant has 1 to 64 letters, digits, _ and -', 'NGSILD-Tenant')
+    throw badRequestData('must have 1 to 64 letters, digits, _ or -', 'NGSILD-Tenant')
   }
   const existing = (tenant: string): TenantBroker => {
     const found = broker.tenant(tenant)
@@ -178,7 +185,7 @@ export function createRequestReader(
       throw new GatewayError('ngsi-ld.nonexistent-tenant', `no tenant ${tenant}`, { tenant })
     return found
   }
-  // A tenant that a request creates knows no names yet.
+  // A tenant created by the request has no known names yet.
   const knownIn = (tenant: string) => (name: string) =>
     broker.tenant(tenant)?.inventory.isKnown(name) === true
   const linked = (c: HttpContext, tenant: string): Context | Promise<Context> => {
@@ -210,7 +217,10 @@ export function createRequestReader(
     const contentType = bodyType(headerOf(c, 'content-type'), patches ? patchTypes : bodyTypes)
     const isLinked = contentType !== 'application/ld+json'
     if (!isLinked && linkedContext(headerOf(c, 'link')) !== undefined) {
-      throw badRequestData('a body of application/ld+json brings its own @context', 'Link')
+      throw badRequestData(
+        'a body of application/ld+json has its own @context; remove the Link header',
+        'Link',
+      )
     }
     const json = await read(c)
     const context = isLinked ? await linked(c, tenant) : contexts.core
@@ -252,7 +262,7 @@ export function createRequestReader(
     },
 
     read(c, known) {
-      // An answer without a body has no media type that a client could refuse.
+      // A response without a body has no media type to negotiate.
       const accept = c.req.method === 'DELETE' ? undefined : headerOf(c, 'accept')
       const type = answerType(accept, settings.defaultMediaType)
       return readAs(c, known, { type, ...amendingFor(headerOf(c, 'prefer')) })
@@ -319,27 +329,30 @@ export function createRequestReader(
   } satisfies RequestReader)
 }
 
-/** What a Prefer header asks for that concerns the version of the standard [NGSI-LD 1.9, 4.3.6.8]. */
+/** The version of the standard that a Prefer header asks for [NGSI-LD 1.9, 4.3.6.8]. */
 function amendingFor(prefer: string | undefined): Pick<ApiRequest, 'amendment'> {
   const minor = preferredMinor(prefer)
   return minor === undefined ? {} : { amendment: createAmendment(minor) }
 }
 
-/** Headers that would make the answer another one. @throws ngsi-ld.not-supported */
+/** Refuses headers that this route does not support. @throws ngsi-ld.not-supported */
 function refuseUnbuilt(c: HttpContext): void {
   const { map, isSnapshot = false } = c.env
   if (headerOf(c, 'ngsild-snapshot') !== undefined && !isSnapshot) {
     throw notSupported(
-      'NGSILD-Snapshot: only entities, histories, types and attributes are read from snapshots',
+      'NGSILD-Snapshot: only entities, histories, types and attributes can be read from a snapshot',
     )
   }
   if (headerOf(c, 'ngsild-entitymap') !== undefined && map === undefined) {
-    throw notSupported('NGSILD-EntityMap: only queries and retrievals of entities and histories go by a map')
+    throw notSupported(
+      'NGSILD-EntityMap: only queries and retrievals of entities and histories can use an entity map',
+    )
   }
 }
 
 /**
- * A request that needs a body announces its length; chunks without one are refused as well [NGSI-LD 6.3.4].
+ * Requires Content-Length on requests with a body; chunked bodies are refused [NGSI-LD 6.3.4].
+ *
  * @throws http.length-required
  */
 function requireLength(c: HttpContext): void {
@@ -347,7 +360,7 @@ function requireLength(c: HttpContext): void {
   throw new GatewayError('http.length-required', 'the request has no Content-Length')
 }
 
-/** The path of a hosted context is as good as its address: it is relative to that of the request [RFC 3986 5.1]. */
+/** Resolves the path of a hosted context against the request's URL [RFC 3986 5.1]. */
 function withOrigin(c: HttpContext, local: Json): Json {
   if (Array.isArray(local)) return (local as readonly Json[]).map((item) => withOrigin(c, item))
   if (typeof local !== 'string' || !local.startsWith(`${hostedContextsPath}/`)) return local
@@ -357,7 +370,7 @@ function withOrigin(c: HttpContext, local: Json): Json {
 function refuseEmbedded(json: JsonObject): void {
   if (Object.hasOwn(json, '@context')) {
     throw badRequestData(
-      '@context: stands only in a body of application/ld+json; with application/json it goes by Link',
+      '@context: is allowed only in a body of application/ld+json; with application/json use a Link header',
     )
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Successful answers: bodies as text, with the headers that the specification wants beside them (GS CIM 009, 6.3).
- * An entity that needs no translation leaves as the text that is stored. Headers are set where the Response is
- * made and never after it, since that would cost four times the time of the whole answer.
+ * Builds successful responses: bodies as text with the headers that the specification requires (GS CIM 009,
+ * 6.3). An entity that needs no translation is sent as its stored text. Headers are set when the Response is
+ * created; changing them later would take four times as long as the whole response.
  */
 import type { IncomingMessage } from 'node:http'
 import { productToken } from '#base/register/version.ts'
@@ -10,19 +10,19 @@ import { contextRelation, geoJson } from './negotiate.ts'
 import type { ApiRequest, RequestHead } from './request.ts'
 import { isNamed, versionTag } from './version-tag.ts'
 
-/** The answer to a request, if it is a plain one; undefined leaves it to the long way. */
+/** The reply to a simple read; undefined passes the request to the full route. */
 export type DirectReads = (incoming: IncomingMessage) => Reply | undefined
 
 type Headers = Readonly<Record<string, string>>
 
-/** An answer before it is a Response, for whoever writes it to the connection without one. */
+/** A response as plain values, for a writer that needs no Response object. */
 export interface Reply {
   readonly status: number
   readonly headers: Headers
   readonly body: string | null
 }
 
-/** Entities as JSON text without @context, and the context their names are in. */
+/** Entities as JSON texts without @context, and the context of their names. */
 export interface Rendered {
   readonly texts: readonly string[]
   readonly context: Context
@@ -34,34 +34,37 @@ export interface PageLinks {
 }
 
 export interface Answers {
-  /** The context that names in the answer to this request are in: JSON can only name one by Link. */
+  /** The context for names in the response; application/json can refer to one only by Link. */
   contextFor(request: ApiRequest): Context
   /** 200 with one entity. */
   entity(request: ApiRequest, text: string, context: Context): Response
-  /** The same before it is a Response. */
+  /** The same as a plain reply. */
   whole(request: ApiRequest, text: string, context: Context): Reply
-  /** That of a version, which becomes its ETag; 304 where that is one of those that the client `knows`. */
+  /**
+   * The reply for a version of an entity, with the version as ETag; 304 if the client's If-None-Match names
+   * it.
+   */
   version(request: ApiRequest, text: string, context: Context, state: EntityState): Reply
-  /** 200 with a list of entities; 206 where a `range` says how much of their history it holds. */
+  /** 200 with a list of entities; 206 if `range` limits the histories. */
   list(request: ApiRequest, rendered: Rendered, page?: Page): Response
-  /** The same before it is a Response. */
+  /** The same as a plain reply. */
   page(request: ApiRequest, rendered: Rendered, page?: Page): Reply
-  /** 206 with one entity whose history was cut; `range` is the value of Content-Range. */
+  /** 206 with one entity whose history is cut; `range` is the value of Content-Range. */
   partial(request: ApiRequest, text: string, context: Context, range: string): Response
-  /** 201 without a body, or with `text`, where old clients want one. */
+  /** 201 without a body, or with `text` for old clients that expect one. */
   created(request: RequestHead, location: string, text?: string): Response
   noContent(request: RequestHead): Response
-  /** JSON that has no @context, in an answer to a tenant: id lists, results of batches and updates. */
+  /** JSON without @context in a tenant's response: lists of ids, results of batches and updates. */
   data(
     request: Pick<RequestHead, 'tenant' | 'amendment' | 'warning'>,
     value: unknown,
     how?: { status?: number; headers?: Headers },
   ): Response
-  /** JSON that has no @context: information about the gateway. */
+  /** JSON without @context and tenant: information about the gateway. */
   json(value: unknown, status?: number, headers?: Headers): Response
 }
 
-/** The version that an entity is in, and the If-None-Match of the client. */
+/** The current version of an entity, and the client's If-None-Match. */
 export interface EntityState {
   readonly version: number
   readonly knows: string | undefined
@@ -178,10 +181,13 @@ export function createAnswers({ core }: { core: Context }): Answers {
 export const responseOf = ({ status, headers, body }: Reply): Response =>
   new Response(body, { status, headers })
 
-/** 203 where the answer is not what is stored, but what an earlier version would have (1.9, 6.3.21). */
+/**
+ * 203 if the response differs from the stored entity to suit an earlier version of the standard (1.9,
+ * 6.3.21).
+ */
 const statusOf = ({ amendment }: ApiRequest): number => (amendment?.isAltered() === true ? 203 : 200)
 
-/** What tells representations of one version of an entity apart, beside its context. */
+/** The form of a representation: part of its ETag, beside version and context. */
 const representationOf = ({ type, isGeoJson, amendment }: ApiRequest): string => {
   const form = isGeoJson === true ? `${geoJson};${type}` : type
   return amendment === undefined ? form : `${form};ngsi-ld=${amendment.version}`
@@ -192,13 +198,16 @@ function array(texts: readonly string[], member: string | undefined): string {
   return `[${listed(items)}]`
 }
 
-/** Features as one object, with one @context for all. */
+/** Features as one FeatureCollection with a common @context. */
 function collection(features: readonly string[], member: string | undefined): string {
   const text = `{"type":"FeatureCollection","features":[${listed(features)}]}`
   return member === undefined ? text : withMember(text, member)
 }
 
-/** Texts with commas between them. V8 copies what is added up once, when it is sent; it would copy the result of a join once more. */
+/**
+ * Joins texts with commas. V8 copies a concatenated string once, when it is sent; it would copy the result of
+ * join() twice.
+ */
 function listed(texts: readonly string[]): string {
   let list = ''
   let comma = ''
@@ -211,7 +220,7 @@ function listed(texts: readonly string[]): string {
 
 const memberText = (context: Context): string => `"@context":${JSON.stringify(contextMember(context))}`
 
-/** An object's text with one more member at its end. */
+/** Appends a member to the text of a JSON object. */
 const withMember = (text: string, member: string): string =>
   `${text.slice(0, -1)}${text === '{}' ? '' : ','}${member}}`
 
@@ -221,7 +230,7 @@ function headersOf(type: string, context: Context): Headers {
   return Object.freeze(link === undefined ? headers : { ...headers, Link: link })
 }
 
-/** The Link header that names a context, where one address is enough for it. */
+/** The Link header for a context, if one address identifies it. */
 function linkOf({ address: named }: Context): string | undefined {
   if (named === undefined) return undefined
   const address = URL.parse(named)?.href ?? encodeURI(named)
@@ -233,7 +242,7 @@ function pageHeaders(headers: Headers, type: string, page: Page): Headers {
     const target = page.links[relation]
     return target === undefined ? [] : [`<${target}>;rel="${relation}";type="${type}"`]
   })
-  // Many clients look at the first link alone, and need the next page more than the context.
+  // Paging links precede the context link, because many clients read only the first link.
   const all = headers['Link'] === undefined ? links : [...links, headers['Link']]
   return {
     ...(all.length === 0 ? {} : { Link: all.join(', ') }),

@@ -133,7 +133,7 @@ it('takes names by the core alone where a request names it', async () => {
 it('warns of a Link header without rel, and ignores links of other relations', async () => {
   const unnamed = `<${coreContext}>; type="application/ld+json"`
   const warning =
-    '199 - "a link without rel is ignored; a @context goes with rel=http://www.w3.org/ns/json-ld#context"'
+    '199 - "a link without rel is ignored; a link to a @context needs rel=http://www.w3.org/ns/json-ld#context"'
   const body = { id: 'urn:n:linked', type: 'T' }
   const query = { type: 'Query', entities: [{ type: 'Sensor' }] }
   for (const [method, path, sent] of [
