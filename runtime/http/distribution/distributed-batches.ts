@@ -1,7 +1,8 @@
 /**
- * Batches that others have a part in (GS CIM 009, 5.6.7 to 5.6.10, 5.6.20): every item is split as a write of one
- * entity is, each source gets its items in one request, and the route gets what is left. A large batch goes part by
- * part, in order; what of it is done here then has the commit times of several groups.
+ * Batch operations that involve context sources (GS CIM 009, 5.6.7 to 5.6.10, 5.6.20). Each item is split
+ * like a write of one entity, each source receives its items in one request, and the route processes the
+ * rest. A large batch is processed in slices, in order; its local items are then committed in several groups
+ * with different commit times.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -32,20 +33,20 @@ interface Batch {
   readonly local: (c: HttpContext) => Response | Promise<Response>
 }
 
-/** What goes to one source, or stays here. */
+/** The items for one source, or the items that stay local. */
 interface Share {
   readonly registration: Registration
   readonly isProxied: boolean
   readonly isOffered: boolean
   readonly items: Json[]
   readonly ids: string[]
-  /** What the names of each item are in. */
+  /** The context of each item. */
   readonly contexts: [Context, ...Context[]]
 }
 
-/** What came of one share. */
+/** The result of one share. */
 interface Result {
-  /** The registration by whose source it was done; empty for what was done here. */
+  /** The registration whose source did it; empty for local results. */
   readonly part: string
   readonly success: readonly string[]
   readonly created: readonly string[]
@@ -119,7 +120,7 @@ export function createDistributedBatches({
     return { part: registration.id, ...result, errors }
   }
 
-  /** Does what a part of a batch asks for, here and elsewhere. */
+  /** Processes a slice of a batch, locally and at sources. */
   async function run(
     { c, requester, path }: Distributed,
     { shares, here }: ReturnType<typeof sharesOf>,
@@ -150,7 +151,7 @@ export function createDistributedBatches({
     return results
   }
 
-  /** Whether others have a part in any item. */
+  /** Whether a source takes part in any item. */
   async function isShared(request: Distributed, items: BatchItems, operation: Operation): Promise<boolean> {
     for (let index = 0; index < items.length; index++) {
       await items.yieldIfDue()
@@ -184,7 +185,7 @@ export function createDistributedBatches({
     const done = new Set(
       results.flatMap(({ part, success }) => success.map((entityId) => keyOf(part, { entityId }))),
     )
-    // The entity may be held by a source alone.
+    // The entity may exist only at a source, so a local 404 is not an error.
     const isForgiven = ({ part }: Result, one: JsonObject): boolean =>
       operation !== 'createBatch' &&
       part === '' &&
@@ -196,7 +197,7 @@ export function createDistributedBatches({
       result.errors.filter((one) => !isForgiven(result, one)).map((one) => ({ one, part: result.part })),
     )
     const errors = kept.map(({ one }) => one)
-    // An item that failed takes nothing from another of the same entity that the same part has done.
+    // A failed item does not undo the success of another item of the same entity in the same share.
     const failed = new Set(
       kept.filter(({ one, part }) => !done.has(keyOf(part, one))).map(({ one }) => one['entityId']),
     )
@@ -224,12 +225,12 @@ function resultOf(
     return { success: ids.filter((id) => named.has(id) || !failed.has(id)), created: [], errors }
   }
   const named = Array.isArray(body) ? (body as readonly Json[]).filter((id) => typeof id === 'string') : []
-  // An item that was sent alone is new where its answer is 201, which brings no list of ids.
+  // The response to a single creation is 201 without a list of ids.
   const created = status === 201 && body === undefined ? ids : named
   return { success: ids, created, errors: [] }
 }
 
-/** The items of a large batch, so many at a time that a source takes them and little is in memory. */
+/** Splits a large batch into slices that sources accept and that need little memory. */
 function* slicesOf(items: BatchItems): Generator<readonly BatchItem[]> {
   let slice: BatchItem[] = []
   let characters = 0

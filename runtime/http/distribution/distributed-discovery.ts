@@ -1,6 +1,6 @@
 /**
- * Discovery of types and attributes that others have a part in (GS CIM 009, 5.7.5 to 5.7.10): the sources that offer
- * the operation are asked the same, and the route runs on what they and this gateway have together.
+ * Discovery of types and attributes with context sources (GS CIM 009, 5.7.5 to 5.7.10). Sources that offer
+ * the operation receive the same request, and the route runs on the merged inventory.
  */
 import { gatherInventory } from '#federation/inventories.ts'
 import type { HttpContext } from '#http/request/body.ts'

@@ -1,15 +1,15 @@
 /**
- * Histories that others have a part in (GS CIM 009, 5.7.3 and 5.7.4): the sources that offer temporal operations are asked
- * for the same time, and the route runs on what they and this gateway tell together.
+ * Histories with context sources (GS CIM 009, 5.7.3 and 5.7.4). Sources that offer temporal operations are
+ * queried for the same time window, and the route runs on the merged histories.
  */
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import { gatherHistories, type HistoryQuestion } from '#federation/histories.ts'
 import {
-  asksForAll,
   attrsWanted,
   datasetsWanted,
   questionOf,
   questionOfBody,
+  selectsEveryType,
 } from '#http/entities/forwarded-query.ts'
 import { readQueryBody } from '#http/entities/query-body.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
@@ -34,7 +34,7 @@ type Route = (c: HttpContext) => Response | Promise<Response>
 
 export interface DistributedHistoryPorts extends DistributedWritePorts {
   readonly contexts: Contexts
-  /** What splitEntities is where a request does not say it. */
+  /** Value of splitEntities for requests that do not set it. */
   readonly splits?: boolean | undefined
 }
 
@@ -65,14 +65,14 @@ export function createDistributedHistories({
       headers,
       mapParameters: map?.mapParameters,
     }
-    const asked = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
-    const gathered = await gatherHistories(ports, read, asked, one)
+    const mapped = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
+    const gathered = await gatherHistories(ports, read, mapped, one)
     const at = map?.through(gathered.broker, gathered) ?? gathered.broker
     return warned(await runOn(problems, c, at, local), gathered.warnings)
   }
 
   return Object.freeze({
-    /** What sources and this gateway have together for a Query. */
+    /** The merged histories of sources and this gateway for a query body. */
     gather({ c, broker, requester, registrations }: Distributed, parsed: RequestHead, query: JsonObject) {
       const link = headerOf(c, 'link')
       const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
@@ -108,7 +108,7 @@ export function createDistributedHistories({
       const { c } = request
       c.env = { ...c.env, body: await bodies.raw(c) }
       const parsed = await requests.body(c, { known: anyParameter })
-      if (!isObject(parsed.body) || asksForAll(parsed.body)) return local(c)
+      if (!isObject(parsed.body) || selectsEveryType(parsed.body)) return local(c)
       const { parameters } = readQueryBody(parsed.body, parsed.context.expand, { temporal: true })
       const question = { ...questionOfBody(parsed.body, parsed), ...timeOf(parameters) }
       const concerned = filtered(request, parameters.get('csf'), parsed.context)
@@ -117,7 +117,7 @@ export function createDistributedHistories({
   })
 }
 
-/** The window that is asked for. The route says what is wrong with it. */
+/** The requested time window. The route reports errors in it. */
 function timeOf(parameters: Parameters): Pick<HistoryQuestion, 'times' | 'query'> {
   const times = Object.fromEntries([...parameters].filter(([name]) => temporalMembers.has(name)))
   const lastN = wholeNumber(parameters, 'lastN')

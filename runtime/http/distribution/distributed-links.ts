@@ -1,7 +1,8 @@
 /**
- * Linked entities that other brokers hold (GS CIM 009, 4.5.23): a route says which entities its own link to and that are
- * not known; sources are asked for these by id and type before it runs again, once for each. Each run follows one link
- * further, so that there are as many as joinLevel allows; all that are asked for are no more than an answer may join.
+ * Linked entities held by other brokers (GS CIM 009, 4.5.23). A route reports the unknown entities that its
+ * results link to; sources are queried for them once, by id and type, before the route runs again. Each run
+ * follows one link further, so joinLevel bounds the runs. The number of queried entities is bounded by the
+ * limit of a join.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Linked } from '#broker/tenant/tenant-broker.ts'
@@ -11,27 +12,27 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { tooManyJoined } from '#ngsi-ld/query/join.ts'
 
-/** What one run of a route misses of what was not asked for before. */
+/** Linked entities that one run of a route missed, and that were not queried before. */
 interface Missing {
   /** @throws ngsi-ld.too-complex */
   readonly linked: Linked
-  /** How these are asked for it, all of which counts as asked for then. */
-  asking(registrations: readonly Registration[], context: Pick<Context, 'compact'>): readonly Further[]
+  /** The queries for the missing entities; these count as known from now on. */
+  queriesFor(registrations: readonly Registration[], context: Pick<Context, 'compact'>): readonly Further[]
 }
 
-/** Of one request, run by run. */
+/** Creates the tracking for one request; call it once per run. */
 export function createLinks(): () => Missing {
-  const asked = new Set<string>()
+  const known = new Set<string>()
   return () => {
     const missing = new Map<string, readonly string[]>()
     return {
       linked(id, types) {
-        if (asked.has(id)) return
+        if (known.has(id)) return
         missing.set(id, types)
-        if (asked.size + missing.size > limits.joinedEntitiesMax.value) throw tooManyJoined()
+        if (known.size + missing.size > limits.joinedEntitiesMax.value) throw tooManyJoined()
       },
-      asking(registrations, { compact }) {
-        for (const id of missing.keys()) asked.add(id)
+      queriesFor(registrations, { compact }) {
+        for (const id of missing.keys()) known.add(id)
         return inParts([...missing.keys()]).map((ids) => {
           const names = [...new Set(ids.flatMap((id) => missing.get(id)!))]
           const interests = names.map((name) => ({ ids, types: { kind: 'type', name } as const }))

@@ -1,6 +1,6 @@
 /**
- * A purge that others have a part in (GS CIM 009, 5.6.21): every source that claims something of what matches, and
- * offers the operation, gets the same request; what could not be done is results by source.
+ * A purge that involves context sources (GS CIM 009, 5.6.21). Every source that may hold matching entities
+ * and offers the operation receives the same request. Failures are reported per source.
  */
 
 import type { Json } from '#contract'
@@ -17,7 +17,7 @@ import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
 
 interface Purge {
   readonly interests: readonly Interest[]
-  /** What names in the request are in. */
+  /** The context of the request's names. */
   readonly context: Context
   readonly local: Pick<PurgeRoutes, 'run' | 'answer'>
 }
@@ -37,12 +37,12 @@ export async function purgeEverywhere(
     if (mode === 'auxiliary' || !isConcerned || !(isProxied || isOffered)) return []
     return [{ registration, isProxied, isOffered }]
   })
-  // What cannot be meant fails here, before anybody else is asked.
+  // The local purge runs first: an invalid request fails before any source is called.
   const here = await local.run(c)
   const [place, query] = partsOf(path)
   const request = {
     method: 'DELETE',
-    // As the resource is called, with or without a slash at the end here.
+    // Without a trailing slash, which a source may not accept.
     path: `${place.replace(/\/$/, '')}?${query}`,
     headers: headersOf(c, false),
     contexts: [context],

@@ -1,7 +1,7 @@
 /**
- * Where requests about entities become distributed operations (GS CIM 009, 4.3.6). A route wrapped here runs as it
- * is while its tenant has no registrations, which costs one look, or when the client says local=true. Else sources are
- * asked first, and the same route runs on what they told, or on the part of a write that is left for it.
+ * Turns requests about entities into distributed operations (GS CIM 009, 4.3.6). A wrapped route runs
+ * unchanged if its tenant has no registrations (one lookup) or the client sends local=true. Otherwise sources
+ * are queried first. The same route then runs on the merged results, or on the local part of a write.
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
@@ -10,11 +10,11 @@ import { createReader, type Gathered } from '#federation/reading.ts'
 import { inParts, type Question, type ReadRequest } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
 import {
-  asksForAll,
   attrsWanted,
   datasetsWanted,
   questionOf,
   questionOfBody,
+  selectsEveryType,
 } from '#http/entities/forwarded-query.ts'
 import type { PurgeRoutes } from '#http/entities/purge.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
@@ -55,13 +55,13 @@ export interface DistributionPorts {
   readonly problems: Problems
   readonly sources: Sources
   readonly clock: Clock
-  /** What splitEntities is where a request does not say it. */
+  /** Value of splitEntities for requests that do not set it. */
   readonly splits?: boolean | undefined
-  /** What this gateway calls itself in Via, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
 }
 
-/** What is asked of others first. */
+/** A query for sources, and the route to run afterwards. */
 interface Reading {
   readonly question: Question
   readonly one?: string
@@ -78,7 +78,7 @@ export function createDistribution(ports: DistributionPorts) {
   const discovery = createDistributedDiscovery(ports)
   const histories = createDistributedHistories(ports)
 
-  /** The request, when others may have a part in it. @throws peer.loop */
+  /** The request, if context sources may take part. @throws peer.loop */
   function distributed(c: HttpContext): Distributed | undefined {
     const tenant = headerOf(c, 'ngsild-tenant') ?? ''
     const at = broker.tenant(tenant)
@@ -109,10 +109,10 @@ export function createDistribution(ports: DistributionPorts) {
   async function readFirst(
     { c, broker: at, requester, registrations }: Distributed,
     parsed: Pick<RequestHead, 'context'>,
-    { question: asked, one, local }: Reading,
+    { question: given, one, local }: Reading,
   ): Promise<Response> {
     const { map } = c.env
-    const question = mappedQuestion({ ...asked, splits: asked.splits ?? splits }, map)
+    const question = mappedQuestion({ ...given, splits: given.splits ?? splits }, map)
     const through = (gathered: Gathered): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
     const read = {
@@ -131,7 +131,7 @@ export function createDistribution(ports: DistributionPorts) {
       const more =
         (known === first ? await completed(read, question, first) : undefined) ??
         (answer.ok
-          ? await reader.further(read, known, missing.asking(registrations, parsed.context))
+          ? await reader.further(read, known, missing.queriesFor(registrations, parsed.context))
           : undefined)
       if (more === undefined) return warned(answer, known.warnings)
       known = more
@@ -139,8 +139,9 @@ export function createDistribution(ports: DistributionPorts) {
   }
 
   /**
-   * What was found, with what each source has of it that did not tell; undefined where all told. Sources judge
-   * conditions by what they hold: what matches by one part may be more, or not match, with another.
+   * Completes the entities found with the parts that sources did not report; undefined if nothing is missing.
+   * Sources evaluate conditions on their own part only, so an entity that matches by one part may not match
+   * as a whole, or may have further parts.
    */
   function completed(
     read: ReadRequest,
@@ -148,14 +149,14 @@ export function createDistribution(ports: DistributionPorts) {
     first: Gathered,
   ): Promise<Gathered | undefined> {
     const attrs = interests[0]?.attrs
-    const asked = first.uncertain().flatMap(({ registration, ids }) =>
+    const missing = first.uncertain().flatMap(({ registration, ids }) =>
       inParts(ids).map((some) => {
         const parameters = { ...(type === undefined ? {} : { type }), id: some.join(',') }
         const question = { interests: [{ ids: some, attrs }], parameters, looksAt: [] }
         return { question, registrations: [registration] }
       }),
     )
-    return reader.further(read, first, asked)
+    return reader.further(read, first, missing)
   }
 
   const retrieve = async (request: Distributed, local: Route): Promise<Response> => {
@@ -182,7 +183,7 @@ export function createDistribution(ports: DistributionPorts) {
     const { c } = request
     c.env = { ...c.env, body: await ports.bodies.raw(c) }
     const parsed = await requests.body(c, { known: anyParameter })
-    if (!isObject(parsed.body) || asksForAll(parsed.body)) return local(c)
+    if (!isObject(parsed.body) || selectsEveryType(parsed.body)) return local(c)
     refuseOrder(parsed.body['ordering'] !== undefined || parsed.body['orderBy'] !== undefined, 'ordering')
     const concerned = filtered(request, parsed.body['csf'], parsed.context)
     const isGeoJson = headerOf(c, 'accept')?.includes('application/geo+json')
@@ -199,26 +200,26 @@ export function createDistribution(ports: DistributionPorts) {
     return purgeEverywhere(ports, concerned, { interests, context: parsed.context, local })
   }
 
-  /** What sources and this gateway have together; undefined where nobody else has a part in it. */
+  /** The merged entities of sources and this gateway; undefined if no source takes part. */
   const gathering: SnapshotSources = {
     entities(c, parsed, query) {
-      const request = asksForAll(query) ? undefined : distributed(c)
+      const request = selectsEveryType(query) ? undefined : distributed(c)
       if (request === undefined) return undefined
       const { requester, broker: at, registrations } = request
       const read = { requester, broker: at, registrations, context: parsed.context, headers: plainHeaders(c) }
-      const asked = questionOfBody(query, parsed)
-      const question = { ...asked, splits: asked.splits ?? splits }
+      const given = questionOfBody(query, parsed)
+      const question = { ...given, splits: given.splits ?? splits }
       return reader
         .gather(read, question, undefined)
         .then((first) => ({ ...first, completed: () => completed(read, question, first) }))
     },
     histories(c, parsed, query) {
-      const request = asksForAll(query) ? undefined : distributed(c)
+      const request = selectsEveryType(query) ? undefined : distributed(c)
       return request === undefined ? undefined : histories.gather(request, parsed, query)
     },
   }
 
-  /** What sources hold of an entity, but for one of them. */
+  /** The parts of an entity at all sources except one. */
   const partsElsewhere = async (tenant: string, id: string, but: string): Promise<readonly EntityCopy[]> => {
     const at = broker.tenant(tenant)
     if (at === undefined) return []
@@ -263,12 +264,13 @@ export function createDistribution(ports: DistributionPorts) {
   })
 }
 
-/** What several answer is in no order (4.23.1, 5.7.2.4). @throws ngsi-ld.bad-request-data */
+/** Results of several brokers have no common order (4.23.1, 5.7.2.4). @throws ngsi-ld.bad-request-data */
 function refuseOrder(isOrdered: boolean, field: string): void {
-  if (isOrdered) throw badRequestData('goes only with local=true where context sources are registered', field)
+  if (isOrdered)
+    throw badRequestData('is allowed only with local=true while context sources are registered', field)
 }
 
-/** Headers of a request to a source: the context that the client names. */
+/** Headers of a request to a source: the client's context. */
 function plainHeaders(c: HttpContext): Readonly<Record<string, string>> {
   const link = headerOf(c, 'link')
   return { accept: 'application/json', ...(link === undefined ? {} : { link }) }

@@ -1,7 +1,8 @@
 /**
- * Writes of one entity that others have a part in (GS CIM 009, 5.6.1 to 5.6.6, 5.6.17 to 5.6.19): each source gets what
- * it claims, the route gets what is left, and what came of all is one answer. One responsible party alone answers for
- * itself; of several that do not agree a 207 tells.
+ * Writes of one entity that involve context sources (GS CIM 009, 5.6.1 to 5.6.6, 5.6.17 to 5.6.19). Each
+ * source receives the part it claims, the route processes the rest, and the results are combined into one
+ * response. If only one broker is responsible, its result is returned; if the results of several differ, the
+ * response is a 207.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
@@ -29,7 +30,9 @@ import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json
 import { checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** What the request is about: an entity in the body, attributes in the body, the entity, or one attribute. */
+/**
+ * The object of a request: an entity in the body, attributes in the body, a whole entity, or one attribute.
+ */
 export type WriteKind = 'entity' | 'fragment' | 'whole' | 'attribute'
 
 export interface DistributedWritePorts {
@@ -46,7 +49,7 @@ interface Write {
   readonly local: (c: HttpContext) => Response | Promise<Response>
 }
 
-/** The request as far as splitting it goes. */
+/** The parts of a request needed to split it. */
 interface Target {
   readonly parsed: RequestHead
   readonly id: string
@@ -56,12 +59,12 @@ interface Target {
   readonly body: JsonObject | undefined
 }
 
-/** What became of a part, and which attributes it was about. */
+/** The result of a part, and the attributes of that part. */
 interface Outcome extends PartOutcome {
   readonly attributes: WritePart['attributes']
 }
 
-/** What was done here: its answer, and the problem in it. */
+/** The local result: the response, and its error body if any. */
 interface LocalOutcome {
   readonly answer: Response
   readonly problem?: JsonObject
@@ -130,10 +133,11 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     ]
     const isCreation = isCreating(write.operation)
     const bad = outcomes.filter(({ status }) => !isFine(status))
-    // The entity may be held by a source alone; a source that lacks it answers 404, which is part of the result (4.3.6.3).
-    const isElsewhere = !isCreation && outcomes.some(({ status }) => isFine(status))
+    // The entity may exist only at sources, and a source may lack it; such a 404 is part of the result
+    // (4.3.6.3).
+    const isAtSource = !isCreation && outcomes.some(({ status }) => isFine(status))
     const localBad =
-      local?.problem !== undefined && !(isElsewhere && local.answer.status === 404) ? local : undefined
+      local?.problem !== undefined && !(isAtSource && local.answer.status === 404) ? local : undefined
     if (bad.length === 0 && localBad === undefined) {
       if (local !== undefined && local.problem === undefined) return local.answer
       if (!isCreation) return answers.noContent(target.parsed)
@@ -157,7 +161,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
       : answers.json(operationResult(target, bad, localBad, all.some(isFine)), 207)
   }
 
-  /** The error of the one source that is responsible, in its own words where it has any. */
+  /** The error of the only responsible source, with the source's own problem body if it sent one. */
   function failureOr({ problem, status, error }: PartOutcome): Response {
     if (problem !== undefined && status < 500) return answers.json(problem, status)
     return problems.answer(error!)
@@ -175,14 +179,14 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     local: LocalOutcome | undefined,
     hasSuccess: boolean,
   ): JsonObject {
-    const isTaken = hasSuccess || bad.some(({ body }) => listed(body, 'success').includes(id))
+    const isDone = hasSuccess || bad.some(({ body }) => listed(body, 'success').includes(id))
     return {
-      success: isTaken ? [id] : [],
+      success: isDone ? [id] : [],
       errors: [
         ...(local === undefined ? [] : [{ entityId: id, error: local.problem! }]),
         ...bad.flatMap((outcome) => {
           const registrationId = outcome.registration.id
-          // One that has sources itself tells what became of their parts.
+          // A source with sources of its own reports their errors in detail.
           const errors = listed(outcome.body, 'errors').flatMap((one) =>
             isObject(one) && isObject(one['error']) ? [one['error']] : [],
           )
@@ -269,7 +273,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
   })
 }
 
-/** The list that a body has under a name; empty where it has none. */
+/** A list member of a body; empty if missing. */
 const listed = (body: Json | undefined, name: string): readonly Json[] =>
   isObject(body) ? listOf<Json>(body[name] ?? []) : []
 
@@ -279,7 +283,7 @@ const isCreating = (operation: Operation): boolean =>
 const typesHeld = (type: string | readonly string[] | undefined): readonly string[] | undefined =>
   type === undefined ? undefined : listOf<string>(type)
 
-/** Headers of a request that is passed on: what its body and names mean. */
+/** Headers of a forwarded request that describe its body and names. */
 export function headersOf(c: HttpContext, hasBody: boolean): Record<string, string> {
   const link = headerOf(c, 'link')
   const type = hasBody ? headerOf(c, 'content-type') : undefined

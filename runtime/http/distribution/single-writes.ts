@@ -1,6 +1,7 @@
 /**
- * Items of a batch for a source that offers operations on single entities only (GS CIM 009, 5.6.7 to 5.6.10): one request
- * per item, a few at a time. An upsert creates, and replaces or extends the entity that exists already.
+ * Sends the items of a batch to a source that offers only operations on single entities (GS CIM 009, 5.6.7 to
+ * 5.6.10): one request per item, a few at a time. An upsert creates the entity; if it exists, it is replaced
+ * or extended.
  */
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
@@ -12,7 +13,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
 
-/** The single operations that stand in for a batch operation, whose path may say options=update. */
+/** The single operations that replace a batch operation; the path may contain options=update. */
 function singlesOf(operation: Operation, path: string): readonly Operation[] {
   switch (operation) {
     case 'createBatch':
@@ -47,7 +48,10 @@ export interface SingleWrites {
   readonly items: readonly { readonly id: string; readonly json: Json; readonly context: Context }[]
 }
 
-/** Sends the items; the outcomes are in their order. Items of one entity are sent one after the other. */
+/**
+ * Sends the items and returns the outcomes in the same order. Items of the same entity are sent one after the
+ * other.
+ */
 export async function sendSingly(
   sources: Sources,
   requester: Requester,

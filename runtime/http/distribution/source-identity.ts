@@ -1,6 +1,6 @@
 /**
- * Who this gateway is as a source of context (GS CIM 009, 5.15): its alias among brokers, since when it runs
- * and what its clock says. A tenant asks under its own name and is told the same.
+ * The identity of this gateway as a context source (GS CIM 009, 5.15): its alias, uptime and clock. Each
+ * tenant has its own alias.
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { HttpContext } from '#http/request/body.ts'
@@ -14,7 +14,7 @@ export interface SourceIdentityPorts {
   readonly requests: RequestReader
   readonly answers: Answers
   readonly clock: Clock
-  /** The name by which brokers recognise this one, the same after a restart. */
+  /** The pseudonym by which brokers recognize this gateway; it survives restarts. */
   readonly alias: (tenant: string) => string
 }
 
@@ -38,7 +38,7 @@ export function createSourceIdentityRoutes({ requests, answers, clock, alias }: 
   })
 }
 
-/** ISO 8601, in days, hours, minutes and seconds. */
+/** Formats an ISO 8601 duration in days, hours, minutes and seconds. */
 function durationOf(ms: number): string {
   const seconds = Math.floor(ms / 1000)
   const [days, hours, minutes] = [

@@ -1,6 +1,6 @@
 /**
- * The answer that names what became of each item of a batch (GS CIM 009, 5.2.16 and 6.3.8). Both lists are always
- * there.
+ * The 207 response with the result of each item of a batch (GS CIM 009, 5.2.16 and 6.3.8). Both lists are
+ * always present.
  */
 import type { BatchResult } from '#broker/entities/entity-requests.ts'
 import type { Problems } from '#http/request/error-response.ts'
@@ -28,7 +28,7 @@ export function multiStatus(
   return answers.data(request, { success, errors: [...errors, ...elsewhere.errors] }, { status: 207 })
 }
 
-/** What sources say that they did and did not; of an entity that one of them has not done, it is no success. */
+/** Results reported by sources. An entity that any source failed to process does not count as a success. */
 export interface Elsewhere {
   readonly success: readonly string[]
   readonly errors: readonly JsonObject[]

@@ -1,6 +1,6 @@
 /**
- * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Each item stands for itself: one that cannot be read or
- * done is named in a 207 and hinders no other. Only a body that is no list is refused as a whole.
+ * Routes of batch operations (GS CIM 009, 6.14 to 6.17). Items are independent: an invalid or failed item is
+ * reported in a 207 and does not stop the others. Only a body that is not a list is refused as a whole.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -42,7 +42,7 @@ export function createEntityOperationRoutes({ requests, answers, problems }: Ent
     multiStatus({ answers, problems }, request, result)
 
   return Object.freeze({
-    /** 201 with all ids when all were created, else 207. */
+    /** 201 with all ids if all were created, otherwise 207. */
     async create(c: HttpContext): Promise<Response> {
       const request = await requests.batch(c, { known: localParameters, creates: true })
       const { entities, errors } = await entitiesOf(request)
@@ -52,7 +52,7 @@ export function createEntityOperationRoutes({ requests, answers, problems }: Ent
         : failedInPart(request, result)
     },
 
-    /** 201 with the ids that are new, 204 when none is, 207 when any item failed. */
+    /** 201 with the ids of new entities, 204 if there are none, 207 if an item failed. */
     async upsert(c: HttpContext): Promise<Response> {
       const request = await requests.batch(c, { known: optionParameters, creates: true })
       const options = optionsOf(request.parameters, ['replace', 'update'])
@@ -111,7 +111,7 @@ export function createEntityOperationRoutes({ requests, answers, problems }: Ent
   })
 }
 
-/** What the gateway that sends a batch states about its items; undefined where it states nothing. */
+/** Statements of the sending gateway about the items; undefined if it makes none. */
 function statedBy(c: HttpContext) {
   const words = statedIn(headerOf(c, statedHeader))
   if (words.size === 0) return undefined
@@ -126,7 +126,7 @@ function statedBy(c: HttpContext) {
 }
 
 interface ReadOptions extends ParseOptions {
-  /** Told of each entity with what it was read from. */
+  /** Called with each parsed entity and the item it was parsed from. */
   readonly onRead?: ((entity: Entity, item: Extract<BatchItem, { context: Context }>) => void) | undefined
 }
 
@@ -136,8 +136,9 @@ interface Entities {
 }
 
 /**
- * What can be read; the entities of a large batch only when their turn comes.
- * @param wanted of items with the same id: each, or the last that can be read, which replaces all before it.
+ * Parses the items. Entities of a large batch are parsed again when their slice is read.
+ *
+ * @param wanted for repeated ids: each item, or only the last valid one, which replaces the earlier ones.
  */
 async function entitiesOf(
   { items }: BatchRequest,
@@ -182,7 +183,7 @@ async function entitiesOf(
   return { entities: { length: meant.length, slice }, errors }
 }
 
-/** The error with the place of its item in front, for an item that cannot be read may have no id. */
+/** Prefixes an error with the index of its item, since an invalid item may have no id. */
 function atItem(index: number, error: unknown): unknown {
   if (!(error instanceof GatewayError)) return error
   const { code, message, details, cause } = error
@@ -195,7 +196,7 @@ function atItem(index: number, error: unknown): unknown {
   return new GatewayError(code, text, details, cause)
 }
 
-/** What an item that could not be read calls itself. */
+/** The id that an invalid item states; empty if none. */
 function nameOf(json: Json): string {
   const id = isObject(json) ? (json['id'] ?? json['@id']) : json
   return typeof id === 'string' ? id : ''

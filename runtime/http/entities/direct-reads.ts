@@ -1,8 +1,8 @@
 /**
- * The short way of the most frequent requests: to retrieve an entity, or to list some, of this gateway alone, in the core
- * context. It takes a request before a Request is made of it and writes to the connection itself, which saves half of
- * what is done beside the kernel's part. It says what the routes say, byte for byte; whatever is unusual about a request, and whatever is
- * to be refused, goes the long way.
+ * Fast path for the most frequent requests: retrieving an entity or listing entities of this gateway in the
+ * core context. It handles a request before a Request object is built and writes to the connection itself,
+ * which halves the time spent outside the kernel. Its responses equal those of the full routes byte for byte.
+ * Unusual requests, and all that would be refused, are left to the full routes.
  */
 
 import type { IncomingHttpHeaders } from 'node:http'
@@ -37,10 +37,12 @@ export interface DirectReadPorts {
   readonly metrics: Metrics
 }
 
-/** Headers with which a request means another answer, or another way to it. */
+/** Headers that change the response or its path through the routes. */
 const unusual = ['link', 'ngsild-snapshot', 'ngsild-entitymap', 'prefer', 'via', 'origin'] as const
 
-/** A path and a query that no reader of URLs would change; in the query, ASCII may be encoded. */
+/**
+ * A path and query that URL parsers leave unchanged; in the query, ASCII characters may be percent-encoded.
+ */
 const plainTarget = /^\/[!$&-;=@-[\]_a-z~]*(?:\?(?:[!$&-;=?-[\]_a-z~]|%[2-7][\da-f])*)?$/i
 const encodedName = /[?&][^=&]*%/
 const dotSegment = /\/\.\.?(?:[/?]|$)/
@@ -53,13 +55,13 @@ export function createDirectReads(
   settings: { readonly defaultMediaType: AnswerType },
 ): DirectReads {
   const requests = metrics.counter('selvedge_http_requests_total')
-  const retrievals = createKept<PreparedRetrieval>()
-  const queries = createKept<PreparedQuery>()
+  const retrievals = createCache<PreparedRetrieval>()
+  const queries = createCache<PreparedQuery>()
 
   const retrieve = (url: string, request: ApiRequest, knows: string | undefined): Reply | undefined => {
     const start = url.indexOf('?')
     const id = url.slice(onePath.length, start === -1 ? url.length : start)
-    // Where a path has more segments the table of routes says what they mean; an id may end like one of them.
+    // Paths with more segments are left to the router; the end of an id may look like one of them.
     if (id.includes('/')) return undefined
     const view = request.broker.retrieve(id)
     if (view === undefined) return undefined
@@ -79,7 +81,7 @@ export function createDirectReads(
     return prepared && reads.shortPage(request, prepared)
   }
 
-  const askOf = ({ accept, 'ngsild-tenant': name = '' }: IncomingHttpHeaders): ApiRequest | undefined => {
+  const requestOf = ({ accept, 'ngsild-tenant': name = '' }: IncomingHttpHeaders): ApiRequest | undefined => {
     const tenant = String(name)
     const at = broker.tenant(tenant)
     if (at === undefined || !at.registrations.isEmpty()) return undefined
@@ -92,13 +94,13 @@ export function createDirectReads(
     const isOne = url.startsWith(onePath)
     if (!isOne && !url.startsWith(listPath)) return undefined
     try {
-      const request = askOf(headers)
+      const request = requestOf(headers)
       if (request === undefined) return undefined
       const reply = isOne ? retrieve(url, request, headers['if-none-match']) : list(url, request)
       if (reply !== undefined) requests.value++
       return reply
     } catch {
-      // The long way refuses it in the right words.
+      // The full route produces the error.
       return undefined
     }
   }
@@ -115,11 +117,12 @@ function isPlain(url: string, headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Wishes by the text they were read from. A wish follows from the text and from which short names the broker knows, so it
- * is used again while the latter is the same. A wish that looks at further entities depends on more, and is not used here.
+ * Caches prepared queries by their text. A prepared query depends only on its text and on which short names
+ * the broker knows, so it is reused while these names stay the same. Queries that join linked entities depend
+ * on more and are not cached.
  */
-function createKept<Prepared extends { readonly rendering: Rendering }>() {
-  const kept = new Map<
+function createCache<Prepared extends { readonly rendering: Rendering }>() {
+  const cached = new Map<
     string,
     { readonly prepared: Prepared | undefined; readonly names: QueryContext['lookedUp'] }
   >()
@@ -129,14 +132,14 @@ function createKept<Prepared extends { readonly rendering: Rendering }>() {
     read: (text: string, request: ApiRequest) => Prepared,
   ): Prepared | undefined => {
     const { isKnown } = request.broker.inventory
-    const found = kept.get(text)
+    const found = cached.get(text)
     if (found !== undefined && isSame(found.names, isKnown)) return found.prepared
     const context = request.context.forQueries?.(isKnown)
     const prepared = read(text, context === undefined ? request : { ...request, context })
     const own = prepared.rendering.joins === true ? undefined : prepared
     if (text.length > limits.preparedQueryCharactersMax.value) return own
-    kept.set(text, { prepared: own, names: context?.lookedUp ?? noNames })
-    if (kept.size > limits.preparedQueriesMax.value) kept.delete(kept.keys().next().value!)
+    cached.set(text, { prepared: own, names: context?.lookedUp ?? noNames })
+    if (cached.size > limits.preparedQueriesMax.value) cached.delete(cached.keys().next().value!)
     return own
   }
 }

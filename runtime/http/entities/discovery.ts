@@ -1,6 +1,6 @@
 /**
- * Routes that tell which entity types and attributes there are (GS CIM 009, 6.25 to 6.28). Names are those of the
- * request's context, ids full IRIs. Which brokers are looked at is decided before.
+ * Routes that list entity types and attributes (GS CIM 009, 6.25 to 6.28). Names are in the request's
+ * context, ids are full IRIs. The caller decides which brokers are included.
  */
 import { randomUUID } from 'node:crypto'
 import type { AttributeUse, TypeUse } from '#broker/entities/inventory.ts'
@@ -21,7 +21,7 @@ const listParameters = new Set(['details', 'local'])
 const oneParameters = new Set(['local'])
 
 export function createDiscoveryRoutes({ requests, answers }: { requests: RequestReader; answers: Answers }) {
-  /** The list as one object, or with details as an array. */
+  /** The list as one object, or as an array with details. */
   const list = <Use extends { readonly name: string }>(
     request: ApiRequest,
     uses: readonly Use[],
@@ -46,7 +46,7 @@ export function createDiscoveryRoutes({ requests, answers }: { requests: Request
     const context = answers.contextFor(request)
     const names = [request, withShortNames(request)].map((one) => checkName(one.context.expand(text), 'name'))
     const [use] = names.flatMap((name) => uses.find((candidate) => candidate.name === name) ?? [])
-    if (use === undefined) throw notFound(`no entity has ${text}`)
+    if (use === undefined) throw notFound(`no entity has the type or attribute ${text}`)
     return answers.entity(request, JSON.stringify(info(use, context)), context)
   }
 

@@ -1,6 +1,6 @@
 /**
- * What is answered to those who read entities (GS CIM 009, 5.7): from what a request wishes, which its parameters and its
- * context say alone, and a broker. A wish holds nothing of one request but that, so it may be kept and used again.
+ * Builds the responses to entity reads (GS CIM 009, 5.7) from a prepared query and a broker. A prepared query
+ * depends only on the request's parameters and context, so it can be cached.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
@@ -30,7 +30,7 @@ export const retrieveParameters: ReadonlySet<string> = new Set([
   'entityMap',
   'entityMapLifetime',
 ])
-/** Those of a query. */
+/** Parameters of an entity query. */
 export const queryParameters: ReadonlySet<string> = new Set([
   ...retrieveParameters,
   ...searchParameters,
@@ -48,12 +48,12 @@ export interface PreparedQuery {
   readonly links: PageLinker
 }
 
-/** Where a query came from. */
+/** The origin of a query. */
 export interface QueryOrigin {
   readonly url: string
-  /** Selectors that a body brought, or that stand for a map. */
+  /** Selectors from a body, or a replacement for them if a map supplies the ids. */
   readonly chosen?: readonly EntitySelector[] | undefined
-  /** It was asked by a component of this gateway. */
+  /** Whether a component of this gateway sent the query. */
   readonly isWithin?: boolean
 }
 
@@ -67,8 +67,8 @@ export function createEntityReads(answers: Answers) {
         const found = request.broker.retrieve(id)
         joinedBytes += found?.text().length ?? 0
         if (joinedBytes > limits.joinedBytesMax.value)
-          throw tooComplex(`linked entities of more than ${limits.joinedBytesMax.value} characters`)
-        // Only whoever says of which type it is links to what others hold (4.5.23).
+          throw tooComplex(`the linked entities have more than ${limits.joinedBytesMax.value} characters`)
+        // A link without a type is not followed to other brokers (4.5.23).
         if (found === undefined && types.length > 0) request.broker.linked?.(id, types)
         return found
       },
@@ -88,14 +88,15 @@ export function createEntityReads(answers: Answers) {
     prepareQuery(request: ApiRequest, { url, chosen, isWithin = false }: QueryOrigin): PreparedQuery {
       const rendering = renderingFor(request)
       const query = entityQueryOf(request, rendering.attrs, chosen, conditionsOrIds)
-      // Components find by what entities are linked to, and have no use for those.
+      // Components may filter by linked entities without joining them.
       if (!isWithin) checkLinks(query, request)
       return { rendering, query, links: pageLinker(url, query) }
     },
 
     /**
-     * One entity, or that it is as the client `knows` it.
-     * @throws ngsi-ld.not-found where it is of other types, or has nothing of what is asked for.
+     * The reply with one entity; 304 if the client has the current version.
+     *
+     * @throws ngsi-ld.not-found if it is of another type or has none of the requested attributes.
      */
     one(
       request: ApiRequest,
@@ -105,10 +106,10 @@ export function createEntityReads(answers: Answers) {
     ): Reply {
       const context = answers.contextFor(request)
       if (type !== undefined && !matchesType(type, view.entity().type))
-        throw notFound(`${view.id} is of other types`)
+        throw notFound(`${view.id} does not have the requested type`)
       const text = rendering.text(view)
-      if (text === undefined) throw notFound(`${view.id} has nothing of what was asked for`)
-      // A flat answer is a list, whether there is somebody linked or not.
+      if (text === undefined) throw notFound(`${view.id} has none of the requested members`)
+      // A flat response is always a list, even without linked entities.
       const linked = rendering.linked?.([view])
       if (linked !== undefined) return answers.page(request, { texts: [text, ...linked], context })
       if (rendering.joins === true) return answers.whole(request, text, context)
@@ -122,7 +123,7 @@ export function createEntityReads(answers: Answers) {
         : pageReply(request, prepared, found)
     },
 
-    /** The same, where it is found within one turn. */
+    /** The page, if it can be found within one turn. */
     shortPage(request: ApiRequest, prepared: PreparedQuery): Reply | undefined {
       const found = request.broker.shortQuery(prepared.query)
       return found && pageReply(request, prepared, found)
@@ -152,14 +153,17 @@ export function createEntityReads(answers: Answers) {
   }
 }
 
-/** Conditions on linked entities go only with these (5.7.2.4). @throws ngsi-ld.bad-request-data */
+/**
+ * Conditions on linked entities require join and a sufficient joinLevel (5.7.2.4). @throws
+ * ngsi-ld.bad-request-data
+ */
 function checkLinks({ q }: EntityQuery, { parameters }: ApiRequest): void {
   const depth = q === undefined ? 0 : linkedDepthOf(q)
   if (depth === 0) return
   if ((parameters.get('join') ?? '@none') === '@none')
-    throw badRequestData('conditions on linked entities go only with join', 'q')
+    throw badRequestData('conditions on linked entities require join=flat or join=inline', 'q')
   if (depth > (wholeNumber(parameters, 'joinLevel') ?? 1))
-    throw badRequestData('reaches further than joinLevel', 'q')
+    throw badRequestData('must not reach deeper than joinLevel', 'q')
 }
 
 export type EntityReads = ReturnType<typeof createEntityReads>

@@ -1,6 +1,6 @@
 /**
- * Routes that create and read entities (GS CIM 009, 6.4, 6.5 and 6.23). They translate between HTTP and the broker and
- * hold no rule of their own about entities; what changes one is in `entity-writes.ts`. To retrieve one is the hottest
+ * Routes that create and read entities (GS CIM 009, 6.4, 6.5 and 6.23). They translate between HTTP and the
+ * broker and contain no rules about entities; updates are in `entity-writes.ts`. Retrieval is the hottest
  * path of the interface: it awaits nothing and sends the stored text.
  */
 
@@ -26,7 +26,7 @@ export interface EntityRoutePorts {
 }
 
 const localParameters = new Set(['local'])
-/** What the address may say beside the body of a query. */
+/** URL parameters allowed beside a query body. */
 export const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ requests, answers, reads, rules }: EntityRoutePorts) {
@@ -34,7 +34,7 @@ export function createEntityRoutes({ requests, answers, reads, rules }: EntityRo
     const request = withShortNames(asked)
     const prepared = reads.prepareRetrieval(request)
     const view = request.broker.retrieve(c.req.param('id') ?? '')
-    // Whether the id is one at all matters only where nothing was found.
+    // The id's syntax matters only if no entity was found.
     if (view === undefined) throw notFound(`no entity ${idOf(c)}`)
     return responseOf(reads.one(request, view, prepared, headerOf(c, 'if-none-match')))
   }
@@ -44,7 +44,7 @@ export function createEntityRoutes({ requests, answers, reads, rules }: EntityRo
     request: ApiRequest,
     chosen?: readonly EntitySelector[],
   ): Response | Promise<Response> => {
-    // What goes by a map is chosen already.
+    // An entity map has already selected the entities.
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
     const from = { url: c.req.url, chosen: selectors, isWithin: c.env.isWithin === true }
     const reply = reads.page(request, reads.prepareQuery(request, from))
@@ -75,7 +75,7 @@ export function createEntityRoutes({ requests, answers, reads, rules }: EntityRo
         : list(c, withShortNames(request))
     },
 
-    /** POST entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
+    /** POST entityOperations/query: the members of the body replace the URL parameters (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
       const { body, ...request } = withShortNames(await requests.query(c, bodyQueryParameters))
       const { parameters, entities } = readQueryBody(body, request.context.expand)

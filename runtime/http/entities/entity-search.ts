@@ -1,6 +1,6 @@
 /**
- * Which entities a request asks for, from its parameters and the selectors of its body (GS CIM 009, 5.7.2, 6.4.3.2): the one
- * place where parameters become a query of the broker.
+ * Translates parameters and body selectors into a query of the broker (GS CIM 009, 5.7.2, 6.4.3.2). No other
+ * file does this.
  */
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
 import { listOf, pagingOf, truthOf } from '#http/request/negotiate.ts'
@@ -46,10 +46,9 @@ export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
 /** Parameters that select entities and order them. */
 export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
 
-/** Every entity has system members, so that these select nothing (5.7.2.4). */
-/** Parameters of which one is enough not to mean every entity (5.7.2.4). */
+/** A query needs at least one of these parameters, so that it does not select every entity (5.7.2.4). */
 const conditions: readonly string[] = ['type', 'attrs', 'q', 'georel']
-/** The same for queries of entities, which are also answered by ids alone. */
+/** For entity queries, ids alone suffice, too. */
 export const conditionsOrIds: readonly string[] = ['type', 'id', 'attrs', 'q', 'georel']
 
 const isNoSystemName = (name: string): boolean => !systemMembers.has(name)
@@ -62,10 +61,14 @@ export function typesOf({ parameters, context }: ApiRequest): TypeSelection | un
 
 /**
  * The query of a request (5.7.2).
- * @param attrs canonical names that `attrs` lists.
- * @param chosen selectors that a body brought.
- * @param sufficient parameters of which one is enough.
- * @throws ngsi-ld.bad-request-data when it would select everything, or when a part of it is malformed.
+ *
+ * @param attrs full IRIs of the names in `attrs`.
+ *
+ * @param chosen selectors of a query body.
+ *
+ * @param sufficient parameters of which at least one is required.
+ *
+ * @throws ngsi-ld.bad-request-data if it would select everything, or if a part is malformed.
  */
 export function entityQueryOf(
   request: ApiRequest,
@@ -76,12 +79,12 @@ export function entityQueryOf(
   const { parameters, context } = request
   const given = (name: string): string | undefined => parameters.get(name)
   const isLocal = truthOf(parameters, 'local')
-  // Who holds parts of entities concerns sources alone.
+  // Only the choice of sources depends on it; here only its syntax is checked.
   truthOf(parameters, 'splitEntities')
   const isEverything =
     given('type')?.trim() === '*' || chosen?.some(({ types }) => types?.kind === 'any') === true
   if (isEverything && isLocal === false)
-    throw badRequestData('* is about what is here, so local=false contradicts it', 'type')
+    throw badRequestData('* selects only local entities and contradicts local=false', 'type')
   const values = valuesOf(request)
   const q = given('q') === undefined ? undefined : parseQuery(given('q')!, context.expand, values)
   const selects = (name: string): boolean => {
@@ -89,18 +92,18 @@ export function entityQueryOf(
     return name === 'q' ? q !== undefined && attributesOf(q).some(isNoSystemName) : parameters.has(name)
   }
   if (chosen === undefined && !sufficient.some(selects) && isLocal !== true)
-    throw badRequestData(`one of ${sufficient.join(', ')} is needed, or local=true`)
+    throw badRequestData(`one of ${sufficient.join(', ')} is required, or local=true`)
   const [selector, ...more] = chosen ?? []
   const alone = more.length === 0 ? selector : undefined
   const idPattern = given('idPattern') ?? alone?.idPattern
   const scopeQ = given('scopeQ')
-  // Which sources are asked is decided before; here it only has to be a filter.
+  // The sources were filtered before; here only its syntax is checked.
   const csf = given('csf')
   if (csf !== undefined) parseSourceFilter(csf, context)
   return {
     selection: typesOf(request) ?? alone?.types,
     ids: listOf(parameters, 'id')?.map((id) => checkUri(id, 'id')) ?? alone?.ids,
-    // Ids win over a pattern in a selector.
+    // In a selector, ids take precedence over a pattern.
     idPattern:
       idPattern === undefined || alone?.ids !== undefined
         ? undefined
@@ -114,7 +117,7 @@ export function entityQueryOf(
         georel: given('georel'),
         geometry: given('geometry'),
         coordinates: given('coordinates'),
-        // Without a geo-query the name of a property says nothing (6.4.3.2).
+        // Without a geo-query the property name has no effect (6.4.3.2).
         geoproperty: geoMembers.some((name) => parameters.has(name)) ? given('geoproperty') : undefined,
       },
       context.expand,
@@ -133,7 +136,7 @@ export function entityQueryOf(
   }
 }
 
-/** The request with the platform's names for short names that the broker does not know, where it names no @context. */
+/** Replaces short names unknown to the broker by the platform's names, if the request has no @context. */
 export function withShortNames<Wanted extends Pick<ApiRequest, 'context' | 'broker'>>(
   request: Wanted,
 ): Wanted {
@@ -141,7 +144,7 @@ export function withShortNames<Wanted extends Pick<ApiRequest, 'context' | 'brok
   return context === undefined ? request : { ...request, context }
 }
 
-/** What a client may have meant where nothing was found: the types under other names that are known here. */
+/** A hint for an empty result: a stored type that has the same short name. */
 export function typeHint(
   { selection }: EntityQuery,
   { broker }: Pick<ApiRequest, 'broker'>,
@@ -158,7 +161,10 @@ export function typeHint(
   return undefined
 }
 
-/** Names that tell how values in q are read. Keys within JSON are never names here, so jsonKeys has nothing to add. */
+/**
+ * Parses expandValues, which decides how values in q are expanded. JSON keys are never expanded here, so
+ * jsonKeys is only checked.
+ */
 function valuesOf({ parameters, context }: ApiRequest): { readonly expandValues?: ReadonlySet<string> } {
   const namesIn = (name: string): readonly string[] | undefined =>
     listOf(parameters, name)?.map((term) => checkName(context.expand(term), name))

@@ -1,6 +1,6 @@
 /**
- * Routes that change one entity or its attributes (GS CIM 009, 6.5 to 6.7). All of them take `type`, which the
- * entity has to have, and If-Match, so that nobody overwrites what he has not read.
+ * Routes that change one entity or its attributes (GS CIM 009, 6.5 to 6.7). All accept `type`, which the
+ * entity must have, and If-Match, which prevents overwriting a version the client has not read.
  */
 
 import type { UpdateResult, WriteOptions } from '#broker/entities/entity-requests.ts'
@@ -46,7 +46,7 @@ export function createEntityWriteRoutes({ requests, answers, rules }: Omit<Entit
     return answers.data(request, { updated: result.updated.map(toIri), notUpdated }, { status: 207 })
   }
 
-  /** By whose hand and on which condition a request wants its entity changed. */
+  /** The origin and the preconditions of a write. */
   const conditionsOf = (c: HttpContext, { parameters, context }: RequestHead): WriteOptions => {
     const by = requests.by(c)
     const type = parameters.get('type')
@@ -56,7 +56,7 @@ export function createEntityWriteRoutes({ requests, answers, rules }: Omit<Entit
     return { by, when: { selection, versions } }
   }
 
-  /** A write with a body: what it is about, and where it is to be done. */
+  /** Reads a write request with a body: the entity, the preconditions and the broker. */
   const write = async (c: HttpContext, known: ReadonlySet<string>, more: BodyOptions = {}) => {
     const id = idOf(c)
     const request = await requests.body(c, { known, ...more })
@@ -136,10 +136,10 @@ export function createEntityWriteRoutes({ requests, answers, rules }: Omit<Entit
 /** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request */
 function mergeOptionsOf(parameters: Parameters): MergeOptions {
   const lang = parameters.get('lang')
-  if (lang !== undefined && !isLanguageTag(lang)) throw badRequestData('is no language tag', 'lang')
+  if (lang !== undefined && !isLanguageTag(lang)) throw badRequestData('must be a language tag', 'lang')
   const time = parameters.get('observedAt')
   const observedAt = time === undefined ? undefined : canonicalDateTime(toleratedDateTime(time))
-  if (time !== undefined && observedAt === undefined) throw badRequestData('is no DateTime', 'observedAt')
+  if (time !== undefined && observedAt === undefined) throw badRequestData('must be a DateTime', 'observedAt')
   const options = optionsOf(parameters, representations)
   const format = parameters.get('format')
   return { lang, observedAt, simplified: isSimplified(format === undefined ? options : new Set([format])) }

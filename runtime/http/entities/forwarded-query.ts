@@ -1,6 +1,4 @@
-/**
- * What a request wants to know, as sources can be asked it: from parameters, or from a Query in a body.
- */
+/** Translates a request into a question for context sources, from parameters or from a query body. */
 import type { Json } from '#contract'
 import type { Question } from '#federation/requests.ts'
 import { truthOf } from '#http/request/negotiate.ts'
@@ -16,11 +14,11 @@ import { keyword } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { selecting } from './entity-search.ts'
 
-/** What a request wants to see. */
-type Wishes = Pick<RequestHead, 'parameters' | 'context'> & { readonly isGeoJson?: boolean | undefined }
+/** The parts of a request that decide what is shown. */
+type ShownRequest = Pick<RequestHead, 'parameters' | 'context'> & { readonly isGeoJson?: boolean | undefined }
 
-/** Attributes that the answer needs, where the client says which: those it shows, and the geometry of GeoJSON. */
-export function attrsWanted({ parameters, context: { expand }, isGeoJson }: Wishes) {
+/** Attributes that the response needs, if the client names them: those shown, and the geometry of GeoJSON. */
+export function attrsWanted({ parameters, context: { expand }, isGeoJson }: ShownRequest) {
   const named = namesWanted(parameters, expand)
   if (named === undefined || isGeoJson !== true) return named
   return [...new Set([...named, expand(parameters.get('geometryProperty') ?? 'location')])]
@@ -39,22 +37,22 @@ function namesWanted(
   const pick = parameters.get('pick')
   if (pick === undefined) return undefined
   const { names } = parseProjection(pick, expand, 'pick')
-  // An entity that has none of the attributes still has these to show.
+  // An entity without any of these attributes is still shown with its system members.
   return entityMembers.some((member) => names.has(member)) ? undefined : [...names]
 }
 
 const entityMembers: readonly string[] = ['id', 'type', 'scope', 'expiresAt']
 
-/** Datasets that the answer shows; undefined where it shows all. */
+/** Datasets shown in the response; undefined if all are. */
 export const datasetsWanted = (text: string | undefined): readonly string[] | undefined =>
   text?.split(',').map((dataset) => dataset.trim())
 
-/** A filter of our sources says nothing to them. */
+/** Parameters forwarded to sources; csf filters this broker's own registrations. */
 const passedOn: ReadonlySet<string> = new Set(selecting.filter((name) => name !== 'csf'))
 
 export function questionOf(
   given: Readonly<Record<string, string>>,
-  request: RequestHead & Pick<Wishes, 'isGeoJson'>,
+  request: RequestHead & Pick<ShownRequest, 'isGeoJson'>,
 ): Question {
   const { expand } = request.context
   const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
@@ -62,11 +60,11 @@ export function questionOf(
   const geo = parseGeoQuery({ georel, geometry, coordinates, geoproperty }, expand)
   const tree = given['q'] === undefined ? undefined : parseQuery(given['q'], expand)
   const q = tree === undefined ? [] : attributesOf(tree)
-  // Entities that these are linked to may be anywhere, so that is judged here.
+  // Linked entities may be held by any broker, so conditions on them are evaluated here.
   const isOurs = (name: string): boolean => name === 'q' && tree !== undefined && linkedDepthOf(tree) > 0
   const looksAt = [...q, ...(geo === undefined ? [] : [geo.property])]
   const shown = attrsWanted(request)
-  // What is not shown may still decide who is found.
+  // Conditions may need attributes that are not shown.
   const attrs = shown === undefined ? undefined : [...new Set([...shown, ...looksAt])]
   const interest: Interest = { ids: id?.split(','), idPattern, types, attrs }
   return {
@@ -81,16 +79,19 @@ export function questionOf(
   }
 }
 
-/** Whether a Query asks for entities of whatever type, which are only looked for here (6.4.3.2). */
-export function asksForAll({ entities }: JsonObject): boolean {
+/** Whether a query body selects every type; such a query is local (6.4.3.2). */
+export function selectsEveryType({ entities }: JsonObject): boolean {
   return listOf<Json>(entities ?? []).some((selector) => {
     const type = isObject(selector) ? keyword(selector, 'type') : undefined
     return typeof type === 'string' && type.trim() === '*'
   })
 }
 
-/** The same of a Query in a body [NGSI-LD 5.2.23]: its selectors as one set of parameters. */
-export function questionOfBody(body: JsonObject, request: RequestHead & Pick<Wishes, 'isGeoJson'>): Question {
+/** The question of a query body [NGSI-LD 5.2.23], with its selectors merged into one set of parameters. */
+export function questionOfBody(
+  body: JsonObject,
+  request: RequestHead & Pick<ShownRequest, 'isGeoJson'>,
+): Question {
   const given: Record<string, string> = {}
   const texts = (name: string, value: Json | undefined): void => {
     if (value === undefined) return
@@ -120,7 +121,7 @@ export function questionOfBody(body: JsonObject, request: RequestHead & Pick<Wis
     const wanted = body[name]
     if (wanted === undefined) continue
     if (!listOf<Json>(wanted).every((one) => typeof one === 'string'))
-      throw badRequestData('must be names', name)
+      throw badRequestData('must be a list of names', name)
     parameters.set(name, textsOf(wanted).join(','))
   }
   return questionOf(given, { ...request, parameters })

@@ -1,6 +1,7 @@
 /**
- * Purge of entities (GS CIM 009, 5.6.21 and 6.4.3.3, since 1.9): everything that matches a query goes, or only the
- * attributes to drop, or all attributes but those to keep. What would mean every entity has to be said by local=true.
+ * Purges entities (GS CIM 009, 5.6.21 and 6.4.3.3, since 1.9). It deletes every entity that matches a query,
+ * or only the attributes in `drop`, or all attributes except those in `keep`. A purge of all entities
+ * requires local=true.
  */
 
 import type { BatchResult } from '#broker/entities/entity-requests.ts'
@@ -25,17 +26,17 @@ const filters = [...selecting, 'attrs'] as const
 const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
 
 export function createPurgeRoutes({ requests, answers, problems }: PurgeRoutePorts) {
-  /** Does what is asked for with what is here. */
+  /** Purges the local entities. */
   async function run(c: HttpContext): Promise<Purged> {
     const request = await requests.read(c, purgeParameters)
     const [keep, drop] = [namesOf(request, 'keep'), namesOf(request, 'drop')]
     if (keep !== undefined && drop !== undefined) throw invalidRequest('keep and drop exclude each other')
     const query = entityQueryOf(request, namesOf(request, 'attrs'), undefined)
     if (query.q !== undefined && hasLinked(query.q))
-      throw badRequestData('a purge follows no relationships', 'q')
+      throw badRequestData('a purge cannot have conditions on linked entities', 'q')
     return { request, result: await request.broker.purge(query, { by: requests.by(c), keep, drop }) }
   }
-  /** 204, or 207 where something could not be done, here or `elsewhere`. */
+  /** 204, or 207 if a part failed here or at a source. */
   function answer({ request, result }: Purged, elsewhere: Elsewhere = { success: [], errors: [] }): Response {
     return result.errors.length === 0 && elsewhere.errors.length === 0
       ? answers.noContent(request)
@@ -55,6 +56,7 @@ interface Purged {
 function namesOf({ parameters, context }: ApiRequest, parameter: string): ReadonlySet<string> | undefined {
   const names = listOf(parameters, parameter)?.map((term) => checkName(context.expand(term), parameter))
   if (names === undefined) return undefined
-  if (names.includes('id') || names.includes('type')) throw badRequestData('names no attribute', parameter)
+  if (names.includes('id') || names.includes('type'))
+    throw badRequestData('must name attributes, not id or type', parameter)
   return new Set(names)
 }

@@ -1,6 +1,6 @@
 /**
- * The Query of a request body (GS CIM 009, 5.2.23): its members are turned into the parameters that say the same, so that
- * both ways to ask are one; only its entity selectors have no parameter.
+ * Translates a query body (GS CIM 009, 5.2.23) into the equivalent URL parameters, so that both forms share
+ * one path. Only its entity selectors have no parameter.
  */
 import type { Json } from '#contract'
 import type { Parameters } from '#http/request/negotiate.ts'
@@ -8,7 +8,7 @@ import { type EntitySelector, parseEntitySelector } from '#ngsi-ld/query/entity-
 import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** Members that are lists of texts, or one text in the form of the parameter. */
+/** Members that are lists of strings, or one string in the form of the parameter. */
 const lists: ReadonlySet<string> = new Set([
   'attrs',
   'pick',
@@ -33,7 +33,7 @@ const texts: ReadonlySet<string> = new Set([
 const truths: ReadonlySet<string> = new Set(['entityMap', 'splitEntities'])
 const geoMembers: ReadonlySet<string> = new Set(['georel', 'geometry', 'coordinates', 'geoproperty'])
 
-/** Members of an ordering, with the parameters that say the same. */
+/** Members of an ordering, with the equivalent parameters. */
 const orderingMembers: ReadonlyMap<string, string> = new Map([
   ['orderBy', 'orderBy'],
   ['coordinates', 'orderFrom'],
@@ -46,7 +46,7 @@ export interface QueryBody {
   readonly entities: readonly EntitySelector[] | undefined
 }
 
-/** Members of a temporalQ and of aggrParams, which only queries of history have. */
+/** Members of temporalQ and aggrParams, allowed only in temporal queries. */
 const temporalMembers: ReadonlySet<string> = new Set([
   'timerel',
   'timeAt',
@@ -58,8 +58,9 @@ const temporalMembers: ReadonlySet<string> = new Set([
 ])
 
 /**
- * @param options.temporal whether the Query is about history.
- * @throws ngsi-ld.bad-request-data naming the member at fault.
+ * @param options.temporal whether the query is temporal.
+ *
+ * @throws ngsi-ld.bad-request-data naming the invalid member.
  */
 export function readQueryBody(
   body: Json,
@@ -99,7 +100,7 @@ function readMember(member: string, value: Json): string {
     value.every((item) => typeof item === 'string')
   )
     return value.join()
-  throw badRequestData(lists.has(member) ? 'must be a list of texts' : 'must be a text', member)
+  throw badRequestData(lists.has(member) ? 'must be a list of strings' : 'must be a string', member)
 }
 
 function readSelectors(value: Json, expand: (term: string) => string): readonly EntitySelector[] {
@@ -119,11 +120,11 @@ function readTemporal(value: Json, field: string, parameters: Map<string, string
     if (isText) parameters.set(member, String(part))
     else if (member === 'aggrMethods' && isList(part) && part.every((item) => typeof item === 'string'))
       parameters.set(member, part.join())
-    else throw badRequestData('must be a text', `${field}.${member}`)
+    else throw badRequestData('must be a string', `${field}.${member}`)
   }
 }
 
-/** OrderingParams (5.2.43): the same as the parameters, under other names. */
+/** OrderingParams (5.2.43): the ordering parameters under other names. */
 function readOrdering(value: Json, parameters: Map<string, string>): void {
   if (!isObject(value)) throw badRequestData('must be an object', 'ordering')
   if (value['orderBy'] === undefined) throw badRequestData('is missing', 'ordering.orderBy')
@@ -141,6 +142,6 @@ function readGeo(value: Json, parameters: Map<string, string>): void {
     if (!geoMembers.has(member)) throw badRequestData('is not a member of a geo-query', `geoQ.${member}`)
     if (member === 'coordinates' && isList(part)) parameters.set(member, JSON.stringify(part))
     else if (typeof part === 'string') parameters.set(member, part)
-    else throw badRequestData('must be a text', `geoQ.${member}`)
+    else throw badRequestData('must be a string', `geoQ.${member}`)
   }
 }

@@ -1,6 +1,7 @@
 /**
- * How a request wants its entities shown: format, projection, linked entities, GeoJSON and system attributes from its
- * parameters (GS CIM 009, 4.5.4, 4.5.16, 4.5.20, 4.5.23, 4.21 and 6.3.7). A request without wishes gets the stored text.
+ * Decides how entities are shown: format, projection, linked entities, GeoJSON and system attributes from the
+ * parameters (GS CIM 009, 4.5.4, 4.5.16, 4.5.20, 4.5.23, 4.21 and 6.3.7). Without such parameters the stored
+ * text is sent.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
@@ -41,30 +42,33 @@ const formats: Readonly<Record<string, Format>> = {
 const knownOptions = [...Object.keys(formats), 'sysAttrs']
 
 export interface Rendering {
-  /** Canonical names that `attrs` lists. */
+  /** Full IRIs of the names in `attrs`. */
   readonly attrs: ReadonlySet<string> | undefined
-  /** JSON text of an entity without @context; undefined when nothing of it is to be shown. */
+  /** JSON text of an entity without @context; undefined if nothing of it is shown. */
   text(view: EntityView): string | undefined
-  /** True when an answer depends on more entities than one. */
+  /** Whether a response depends on more than one entity. */
   readonly joins?: boolean
-  /** Texts of those that entities link to, where these stand behind them; undefined where they do not. */
+  /** Texts of linked entities that follow the entities; undefined if they are not appended. */
   linked?: (views: readonly EntityView[]) => readonly string[]
 }
 
-/** What a rendering needs to know beside the parameters. */
+/** Inputs of a rendering beside the parameters. */
 export interface RenderingPorts {
-  /** Names the members of the parameters. */
+  /** The context of the parameters. */
   readonly context: Context
-  /** Names those of the answer. */
+  /** The context of the response. */
   readonly shown: Context
-  /** Finds entities that others link to. */
+  /** Finds linked entities. */
   readonly follow: (id: string, types: readonly string[]) => EntityView | undefined
   readonly isGeoJson?: boolean | undefined
-  /** Makes of an entity what an earlier version of the standard would have. */
+  /** Converts an entity to an earlier version of the standard. */
   readonly amendment?: Amendment | undefined
 }
 
-/** The stored text, unless something in it has an end: that is a system attribute, and not shown unasked (4.22). */
+/**
+ * The stored text, unless a part of it has expiresAt: a system attribute, which is shown only on request
+ * (4.22).
+ */
 function storedText(view: EntityView, context: Context): string {
   const text = view.text()
   if (view.mayExpire === false || !mentionsExpiry(text)) return text
@@ -132,7 +136,7 @@ export function renderingOf(parameters: Parameters, ports: RenderingPorts): Rend
   }
 }
 
-/** Entities as the version asked for would have them. */
+/** Converts entities to the requested version of the standard. */
 function seenThrough(
   amendment: Amendment | undefined,
   { compact }: Context,
@@ -144,7 +148,7 @@ function seenThrough(
   })
 }
 
-/** GeoJSON, where the answer is in it (6.3.15). */
+/** GeoJSON options, if the response is GeoJSON (6.3.15). */
 function featureOf(
   parameters: Parameters,
   context: Context,
@@ -153,7 +157,7 @@ function featureOf(
   const property = parameters.get('geometryProperty')
   if (isGeoJson !== true) {
     if (property !== undefined)
-      throw badRequestData('goes only with Accept: application/geo+json', 'geometryProperty')
+      throw badRequestData('is allowed only with Accept: application/geo+json', 'geometryProperty')
     return undefined
   }
   return {
@@ -163,7 +167,7 @@ function featureOf(
   }
 }
 
-/** How linked entities are shown (4.5.23); undefined when they are not. */
+/** How linked entities are included (4.5.23); undefined if they are not. */
 function joiningOf(
   parameters: Parameters,
   { pick, omit }: Projections,
@@ -176,9 +180,9 @@ function joiningOf(
   const containedBy = listOf(parameters, 'containedBy')?.map((id) => checkUri(id, 'containedBy'))
   const depth = Math.max(pick === undefined ? 0 : depthOf(pick), omit === undefined ? 0 : depthOf(omit))
   if (mode === '@none') {
-    if (levels !== undefined) throw badRequestData('goes only with join', 'joinLevel')
-    if (containedBy !== undefined) throw badRequestData('goes only with join', 'containedBy')
-    if (depth > 0) throw badRequestData('members of linked entities go only with join', 'join')
+    if (levels !== undefined) throw badRequestData('is allowed only with join', 'joinLevel')
+    if (containedBy !== undefined) throw badRequestData('is allowed only with join', 'containedBy')
+    if (depth > 0) throw badRequestData('is required to pick or omit members of linked entities', 'join')
     return undefined
   }
   if (levels === 0) throw badRequestData('must be above 0', 'joinLevel')
@@ -205,9 +209,9 @@ function renderOptionsOf(
     listOf(parameters, 'attrs')?.map((term) => checkListedName(context.expand(term), 'attrs')),
   )
   if (attrs !== undefined && (pick !== undefined || omit !== undefined))
-    throw badRequestData('goes with neither pick nor omit', 'attrs')
+    throw badRequestData('cannot be combined with pick or omit', 'attrs')
   const both = [...(pick?.names ?? [])].find((name) => omit?.names.has(name) && !omit.linked.has(name))
-  if (both !== undefined) throw badRequestData(`${context.compact(both)} is in pick too`, 'omit')
+  if (both !== undefined) throw badRequestData(`${context.compact(both)} is also in pick`, 'omit')
   const options = optionsOf(parameters, knownOptions)
   return {
     format: formatOf(options, parameters.get('format')),
@@ -219,11 +223,11 @@ function renderOptionsOf(
   }
 }
 
-/** Instances that are asked for. @throws ngsi-ld.bad-request-data */
+/** Requested datasets. @throws ngsi-ld.bad-request-data */
 const datasetsOf = (parameters: Parameters): ReadonlySet<string> | undefined =>
   setOf(listOf(parameters, 'datasetId')?.map((id) => (id === '@none' ? id : checkUri(id, 'datasetId'))))
 
-/** `format` wins over `options`, where several formats contradict each other. */
+/** `format` takes precedence over `options`. */
 function formatOf(options: ReadonlySet<string>, format: string | undefined): Format {
   if (format !== undefined) {
     const found = formats[format]

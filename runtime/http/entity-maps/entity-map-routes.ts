@@ -1,6 +1,7 @@
 /**
- * Entity maps as resources (GS CIM 009, 6.22, since 1.9 6.34 and 6.35): made by a query that answers with the map instead
- * of entities, shown, given another end, deleted. How queries make maps and go by them is in `mapped-queries.ts`.
+ * Entity maps as resources (GS CIM 009, 6.22, since 1.9 6.34 and 6.35). A query can create a map and return
+ * it in place of entities; maps can be retrieved, extended and deleted. `mapped-queries.ts` creates and uses
+ * maps in queries.
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
@@ -28,13 +29,13 @@ export interface EntityMapPorts {
   readonly answers: Answers
   readonly maps: EntityMaps
   readonly clock: Clock
-  /** What this gateway calls itself in Via, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
 }
 
 type Route = (c: HttpContext) => Response | Promise<Response>
 
-/** The queries that a map can be made of, each with its map already. */
+/** Queries that can create a map; each supports maps already. */
 export interface MappedRoutes {
   readonly query: Route
   readonly queryByBody: Route
@@ -46,13 +47,13 @@ const members = new Set(['id', 'type', '@context', 'expiresAt', 'entityMap', 'li
 const changeParameters = new Set(['local'])
 const retrieveParameters = new Set(['local', 'options'])
 
-/** Paths of entity maps; the standard has had both names. */
+/** Paths of entity maps; the standard has used both names. */
 export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQueries, queries: MappedRoutes) {
   const { requests, answers, maps } = ports
   const routes = {
     async GET(c: HttpContext): Promise<Response> {
       const request = await requests.read(c, retrieveParameters)
-      // A map has no system members that could be shown or not.
+      // A map has no system attributes, so sysAttrs has no effect.
       optionsOf(request.parameters, ['sysAttrs'])
       const id = idOf(c)
       const map = maps.get(request.tenant, id)
@@ -61,14 +62,17 @@ export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQuerie
     },
     ...createMapChanges(ports),
   }
-  /** 201 with the map of a query, in the place of what it found. Without `known` parameters its route says which there are. */
+  /**
+   * 201 with the map of a query in place of its results. Without `known`, the query's route checks the
+   * parameters.
+   */
   const create =
     (query: Route, known: ReadonlySet<string> = anyParameter): Route =>
     async (c) => {
       const request = await requests.read(c, known)
       if (truthOf(request.parameters, 'entityMap') === false)
-        throw badRequestData('false contradicts that a map is asked for', 'entityMap')
-      const answer = await mapped.making(c, query)
+        throw badRequestData('false contradicts a request for a map', 'entityMap')
+      const answer = await mapped.createMap(c, query)
       const id = mapIdOf(answer.headers.get('NGSILD-EntityMap') ?? undefined)
       const map = id === undefined ? undefined : maps.get(request.tenant, id)
       if (!answer.ok || map === undefined) return answer
@@ -96,13 +100,13 @@ export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQuerie
   }
 }
 
-/** A map has all that a query found, and so no next page. */
+/** A map holds all results of a query and thus has no next page. */
 const withoutPageKey = (names: ReadonlySet<string>): ReadonlySet<string> =>
   names.difference(new Set(['pageKey']))
 
-/** What a client may do to a map that is there: give it another end, or delete it. */
+/** Changes of an existing map: extend it or delete it. */
 function createMapChanges({ requests, answers, maps, clock, alias, sources, contexts }: EntityMapPorts) {
-  /** The answer to a change, once the sources of linked maps were told of it. */
+  /** Forwards a change to the sources of linked maps and returns the response. */
   async function forwardChange(
     c: HttpContext,
     {
@@ -123,8 +127,8 @@ function createMapChanges({ requests, answers, maps, clock, alias, sources, cont
       await changeLinkedMaps({ sources, core: contexts.core }, requester, map, change),
     )
   }
-  /** The map that a change is of. @throws ngsi-ld.not-found, peer.loop */
-  function meant(c: HttpContext, { tenant }: Pick<ApiRequest, 'tenant'>): EntityMap {
+  /** The map to change. @throws ngsi-ld.not-found, peer.loop */
+  function mapFor(c: HttpContext, { tenant }: Pick<ApiRequest, 'tenant'>): EntityMap {
     refuseLoop(c, alias(tenant))
     const id = idOf(c)
     const map = maps.get(tenant, id)
@@ -137,22 +141,22 @@ function createMapChanges({ requests, answers, maps, clock, alias, sources, cont
       const request = await requests.body(c, { known: changeParameters })
       const broker = await request.enter()
       if (!isObject(request.body)) throw badRequestData('must be a JSON object', 'body')
-      const map = meant(c, request)
+      const map = mapFor(c, request)
       const unknown = Object.keys(request.body).find((member) => !members.has(member))
-      if (unknown !== undefined) throw badRequestData('is no member of an entity map', unknown)
-      // What else a map has is told by it, and ignored here (5.14.2.4).
+      if (unknown !== undefined) throw badRequestData('is not a member of an entity map', unknown)
+      // Only expiresAt can change; other members are ignored (5.14.2.4).
       const { expiresAt } = request.body
       if (expiresAt === undefined) return answers.noContent(request)
       const until = typeof expiresAt === 'string' ? dateTimeToMs(expiresAt) : undefined
       if (until === undefined) throw badRequestData('must be a DateTime', 'expiresAt')
-      if (until <= clock.now()) throw badRequestData('lies in the past', 'expiresAt')
+      if (until <= clock.now()) throw badRequestData('must be in the future', 'expiresAt')
       maps.extend(request.tenant, map.id, until)
       const change = { operation: 'updateEntityMap', body: { expiresAt } } as const
       return forwardChange(c, { request, broker, map }, change)
     },
     async DELETE(c: HttpContext): Promise<Response> {
       const request = await requests.read(c, changeParameters)
-      const map = meant(c, request)
+      const map = mapFor(c, request)
       maps.delete(request.tenant, map.id)
       return forwardChange(c, { request, broker: request.broker, map }, { operation: 'deleteEntityMap' })
     },

@@ -1,8 +1,9 @@
 /**
- * Queries that make an entity map or go by one (GS CIM 009, 5.5.14 since 1.9, 6.3.18). With `entityMap=true` an answer
- * names a map in NGSILD-EntityMap; a later request that names it there gets its page of what the first query found,
- * whatever came or went since. A map that is gone is made anew. This stands around a route, distributed or not: the route
- * runs on a broker that takes down what it finds, or that finds what the map names.
+ * Queries that create or use an entity map (GS CIM 009, 5.5.14 since 1.9, 6.3.18). With `entityMap=true` a
+ * response names a map in NGSILD-EntityMap. A later request with that header gets a page of the first query's
+ * results, regardless of later creations and deletions. An expired map is created again. These functions wrap
+ * a route, distributed or not: the route runs on a broker that records its results, or that returns the
+ * entities of the map.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -35,7 +36,7 @@ export interface MappedQueryPorts {
   readonly rules: ProfileRules
 }
 
-/** The map of one request: what it was made with, or what it is gone by. */
+/** The map that one request created or uses. */
 interface Use extends MapUse {
   readonly id: () => string | undefined
 }
@@ -46,15 +47,15 @@ interface MappedRequest {
   readonly c: HttpContext
 }
 
-/** Whether an entity of a map may still be there: of one that only this gateway holds, it knows. */
+/** Whether an entity of a map may still exist; for entities held only by this gateway it is certain. */
 const presence =
   ({ origins }: EntityMap, at: TenantBroker) =>
   (id: string): boolean =>
     origins.get(id)?.some((origin) => origin !== '@none') === true || at.retrieve(id) !== undefined
 
 /**
- * The ids of a map from `offset` on that a page of `limit` entities takes (GS CIM 009, 5.5.9.3): entities that were deleted
- * since are passed over, and the page is filled with the next ones.
+ * The ids of a map from `offset` that fill a page of `limit` entities (GS CIM 009, 5.5.9.3). Entities deleted
+ * since the map was created are skipped, and the next ones fill the page.
  */
 function filledPage(
   ids: readonly string[],
@@ -66,7 +67,7 @@ function filledPage(
   return ids.slice(offset, end)
 }
 
-/** Id of a map named by its location or by its id. */
+/** The id of a map, given by its location or its id. */
 export function mapIdOf(text: string | undefined): string | undefined {
   const [, segment] = /([^/]+)\/?$/.exec(text ?? '') ?? []
   if (segment === undefined) return undefined
@@ -78,7 +79,7 @@ export function mapIdOf(text: string | undefined): string | undefined {
 }
 
 export function createMappedQueries({ broker, bodies, maps, clock, rules }: MappedQueryPorts) {
-  const makingUse = (tenant: string, at: TenantBroker, parameters: Parameters): Use => {
+  const newUse = (tenant: string, at: TenantBroker, parameters: Parameters): Use => {
     const lifetimeMs = lifetimeOf(parameters, clock.now())
     const lifetime = parameters.get('entityMapLifetime')
     let made: string | undefined
@@ -96,17 +97,17 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
         }),
     }
   }
-  const goingUse = (map: EntityMap, at: TenantBroker, { parameters, c }: MappedRequest): Use => {
+  const existingUse = (map: EntityMap, at: TenantBroker, { parameters, c }: MappedRequest): Use => {
     const { limit, offset } = pagingOf(parameters)
     const one = c.req.param('id')
-    // A history outlives its entity, so that no page of histories has gaps.
+    // Histories outlive their entities, so pages of histories have no gaps.
     const isThere = c.req.url.includes('/temporal/') ? () => true : presence(map, at)
     const ids = one === undefined ? filledPage([...map.origins.keys()], { offset, limit, isThere }) : [one]
     const page = { total: map.origins.size, more: map.origins.size > offset + ids.length }
     return {
       page: { ids, sources: new Set(ids.flatMap((id) => map.origins.get(id) ?? [])) },
       id: () => map.id,
-      through: (whole) => goingBy(whole, ids, page),
+      through: (whole) => replaying(whole, ids, page),
     }
   }
 
@@ -123,14 +124,14 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
     }
     const id = mapIdOf(named)
     const map = id === undefined ? undefined : maps.get(tenant, id)
-    const use = map === undefined ? makingUse(tenant, at, parameters) : goingUse(map, at, { parameters, c })
+    const use = map === undefined ? newUse(tenant, at, parameters) : existingUse(map, at, { parameters, c })
     c.env = { ...c.env, map: use, broker: use.through(at, { copies: [], linked: new Map() }) }
     const answer = await route(c)
     const used = use.id()
     if (used === undefined || !answer.ok) return answer
     const headers = new Headers(answer.headers)
     headers.set('NGSILD-EntityMap', entityMapLocation(used))
-    // A query that made the map says so; an entity that is retrieved is there as before.
+    // The status of a query that created a map shows it; retrieving an entity keeps its status.
     const isMade = map === undefined && answer.status === 200 && c.req.param('id') === undefined
     const status = isMade ? rules.mapMadeStatus : answer.status
     return new Response(answer.body, { status, headers })
@@ -156,34 +157,34 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
       return isMapped(parameters, named) ? run(c, route, { parameters, named }) : route(c)
     }
 
-  /** A query whose answer always names a new map. */
-  const making = async (c: HttpContext, route: Route): Promise<Response> => {
+  /** Runs a query that always creates a new map. */
+  const createMap = async (c: HttpContext, route: Route): Promise<Response> => {
     if (c.req.method === 'GET') return run(c, route, { parameters: looseParameters(c) })
     const body = await bodies.raw(c)
     c.env = { ...c.env, body }
     return run(c, route, { parameters: new Map([...looseParameters(c), ...membersOf(body)]) })
   }
 
-  return Object.freeze({ around, aroundBody, making })
+  return Object.freeze({ around, aroundBody, createMap })
 }
 
 export type MappedQueries = ReturnType<typeof createMappedQueries>
 
-/** Whether a map is to be made, or gone by. @throws ngsi-ld.bad-request-data for a lifetime of none */
+/** Whether a request creates or uses a map. @throws ngsi-ld.bad-request-data for a lifetime without a map */
 function isMapped(parameters: Parameters, named: string | undefined): boolean {
   if (named !== undefined || truthOf(parameters, 'entityMap') === true) return true
   if (parameters.has('entityMapLifetime'))
-    throw badRequestData('goes only with entityMap=true', 'entityMapLifetime')
+    throw badRequestData('is allowed only with entityMap=true', 'entityMapLifetime')
   return false
 }
 
-/** The parameters as they stand there; the route that runs afterwards says which may. */
+/** The unchecked parameters; the route that runs afterwards checks them. */
 function looseParameters({ req: { url } }: HttpContext): ReadonlyMap<string, string> {
   const start = url.indexOf('?')
   return new Map(start === -1 ? [] : new URLSearchParams(url.slice(start + 1)))
 }
 
-/** The same of a Query in a body; one that cannot be read is refused by the route. */
+/** The map parameters of a query body; the route refuses an invalid body. */
 function membersOf(body: Buffer): (readonly [string, string])[] {
   try {
     const query: unknown = JSON.parse(body.toString())
@@ -198,7 +199,7 @@ function membersOf(body: Buffer): (readonly [string, string])[] {
   }
 }
 
-/** How long a map is to live; up to a bound it is as the client says. */
+/** The lifetime of a map, as requested up to a limit. */
 function lifetimeOf(parameters: Parameters, nowMs: number): number {
   const text = parameters.get('entityMapLifetime')
   if (text === undefined) return limits.entityMapLifetimeMs.value
@@ -222,12 +223,15 @@ function originsOf(
   )
 }
 
-/** A broker that tells what the next question finds, all of it, before it answers with the page. */
+/** Wraps a broker so that the next query reports all its results before it returns its page. */
 function recording(broker: TenantBroker, found: (ids: readonly string[]) => void): TenantBroker {
   const max = limits.entityMapIdsMax.value
   const report = (ids: readonly string[], more: boolean): void => {
     if (more) {
-      throw new GatewayError('ngsi-ld.too-many-results', `an entity map names at most ${max} entities`)
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `an entity map holds at most ${max} entities; narrow the query`,
+      )
     }
     found(ids)
   }
@@ -243,7 +247,7 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
     const ids: string[] = []
     for (let more = true; more && ids.length <= max; ) {
       const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }
-      // Of each attribute one instance is enough to know that there is something.
+      // One instance per attribute suffices to know that the history exists.
       const page = await temporal.search(part, { ...query, limit: 1 })
       ids.push(...page.found.map(({ id }) => id))
       more = page.more
@@ -281,7 +285,10 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
   }
 }
 
-/** Ids of all that a query means, until they are more than `max`; entities are read page by page and none is kept. */
+/**
+ * The ids of all results of a query, until there are more than `max`. Entities are read page by page and not
+ * kept.
+ */
 async function idsOf(
   broker: TenantBroker,
   query: EntityQuery,
@@ -304,8 +311,8 @@ async function idsOf(
   }
 }
 
-/** A broker whose next query answers with these entities of a map. */
-function goingBy(
+/** Wraps a broker so that the next query returns these entities of a map. */
+function replaying(
   broker: TenantBroker,
   ids: readonly string[],
   { total, more }: { total: number; more: boolean },

@@ -1,7 +1,8 @@
 /**
- * How much is read of the histories that one answer tells. It holds so many instances in all, and how many of them are of which
- * attribute follows from how many there are of each: so a little of each is read first, and more of those that turn out to be
- * longer, as long as there is room for it. Never more than some three times what the answer holds is in memory.
+ * Bounds the instances read for one response. A response holds a bounded number of instances; their
+ * distribution over attributes depends on the stored numbers. So a small part of each attribute is read
+ * first, and more of longer ones while there is room. Memory never holds more than about three times the
+ * content of the response.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
@@ -10,22 +11,24 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { sizeOfJson } from '#ngsi-ld/values/json-size.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** Reads the history of an entity, up to `limit` instances of each attribute; undefined where it has none any more. */
+/**
+ * Reads an entity's history with up to `limit` instances per attribute; undefined if the history was deleted.
+ */
 type Read = (id: string, query: TemporalQuery) => EntityHistory | undefined
 
-/** Attributes that an entity is expected to have; where they are more, the first look holds more. */
+/** Expected number of attributes per entity; with more, the first read returns more instances. */
 const attributesExpected = 8
 
-/** Instances of each attribute in a first look at most: before it, nobody knows how large they are. */
+/** Maximum number of instances per attribute in the first read, when their size is still unknown. */
 const firstInstances = 32
 
-/** The query of the first look at so many entities, of a query whose `limit` is what the answer holds. */
+/** The query of the first read for a number of entities; `query.limit` is the capacity of the response. */
 export function firstLook(query: TemporalQuery, entities: number): TemporalQuery {
   const share = Math.floor(query.limit / (attributesExpected * Math.max(1, entities)))
   return { ...query, limit: Math.max(1, Math.min(share, firstInstances)) }
 }
 
-/** How many instances like these an answer holds: at most so many, and fewer where they are large. */
+/** The number of instances of this average size that a response can hold, at most `most`. */
 export function mostLike(page: readonly EntityHistory[], most: number): number {
   let [count, size] = [0, 0]
   for (const { attributes } of page) {
@@ -39,8 +42,9 @@ export function mostLike(page: readonly EntityHistory[], most: number): number {
 }
 
 /**
- * What a first look saw, and so much more that an answer of `most` instances can be made of it, and leads on. Who has no history
- * any more is left out.
+ * Extends the first read until it can fill a response of `most` instances and its range ends behind the first
+ * time. Entities whose history was deleted meanwhile are left out.
+ *
  * @throws ngsi-ld.too-complex at `temporalInstantMax`
  */
 export function readOn(
@@ -55,7 +59,7 @@ export function readOn(
     const cut = all.filter((one) => one.cut.size > 0)
     const room = roomOf(all, most)
     if (cut.length === 0 || room < limit) break
-    // One more than fits shows whether there is more than fits.
+    // One extra instance shows whether the response is complete.
     limit = Math.min(most, Math.max(room + 1, 2 * limit))
     for (const { id } of cut) renew(found, id, read(id, { ...query, limit }))
   }
@@ -68,8 +72,8 @@ function renew(found: Map<string, EntityHistory>, id: string, one: EntityHistory
 }
 
 /**
- * Reads more of an entity where all that was read of an attribute is of one time, so that a part leads on to others; what
- * was read of the others of a page stays as it is, since a page may be of many.
+ * Reads more of an entity if all instances read of an attribute have the same time, since the next range
+ * could not start behind them. Other entities of the page are left as they are, because a page may have many.
  */
 function leadingOn(
   found: Map<string, EntityHistory>,
@@ -84,8 +88,8 @@ function leadingOn(
     const { id, name, time, count } = stuck
     const before = limitOf.get(id) ?? query.limit
     if (before >= most || count > most) {
-      const what = `${id} has more than ${most} instances of ${name} of one time, ${msToDateTime(time)}`
-      throw tooComplex(`${what}; ask over another time property, or around it`)
+      const what = `${id} has more than ${most} instances of ${name} at one time, ${msToDateTime(time)}`
+      throw tooComplex(`${what}; use another timeproperty, or exclude this time`)
     }
     const limit = Math.min(4 * before, most)
     limitOf.set(id, limit)

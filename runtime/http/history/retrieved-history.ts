@@ -1,8 +1,8 @@
 /**
- * The evolution of one entity as far as one answer holds it (GS CIM 009, 5.7.3). Without a temporal query all instances
- * are retrieved, also those without observedAt: these come first into an answer that cannot hold everything, since the
- * range that leads on to the rest is a range of observedAt. If they alone are too many, the answer is a part of them,
- * and its range is of modifiedAt. Others have their turn between two reads.
+ * The part of one entity's evolution that fits into a response (GS CIM 009, 5.7.3). Without a temporal query
+ * all instances are retrieved, including those without observedAt. The latter come first, because the range
+ * for the next request is a range of observedAt. If they alone exceed the response, it holds a part of them
+ * and its range is of modifiedAt. It yields to other work between two reads.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
@@ -17,8 +17,9 @@ export interface Retrieved extends Pick<Part, 'range'> {
 type Read = (query: TemporalQuery) => EntityHistory | undefined
 
 /**
- * @param most instances that an answer holds.
- * @param asValues whether only values and their times are shown: a deletion has no value.
+ * @param most maximum number of instances in the response.
+ *
+ * @param asValues whether only values and times are shown; deletions have no value.
  */
 export async function retrievedHistory(
   read: Read,
@@ -38,7 +39,7 @@ export async function retrievedHistory(
   if (firstWritten === undefined) return undefined
   const unobserved = await partFor({ read: readWritten, first: firstWritten }, written, { most, share: 1 })
   if (unobserved === undefined) return undefined
-  // What they leave of the answer, by number and by size.
+  // The share of the response left by them, by number and by size.
   const share = 1 - countIn(unobserved.evolution) / unobserved.held
   if (unobserved.range !== undefined || share <= 0) return unobserved
   const observed = await partFor({ read, first }, query, { most, share })
@@ -48,8 +49,9 @@ export async function retrievedHistory(
 const lookOf = (query: TemporalQuery, most: number): TemporalQuery => firstLook({ ...query, limit: most }, 1)
 
 /**
- * What a share of an answer holds of a history; `held` is how many instances like these it may hold.
- * @param reading.first what the first look saw
+ * The part of a history for a share of the response; `held` is the number of instances of this size that fit.
+ *
+ * @param reading.first the result of the first read
  */
 async function partFor(
   { read, first }: { readonly read: Read; readonly first: EntityHistory },
@@ -69,8 +71,8 @@ const countIn = ({ attributes }: Evolution): number =>
   [...attributes.values()].reduce((sum, list) => sum + list.length, 0)
 
 /**
- * In order of observedAt, and of the time of writing where an instance has none. The last instances are those with
- * observedAt, where an attribute has any.
+ * Merges by observedAt, or by modifiedAt for instances without it. With lastN, instances with observedAt take
+ * precedence if an attribute has any.
  */
 function joined(observed: Evolution, unobserved: Evolution, { lastN }: TemporalQuery): Evolution {
   const attributes = new Map(observed.attributes)
@@ -85,7 +87,10 @@ function joined(observed: Evolution, unobserved: Evolution, { lastN }: TemporalQ
   return { ...observed, attributes }
 }
 
-/** Without scopes that were set: these have that time for observedAt. Only their deletions have none. */
+/**
+ * Keeps instances without observedAt. A scope's time of setting counts as its observedAt; only scope
+ * deletions have none.
+ */
 function withoutTimed(history: EntityHistory, asValues: boolean): EntityHistory {
   const attributes = new Map<string, readonly TimedInstance[]>()
   for (const [name, list] of history.attributes) {

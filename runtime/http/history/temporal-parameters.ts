@@ -1,6 +1,6 @@
 /**
- * What a request wants to see of history (GS CIM 009, 5.7.3, 5.7.4 and 6.3.7): window, attributes, representation and
- * aggregates from its parameters. The attributes that are read follow from those that are shown.
+ * Parses the parameters of temporal requests (GS CIM 009, 5.7.3, 5.7.4 and 6.3.7): window, attributes,
+ * representation and aggregates. The attributes to read follow from the attributes to show.
  */
 import type { AggregateQuery, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { listOf, optionsOf, type Parameters, wholeNumber } from '#http/request/negotiate.ts'
@@ -32,9 +32,9 @@ export const historyParameters = [
 
 export interface HistoryOptions {
   readonly query: TemporalQuery
-  /** Canonical names that `attrs` lists. */
+  /** Full IRIs of the names in `attrs`. */
   readonly attrs: ReadonlySet<string> | undefined
-  /** Given where aggregates are asked for. */
+  /** Set if aggregates are requested. */
   readonly aggregates: AggregateQuery | undefined
   readonly rendering: Omit<TemporalRendering, 'context'>
 }
@@ -66,10 +66,7 @@ export function historyOptionsOf(parameters: Parameters, context: Context, limit
     unobserved: options.has('unobserved'),
   }
   if (query.unobserved === true && query.timeproperty === 'observedAt')
-    throw badRequestData(
-      'has to be another one, since observedAt is what unobserved values lack',
-      'timeproperty',
-    )
+    throw badRequestData('must not be observedAt, because unobserved values have none', 'timeproperty')
   return {
     query,
     attrs,
@@ -102,20 +99,22 @@ function projectionOf(parameters: Parameters, context: Context): Projection {
   }
   const [attrs, pick, omit] = [namesOf('attrs'), namesOf('pick'), namesOf('omit')]
   if (attrs !== undefined && (pick !== undefined || omit !== undefined)) {
-    throw badRequestData('goes with neither pick nor omit', 'attrs')
+    throw badRequestData('cannot be combined with pick or omit', 'attrs')
   }
   const both = [...(pick ?? [])].find((name) => omit?.has(name))
-  if (both !== undefined) throw badRequestData(`names ${both}, which pick names, too`, 'omit')
+  if (both !== undefined) throw badRequestData(`${both} is also in pick`, 'omit')
   return { attrs, pick, omit }
 }
 
-/** The attributes among members to show; undefined where there is none, since others decide who is found. */
+/**
+ * The attributes to show; undefined if `pick` names none, since then other conditions select the entities.
+ */
 function attributesIn(pick: ReadonlySet<string> | undefined): ReadonlySet<string> | undefined {
   const names = [...(pick ?? [])].filter((name) => name !== 'id' && name !== 'type')
   return names.length === 0 ? undefined : new Set(names)
 }
 
-/** `format` wins over `options`. */
+/** `format` takes precedence over `options`. */
 function formatOf(options: ReadonlySet<string>, format: string | undefined): string {
   if (format !== undefined) return format
   const asked = formats.filter((each) => options.has(each))
@@ -132,15 +131,15 @@ function aggregatesOf(
   const text = parameters.get('aggrPeriodDuration')
   if (format !== 'aggregatedValues') {
     if ((names !== undefined || text !== undefined) && !options.has('aggregatedValues')) {
-      throw invalidRequest('aggrMethods and aggrPeriodDuration go with options=aggregatedValues')
+      throw invalidRequest('aggrMethods and aggrPeriodDuration require options=aggregatedValues')
     }
     return undefined
   }
-  if (names === undefined) throw badRequestData('is needed with aggregatedValues', 'aggrMethods')
+  if (names === undefined) throw badRequestData('is required with aggregatedValues', 'aggrMethods')
   const methods = names.map((name): AggregateMethod => {
     const method = aggregateMethods.find((each) => each === name)
     if (method === undefined) {
-      throw badRequestData(`${name} is none of ${aggregateMethods.join(', ')}`, 'aggrMethods')
+      throw badRequestData(`${name} must be one of ${aggregateMethods.join(', ')}`, 'aggrMethods')
     }
     return method
   })

@@ -1,6 +1,7 @@
 /**
- * Routes that read temporal entities (GS CIM 009, 6.18, 6.19 and 6.24): the evolution of one, and queries. An answer
- * holds a bounded number of instances; a longer evolution comes as 206 with the range of time that the answer covers.
+ * Routes that read temporal entities (GS CIM 009, 6.18, 6.19 and 6.24): the evolution of one entity, and
+ * queries. A response holds a bounded number of instances; a longer evolution is returned as 206 with the
+ * time range it covers.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/register/errors.ts'
@@ -41,7 +42,7 @@ export interface TemporalRoutePorts {
 }
 
 export interface TemporalRouteSettings {
-  /** Most instances in one answer. */
+  /** Maximum number of instances in a response. */
   readonly instancesMax: number
 }
 
@@ -56,7 +57,7 @@ const queryParameters = new Set<string>([
   'offset',
   'count',
 ])
-/** A body has the rest of it, as far as the specification gives it a place there. */
+/** URL parameters allowed beside a query body, for options without a member in the specification. */
 const bodyQueryParameters = new Set<string>([...historyParameters, 'local', 'limit', 'offset', 'count'])
 
 export function createTemporalRoutes(
@@ -66,7 +67,7 @@ export function createTemporalRoutes(
   function historyOptions({ env }: HttpContext, request: ApiRequest): HistoryOptions {
     const options = historyOptionsOf(request.parameters, request.context, instancesMax)
     const goOn = (): void => {
-      if (env.outgoing?.closed === true) throw invalidRequest('was not awaited: the connection is closed')
+      if (env.outgoing?.closed === true) throw invalidRequest('the client closed the connection')
     }
     const aggregates = options.aggregates && { ...options.aggregates, goOn }
     return { ...options, query: { ...options.query, goOn }, aggregates }
@@ -105,7 +106,7 @@ export function createTemporalRoutes(
       : answers.partial(request, text, context, found.range)
   }
 
-  /** @throws ngsi-ld.not-found where the entity never had one of the attributes that `attrs` lists. */
+  /** @throws ngsi-ld.not-found if the entity never had any of the attributes in `attrs`. */
   function checkAttributes(
     { broker }: ApiRequest,
     id: string,
@@ -127,12 +128,12 @@ export function createTemporalRoutes(
     const selectors = chosen ?? (c.env.map?.page === undefined ? undefined : [])
     const search = entityQueryOf(request, options.attrs, selectors)
     if (options.query.timerel === undefined) {
-      throw badRequestData('is needed, with timeAt: a query names the time it is about', 'timerel')
+      throw badRequestData('is required, with timeAt: a temporal query needs a time window', 'timerel')
     }
     if (search.order?.terms.some(({ path }) => !isId(path)) === true)
-      throw badRequestData('takes id alone, since attributes have many values in a history', 'orderBy')
+      throw badRequestData('must be id, because attributes have many values in a history', 'orderBy')
     if (search.q !== undefined && hasLinked(search.q))
-      throw badRequestData('has terms on linked entities, which queries of history do not follow', 'q')
+      throw badRequestData('must not have conditions on linked entities in a temporal query', 'q')
     const context = answers.contextFor(request)
     const { rendered, range, more, count, shown } = await found(request, search, options, context)
     const texts = rendered.filter((json) => Object.keys(json).length > 0).map((json) => JSON.stringify(json))
@@ -151,7 +152,7 @@ export function createTemporalRoutes(
       return found && shownOf(found, options)
     }
 
-  /** What an answer holds of the histories that a first look saw. */
+  /** The part of the histories that fits into the response. */
   function partAfter(
     first: readonly EntityHistory[],
     query: TemporalQuery,
@@ -183,7 +184,7 @@ export function createTemporalRoutes(
     query: async (c: HttpContext): Promise<Response> =>
       list(c, withShortNames(await requests.read(c, queryParameters))),
 
-    /** POST temporal/entityOperations/query: the members of the body are what parameters are elsewhere (5.2.23). */
+    /** POST temporal/entityOperations/query: the members of the body replace the URL parameters (5.2.23). */
     async queryByBody(c: HttpContext): Promise<Response> {
       const { body, ...request } = withShortNames(await requests.query(c, bodyQueryParameters))
       if (request.isGeoJson === true) {
@@ -193,10 +194,10 @@ export function createTemporalRoutes(
       }
       const { parameters, entities } = readQueryBody(body, request.context.expand, { temporal: true })
       const twice = [...parameters.keys()].find((name) => request.parameters.has(name))
-      if (twice !== undefined) throw badRequestData('is given twice, in the address and in the body', twice)
+      if (twice !== undefined) throw badRequestData('is given twice, in the URL and in the body', twice)
       const all = new Map([...request.parameters, ...parameters])
-      const stranger = [...all.keys()].find((name) => !queryParameters.has(name))
-      if (stranger !== undefined) throw badRequestData('is no member of a query of history', stranger)
+      const foreign = [...all.keys()].find((name) => !queryParameters.has(name))
+      if (foreign !== undefined) throw badRequestData('is not a member of a temporal query', foreign)
       return list(c, { ...request, parameters: all }, entities)
     },
   })
@@ -207,11 +208,11 @@ const isId = ({ names, member }: QueryPath): boolean => names.join() === 'id' &&
 const unknown = (id: string) => notFound(`no history of ${id}`)
 
 function textOf(json: JsonObject, id: string): string {
-  if (Object.keys(json).length === 0) throw notFound(`${id} has nothing of what was asked for`)
+  if (Object.keys(json).length === 0) throw notFound(`${id} has none of the requested members`)
   return JSON.stringify(json)
 }
 
-/** The evolution as the version of the standard that the client prefers would have it. */
+/** Converts an evolution to the version of the standard that the client prefers. */
 function amended(evolution: Evolution, amendment: Amendment | undefined, { compact }: Context): Evolution {
   if (amendment === undefined) return evolution
   const attributes = [...evolution.attributes].map(
@@ -224,14 +225,14 @@ function amended(evolution: Evolution, amendment: Amendment | undefined, { compa
   return { ...evolution, attributes: new Map(attributes) }
 }
 
-/** Without what is not shown, so that it takes no room in the answer. */
+/** Removes attributes that are not shown, so that they take no room in the response. */
 function shownOf(history: EntityHistory, { rendering }: HistoryOptions): EntityHistory {
   if (rendering.omit === undefined && rendering.pick === undefined) return history
   const attributes = new Map([...history.attributes].filter(([name]) => isShown(name, rendering)))
   return { ...history, attributes }
 }
 
-/** @throws ngsi-ld.invalid-request where no method can say anything of an attribute that was asked for by its name. */
+/** @throws ngsi-ld.invalid-request if no method applies to an attribute that was requested by name. */
 function aggregated(
   { attributes, ...head }: EntityAggregates,
   { rendering, query, aggregates }: HistoryOptions,
@@ -245,7 +246,7 @@ function aggregated(
     const shown = counts === true ? lists : lists.filter(hasResults)
     if (shown.length > 0) rendered[term] = shown.length === 1 ? shown[0]! : shown
     else if (query.attrs?.has(name) === true)
-      throw invalidRequest(`aggrMethods: none can be applied to the values of ${term}`)
+      throw invalidRequest(`aggrMethods: none applies to the values of ${term}`)
   }
   return rendered
 }

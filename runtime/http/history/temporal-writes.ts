@@ -1,6 +1,6 @@
 /**
- * Routes that write history (GS CIM 009, 6.18 to 6.22): temporal entities are created, extended and deleted as a whole,
- * by attribute and by instance. They hold no rule about history.
+ * Routes that write histories (GS CIM 009, 6.18 to 6.22): temporal entities are created, extended and deleted
+ * as a whole, by attribute and by instance. They contain no rules about histories.
  */
 
 import { typesOf } from '#http/entities/entity-search.ts'
@@ -24,7 +24,7 @@ const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
 export function createTemporalWriteRoutes({ requests, answers }: TemporalRoutePorts) {
   return Object.freeze({
-    /** 201 where there was no history of this id, else 204. */
+    /** 201 if the id had no history, otherwise 204. */
     async create(c: HttpContext): Promise<Response> {
       const request = await requests.body(c, { known: createParameters, creates: true })
       const keepsTimes = optionsOf(request.parameters, ['sysAttrs']).has('sysAttrs')
@@ -57,7 +57,8 @@ export function createTemporalWriteRoutes({ requests, answers }: TemporalRoutePo
       const datasetId = request.parameters.get('datasetId')
       const deleteAll = truthOf(request.parameters, 'deleteAll') ?? false
       if (datasetId !== undefined && datasetId !== '@none') checkUri(datasetId, 'datasetId')
-      if (deleteAll && datasetId !== undefined) throw badRequestData('goes not with deleteAll', 'datasetId')
+      if (deleteAll && datasetId !== undefined)
+        throw badRequestData('cannot be combined with deleteAll', 'datasetId')
       await request.broker.temporal.removeAttribute(id, name, {
         datasetId: datasetId === '@none' ? undefined : datasetId,
         deleteAll,

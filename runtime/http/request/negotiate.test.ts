@@ -75,8 +75,8 @@ describe('the @context of a Link header', () => {
 
   it.each([
     [`<https://a.example/c>; ${rel}, <https://b.example/c>; ${rel}`, /more than one/],
-    [`<c.jsonld>; ${rel}`, /no URL/],
-    [`<file:///etc/passwd>; ${rel}`, /no URL/],
+    [`<c.jsonld>; ${rel}`, /not an absolute URL/],
+    [`<file:///etc/passwd>; ${rel}`, /not an absolute URL/],
     [`https://a.example/c; ${rel}`, /cannot be read/],
     [`<https://a.example/c`, /cannot be read/],
     [`<https://a.example/c>; title="open`, /cannot be read/],

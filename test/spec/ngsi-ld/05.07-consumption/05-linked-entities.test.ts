@@ -140,15 +140,15 @@ describe('a join that cannot be meant', () => {
     ['join=flat&joinLevel=x', /^joinLevel/],
     ['pick=on{name}', /join/],
     ['join=inline&pick=on{in{name}}', /^joinLevel/],
-    ['q=on{name}==1', /^q: .*only with join/],
-    ['q=on{name}==1&join=@none', /^q: .*only with join/],
+    ['q=on{name}==1', /^q: .*require join/],
+    ['q=on{name}==1&join=@none', /^q: .*require join/],
     ['q=on{in{name}}==1&join=flat', /^q: .*joinLevel/],
     ['join=inline&pick=on{name', /^pick.*}/],
     ['join=inline&pick=on{}', /^pick/],
     ['pick=name&omit=name', /^omit/],
     ['pick=name&attrs=name', /^attrs/],
     ['join=inline&containedBy=x', /^containedBy/],
-    ['containedBy=urn:ngsi-ld:House:1', /^containedBy: goes only with join/],
+    ['containedBy=urn:ngsi-ld:House:1', /^containedBy: is allowed only with join/],
   ])('%s shall be 400', async (query, detail) => {
     const answer = await gateway.get(`${path}?type=House&${query}`)
     expect([query, answer.status]).toEqual([query, 400])
