@@ -247,7 +247,7 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
     const ids: string[] = []
     for (let more = true; more && ids.length <= max; ) {
       const part = { ...search, limit: limits.pageMax.value, offset: ids.length, count: false }
-      // One instance per attribute suffices to know that the history exists.
+      // A limit of one instance per attribute suffices to know that the history exists.
       const page = await temporal.search(part, { ...query, limit: 1 })
       ids.push(...page.found.map(({ id }) => id))
       more = page.more

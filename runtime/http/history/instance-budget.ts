@@ -59,7 +59,7 @@ export function readOn(
     const cut = all.filter((one) => one.cut.size > 0)
     const room = roomOf(all, most)
     if (cut.length === 0 || room < limit) break
-    // One extra instance shows whether the response is complete.
+    // The extra instance shows whether the response is complete.
     limit = Math.min(most, Math.max(room + 1, 2 * limit))
     for (const { id } of cut) renew(found, id, read(id, { ...query, limit }))
   }

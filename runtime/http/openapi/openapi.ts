@@ -1,6 +1,6 @@
 /**
- * The OpenAPI 3.1 description of the routes that are served, made from the register of operations. It is as exact as
- * a description can be that holds for all media types: NGSI-LD elements are objects with their mandatory members.
+ * Builds the OpenAPI 3.1 description of the served routes from the register of operations. The schemas hold
+ * for all media types, so NGSI-LD elements are objects with only their mandatory members.
  */
 import { productToken, version } from '#base/register/version.ts'
 import { answerTypes } from '#http/request/negotiate.ts'
@@ -10,7 +10,7 @@ import { operations } from './operations.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** A path with the methods it takes. */
+/** A path and its methods. */
 export interface RouteEntry {
   readonly path: string
   readonly methods: readonly string[]
@@ -98,7 +98,7 @@ export function openApiOf(routes: readonly RouteEntry[]): Json {
   }
 }
 
-/** A route that the register lacks is in the description all the same, and a test says that it is. */
+/** Entry for a route missing from the register; a test reports it. */
 const notDescribed: Operation = { tag: 'Others', summary: 'Not described', answers: {} }
 
 function describe(path: string, method: string, { tag, summary, body, answers, ...more }: Operation): Json {
@@ -133,11 +133,16 @@ function describe(path: string, method: string, { tag, summary, body, answers, .
 }
 
 const headers = [
-  { name: 'NGSILD-Tenant', in: 'header', description: 'Tenant; the default one where absent', schema: text },
-  { name: 'Link', in: 'header', description: 'Names the @context where the body does not', schema: text },
+  {
+    name: 'NGSILD-Tenant',
+    in: 'header',
+    description: 'Tenant; without it, the default tenant',
+    schema: text,
+  },
+  { name: 'Link', in: 'header', description: 'Names the @context if the body does not', schema: text },
 ]
 
-/** Clients append with a patch too. */
+/** Clients also append with a merge patch. */
 const appendPath = `${ngsiLdPrefix}v1/entities/:id/attrs`
 
 function bodyTypesOf(path: string, method: string): readonly string[] {
@@ -164,16 +169,16 @@ function answerOf(status: number, of: SchemaName | readonly [SchemaName] | null,
 }
 
 const successes: Readonly<Record<number, string>> = {
-  200: 'What was asked for',
+  200: 'Success',
   101: 'The connection becomes a WebSocket',
-  201: 'Created; Location says where',
+  201: 'Created; Location has the address',
   204: 'Done',
-  206: 'A part; Content-Range says which',
-  207: 'Done in part',
+  206: 'Partial content; Content-Range has the range',
+  207: 'Partial success; the body lists the failures',
 }
 
 const problem: Json = {
-  description: 'Why not',
+  description: 'Error',
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
 }
 

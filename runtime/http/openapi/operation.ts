@@ -1,7 +1,4 @@
-/**
- * What a route does, in words: the shape of an entry of operations.ts, and the parameters and answers that many
- * entries share.
- */
+/** Types of the entries of operations.ts, and the parameters and responses that many entries share. */
 
 /** Names of schemas in openapi.ts. */
 export type SchemaName =
@@ -35,7 +32,7 @@ export interface Operation {
   /** Query parameters, as in query-parameters.ts. */
   readonly parameters?: readonly string[]
   readonly body?: SchemaName | readonly [SchemaName]
-  /** Status of success to what the body is; null where there is none, in brackets a list of them. */
+  /** Body schema of each success status; null for no body, in brackets for a list. */
   readonly answers: Readonly<Record<number, SchemaName | readonly [SchemaName] | null>>
 }
 
@@ -57,9 +54,9 @@ export const chosen = [
   'expandValues',
   'jsonKeys',
 ]
-/** What all queries may say besides. */
+/** Ordering and other parameters of all queries. */
 export const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'splitEntities']
-/** Entity maps. */
+/** Parameters of entity maps. */
 export const mapping = ['entityMap', 'entityMapLifetime']
 export const one = ['local', 'type']
 export const source = [

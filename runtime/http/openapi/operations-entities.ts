@@ -1,6 +1,4 @@
-/**
- * What the routes of entities do: what there is now, in batches and by type; operations.ts gathers it.
- */
+/** Descriptions of the entity routes: current state, batches and discovery; collected in operations.ts. */
 
 import {
   batched,
@@ -31,9 +29,14 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
     parameters: ['local'],
     body: 'Entity',
   }),
-  [`DELETE ${ngsiLd}/entities`]: op('Entities', 'Purge entities, or attributes of them', batched, {
-    parameters: ['type', 'attrs', ...chosen, 'keep', 'drop', 'local'],
-  }),
+  [`DELETE ${ngsiLd}/entities`]: op(
+    'Entities',
+    'Delete all entities that match a query, or some of their attributes',
+    batched,
+    {
+      parameters: ['type', 'attrs', ...chosen, 'keep', 'drop', 'local'],
+    },
+  ),
   [`GET ${ngsiLd}/entities/:id`]: op(
     'Entities',
     'Retrieve an entity',
@@ -70,7 +73,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
   }),
   [`POST ${ngsiLd}/entityOperations/query`]: op(
     'Entities',
-    'Query entities by a body',
+    'Query entities with a query body',
     { 200: ['Entity'] },
     { parameters: ['local', 'format', 'options', 'pageKey', ...page], body: 'Query' },
   ),
@@ -82,7 +85,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
   ),
   [`POST ${ngsiLd}/entityOperations/upsert`]: op(
     'Batches',
-    'Create or replace entities, or with options=update update them',
+    'Create or replace entities; with options=update, update existing ones',
     { 201: 'Ids', 204: null, 207: 'BatchOperationResult' },
     { parameters: ['local', 'options'], body: ['Entity'] },
   ),
@@ -108,7 +111,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
   ),
   [`GET ${ngsiLd}/types/:type`]: op(
     'Discovery',
-    'Retrieve what is known of an entity type',
+    'Retrieve details of an entity type',
     { 200: 'EntityTypeInfo' },
     { parameters: ['local'] },
   ),
@@ -120,7 +123,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
   ),
   [`GET ${ngsiLd}/attributes/:attribute`]: op(
     'Discovery',
-    'Retrieve what is known of an attribute',
+    'Retrieve details of an attribute',
     { 200: 'Object' },
     { parameters: ['local'] },
   ),

@@ -1,6 +1,4 @@
-/**
- * What the routes of histories do; operations.ts gathers it.
- */
+/** Descriptions of the history routes; collected in operations.ts. */
 
 import { chosen, done, evolved, mapping, ngsiLd, type Operation, op, ordered, page } from './operation.ts'
 
@@ -13,7 +11,7 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
   ),
   [`DELETE ${ngsiLd}/temporal/entities/:id`]: op(
     'History',
-    'Delete the history of an entity, not what it is now',
+    'Delete the history of an entity, but not its current state',
     done,
     {
       parameters: ['local', 'type'],
@@ -37,7 +35,7 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
   }),
   [`DELETE ${ngsiLd}/temporal/entities/:id/attrs/:attribute`]: op(
     'History',
-    'Delete the history of an attribute, not what it is now',
+    'Delete the history of an attribute, but not its current value',
     done,
     { parameters: ['local', 'datasetId', 'deleteAll'] },
   ),
@@ -55,7 +53,7 @@ export const historyOperations: Readonly<Record<string, Operation>> = {
   ),
   [`POST ${ngsiLd}/temporal/entityOperations/query`]: op(
     'History',
-    'Query the history of entities by a body',
+    'Query the history of entities with a query body',
     { 200: ['EntityTemporal'], 206: ['EntityTemporal'] },
     { parameters: [...evolved, ...page], body: 'Query' },
   ),

@@ -1,6 +1,4 @@
-/**
- * What the routes of the other resources of NGSI-LD do; operations.ts gathers it.
- */
+/** Descriptions of the other NGSI-LD routes; collected in operations.ts. */
 
 import {
   chosen,
@@ -25,7 +23,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { 200: ['Subscription'] },
     { parameters: ['options', 'local', ...page] },
   ),
-  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Subscribe', made, {
+  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Create a subscription', made, {
     parameters: ['local'],
     body: 'Subscription',
   }),
@@ -39,12 +37,12 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     parameters: ['local'],
     body: 'Subscription',
   }),
-  [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Unsubscribe', done, {
+  [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Delete a subscription', done, {
     parameters: ['local'],
   }),
   [`GET ${ngsiLd}/subscriptions/:id/notifications`]: op(
     'Subscriptions',
-    'Take notifications as a stream: Server-Sent Events (Last-Event-ID confirms) or WebSocket',
+    'Receive notifications as a stream: Server-Sent Events (Last-Event-ID confirms) or WebSocket',
     { 200: null },
   ),
   [`DELETE ${ngsiLd}/subscriptions/:id/notifications`]: op(
@@ -78,9 +76,14 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { 200: ['Subscription'] },
     { parameters: ['options', 'local', ...page] },
   ),
-  [`POST ${ngsiLd}/csourceSubscriptions`]: op('Context sources', 'Subscribe to registrations', made, {
-    body: 'Subscription',
-  }),
+  [`POST ${ngsiLd}/csourceSubscriptions`]: op(
+    'Context sources',
+    'Create a subscription to registrations',
+    made,
+    {
+      body: 'Subscription',
+    },
+  ),
   [`GET ${ngsiLd}/csourceSubscriptions/:id`]: op(
     'Context sources',
     'Retrieve a subscription to registrations',
@@ -95,71 +98,77 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
   ),
   [`DELETE ${ngsiLd}/csourceSubscriptions/:id`]: op(
     'Context sources',
-    'Unsubscribe from registrations',
+    'Delete a subscription to registrations',
     done,
   ),
   [`GET ${ngsiLd}/jsonldContexts`]: op(
     'Contexts',
-    'List stored contexts: addresses, or with details objects',
+    'List the addresses of stored contexts; with details, objects',
     { 200: ['ContextDetails'] },
     { parameters: ['details', 'kind'] },
   ),
   [`POST ${ngsiLd}/jsonldContexts`]: op('Contexts', 'Add a context', made, { body: 'Context' }),
   [`GET ${ngsiLd}/jsonldContexts/:context`]: op(
     'Contexts',
-    'Serve a context, or with details what is known of it',
+    'Retrieve a context; with details, its metadata',
     { 200: 'Context' },
     { parameters: ['details'] },
   ),
   [`DELETE ${ngsiLd}/jsonldContexts/:context`]: op(
     'Contexts',
-    'Delete a context, or with reload get it anew',
+    'Delete a context; with reload, fetch a cached one again',
     done,
     { parameters: ['reload'] },
   ),
-  'GET /contexts/selvedge-platform.jsonld': op('Contexts', 'Serve the context of the platform', {
+  'GET /contexts/selvedge-platform.jsonld': op('Contexts', 'Retrieve the context of the platform', {
     200: 'Context',
   }),
-  [`POST ${ngsiLd}/snapshots`]: op('Snapshots', 'Keep what queries find now', made, { body: 'Snapshot' }),
+  [`POST ${ngsiLd}/snapshots`]: op('Snapshots', 'Create a snapshot of the current results of queries', made, {
+    body: 'Snapshot',
+  }),
   [`GET ${ngsiLd}/snapshots`]: op('Snapshots', 'List snapshots', { 200: ['Snapshot'] }, { parameters: page }),
   [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete the snapshots that q selects', done, {
     parameters: ['q'],
   }),
-  [`GET ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Retrieve what is known of a snapshot', {
+  [`GET ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Retrieve the state of a snapshot', {
     200: 'Snapshot',
   }),
   [`PATCH ${ngsiLd}/snapshots/:id`]: op(
     'Snapshots',
-    'Change lifetime, priority or endpoint of a snapshot',
+    'Change the lifetime, priority or endpoint of a snapshot',
     { 200: 'Snapshot' },
     { body: 'Snapshot' },
   ),
   [`DELETE ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Delete a snapshot', done),
   [`POST ${ngsiLd}/snapshots/:id/clone`]: op('Snapshots', 'Copy a snapshot', made),
-  [`GET ${ngsiLd}/info/sourceIdentity`]: op('Information', 'Retrieve who this gateway is', {
-    200: 'ContextSourceIdentity',
-  }),
+  [`GET ${ngsiLd}/info/sourceIdentity`]: op(
+    'Information',
+    'Retrieve the identity of this gateway as a context source',
+    {
+      200: 'ContextSourceIdentity',
+    },
+  ),
   [`GET ${ngsiLd}/entityMaps`]: op(
     'Entity maps',
-    'Make an entity map of a query of entities',
+    'Create an entity map of an entity query',
     { 201: 'Object' },
     { parameters: [...shown, 'type', ...chosen, ...ordered, ...page, ...mapping] },
   ),
   [`POST ${ngsiLd}/entityMaps`]: op(
     'Entity maps',
-    'Make an entity map of a query of entities by a body',
+    'Create an entity map of an entity query with a query body',
     { 201: 'Object' },
     { parameters: ['local', 'format', 'options', ...page], body: 'Query' },
   ),
   [`GET ${ngsiLd}/temporal/entityMaps`]: op(
     'Entity maps',
-    'Make an entity map of a query of histories',
+    'Create an entity map of a temporal query',
     { 201: 'Object' },
     { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page, ...mapping] },
   ),
   [`POST ${ngsiLd}/temporal/entityMaps`]: op(
     'Entity maps',
-    'Make an entity map of a query of histories by a body',
+    'Create an entity map of a temporal query with a query body',
     { 201: 'Object' },
     { parameters: [...evolved, ...page], body: 'Query' },
   ),
@@ -167,13 +176,13 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
   ...entityMapOperations('entityMaps'),
 }
 
-/** The standard has had two names for the same resource. */
+/** The standard has used both names for this resource. */
 function entityMapOperations(name: string): Readonly<Record<string, Operation>> {
   const path = `${ngsiLd}/${name}/:id`
   const parameters = ['options', 'local']
   return {
     [`GET ${path}`]: op('Entity maps', 'Retrieve an entity map', { 200: 'Object' }, { parameters }),
-    [`PATCH ${path}`]: op('Entity maps', 'Change when an entity map expires', done, {
+    [`PATCH ${path}`]: op('Entity maps', 'Change the expiry of an entity map', done, {
       parameters: ['local'],
       body: 'Object',
     }),

@@ -1,6 +1,6 @@
 /**
- * What every route does, in words and tables: the register behind /openapi.json and the API page. A spec test
- * compares it with the routes and with the parameters they really take, both ways.
+ * The register of all routes behind /openapi.json and the API page. A spec test compares it with the served
+ * routes and their accepted parameters, in both directions.
  */
 
 import type { Operation } from './operation.ts'

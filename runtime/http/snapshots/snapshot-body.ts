@@ -1,6 +1,6 @@
 /**
- * Snapshots as clients write and read them (NGSI-LD 1.9, 5.2.41), and the notification that tells of one (5.3.4). What
- * only the gateway says is ignored where a client says it.
+ * Parses and renders snapshots (NGSI-LD 1.9, 5.2.41) and their notifications (5.3.4). Members that only the
+ * gateway sets are ignored in a client's snapshot.
  */
 import type { QueryOutcome, SnapshotFacts, SnapshotView } from '#broker/tenant/snapshot-files.ts'
 import type { Json } from '#contract'
@@ -18,18 +18,18 @@ const given = new Set([
   ...['id', 'type', '@context', 'snapshotQueries', 'snapshotTemporalQueries'],
   ...['snapshotLifetime', 'snapshotPriority', 'endpoint', 'receiverInfo'],
 ])
-/** What the gateway alone says. */
+/** Members that only the gateway sets. */
 const reported = new Set([
   ...['snapshotStatus', 'snapshotQueriesDetails', 'snapshotTemporalQueriesDetails'],
   ...['createdAt', 'modifiedAt', 'expiresAt', 'lastUsedAt'],
 ])
 
-/** Members that a query of snapshots may name: all that an answer shows. */
+/** Members that a query on snapshots may name: all those shown in responses. */
 export const snapshotMembers: ReadonlySet<string> = new Set([...given, ...reported]).difference(
   new Set(['@context', 'snapshotLifetime']),
 )
 
-/** A member of a change that only the gateway sets. */
+/** A member in a change that only the gateway may set. */
 export const readOnlyIn = (body: Json): string | undefined =>
   isObject(body) ? Object.keys(body).find((member) => reported.has(member)) : undefined
 
@@ -42,7 +42,7 @@ export interface SnapshotBody {
   readonly expiresAt: number | undefined
 }
 
-/** @throws ngsi-ld.bad-request-data naming the member at fault */
+/** @throws ngsi-ld.bad-request-data naming the invalid member */
 export function readSnapshot(body: Json, nowMs: number): SnapshotBody {
   if (!isObject(body)) throw badRequestData('must be an object of type Snapshot', 'body')
   for (const member of Object.keys(body)) {
@@ -52,7 +52,8 @@ export function readSnapshot(body: Json, nowMs: number): SnapshotBody {
   const { id, type, snapshotQueries, snapshotTemporalQueries, snapshotLifetime, snapshotPriority } = body
   if (type !== undefined && type !== 'Snapshot') throw badRequestData('must be Snapshot', 'type')
   const isPriority = priorities.some((priority) => priority === snapshotPriority)
-  if (snapshotPriority !== undefined && !isPriority) throw badRequestData('is 1 to 10', 'snapshotPriority')
+  if (snapshotPriority !== undefined && !isPriority)
+    throw badRequestData('must be 1 to 10', 'snapshotPriority')
   return {
     id: id === undefined ? undefined : checkUri(id, 'id'),
     queries: listIn(snapshotQueries, 'snapshotQueries'),
@@ -69,10 +70,10 @@ function listIn(value: Json | undefined, field: string): readonly Json[] | undef
   return value
 }
 
-/** Where to tell of it: an address, or an endpoint as a subscription has it. */
+/** The notification endpoint: an address, or an endpoint as in a subscription. */
 function endpointOf({ endpoint, receiverInfo }: JsonObject): NotificationEndpoint | undefined {
   if (endpoint === undefined) {
-    if (receiverInfo !== undefined) throw badRequestData('goes only with an endpoint', 'receiverInfo')
+    if (receiverInfo !== undefined) throw badRequestData('is allowed only with an endpoint', 'receiverInfo')
     return undefined
   }
   const whole = typeof endpoint === 'string' ? { uri: endpoint } : endpoint
@@ -120,7 +121,7 @@ function renderEndpoint(whole: NotificationEndpoint): JsonObject {
   }
 }
 
-/** What an endpoint is told; of a snapshot that is gone, that its end lies in the past. */
+/** The notification about a snapshot; for a deleted one, expiresAt is in the past. */
 export function snapshotNotification(
   facts: SnapshotFacts,
   { id, nowMs }: { id: string; nowMs: number },

@@ -1,6 +1,6 @@
 /**
- * What the queries of a snapshot find (NGSI-LD 1.9, 5.16.1): entities and histories, of this gateway at the instant of
- * the request and of the sources that have a part in them. A query that fails, or is answered in part, says so.
+ * Runs the queries of a snapshot (NGSI-LD 1.9, 5.16.1): entities and histories of this gateway at the time of
+ * the request, and of context sources. A query that failed or is incomplete has that result status.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -24,15 +24,18 @@ import { renderEvolution } from '#ngsi-ld/history/temporal-query.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import type { Problem } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** What this gateway and sources have together. */
+/** The merged data of this gateway and its sources. */
 export interface GatheredForQuery {
   readonly broker: TenantBroker
   readonly warnings: readonly Warning[]
-  /** Once the query was made: with what of it sources were not asked for yet; undefined where that is nothing. */
+  /**
+   * To be called after the query: adds entity parts that the sources did not report; undefined if nothing is
+   * missing.
+   */
   completed?(): Promise<GatheredForQuery | undefined>
 }
 
-/** Asks sources; undefined where nobody else has a part in a query. */
+/** Queries context sources; undefined if no source takes part. */
 export interface SnapshotSources {
   entities(c: HttpContext, request: RequestHead, query: JsonObject): Promise<GatheredForQuery> | undefined
   histories(c: HttpContext, request: RequestHead, query: JsonObject): Promise<GatheredForQuery> | undefined
@@ -41,7 +44,7 @@ export interface SnapshotSources {
 export interface SnapshotQueryPorts {
   readonly sources: SnapshotSources
   readonly problems: Problems
-  /** Names in which histories are kept. */
+  /** The context of stored histories. */
   readonly core: Context
 }
 
@@ -58,8 +61,9 @@ interface Finding {
 }
 
 /**
- * Reads all queries, so that one that is wrong is refused at once, and finds what is here at this instant; the promise
- * has what sources add to it.
+ * Parses all queries, so that an invalid one is refused at once, and reads the local results. The returned
+ * function adds the results of sources.
+ *
  * @throws ngsi-ld.bad-request-data, ngsi-ld.too-many-results
  */
 export async function findAll(
@@ -69,19 +73,19 @@ export async function findAll(
 ): Promise<() => Promise<SnapshotContent>> {
   const found = createCollection(core)
   const searches = queries.map((query) => ({ query, search: entitySearch(head, broker, query) }))
-  const times = temporalQueries.map((query) => ({ ...historySearch(head, broker, query), asked: query }))
+  const times = temporalQueries.map((query) => ({ ...historySearch(head, broker, query), gathering: query }))
   const here: Finding[] = []
   for (const { search } of searches) here.push(await found.takeEntities(broker, search))
   const past: Finding[] = []
   for (const one of times) past.push(await found.takeHistories(broker, one))
 
   const widened = async (
-    asked: Promise<GatheredForQuery> | undefined,
+    gathering: Promise<GatheredForQuery> | undefined,
     own: Finding,
     take: (at: TenantBroker) => Finding | Promise<Finding>,
   ): Promise<QueryOutcome> => {
     try {
-      const gathered = await asked
+      const gathered = await gathering
       if (gathered === undefined) return own.outcome
       const first = await take(gathered.broker)
       const whole = await gathered.completed?.()
@@ -95,13 +99,13 @@ export async function findAll(
   return async () => {
     const details: QueryOutcome[] = []
     for (const [i, { query, search }] of searches.entries()) {
-      const asked = isObject(query) ? sources.entities(c, head, query) : undefined
-      details.push(await widened(asked, here[i]!, (at) => found.takeEntities(at, search)))
+      const gathering = isObject(query) ? sources.entities(c, head, query) : undefined
+      details.push(await widened(gathering, here[i]!, (at) => found.takeEntities(at, search)))
     }
     const temporalDetails: QueryOutcome[] = []
     for (const [i, one] of times.entries()) {
-      const asked = isObject(one.asked) ? sources.histories(c, head, one.asked) : undefined
-      temporalDetails.push(await widened(asked, past[i]!, (at) => found.takeHistories(at, one)))
+      const gathering = isObject(one.gathering) ? sources.histories(c, head, one.gathering) : undefined
+      temporalDetails.push(await widened(gathering, past[i]!, (at) => found.takeHistories(at, one)))
     }
     return {
       status: statusOf([...details, ...temporalDetails]),
@@ -112,14 +116,14 @@ export async function findAll(
   }
 }
 
-/** A history as it will be kept, and how much of it there is. */
+/** A history as stored in a snapshot, and its size. */
 interface Kept {
   readonly history: TemporalEntity
   readonly instances: number
   readonly bytes: number
 }
 
-/** Entities and histories, each once and as it was found last, up to the ceilings of a snapshot. */
+/** Collects entities and histories, each once in the version found last, up to the limits of a snapshot. */
 function createCollection(core: Context) {
   const entities = new Map<string, { readonly view: EntityView; readonly bytes: number }>()
   const histories = new Map<string, Kept>()
@@ -207,7 +211,7 @@ async function* pagesOf(broker: TenantBroker, search: EntityQuery): AsyncIterabl
   } while (page.more)
 }
 
-/** The history as one that was told, with its times, can be put again. */
+/** Converts a history, with its times, into a form that can be stored. */
 function keptOf(found: EntityHistory, core: Context): Kept {
   const options = { context: core, timeproperty: 'observedAt', sysAttrs: true, values: false } as const
   const json = renderEvolution(found, options)
@@ -221,7 +225,7 @@ function keptOf(found: EntityHistory, core: Context): Kept {
 const cutProblem: Problem = {
   type: 'https://uri.etsi.org/ngsi-ld/errors/TooManyResults',
   title: 'Too many results',
-  detail: `of each attribute at most ${limits.temporalInstancesMax.value} instances are kept`,
+  detail: `a snapshot holds at most ${limits.temporalInstancesMax.value} instances of each attribute`,
   status: 403,
 }
 
@@ -238,7 +242,7 @@ function outcomeOf(count: number, warnings: readonly Warning[]): QueryOutcome {
   return { resultStatus: count === 0 ? 'failure' : 'partial', problemDetails }
 }
 
-/** Of all queries together. */
+/** The result status of all queries together. */
 function statusOf(outcomes: readonly QueryOutcome[]): QueryOutcome['resultStatus'] {
   const statuses = new Set(outcomes.map(({ resultStatus }) => resultStatus))
   if (statuses.size === 1) return outcomes[0]!.resultStatus

@@ -1,7 +1,8 @@
 /**
- * Routes of snapshots (since 1.9), and reading from one by the header NGSILD-Snapshot. A snapshot holds what this gateway
- * has at the instant of the request and what sources add. It is complete when its creation is answered, unless sources
- * take long: then it is prepared on. Who left an endpoint is told when it is complete, and when it is deleted.
+ * Routes of snapshots (since 1.9), and reading from one with the header NGSILD-Snapshot. A snapshot holds
+ * this gateway's data at the time of the request and the data of context sources. Its creation is answered
+ * when it is complete; if sources are slow, it continues in the background. The endpoint, if any, is notified
+ * when the snapshot is complete and when it is deleted.
  */
 import { randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -43,7 +44,7 @@ export const snapshotsPath = '/ngsi-ld/v1/snapshots'
 
 type Route = (c: HttpContext) => Response | Promise<Response>
 
-/** One request that tells of a snapshot; what came of it. */
+/** Sends one notification request and returns whether it was accepted. */
 export type SendNotification = (request: {
   readonly uri: string
   readonly headers: Readonly<Record<string, string>>
@@ -79,7 +80,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
     answers.created(request, `${snapshotsPath}/${pathSegment(id)}`)
   const complete = createCompletion(ports, notify)
 
-  /** The members that the body of a request for a clone gives; it may have none. */
+  /** Members in the optional body of a clone request. */
   async function cloneWanted(c: HttpContext): Promise<Partial<SnapshotBody>> {
     const body = await ports.bodies.raw(c)
     c.env = { ...c.env, body }
@@ -108,7 +109,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
         endpoint,
       } = readSnapshot(body, createdAt)
       if (queries === undefined && temporalQueries === undefined)
-        throw badRequestData('or snapshotTemporalQueries is needed', 'snapshotQueries')
+        throw badRequestData('or snapshotTemporalQueries is required', 'snapshotQueries')
       const broker = await enter()
       const request: SnapshotRequest = {
         head,
@@ -159,10 +160,10 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       )
       const readOnly = readOnlyIn(body)
       if (readOnly !== undefined) throw badRequestData('cannot be changed', readOnly)
-      if (queries !== undefined) throw badRequestData('stays as it was created', 'snapshotQueries')
-      if (temporalQueries !== undefined)
-        throw badRequestData('stays as it was created', 'snapshotTemporalQueries')
-      if (others.id !== undefined && others.id !== id) throw badRequestData('is not that of the path', 'id')
+      if (queries !== undefined) throw badRequestData('cannot be changed', 'snapshotQueries')
+      if (temporalQueries !== undefined) throw badRequestData('cannot be changed', 'snapshotTemporalQueries')
+      if (others.id !== undefined && others.id !== id)
+        throw badRequestData('must be the id in the path', 'id')
       const stored = snapshots.facts(request.tenant, id).endpoint
       await snapshots.change(request.tenant, id, {
         ...(expiresAt === undefined ? {} : { expiresAt }),
@@ -178,21 +179,20 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       return answers.noContent(request)
     },
 
-    /** Those whose members are as q says; without q nothing is deleted by mistake (5.16.7.4). */
+    /** Deletes the snapshots that match q; without q nothing is deleted by mistake (5.16.7.4). */
     async purge(c: HttpContext): Promise<Response> {
       const request = await requests.read(c, purgeParameters)
       const q = request.parameters.get('q')
-      if (q === undefined) throw badRequestData('is needed; q=snapshotStatus selects all snapshots', 'q')
+      if (q === undefined) throw badRequestData('is required; q=snapshotStatus selects all snapshots', 'q')
       const tree = parseQuery(q, request.context.expand)
       const odd = attributesOf(tree).find((name) => !snapshotMembers.has(name))
-      if (odd !== undefined)
-        throw badRequestData(`${odd} is not a member that answers show of a Snapshot`, 'q')
+      if (odd !== undefined) throw badRequestData(`${odd} is not a member of a Snapshot`, 'q')
       const fits = compileQuery(tree)
       for (const facts of await snapshots.list(request.tenant)) if (fits(asEntity(facts))) await remove(facts)
       return answers.noContent(request)
     },
 
-    /** Another snapshot of the same, with a lifetime of its own; a body may give it a priority, lifetime and endpoint. */
+    /** Copies a snapshot. The copy has its own lifetime; a body may set priority, lifetime and endpoint. */
     async clone(c: HttpContext): Promise<Response> {
       const wanted = await cloneWanted(c)
       const request = await requests.read(c, noParameters)
@@ -219,7 +219,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
       return made(request, id)
     },
 
-    /** A route that reads from the snapshot that the request names, else does what it does otherwise. */
+    /** Wraps a route to read from the snapshot that a request names; other requests use `otherwise`. */
     within(read: Route, otherwise: Route = read): Route {
       return (c) => {
         const id = headerOf(c, 'ngsild-snapshot')
@@ -243,7 +243,7 @@ async function readWithin(
   return new Response(answer.body, { status: answer.status, headers })
 }
 
-/** All that a snapshot holds. */
+/** The full content of a snapshot. */
 function contentOf(
   { sources: _, ...ports }: SnapshotRoutePorts,
   c: HttpContext,
@@ -266,7 +266,7 @@ const everything = { type: 'Query', entities: [{ type: '*' }] }
 const everyEntity: readonly Json[] = [everything]
 const everyHistory: readonly Json[] = [{ ...everything, temporalQ: { timeproperty: 'modifiedAt' } }]
 
-/** Finds and keeps, and waits for it so long; a failure becomes the status of the snapshot. */
+/** Fills a snapshot, and waits a bounded time for it. A failure becomes the snapshot's status. */
 function createCompletion(
   { snapshots, problems }: SnapshotRoutePorts,
   notify: (facts: SnapshotFacts) => Promise<void>,
@@ -289,14 +289,14 @@ function createCompletion(
     const waited = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, limits.snapshotWaitMs.value)
     })
-    // A gateway that closes meanwhile forgets what it was preparing.
+    // A gateway that closes discards unfinished snapshots.
     const filled = fill(tenant, id, find).catch(() => undefined)
     await Promise.race([filled, waited])
     clearTimeout(timer)
   }
 }
 
-/** Tells the endpoint of a snapshot; a few times, where it does not answer. */
+/** Notifies a snapshot's endpoint, with a few retries. */
 function createNotifier({ notify, clock, log }: SnapshotRoutePorts) {
   return async (facts: SnapshotFacts): Promise<void> => {
     const { endpoint, tenant } = facts
@@ -318,7 +318,7 @@ function createNotifier({ notify, clock, log }: SnapshotRoutePorts) {
   }
 }
 
-/** The members of a snapshot as attributes, id and type among them, for a q. */
+/** The members of a snapshot as attributes, including id and type, for evaluating q. */
 function asEntity(facts: SnapshotView): Entity {
   const attributes: Record<string, Attribute> = {}
   for (const [name, value] of Object.entries(renderSnapshot(facts)))

@@ -1,7 +1,7 @@
 /**
- * Notifications that consumers come for (docs/decisions/0018): a subscription whose endpoint is `urn:selvedge:stream` is
- * told to whoever asks for its `/notifications` by Server-Sent Events or WebSocket. Everything not confirmed is told again
- * to whoever comes next; nothing is confirmed by being sent.
+ * Notification streams that consumers connect to (docs/decisions/0018). A subscription with the endpoint
+ * `urn:selvedge:stream` is delivered to the client that reads its `/notifications` by Server-Sent Events or
+ * WebSocket. Sending does not confirm: unconfirmed notifications are sent again to the next consumer.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -28,14 +28,17 @@ const confirmParameters = new Set(['until'])
 const nothing: ReadonlySet<string> = new Set()
 
 export function createStreamRoutes({ requests, answers }: StreamRoutePorts) {
-  /** Ends each open stream. */
+  /** Functions that end the open streams. */
   const open = new Set<() => void>()
 
   function streamed({ broker }: ApiRequest, id: string): SubscriptionBroker {
     const view = broker.subscriptions.get(id)
     if (view === undefined) throw notFound(`no subscription ${id}`)
     if (view.subscription.notification.endpoint.uri !== streamUri)
-      throw badRequestData(`is not ${streamUri}: notifications are sent there`, 'notification.endpoint.uri')
+      throw badRequestData(
+        `is not ${streamUri}, so the subscription has no stream`,
+        'notification.endpoint.uri',
+      )
     return broker.subscriptions
   }
 
@@ -44,32 +47,32 @@ export function createStreamRoutes({ requests, answers }: StreamRoutePorts) {
       const { upgrade } = c.env
       const request = await requests.stream(c, nothing)
       if (upgrade === undefined && !acceptsEventStream(headerOf(c, 'accept')))
-        throw new GatewayError('http.not-acceptable', 'there is text/event-stream, and WebSocket', {
+        throw new GatewayError('http.not-acceptable', 'available are text/event-stream and WebSocket', {
           available: ['text/event-stream'],
         })
       const id = idOf(c)
       const subscriptions = streamed(request, id)
-      // A HEAD changes nothing: it neither confirms nor displaces the consumer.
+      // A HEAD request changes nothing: it neither confirms nor displaces the consumer.
       if (c.req.method === 'HEAD') return new Response(null, { headers: eventStreamHeaders })
       const confirmed = headerOf(c, 'last-event-id')
       if (confirmed !== undefined && confirmed !== '') await subscriptions.confirm(id, confirmed)
       const shared = { subscriptions, id, open }
       if (upgrade === undefined) return eventStream(shared)
-      upgrade.accept((socket) => tellBySocket(socket, shared))
+      upgrade.accept((socket) => webSocketStream(socket, shared))
       return answers.noContent(request)
     },
 
-    /** Everything up to an event was taken. */
+    /** Confirms all notifications up to an event. */
     async confirm(c: HttpContext): Promise<Response> {
       const request = await requests.stream(c, confirmParameters)
       const until = request.parameters.get('until')
-      if (until === undefined) throw badRequestData('is needed: the id of the last event taken', 'until')
+      if (until === undefined) throw badRequestData('is required: the id of the last event received', 'until')
       const id = idOf(c)
       await streamed(request, id).confirm(id, until)
       return answers.noContent(request)
     },
 
-    /** Ends all streams, because the gateway stops. */
+    /** Ends all streams when the gateway stops. */
     end(): void {
       for (const close of [...open]) close()
     },
@@ -101,7 +104,7 @@ function eventStream({ subscriptions, id, open }: Shared): Response {
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        const say = (text: string): boolean => {
+        const write = (text: string): boolean => {
           controller.enqueue(encoder.encode(text))
           return (controller.desiredSize ?? 0) > 0
         }
@@ -111,10 +114,10 @@ function eventStream({ subscriptions, id, open }: Shared): Response {
           controller.close()
         }
         open.add(close)
-        say(`retry: ${limits.streamRetryMs.value}\n\n`)
-        beat = setInterval(() => say(':\n\n'), limits.streamBeatMs.value)
+        write(`retry: ${limits.streamRetryMs.value}\n\n`)
+        beat = setInterval(() => write(':\n\n'), limits.streamBeatMs.value)
         listening = subscriptions.listen(id, {
-          write: (event) => say(`id: ${event.id}\nevent: notification\ndata: ${event.body}\n\n`),
+          write: (event) => write(`id: ${event.id}\nevent: notification\ndata: ${event.body}\n\n`),
           close,
         })
       },
@@ -126,7 +129,7 @@ function eventStream({ subscriptions, id, open }: Shared): Response {
   return new Response(body, { headers: eventStreamHeaders })
 }
 
-/** What of a WebSocket is used. */
+/** The part of a WebSocket that is used. */
 export interface StreamSocket {
   readonly bufferedAmount: number
   send(text: string, sent: () => void): void
@@ -139,10 +142,10 @@ export interface StreamSocket {
 }
 
 /** Each message is `{id, notification}`; the consumer confirms with `{confirmed: id}`. */
-function tellBySocket(socket: StreamSocket, { subscriptions, id, open }: Shared): void {
+function webSocketStream(socket: StreamSocket, { subscriptions, id, open }: Shared): void {
   let isAlive = true
   const isFull = (): boolean => socket.bufferedAmount >= limits.streamBufferBytes.value
-  const close = (): void => socket.close(1001, 'another consumer came, or the gateway stops')
+  const close = (): void => socket.close(1001, 'another consumer connected, or the gateway stops')
   const listening = subscriptions.listen(id, {
     write: ({ id: eventId, body }: StreamEvent) => {
       socket.send(`{"id":${JSON.stringify(eventId)},"notification":${body}}`, () => {
@@ -172,7 +175,7 @@ function tellBySocket(socket: StreamSocket, { subscriptions, id, open }: Shared)
     if (confirmed === undefined) return socket.close(1008, 'send {"confirmed": id}')
     subscriptions.confirm(id, confirmed).catch((error: unknown) => {
       const isOurs = error instanceof GatewayError && error.entry.fault === 'caller'
-      socket.close(isOurs ? 1008 : 1011, isOurs ? 'no id of a notification' : 'not confirmed; try again')
+      socket.close(isOurs ? 1008 : 1011, isOurs ? 'not the id of a notification' : 'not confirmed; try again')
     })
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Routes of documents that are created, listed, shown, changed and deleted whole: subscriptions, registrations of
- * context sources, subscriptions to these. What such a document may say is decided where it is parsed, what it does
- * by the broker; what they have in common over HTTP is here, once.
+ * Routes of documents that are created, listed, retrieved, changed and deleted as a whole: subscriptions,
+ * registrations of context sources, subscriptions to registrations. Parsers validate the documents and the
+ * broker acts on them; this file holds their common HTTP behaviour.
  */
 import { randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -37,7 +37,7 @@ interface Reading {
   readonly nowMs: number
 }
 
-/** The use-cases on documents of a kind; every promise settles when on disk. */
+/** The broker's operations on documents of one kind; every promise settles when the change is on disk. */
 interface Store<One, View> {
   create(one: One): Promise<void>
   get(id: string): View | undefined
@@ -45,7 +45,7 @@ interface Store<One, View> {
   delete(id: string): Promise<void>
 }
 
-/** A document, and what the client should know about how its names were read. */
+/** A document, and a warning about how its names were resolved. */
 export interface Resolved<One> {
   readonly one: One
   readonly warning?: string | undefined
@@ -53,43 +53,43 @@ export interface Resolved<One> {
 
 export interface ResourceKind<One, View> {
   readonly path: string
-  /** For people. */
+  /** Name of the kind in messages. */
   readonly noun: string
-  /** What ids that we give begin with. */
+  /** Prefix of generated ids. */
   readonly idPrefix: string
   readonly storeOf: (broker: TenantBroker) => Store<One, View>
-  /** One page of those that are asked for. */
+  /** A page of the list. */
   readonly page: (
     request: ApiRequest,
     paging: Paging,
     c: HttpContext,
   ) => { readonly views: readonly View[]; readonly count: number }
-  /** What a list may be asked for beside options, local and paging. */
+  /** List parameters beside options, local and paging. */
   readonly selectors?: readonly string[]
-  /** What the options of a list may be; left out, sysAttrs. */
+  /** Valid options of a list; by default sysAttrs. */
   readonly listOptions?: readonly string[]
   readonly parse: (body: Json, options: Reading & { readonly newId: () => string }) => One
   readonly patch: (before: One, body: Json, options: Reading) => One
   readonly idOf: (one: One) => string
   readonly render: (view: View, options: Reading & { readonly sysAttrs: boolean }) => object
-  /** Reads a body with short names of the platform where it names no context; left out, none resolve. */
+  /** Resolves the platform's short names in a body without a context; without it, none are resolved. */
   readonly resolve?: (request: BodyRequest, read: (context: Context) => One) => Resolved<One>
-  /** Looks at a body beyond what can be parsed, before the tenant is entered. */
+  /** Checks a body beyond its syntax, before the tenant is entered. */
   readonly check?: (request: BodyRequest, c: HttpContext) => Promise<void>
-  /** Whether one is there for whoever asks; left out, all are for all. */
+  /** Whether a document is visible to the client; by default all are. */
   readonly isFor?: (c: HttpContext, view: View | undefined) => boolean
-  /** Refuses what whoever asks may not have, new or changed. */
+  /** Refuses documents, new or changed, that the client may not have. */
   readonly allow?: (c: HttpContext, one: One) => void
-  /** Called when a change of one is on disk. */
+  /** Called when a change is on disk. */
   readonly changed?: (tenant: string, id: string) => void
-  /** What local=true means to writes; left out, they take no such parameter. */
+  /** The effect of local=true on writes; without it, writes refuse the parameter. */
   readonly limited?: {
-    /** The body of a new one that sources are to have no part in. */
+    /** The body of a new document without context sources. */
     readonly creation: (body: Json) => Json
-    /** Refuses to change here alone what sources have a part in. */
+    /** Refuses a local change of a document that involves sources. */
     readonly allow: (broker: TenantBroker, view: View) => void
   }
-  /** What a new one is completed with in its tenant. */
+  /** Completes a new document in its tenant. */
   readonly complete?: (
     c: HttpContext,
     one: One,
@@ -137,7 +137,7 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
     throw new GatewayError('http.body-too-large', `a ${noun} has at most ${most} bytes`)
   }
 
-  /** What is not there for whoever asks is said not to be there at all. @throws ngsi-ld.not-found */
+  /** Reports documents invisible to the client as missing. @throws ngsi-ld.not-found */
   const requireFor = (c: HttpContext, request: RequestHead, broker: TenantBroker): void => {
     const id = idOf(c)
     const view = storeOf(broker).get(id)
@@ -219,7 +219,7 @@ function createRoutes<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<O
   })
 }
 
-/** The routes of a kind by path and method. */
+/** The routes of one kind by path and method. */
 export function resourceTable<One, View>(ports: ResourceRoutePorts, kind: ResourceKind<One, View>) {
   const routes = createRoutes(ports, kind)
   return {

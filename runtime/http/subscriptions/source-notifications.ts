@@ -1,7 +1,7 @@
 /**
- * The route that context sources bring notifications to, of subscriptions that were passed on to them (GS CIM 009,
- * 4.3.6 and 5.8.6). The last part of its path is known to that source alone. What it tells goes to the subscriber as far
- * as the source may speak of it; it is acknowledged when it is on disk as owed to him.
+ * The route where context sources deliver notifications for subscriptions forwarded to them (GS CIM 009,
+ * 4.3.6 and 5.8.6). The last path segment is a secret of that source. Attributes that the source claims are
+ * passed to the subscriber. The request is acknowledged when the resulting delivery is on disk.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -35,12 +35,12 @@ export interface SourceNotificationPorts {
 
 const parameters = new Set(['tenant'])
 
-/** Who tells, and what of. */
+/** The origin of a notification. */
 interface From {
   readonly tenant: string
   readonly link: string | undefined
   readonly registration: Registration
-  /** Conditions are judged on what all hold of an entity. */
+  /** Conditions are evaluated on the entity merged from all its parts. */
   readonly isSplit: boolean
 }
 
@@ -51,24 +51,24 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
     item: Json,
     { tenant, link, registration, isSplit }: From,
   ): Promise<ToldEntity[]> {
-    if (!isObject(item)) throw badRequestData('must be entities', 'data')
+    if (!isObject(item)) throw badRequestData('must be a list of entities', 'data')
     const given = item['@context'] ?? link
     const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
-    const owed = parseNotifiedEntity(item, context, clock.now())
-    const { id, type } = owed.entity
+    const notified = parseNotifiedEntity(item, context, clock.now())
+    const { id, type } = notified.entity
     const claim = claimOf(registration, id, listOf<string>(type))
     if (claim === undefined) return []
-    if (owed.isDeleted === true) return [{ owed }]
-    const mine = attributeNames(owed.entity).filter((name) => claim === 'all' || claim.has(name))
-    const { scope, expiresAt } = owed.entity
+    if (notified.isDeleted === true) return [{ owed: notified }]
+    const mine = attributeNames(notified.entity).filter((name) => claim === 'all' || claim.has(name))
+    const { scope, expiresAt } = notified.entity
     const entity = {
       id,
       type,
       ...(scope === undefined ? {} : { scope }),
       ...(expiresAt === undefined ? {} : { expiresAt }),
-      ...Object.fromEntries(mine.map((name) => [name, owed.entity[name]])),
+      ...Object.fromEntries(mine.map((name) => [name, notified.entity[name]])),
     }
-    const copy = { mode: modeOf(registration), claim, entity, times: owed.times }
+    const copy = { mode: modeOf(registration), claim, entity, times: notified.times }
     const own = broker.tenant(tenant)?.retrieve(id)
     const local =
       own === undefined
@@ -76,22 +76,24 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
     const others = isSplit ? await ports.distribution.partsElsewhere(tenant, id, registration.id) : []
     const judged = mergeCopies([...local, copy, ...others])
-    // Of entities that several hold parts of, all parts are told (5.8.6).
-    return [{ owed: isSplit ? { ...owed, ...judged } : { ...owed, entity }, judged }]
+    // For an entity split over several brokers, the notification contains all its parts (5.8.6).
+    return [{ owed: isSplit ? { ...notified, ...judged } : { ...notified, entity }, judged }]
   }
 
   return {
     [`${sourceNotificationsPath}/:token`]: {
       async POST(c: HttpContext): Promise<Response> {
-        // This path needs no token of the gateway: nobody gets a body read who does not know the secret of the path.
+        // The path is open without the gateway's token, so the body is read only if the secret in the path is
+        // valid.
         const token = c.req.param('token') ?? ''
         const isKnown = broker.tenant(c.req.query('tenant') ?? '')?.passedOn.byToken(token) !== undefined
-        if (!isKnown) throw notFound('no subscription was passed on by this')
+        if (!isKnown) throw notFound('no forwarded subscription with this token')
         const request = await requests.document(c, { known: parameters, chunks: true })
         const tenant = request.parameters.get('tenant') ?? ''
         const at = broker.tenant(tenant)
         const passed = at?.passedOn.byToken(token)
-        if (at === undefined || passed === undefined) throw notFound('no subscription was passed on by this')
+        if (at === undefined || passed === undefined)
+          throw notFound('no forwarded subscription with this token')
         if (!isObject(request.body)) throw badRequestData('must be a notification', 'body')
         const { data } = request.body satisfies JsonObject
         const { subscription } = at.subscriptions.get(passed.subscription) ?? {}
@@ -103,7 +105,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         }
         const items = listOf<Json>(data ?? [])
         const all: ToldEntity[] = []
-        // A few at once, since each may ask sources for the rest of an entity.
+        // Limited parallelism, since each item may query sources for the rest of an entity.
         for (let first = 0; first < items.length; first += limits.sourceSocketsMax.value) {
           const some = items.slice(first, first + limits.sourceSocketsMax.value)
           all.push(...(await Promise.all(some.map((item) => entitiesIn(item, from)))).flat())

@@ -1,6 +1,6 @@
 /**
- * Routes of context source registrations and of subscriptions to them (GS CIM 009, 6.8, 6.9, 6.12 and 6.13). What
- * they may say is decided where they are parsed, what they do by the broker.
+ * Routes of context source registrations and of subscriptions to them (GS CIM 009, 6.8, 6.9, 6.12 and 6.13).
+ * Parsers validate the documents and the broker acts on them.
  */
 import type { PassingOn } from '#federation/passing-on.ts'
 import { listOf } from '#http/request/negotiate.ts'
@@ -46,7 +46,7 @@ const discoverySelectors = [
   'geoproperty',
 ]
 
-/** What pick and omit may name beside attributes. */
+/** Members that pick and omit may name beside attributes. */
 const entityMembers: ReadonlySet<string> = new Set(['id', 'type', 'scope', 'expiresAt'])
 
 /** All routes of context sources by path and method. */
@@ -92,8 +92,9 @@ export function createContextSourceTable({
 }
 
 /**
- * What a request wants to find (5.10.2).
- * @throws ngsi-ld.bad-request-data when it would find everything, or when a part of it is malformed.
+ * The criteria of a registration query (5.10.2).
+ *
+ * @throws ngsi-ld.bad-request-data if it would match everything, or if a part is malformed.
  */
 function discoveryOf({ parameters, context }: ApiRequest): Discovery {
   const given = (name: string): string | undefined => parameters.get(name)
@@ -121,14 +122,14 @@ function discoveryOf({ parameters, context }: ApiRequest): Discovery {
       ?.filter((term) => name === 'attrs' || !entityMembers.has(term))
       .map((term) => (name === 'attrs' ? checkListedName : checkName)(context.expand(term), name))
   if (given('attrs') !== undefined && given('pick') !== undefined)
-    throw badRequestData('says the same as attrs; one of them is enough', 'pick')
+    throw badRequestData('cannot be combined with attrs', 'pick')
   const picked = namesIn('pick')
   const attrs =
     namesIn('attrs') ??
     (picked === undefined || picked.length === 0 ? undefined : picked) ??
     (tree === undefined ? undefined : attributesOf(tree))
   if (type === undefined && attrs === undefined && geo === undefined)
-    throw badRequestData('one of type, attrs, q or georel is needed')
+    throw badRequestData('one of type, attrs, q or georel is required')
   const types = type === undefined ? undefined : parseTypeSelection(type, context.expand)
   return {
     interests: [{ ids, idPattern, types, attrs, omit: namesIn('omit') }],

@@ -1,6 +1,6 @@
 /**
- * Routes of subscriptions (GS CIM 009, 6.10 and 6.11). A @context that their notifications are to be written in must
- * be there, and one that has no address gets one, since notifications name it in a Link header.
+ * Routes of subscriptions (GS CIM 009, 6.10 and 6.11). The @context for notifications must be available. A
+ * context without an address is stored, since notifications refer to it in a Link header.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
@@ -25,15 +25,17 @@ import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
 import { type Resolved, type ResourceRoutePorts, resourceTable } from './resources.ts'
 
 export const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
-/** What components of this gateway watch is in the list only at a wish: it notifies nobody. */
+/** Subscriptions of the gateway's own components are listed only on request: they notify nobody. */
 const listOptions = ['sysAttrs', 'followers']
 
 export interface SubscriptionRoutePorts extends ResourceRoutePorts {
   readonly contexts: Pick<Contexts, 'resolve'>
   readonly passing: Pick<PassingOn, 'subscriptionChanged'>
-  /** What this gateway calls itself in Via, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
-  /** Under which context sources reach this gateway; without it, as the client does. */
+  /**
+   * The address at which context sources reach this gateway; without it, the address that the client used.
+   */
   readonly publicUrl: string | undefined
 }
 
@@ -78,7 +80,7 @@ export function createSubscriptionTable({
     async check(request, c) {
       refuseLoop(c, alias(request.tenant))
       refuseShared(request)
-      if (c.env.isWithin !== true && wishesToFollow(request.body)) throw followersAreOurs()
+      if (c.env.isWithin !== true && isFollower(request.body)) throw followersNotAllowed()
       await checkContext(contexts, request)
     },
     async complete(c, subscription, of) {
@@ -97,8 +99,8 @@ export function createSubscriptionTable({
 }
 
 /**
- * The subscription with the platform's names for short names that the tenant does not know. One to types that are none of
- * the platform's keeps all its names in the default context: words like `name` are as likely the client's own.
+ * Resolves short names unknown to the tenant to the platform's names. A subscription to types outside the
+ * platform keeps all its names in the default context, because words like `name` may be the client's own.
  */
 function withPlatformNames(
   { context, isKnown }: BodyRequest,
@@ -114,34 +116,37 @@ function withPlatformNames(
   const names = shortNamesIn(inQueries)
   if (names.length === 0) return { one }
   const meanings = names.map(([short, name]) => `${short} as ${toIri(name)}`).join(', ')
-  const text = `the subscription reads ${meanings}: send a Link header with the @context that is meant`
+  const text = `the subscription reads ${meanings}: send a Link header with the @context if other names are meant`
   return { one, warning: warningLine(199, '-', text) }
 }
 
-/** What is limited to this gateway when it is made stays so. */
+/** A subscription created with local=true stays local. */
 const localOnly = (body: Json): Json => (isObject(body) ? { ...body, localOnly: true } : body)
 
-/** @throws ngsi-ld.bad-request-data for a body that gives sources a part in what is asked of this gateway alone. */
+/** @throws ngsi-ld.bad-request-data if local=true contradicts the body's localOnly. */
 function refuseShared({ parameters, body }: BodyRequest): void {
   if (truthOf(parameters, 'local') !== true || !isObject(body)) return
   const { localOnly = true } = body
   if (localOnly !== true) throw badRequestData('contradicts local=true', 'localOnly')
 }
 
-/** Sources would go on telling what was asked of them. @throws ngsi-ld.not-supported */
+/**
+ * Refuses local=true for a subscription that sources take part in, since they would continue to notify.
+ * @throws ngsi-ld.not-supported
+ */
 function requireLocal({ registrations }: TenantBroker, { subscription }: SubscriptionView): void {
   if (subscription.localOnly === true || registrations.isEmpty()) return
-  throw notSupported('local=true is for subscriptions with localOnly where context sources are registered')
+  throw notSupported('local=true requires a subscription with localOnly while context sources are registered')
 }
 
-const followersAreOurs = (): Error =>
+const followersNotAllowed = (): Error =>
   badRequestData(
-    'follower is for components of this gateway; leave it out to be notified',
+    'follower is reserved for components of this gateway; omit it to be notified',
     'notification.endpoint.notifierInfo selvedge:mode',
   )
 
-/** Whether a body, of a new subscription or of a change, asks for what only components of this gateway may. */
-function wishesToFollow(body: Json | undefined): boolean {
+/** Whether a body, new or changed, requests the follower mode, reserved for the gateway's components. */
+function isFollower(body: Json | undefined): boolean {
   const notification = isObject(body) ? body['notification'] : undefined
   const endpoint = isObject(notification) ? notification['endpoint'] : undefined
   const pairs = isObject(endpoint) ? endpoint['notifierInfo'] : undefined
@@ -151,7 +156,10 @@ function wishesToFollow(body: Json | undefined): boolean {
   )
 }
 
-/** @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data when the context to write in cannot be had. */
+/**
+ * @throws ngsi-ld.context-not-available, ngsi-ld.bad-request-data if the context for notifications is
+ * unavailable.
+ */
 export async function checkContext(
   contexts: SubscriptionRoutePorts['contexts'],
   { body, tenant }: BodyRequest,
@@ -161,8 +169,8 @@ export async function checkContext(
 }
 
 /**
- * The subscription with the address of the context that its notifications are written in, where that is not the one of the
- * request or a subscription to entities shows it (GS CIM 009, 5.8.1.4).
+ * Adds the address of the context for notifications, if it differs from the request's or the subscription is
+ * one to entities (GS CIM 009, 5.8.1.4).
  */
 export async function named(
   c: HttpContext,

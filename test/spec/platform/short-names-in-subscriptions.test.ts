@@ -56,7 +56,7 @@ it('read them as the platform, say so, and notify', async () => {
     notification: { attributes: [result] },
   })
   expect(warning).toBe(
-    `199 - "the subscription reads hasSimpleResult as ${result}, StreamObservation as ${observation}: send a Link header with the @context that is meant"`,
+    `199 - "the subscription reads hasSimpleResult as ${result}, StreamObservation as ${observation}: send a Link header with the @context if other names are meant"`,
   )
   const one = { id: 'urn:o:1', type: observation, [result]: { type: 'Property', value: 31 } }
   expect((await gateway.send('POST', entities, one)).status).toBe(201)
