@@ -1,4 +1,4 @@
-/** Units: registered ones by the registry, written ones as people mean them, all others kept as text. */
+/** Units: registered ones by the registry, written ones by common usage, all others stored as text. */
 import { expect, it } from 'vitest'
 import { senmlUnit, timesSecond, writtenUnit } from './units.ts'
 
@@ -33,13 +33,13 @@ it.each([
   ['KWH', 'KWH'],
 ])('written %s is %s', (text, unitCode) => expect(writtenUnit(text)).toEqual({ unitCode }))
 
-it('keeps what it does not know as text', () => {
+it('keeps an unknown unit as text', () => {
   expect(senmlUnit('furlong')).toEqual({ unitText: 'furlong' })
   expect(writtenUnit('constructor')).toEqual({ unitText: 'constructor' })
   expect(writtenUnit(' mmHg')).toEqual({ unitText: ' mmHg' })
 })
 
-it('has no unit where none is written', () => {
+it('has no unit if none is written', () => {
   for (const text of [undefined, null, '', '  ', 7, Number.NaN, {}]) expect(writtenUnit(text)).toEqual({})
   expect(senmlUnit('')).toEqual({})
   expect(timesSecond(undefined)).toEqual({})

@@ -1,10 +1,11 @@
 /**
- * Units as devices write them, as UN/CEFACT common codes (Recommendation 20, revision 17). Codes are only given
- * where the unit is the same quantity at the same size: nothing is converted, and what is not in the tables stays
- * text for a person to map. Spelling counts by case first (mW is not MW), then forgives what cannot mislead.
+ * Converts units as devices write them to UN/CEFACT common codes (Recommendation 20, revision 17). A code is
+ * assigned only if the unit has the same quantity and size: nothing is converted, and unknown units remain
+ * text that a person can map. The lookup first matches letter case exactly (mW is not MW), then accepts
+ * unambiguous variants.
  */
 
-/** A common code, or the text as written; neither where there is no unit. */
+/** A common code, or the text as written; neither if there is no unit. */
 export interface Unit {
   readonly unitCode?: string | undefined
   readonly unitText?: string | undefined
@@ -22,7 +23,7 @@ const senmlUnits = table(`
   ppm 59  ppb 61  /100 P1  /1000 NX  hPa A97  mm MMT  cm CMT  km KMT  km/h KMH  mg/l M1  ug/l H29  g/l GL
 `)
 
-/** What else is written on home, energy and weather devices; ° is a degree of angle, C and F are temperatures. */
+/** Other spellings on home, energy and weather devices; ° is a degree of angle, C and F are temperatures. */
 const writtenUnits = table(`
   C CEL  °C CEL  ℃ CEL  degC CEL  F FAH  °F FAH  ℉ FAH  degF FAH  °K KEL  ° DD  lux LUX  klx KLX  Ω OHM
   mΩ E45  kΩ B49  kOhm B49  MΩ B75  MOhm B75  kPa KPA  MPa MPA  mbar MBR  bar BAR  psi PS  inHg F79  kHz KHZ
@@ -34,7 +35,7 @@ const writtenUnits = table(`
   KB 2P  TB E35  MiB E63  GiB E62  kB/s P94  kbit/s C74  Gbit/s B80  vol% VP  ‰ NX  pct P1
 `)
 
-/** Whole words, where case cannot mislead. */
+/** Whole words, for which letter case is unambiguous. */
 const wordUnits = table(`
   celsius CEL  degreescelsius CEL  fahrenheit FAH  degreesfahrenheit FAH  kelvin KEL  percent P1  volt VLT
   volts VLT  ampere AMP  amperes AMP  amp AMP  amps AMP  watt WTT  watts WTT  kilowatt KWT  watthour WHR
@@ -46,18 +47,23 @@ const wordUnits = table(`
   dbm DBM  kwh KWH  wh WHR  khz KHZ  hz HTZ  lx LUX  ppm 59  ppb 61  hpa A97  kpa KPA
 `)
 
-/** Codes a device may write themselves. Short ones are left out: they are also spellings of other units. */
+/**
+ * Codes that a device may write itself. Short ones are excluded, because they are also spellings of other
+ * units.
+ */
 const ownCodes = new Set(
   [...senmlUnits.values(), ...writtenUnits.values()].filter((code) => code.length === 3),
 )
 
-/** Unit of a SenML record (`u` or `bu`): by the registry, where C is a coulomb, else as devices write. */
+/**
+ * Unit of a SenML record (`u` or `bu`): by the registry, in which C is a coulomb, else as devices write it.
+ */
 export function senmlUnit(text: string | undefined): Unit {
   if (text === undefined || text === '') return {}
   return named(senmlUnits.get(text) ?? spelled(text), text)
 }
 
-/** Unit as written on devices without a registry, where C is a degree Celsius. */
+/** Unit as written on devices without a registry; C is a degree Celsius. */
 export function writtenUnit(text: unknown): Unit {
   if (typeof text !== 'string' || text.trim() === '') return {}
   return named(spelled(text), text)
@@ -87,7 +93,7 @@ function spelled(text: string): string | undefined {
   return code ?? (ownCodes.has(bare) ? bare : undefined)
 }
 
-/** Spelling and code, turn by turn. */
+/** Alternating spellings and codes. */
 function table(text: string): ReadonlyMap<string, string> {
   const words = text.trim().split(/\s+/)
   const pairs = words.flatMap((word, index) => (index % 2 === 0 ? [[word, words[index + 1]!] as const] : []))

@@ -1,6 +1,6 @@
 /**
- * `fields: auto`: every number, boolean and text of a record becomes a field, members of members with a dot between the
- * names. Firmware that is recognised brings its units, its time, and what is no value.
+ * `fields: auto`: every number, boolean and text of a record becomes a field; names of nested members are
+ * joined by dots. For recognised firmware, its convention adds units, the time, and members to exclude.
  */
 import { exactDecimal } from '#bridges/exact-decimal.ts'
 import { type Unit, writtenUnit } from '#bridges/units.ts'
@@ -12,21 +12,21 @@ import { asNumber, isScalar, judgeValue, type Scalar, type ValueRules } from './
 
 export interface Record {
   readonly shared: Pick<Reading, 'device' | 'observedAt' | 'timeSource'>
-  /** Of a payload that is one value. */
+  /** Name of a payload that is a single value. */
   readonly field: string
-  /** In front of the names of members; empty for none. */
+  /** Prefix of member names; empty for none. */
   readonly prefix: string
-  /** Where it stands in the payload, for problems. */
+  /** Position of the record in the payload, for problems. */
   readonly place: string
-  /** Members of the record that are read otherwise. */
-  readonly taken: ReadonlySet<string>
-  /** Units written beside the values. */
+  /** Members of the record that contain the device or the time. */
+  readonly reserved: ReadonlySet<string>
+  /** Units written with the values. */
   readonly units: Units | undefined
   readonly convention: Convention | undefined
   readonly rules: ValueRules
 }
 
-/** Members of members of ... are read so deep. */
+/** Maximum depth of nested members. */
 const depthMax = 8
 
 /** @returns false once the frame is full */
@@ -34,7 +34,7 @@ export function decodeAll(item: unknown, record: Record, out: Decoding): boolean
   const root = record.convention === undefined ? item : record.convention.root
   if (isScalar(root) || root === null) return take(root, [], record, out)
   if (typeof root !== 'object' || Array.isArray(root)) {
-    out.refuse('there are no members to read', record.place || undefined)
+    out.refuse('the record must be an object or a single value', record.place || undefined)
     return true
   }
   return walk(root as Members, [], record, out)
@@ -43,10 +43,10 @@ export function decodeAll(item: unknown, record: Record, out: Decoding): boolean
 type Members = Readonly<{ [name: string]: unknown }>
 
 function walk(members: Members, path: readonly string[], record: Record, out: Decoding): boolean {
-  const { convention, taken } = record
+  const { convention, reserved } = record
   for (const [name, value] of Object.entries(members)) {
     const at = [...path, name]
-    if ((path.length === 0 && taken.has(name)) || convention?.isLeftOut(at) === true) continue
+    if ((path.length === 0 && reserved.has(name)) || convention?.isExcluded(at) === true) continue
     if (isScalar(value) || value === null) {
       if (!take(value, at, record, out)) return false
     } else if (Array.isArray(value) ? value.length > (convention?.listMax ?? 0) : at.length >= depthMax) {
@@ -60,16 +60,16 @@ function take(found: Scalar | null, path: readonly string[], record: Record, out
   const field = nameOf(path, record)
   const place = record.place === '' ? field : path.length === 0 ? record.place : `${record.place}.${field}`
   const unit = unitOf(path, record)
-  const judged =
+  const verdict =
     found === null
       ? { reason: undefined }
       : judgeValue(unit === undefined ? found : asNumber(found), record.rules, true)
-  if (judged.value === undefined) {
-    if (judged.reason === undefined) out.skip()
-    else out.refuse(judged.reason, place)
+  if (verdict.value === undefined) {
+    if (verdict.reason === undefined) out.skip()
+    else out.refuse(verdict.reason, place)
     return true
   }
-  const { value } = judged
+  const { value } = verdict
   if (typeof value !== 'number' || unit === undefined)
     return out.add({ ...record.shared, field, value }, place)
   const { scale = 1, unitCode, unitText } = unit

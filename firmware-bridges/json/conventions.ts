@@ -1,6 +1,7 @@
 /**
- * Payloads of widely used firmware, recognised by their topic and shape where a source says `fields: auto`: what in them
- * is a value, its unit, and its time. What is recognised needs no mapping by hand; everything else is read as plain JSON.
+ * Payloads of widely used firmware, recognised by topic and shape if a source has `fields: auto`. A
+ * convention defines the values, their units, and the time, so that recognised firmware needs no manual
+ * mapping. All other payloads are read as plain JSON.
  */
 import { type Unit, writtenUnit } from '#bridges/units.ts'
 import { momentOf, type TimeFormat, type TimePlace } from './moment.ts'
@@ -14,19 +15,19 @@ import {
 } from './usual-units.ts'
 
 export interface Convention {
-  /** Holds the values; names in it become fields. */
+  /** Contains the values; its member names become fields. */
   readonly root: unknown
-  /** In front of the names. */
+  /** Prefix of the names. */
   readonly prefix?: string | undefined
-  /** Where neither the topic nor the source names the device. */
+  /** Device id if neither the topic nor the source contains one. */
   readonly device?: string | undefined
-  /** Absent where the payload has none that can be believed. */
+  /** Absent if the payload has no plausible time. */
   readonly observedAt?: number | undefined
   readonly timeSource?: 'device' | 'network'
-  /** Lists of at most so many values are read, each as a field. */
+  /** Lists with at most this many values are read, each value as a field. */
   readonly listMax?: number
-  /** Whether a member, by its path, is no value of a sensor. */
-  isLeftOut(path: readonly string[]): boolean
+  /** Whether the member at a path is not a sensor value. */
+  isExcluded(path: readonly string[]): boolean
   unitOf(path: readonly string[]): UsualUnit | undefined
 }
 
@@ -38,29 +39,34 @@ const isGroup = (value: unknown): value is Group =>
 const member = (group: Group, name: string): unknown => (Object.hasOwn(group, name) ? group[name] : undefined)
 const last = (path: readonly string[]): string => path.at(-1) ?? ''
 
-/** Undefined where the payload is of none of these; text where it is, but has no values, and why. */
+/**
+ * Undefined if the payload matches no convention; a text gives the reason if it matches one but has no
+ * values.
+ */
 export function recognise(frame: Frame): Convention | string | undefined {
   return shellyTopic(frame) ?? thingsNetwork(frame) ?? shelly(frame) ?? tasmota(frame) ?? zigbee2mqtt(frame)
 }
 
-/** A time that a clock which was set can have told, else none. */
-export function believed(written: unknown, format: TimeFormat, place: TimePlace): number | undefined {
+/** A time that a correctly set clock may have produced; otherwise undefined. */
+export function plausibleTime(written: unknown, format: TimeFormat, place: TimePlace): number | undefined {
   if (written === undefined || written === null) return undefined
   const { at } = momentOf(written, format, place)
-  return at !== undefined && at >= firstBelieved ? at : undefined
+  return at !== undefined && at >= earliestPlausible ? at : undefined
 }
 
-/** Clocks that were not set begin at 1970 or 2000. */
-const firstBelieved = Date.UTC(2001, 0, 1)
+/** Unset clocks start at 1970 or 2000. */
+const earliestPlausible = Date.UTC(2001, 0, 1)
 
-const tasmotaLeftOut = new Set(
+const tasmotaExcluded = new Set(
   'Time Id TempUnit PressureUnit SpeedUnit TotalStartTime Uptime SSId BSSId Mode Downtime Hostname IPAddress Address'.split(
     ' ',
   ),
 )
 const temperatures = new Set(['Temperature', 'DewPoint', 'HeatIndex'])
 
-/** tele/NAME/SENSOR and STATE, stat/NAME/STATUS8 and STATUS10. `Time` is local unless it has a zone. */
+/**
+ * tele/NAME/SENSOR and STATE, stat/NAME/STATUS8 and STATUS10. `Time` is local unless it states a time zone.
+ */
 function tasmota({ topic, payload, place }: Frame): Convention | undefined {
   if (!isGroup(payload)) return undefined
   const status = member(payload, 'StatusSNS')
@@ -71,10 +77,10 @@ function tasmota({ topic, payload, place }: Frame): Convention | undefined {
   const stated = (name: string, usual: string): Unit => writtenUnit(member(root, name) ?? usual)
   return {
     root,
-    observedAt: believed(time, 'iso', place),
+    observedAt: plausibleTime(time, 'iso', place),
     timeSource: 'device',
     listMax: 4,
-    isLeftOut: (path) => tasmotaLeftOut.has(last(path)),
+    isExcluded: (path) => tasmotaExcluded.has(last(path)),
     unitOf(path) {
       const name = path.findLast((step) => !/^\d+$/.test(step)) ?? ''
       if (temperatures.has(name)) return stated('TempUnit', 'C')
@@ -86,7 +92,7 @@ function tasmota({ topic, payload, place }: Frame): Convention | undefined {
 }
 
 const shellySystem = new Set(['sys', 'ble', 'cloud', 'mqtt', 'ws', 'knx', 'matter', 'ts'])
-const shellyLeftOut = new Set(
+const shellyExcluded = new Set(
   'id source tF minute_ts timer_started_at timer_duration started_at errors flags'.split(' '),
 )
 
@@ -101,7 +107,7 @@ function shelly({ topic, payload, place }: Frame): Convention | undefined {
   return {
     ...shellyValues(method.endsWith('Status') ? params : {}, undefined),
     device: src,
-    observedAt: believed(member(params, 'ts'), 'unix', place),
+    observedAt: plausibleTime(member(params, 'ts'), 'unix', place),
     timeSource: 'device',
   }
 }
@@ -109,10 +115,10 @@ function shelly({ topic, payload, place }: Frame): Convention | undefined {
 const shellyValues = (root: Group, prefix: string | undefined): Convention => ({
   root,
   prefix,
-  isLeftOut: (path) =>
+  isExcluded: (path) =>
     (prefix === undefined && shellySystem.has(path[0]!)) ||
     (path[0] === 'wifi' && last(path) !== 'rssi' && path.length > 1) ||
-    shellyLeftOut.has(last(path)),
+    shellyExcluded.has(last(path)),
   unitOf: (path) => shellyUnits.get(last(path)),
 })
 
@@ -122,16 +128,16 @@ function shellyTopic({ topic, payload }: Frame): Convention | undefined {
   const names = topic.slice(2).filter((name) => !/^\d+$/.test(name))
   return {
     root: isGroup(payload) || Array.isArray(payload) ? {} : payload,
-    isLeftOut: () => false,
+    isExcluded: () => false,
     unitOf: () => shellyGen1Units.get(last(names)),
   }
 }
 
-const zigbeeLeftOut = new Set(
+const zigbeeExcluded = new Set(
   'last_seen update update_available device elapsed color color_options'.split(' '),
 )
 
-/** zigbee2mqtt/NAME. Batteries are measured in mV, mains in V. */
+/** zigbee2mqtt/NAME. Voltages of batteries are in mV, of mains in V. */
 function zigbee2mqtt({ topic, payload, place }: Frame): Convention | undefined {
   if (!isGroup(payload)) return undefined
   const isOfBase = topic[0] === 'zigbee2mqtt' && topic[1] !== 'bridge'
@@ -140,16 +146,16 @@ function zigbee2mqtt({ topic, payload, place }: Frame): Convention | undefined {
   const voltage = typeof member(payload, 'battery') === 'number' ? 'mV' : 'V'
   return {
     root: payload,
-    // Its `state` is another than that of the device.
+    // The `state` of availability is different from that of the device.
     prefix: last(topic) === 'availability' ? 'availability' : undefined,
-    observedAt: believed(seen, typeof seen === 'number' ? 'unix-ms' : 'iso', place),
+    observedAt: plausibleTime(seen, typeof seen === 'number' ? 'unix-ms' : 'iso', place),
     timeSource: 'device',
-    isLeftOut: (path) => zigbeeLeftOut.has(path[0]!),
+    isExcluded: (path) => zigbeeExcluded.has(path[0]!),
     unitOf: (path) => (last(path) === 'voltage' ? writtenUnit(voltage) : zigbeeUnits.get(last(path))),
   }
 }
 
-/** An uplink of The Things Stack v3: what the payload formatter of the application decoded. */
+/** An uplink of The Things Stack v3, as decoded by the application's payload formatter. */
 function thingsNetwork({ payload, place }: Frame): Convention | string | undefined {
   if (!isGroup(payload)) return undefined
   const [ids, uplink] = [member(payload, 'end_device_ids'), member(payload, 'uplink_message')]
@@ -162,9 +168,9 @@ function thingsNetwork({ payload, place }: Frame): Convention | string | undefin
   return {
     root,
     device: typeof device === 'string' ? device : undefined,
-    observedAt: believed(received, 'iso', place),
+    observedAt: plausibleTime(received, 'iso', place),
     timeSource: 'network',
-    isLeftOut: () => false,
+    isExcluded: () => false,
     unitOf: (path) => ttnUnits.get(last(path).replace(/_\d{1,3}$/, '')),
   }
 }

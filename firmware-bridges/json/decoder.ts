@@ -1,8 +1,8 @@
 /**
- * Plain JSON devices by declared mapping, and payloads that are no JSON: one value, named values, lines of CSV. Under
- * `auto` every number, boolean and text is a field, and widely used firmware is recognised. The first source whose topic
- * pattern matches reads the frame. Nothing here keeps state: a device is what its topic or its payload says, in every
- * frame.
+ * Reads plain JSON devices by declared mapping, and payloads other than JSON: single values, named values,
+ * CSV lines. Under `auto` every number, boolean and text is a field, and widely used firmware is recognised.
+ * The first source whose topic pattern matches reads the frame. The bridge keeps no state: each frame's topic
+ * or payload identifies the device.
  */
 import { exactDecimal } from '#bridges/exact-decimal.ts'
 import { type Unit, writtenUnit } from '#bridges/units.ts'
@@ -43,7 +43,7 @@ export const json = defineBridge<JsonSettings>({
   propose: (frame) =>
     proposeSource(frame, (source) => {
       const { settings } = checkJsonSettings([source])
-      return settings === undefined ? undecodable('no such source') : decode(frame, settings)
+      return settings === undefined ? undecodable('invalid source') : decode(frame, settings)
     }),
 })
 
@@ -55,24 +55,24 @@ function decode(frame: Frame, sources: JsonSettings): Decoded {
   return undecodable('no source is declared for this topic')
 }
 
-/** Where the paths of one record start: the payload itself, or an item of it. */
+/** Starting point for the paths of one record: the payload itself, or an item of it. */
 interface Scope {
   readonly frame: Frame
   readonly levels: Placeholders
   readonly payload: unknown
   readonly item: unknown
   readonly place: string
-  /** Written beside the values of plain text. */
+  /** Units written with the values of plain text. */
   readonly units: Units | undefined
 }
 
-/** What all readings of a record share. */
+/** Members that all readings of a record share. */
 type Shared = Pick<Reading, 'device' | 'observedAt' | 'timeSource'>
 
-/** A payload as JSON, whatever it is written as. */
+/** A payload converted to JSON values. */
 interface Content {
   readonly payload: unknown
-  /** Lines of a table; undefined stands for one that does not fit. */
+  /** Lines of a table; undefined represents a malformed line. */
   readonly rows?: readonly unknown[]
   readonly units?: Units
 }
@@ -88,12 +88,12 @@ function decodeBy(source: Source, levels: Placeholders, frame: Frame): Decoded {
     decodeRecord(source, { ...scope, item: payload, place: '' }, out)
     return orNothing(out.end())
   }
-  if (!Array.isArray(items)) return undecodable('there is no list of items', 'items')
+  if (!Array.isArray(items)) return undecodable('the path of items must lead to a list', 'items')
   if (items.length > readingsMax) return undecodable(`more than ${readingsMax} items in one frame`, 'items')
   for (let index = 0; index < items.length; index++) {
     const item = items[index] as unknown
     const place = items.length === 1 && content.rows !== undefined ? '' : `[${index}]`
-    if (item === undefined) out.refuse('the line has another number of cells', place || undefined)
+    if (item === undefined) out.refuse('the number of cells does not match the columns', place || undefined)
     else if (!decodeRecord(source, { ...scope, item, place }, out)) break
   }
   return items.length === 0 ? out.end() : orNothing(out.end())
@@ -106,7 +106,7 @@ function contentOf(bytes: Uint8Array, { payload: kind, columns }: Source): Parse
   if (text.reason !== undefined) return text
   if (text.value.trim() === '') return { reason: 'the payload is empty' }
   if (kind === 'text') return { value: { payload: text.value } }
-  // What begins as JSON was meant as such, and is broken.
+  // Text that begins like JSON is invalid JSON, not plain text.
   if (parsed !== undefined && (kind === 'json' || /^\s*[[{"]/.test(text.value)))
     return { reason: parsed.reason }
   const plain = plainOf(text.value, columns, kind === 'csv')
@@ -116,7 +116,7 @@ function contentOf(bytes: Uint8Array, { payload: kind, columns }: Source): Parse
   return { value: { payload: plain.value.kind === 'value' ? plain.value.value : plain.value.record, units } }
 }
 
-/** A frame that has no field at all is most likely read by a mistaken mapping: it must not vanish. */
+/** A frame without any field probably has a wrong mapping, so it is reported as undecodable. */
 const orNothing = (decoded: Decoded): Decoded =>
   decoded.readings.length + decoded.problems.length + (decoded.skipped ?? 0) > 0
     ? decoded
@@ -150,9 +150,9 @@ function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
   const isEvent = convention !== undefined && isEmptyGroup(convention.root)
   if (isEvent) out.skip()
   const members = [source.device, source.time?.path].map((path) => path && firstMember(path))
-  const taken = [...members, usualTime?.name].filter((name) => name !== undefined)
+  const reserved = [...members, usualTime?.name].filter((name) => name !== undefined)
   const record = {
-    ...{ shared, place, convention, rules: source.rules, units: scope.units, taken: new Set(taken) },
+    ...{ shared, place, convention, rules: source.rules, units: scope.units, reserved: new Set(reserved) },
     field: named ?? valueName(source, frame.topic),
     prefix: named === undefined ? '' : `${named}.`,
   }
@@ -162,14 +162,17 @@ function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
 const isEmptyGroup = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && Object.keys(value).length === 0
 
-/** The name of a payload that is one value: what follows the pattern, else its last level of text, else `value`. */
+/**
+ * The field name of a single-value payload: the levels after the pattern, else the pattern's last text level,
+ * else `value`.
+ */
 function valueName({ topic: { levels, tail } }: Source, topic: string): string {
   const rest = tail ? topic.split('/').slice(levels.length).join('.') : ''
   const text = levels.length > 1 ? levels.at(-1)?.text : undefined
   return rest || text || 'value'
 }
 
-/** Device and time of a record, or why it has none. A time that is declared but absent means "now". */
+/** Device and time of a record, or the reason why it has none. A declared but absent time means "now". */
 function sharedOf(
   source: Source,
   { frame, levels, item, payload }: Scope,
@@ -178,7 +181,7 @@ function sharedOf(
   const { device, deviceName, time, zone } = source
   const named = device === undefined ? (deviceName ?? levels['device']) : valueAt(device, item, payload)
   const name = typeof named === 'number' ? String(named) : named
-  if (typeof name !== 'string') return 'there is no device'
+  if (typeof name !== 'string') return 'the device id is missing'
   if (time === undefined && usual?.observedAt !== undefined)
     return { device: name, observedAt: usual.observedAt, timeSource: usual.timeSource ?? 'device' }
   const written = time === undefined ? undefined : valueAt(time.path, item, payload)
@@ -212,19 +215,19 @@ function decodeField(
 
 function valueOfField(field: Field, found: unknown): Verdict {
   if (found === null || field.invalid.has(found)) return skipped
-  if (!isScalar(found)) return { reason: 'not a number, boolean or text' }
-  const judged = judgeValue(found, field.rules, false)
-  return judged.value === undefined || !field.isQuantity ? judged : quantityOf(field, judged.value)
+  if (!isScalar(found)) return { reason: 'must be a number, boolean or text' }
+  const verdict = judgeValue(found, field.rules, false)
+  return verdict.value === undefined || !field.isQuantity ? verdict : quantityOf(field, verdict.value)
 }
 
-/** A field with a unit, a scale or an offset is a number, also when it is written as text. */
+/** A field with a unit, a scale or an offset is numeric, even if it is written as text. */
 function quantityOf({ scale, offset }: Field, found: Scalar): Verdict {
   const number = asNumber(found)
   if (typeof number !== 'number') return { reason: `${JSON.stringify(found).slice(0, 64)} is not a number` }
   return { value: scale === 1 && offset === 0 ? number : exactDecimal(number * scale + offset) }
 }
 
-/** The unit in the payload where there is one, else the declared one. */
+/** The unit in the payload, else the declared one. */
 function unitOf({ unitPath, unitCode, unitText }: Field, item: unknown, payload: unknown): Unit {
   const written = unitPath === undefined ? undefined : valueAt(unitPath, item, payload)
   return typeof written === 'string' && written !== '' ? writtenUnit(written) : { unitCode, unitText }

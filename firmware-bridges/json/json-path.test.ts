@@ -1,4 +1,4 @@
-/** Paths name one place in any JSON, and nothing but members of its own. */
+/** Paths identify one position in any JSON, and find own members only. */
 import { expect, it } from 'vitest'
 import { firstMember, lastName, parsePath, valueAt } from './json-path.ts'
 
@@ -9,7 +9,7 @@ const at = (text: string, item: unknown = payload): unknown => {
   return path === undefined ? 'no path' : valueAt(path, item, payload)
 }
 
-it('walks names, indexes and quoted names', () => {
+it('follows names, indexes and quoted names', () => {
   expect(at('a.b[0].c')).toBe(1)
   expect(at('a.b[1][1]')).toBe(3)
   expect(at('a["x.y"]["\\""]')).toBe(4)
@@ -24,13 +24,13 @@ it('starts at the payload after $', () => {
   expect(at('$price', { $price: 7 })).toBe(7)
 })
 
-it('finds nothing where nothing is', () => {
+it('finds nothing at a missing position', () => {
   for (const text of ['a.b[2].c', 'a.c.d', 'toString', '__proto__', 'a.constructor', 'length.x', 'a.b.c'])
     expect([text, at(text)]).toEqual([text, undefined])
   for (const item of [null, 7, 'text', true]) expect(at('a.b', item)).toBeUndefined()
 })
 
-it('refuses what is no path', () => {
+it('rejects invalid paths', () => {
   for (const text of [
     '',
     '.',
@@ -48,7 +48,7 @@ it('refuses what is no path', () => {
     expect([text, parsePath(text)]).toEqual([text, undefined])
 })
 
-it('tells its first member and its last name', () => {
+it('returns its first member and its last name', () => {
   expect(firstMember(parsePath('a.b')!)).toBe('a')
   expect(firstMember(parsePath('$.a')!)).toBeUndefined()
   expect(lastName(parsePath('a.b[0]')!)).toBe('b')

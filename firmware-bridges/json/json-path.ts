@@ -1,10 +1,11 @@
 /**
- * The path language: `a.b[0].c`, `["odd key"].d`, and `$` in front for the whole payload where the path would
- * start at an item. It names one place, never several; a place that is not there is undefined. Total on any JSON.
+ * The path language: `a.b[0].c`, `["odd key"].d`, with a leading `$` for the whole payload if the path would
+ * otherwise start at an item. A path identifies one position; a missing position is undefined. Works on any
+ * JSON.
  */
 
 export interface Path {
-  /** Whether it starts at the payload, also inside an item. */
+  /** Whether it starts at the payload, even inside an item. */
   readonly fromRoot: boolean
   readonly steps: readonly (string | number)[]
 }
@@ -12,7 +13,7 @@ export interface Path {
 const charactersMax = 256
 const step = /\.?([^.[\]"]+)|\[(\d{1,6})\]|\["((?:[^"\\]|\\.)*)"\]/y
 
-/** @returns undefined where the text is no path */
+/** @returns undefined if the text is not a path */
 export function parsePath(text: string): Path | undefined {
   if (text.length > charactersMax) return undefined
   const fromRoot = text === '$' || text.startsWith('$.') || text.startsWith('$[')
@@ -25,7 +26,7 @@ export function parsePath(text: string): Path | undefined {
     const match = step.exec(rest)
     if (match === null) return undefined
     const [whole, name, index, quoted] = match
-    // A bare name needs its dot, except as the first step.
+    // A bare name requires its dot, except as the first step.
     if (name !== undefined && start > 0 && !whole.startsWith('.')) return undefined
     steps.push(name ?? (index === undefined ? unescaped(quoted!) : Number(index)))
   }
@@ -34,7 +35,7 @@ export function parsePath(text: string): Path | undefined {
 
 const unescaped = (quoted: string): string => quoted.replace(/\\(.)/g, '$1')
 
-/** What is at the path: from the item, or from the whole payload. */
+/** The value at the path, starting at the item or at the whole payload. */
 export function valueAt({ fromRoot, steps }: Path, item: unknown, payload: unknown): unknown {
   let value = fromRoot ? payload : item
   for (const one of steps) {
@@ -44,13 +45,13 @@ export function valueAt({ fromRoot, steps }: Path, item: unknown, payload: unkno
   return value
 }
 
-/** The member of the item the path begins with, if it begins there. */
+/** The member of the item at which the path begins, if it begins at the item. */
 export function firstMember({ fromRoot, steps }: Path): string | undefined {
   const [first] = steps
   return fromRoot || typeof first !== 'string' ? undefined : first
 }
 
-/** The last name in the path, which names what is found there. */
+/** The last name in the path, used as the field's name. */
 export function lastName({ steps }: Path): string | undefined {
   return steps.findLast((one): one is string => typeof one === 'string')
 }

@@ -1,4 +1,4 @@
-/** Local times are read by their zone: round trips on every hour of a year but the two that clocks change in. */
+/** Local times by time zone: round trips for every hour of a year except the two clock changes. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseTimeZone } from './local-time.ts'
@@ -12,13 +12,13 @@ const zones = [
   'UTC',
 ]
 
-/** What a clock in the zone shows, as if it were UTC. */
+/** Local time of a zone, as if it were UTC. */
 function shown(zone: string, instant: number): number {
   const text = new Date(instant).toLocaleString('sv-SE', { timeZone: zone })
   return Date.parse(`${text.replace(' ', 'T')}Z`)
 }
 
-it.each(zones)('finds the instant that a clock in %s shows, received when it was shown', (name) => {
+it.each(zones)('finds the instant of a local time in %s, received at that time', (name) => {
   const zone = parseTimeZone(name)!
   const instants = fc.integer({ min: Date.UTC(2015, 0) / 1000, max: Date.UTC(2035, 0) / 1000 })
   const property = fc.property(instants, fc.integer({ min: 0, max: 60 }), (seconds, delay) => {
@@ -28,7 +28,7 @@ it.each(zones)('finds the instant that a clock in %s shows, received when it was
   fc.assert(property, { numRuns: 200 })
 })
 
-it('takes the pass nearer to the reception of the hour that comes twice', () => {
+it('selects the instant nearer to the reception in the repeated hour', () => {
   const zone = parseTimeZone('Europe/Vienna')!
   const local = Date.UTC(2026, 9, 25, 2, 30)
   const [first, second] = [Date.UTC(2026, 9, 25, 0, 30), Date.UTC(2026, 9, 25, 1, 30)]
@@ -36,12 +36,12 @@ it('takes the pass nearer to the reception of the hour that comes twice', () => 
   expect(zone.instantOf(local, second + 7 * 86_400_000)).toBe(second)
 })
 
-it('reads a time that clocks leave out by the offset before', () => {
+it('uses the offset before the change for a time in the skipped hour', () => {
   const zone = parseTimeZone('Europe/Vienna')!
   expect(zone.instantOf(Date.UTC(2026, 2, 29, 2, 30), 0)).toBe(Date.UTC(2026, 2, 29, 1, 30))
 })
 
-it('takes fixed offsets and knows no others', () => {
+it('accepts fixed offsets and rejects other texts', () => {
   const noon = Date.UTC(2026, 0, 1, 12)
   expect(parseTimeZone('+02:00')!.instantOf(noon, 0)).toBe(noon - 7_200_000)
   expect(parseTimeZone('-0330')!.instantOf(noon, 0)).toBe(noon + 12_600_000)
@@ -49,7 +49,7 @@ it('takes fixed offsets and knows no others', () => {
     expect(parseTimeZone(text)).toBeUndefined()
 })
 
-it('answers any time with a finite one', () => {
+it('returns a finite instant for any time', () => {
   for (const name of [...zones, '+01:00']) {
     const property = fc.property(fc.integer({ min: -6.3e13, max: 2.54e14 }), (local) => {
       expect(Number.isSafeInteger(parseTimeZone(name)!.instantOf(local, 0))).toBe(true)

@@ -1,21 +1,24 @@
 /**
- * Local times of a time zone: an IANA name such as Europe/Vienna, or a fixed offset such as +02:00. Where the clock is set
- * forward, a time in the missing hour is read by the offset before it. Where it is set back, an hour comes twice: of the
- * two instants the one nearer to the reception counts.
+ * Local times of a time zone: an IANA name such as Europe/Vienna, or a fixed offset such as +02:00. When the
+ * clock is set forward, a time in the missing hour uses the offset before the change. When it is set back, a
+ * repeated time means the instant nearer to the reception.
  */
 
 export interface TimeZone {
-  /** The instant of a local time, both in ms; the local time as if it were UTC. Total. */
+  /**
+   * The instant of a local time, both in ms; the local time is given as if it were UTC. Defined for every
+   * input.
+   */
   instantOf(local: number, receivedAt: number): number
 }
 
 const fixed = /^([+-])(\d{2}):?(\d{2})$/
 const dayMs = 86_400_000
-/** Years that a calendar with summer time is asked for; outside, the offset does not matter. */
+/** Range of years for which summer time is computed; outside it, the offset does not matter. */
 const earliest = Date.UTC(1900, 0, 1)
 const latest = Date.UTC(2200, 0, 1)
 
-/** @returns undefined where the text names no zone */
+/** @returns undefined if the text is not a time zone */
 export function parseTimeZone(text: string): TimeZone | undefined {
   const [, sign, hours, minutes] = fixed.exec(text) ?? []
   if (sign !== undefined) {
@@ -27,7 +30,7 @@ export function parseTimeZone(text: string): TimeZone | undefined {
   return clock && { instantOf: (local, receivedAt) => instantIn(clock, local, receivedAt) }
 }
 
-/** What clocks of the zone show at an instant, as if it were UTC. */
+/** Local wall-clock time of an instant, as if it were UTC. */
 function wallClock(zone: string): ((instant: number) => number) | undefined {
   let format: Intl.DateTimeFormat
   try {

@@ -1,4 +1,4 @@
-/** Times in payloads: instants of ISO 8601 with a zone, and counts since 1970. */
+/** Times in payloads: ISO 8601 with a time zone, and counts since 1970. */
 import { expect, it } from 'vitest'
 import { momentOf } from './moment.ts'
 
@@ -14,11 +14,11 @@ it.each([
 
 it.each([
   ['2026-03-01T12:00:00', 'the time has no zone'],
-  ['2026-02-30T12:00:00Z', 'no such date or time'],
-  ['2026-03-01T25:00:00Z', 'no such date or time'],
-  ['2026-03-01', 'not a date and time of ISO 8601'],
-  [noon, 'not a date and time of ISO 8601'],
-  [null, 'not a date and time of ISO 8601'],
+  ['2026-02-30T12:00:00Z', 'this date or time does not exist'],
+  ['2026-03-01T25:00:00Z', 'this date or time does not exist'],
+  ['2026-03-01', 'must be an ISO 8601 date and time'],
+  [noon, 'must be an ISO 8601 date and time'],
+  [null, 'must be an ISO 8601 date and time'],
 ])('refuses %s', (value, reason) => expect(momentOf(value, 'iso')).toEqual({ reason }))
 
 it('counts units since 1970', () => {
@@ -28,9 +28,9 @@ it('counts units since 1970', () => {
   expect(momentOf(1320067464123999, 'unix-us')).toEqual({ at: 1320067464124 })
 })
 
-it('refuses counts that are none or beyond all calendars', () => {
+it('rejects values that are not counts or out of range', () => {
   for (const value of ['', 'x', true, {}, [], '1e3', ' 1'])
-    expect(momentOf(value, 'unix')).toEqual({ reason: 'not a count of time units' })
+    expect(momentOf(value, 'unix')).toEqual({ reason: 'must be a number of time units' })
   for (const value of [1e300, Number.POSITIVE_INFINITY, Number.NaN])
-    expect(momentOf(value, 'unix')).toEqual({ reason: 'the time is beyond all calendars' })
+    expect(momentOf(value, 'unix')).toEqual({ reason: 'the time is out of range' })
 })

@@ -1,7 +1,7 @@
 /**
- * The time in a payload as milliseconds since 1970: ISO 8601 with its zone, or a count of seconds or parts of them
- * (a number, or a decimal as text). A local time without a zone is read by the zone of the source; without one it is
- * refused, because nobody knows when it was.
+ * Parses a time in a payload to milliseconds since 1970: ISO 8601 with a time zone, or a count of seconds or
+ * fractions (a number, or a decimal as text). A local time uses the zone of the source; without one it is
+ * rejected, because the instant is unknown.
  */
 import type { TimeZone } from './local-time.ts'
 
@@ -11,12 +11,12 @@ export type TimeFormat = 'iso' | keyof typeof unitsPerMillisecond
 
 export const timeFormats: readonly TimeFormat[] = ['iso', 'unix', 'unix-ms', 'unix-us']
 
-/** A time, or why there is none. */
+/** A time, or the reason why there is none. */
 export type Moment =
   | { readonly at: number; readonly reason?: undefined }
   | { readonly at?: undefined; readonly reason: string }
 
-/** Where local times are from, and when the frame came. */
+/** The zone of local times, and the time of reception. */
 export interface TimePlace {
   readonly zone: TimeZone | undefined
   readonly receivedAt: number
@@ -31,18 +31,18 @@ export function momentOf(value: unknown, format: TimeFormat, place?: TimePlace):
 
 function isoMoment(value: unknown, place: TimePlace | undefined): Moment {
   const match = typeof value === 'string' ? iso.exec(value.trim()) : null
-  if (match === null) return { reason: 'not a date and time of ISO 8601' }
+  if (match === null) return { reason: 'must be an ISO 8601 date and time' }
   const written = match[1]
   if (written === undefined && place?.zone === undefined) return { reason: 'the time has no zone' }
   const zone = written ?? 'Z'
   const hours = /^[+-]\d{2}$/.test(zone) ? `${zone}:00` : zone.replace(/^([+-]\d{2})(\d{2})$/, '$1:$2')
   const local = match[0].slice(0, written === undefined ? undefined : -zone.length).replace(' ', 'T')
   const at = Date.parse(`${local.replace(',', '.')}${hours}`.toUpperCase())
-  if (Number.isNaN(at) || !isDay(local.slice(0, 10))) return { reason: 'no such date or time' }
+  if (Number.isNaN(at) || !isDay(local.slice(0, 10))) return { reason: 'this date or time does not exist' }
   return { at: written === undefined ? place!.zone!.instantOf(at, place!.receivedAt) : at }
 }
 
-/** Date.parse takes February 30 for March 2. */
+/** Date.parse reads February 30 as March 2. */
 function isDay(date: string): boolean {
   const midnight = Date.parse(`${date}T00:00:00Z`)
   return !Number.isNaN(midnight) && new Date(midnight).toISOString().startsWith(date)
@@ -50,7 +50,7 @@ function isDay(date: string): boolean {
 
 function countedMoment(value: unknown, perMillisecond: number): Moment {
   const count = typeof value === 'string' && decimal.test(value) ? Number(value) : value
-  if (typeof count !== 'number') return { reason: 'not a count of time units' }
+  if (typeof count !== 'number') return { reason: 'must be a number of time units' }
   const at = Math.round(count / perMillisecond)
-  return Number.isSafeInteger(at) ? { at } : { reason: 'the time is beyond all calendars' }
+  return Number.isSafeInteger(at) ? { at } : { reason: 'the time is out of range' }
 }

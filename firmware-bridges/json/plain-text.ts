@@ -1,11 +1,14 @@
 /**
- * Payloads that are no JSON: one value (`21.5`, `21.5 °C`, `ON`), named values (`temperature 21.5`, `t=21.5;h=40`), and
- * lines of CSV with or without a header. Pure and total: bounded expressions on bounded text.
+ * Parses payloads other than JSON: one value (`21.5`, `21.5 °C`, `ON`), named values (`temperature 21.5`,
+ * `t=21.5;h=40`), and CSV lines with or without a header. Pure and defined for every input: bounded
+ * expressions on bounded text.
  */
 import { type Parsed, readingsMax } from '#contract'
 import { asNumber, type Scalar } from './value-rules.ts'
 
-/** What a payload holds. Units are those written beside the values, by name; '' is that of a single value. */
+/**
+ * The content of a payload, with the units written after values, by name; '' is the name of a single value.
+ */
 export type PlainContent =
   | { readonly kind: 'value'; readonly value: Scalar; readonly units: Units }
   | { readonly kind: 'record'; readonly record: Row; readonly units: Units }
@@ -25,10 +28,10 @@ const pair = new RegExp(
 )
 const spaced = new RegExp(`^(${name})\\s{1,4}(?:(${number})\\s{0,4}(${unit})?|(nan|on|off))$`, 'iu')
 const separators = [';', '\t', ',']
-/** More cells in a line are no table of sensors. */
+/** A line with more cells is not sensor data. */
 const cellsMax = 256
 
-/** @param columns names of the cells, where they are declared; `-` leaves a cell out */
+/** @param columns declared names of the cells, if any; `-` omits a cell */
 export function plainOf(
   text: string,
   columns: readonly string[] | undefined,
@@ -39,7 +42,7 @@ export function plainOf(
   const single = singleOf(trimmed) ?? pairsOf(trimmed)
   if (single !== undefined) return { value: single }
   const table = separators.some((one) => trimmed.includes(one)) ? tableOf(trimmed, undefined) : undefined
-  // Prose has commas, too: what was not declared a table is one where each line has a number.
+  // Prose contains commas, too: undeclared CSV must have a number in each line.
   const hasNumbers = (row: Row): boolean => Object.values(row).some((cell) => typeof cell === 'number')
   const rows = table?.value?.kind === 'rows' ? table.value.rows.filter((row) => row !== undefined) : []
   if (rows.length > 0 && rows.every(hasNumbers)) return table!
@@ -56,7 +59,7 @@ function singleOf(text: string): PlainContent | undefined {
   return word.test(text) ? { kind: 'value', value: text, units: none } : undefined
 }
 
-/** Named values between line ends, semicolons or commas; between spaces where each has its sign of equality. */
+/** Named values separated by line ends, semicolons or commas; also by spaces if each has an equals sign. */
 function pairsOf(text: string): PlainContent | undefined {
   const parts = text.split(/[\n;,]/, readingsMax + 1).map((part) => part.trim())
   const filled = parts.filter((part) => part !== '')
@@ -99,7 +102,7 @@ const isNames = (cells: readonly string[]): boolean =>
 const isSame = (cells: readonly string[], names: readonly string[]): boolean =>
   cells.length === names.length && cells.every((cell, at) => cell.toLowerCase() === names[at]!.toLowerCase())
 
-/** Undefined where the line has another number of cells. */
+/** Undefined if the number of cells does not match. */
 function rowOf(cells: readonly string[], names: readonly string[], separator: string): Row | undefined {
   if (cells.length !== names.length) return undefined
   const row: Record<string, Scalar | null> = Object.create(null) as Record<string, Scalar | null>

@@ -1,16 +1,16 @@
 /**
- * The source that would read a frame whose topic nobody maps: the topic pattern of a firmware that is recognised, else the
- * very topic, with the device named by its levels.
+ * Proposes a source for a frame whose topic is not mapped: the topic pattern of recognised firmware, else the
+ * exact topic, with the device named by its levels.
  */
 import type { Decoded, Frame, Proposal } from '#contract'
 
 interface Usual {
-  /** Levels of the topic; undefined stands for any one, a last '#' for all that follow. */
+  /** Levels of the topic; undefined matches any level, a last '#' all levels that follow. */
   readonly levels: readonly (string | undefined)[]
   readonly topic: string
 }
 
-/** Topics of firmware that conventions.ts knows. */
+/** Topics of the firmware that conventions.ts recognises. */
 const usualTopics: readonly Usual[] = [
   { levels: ['tele', undefined, 'SENSOR'], topic: 'tele/{device}/SENSOR' },
   { levels: ['tele', undefined, 'STATE'], topic: 'tele/{device}/STATE' },
@@ -23,11 +23,11 @@ const usualTopics: readonly Usual[] = [
   { levels: ['v3', undefined, 'devices', undefined, 'up'], topic: 'v3/+/devices/{device}/up' },
 ]
 
-/** Last levels that say how something is sent, not which device sends it. */
+/** Last levels that describe the kind of message, not the device. */
 const plainWords =
   /^(?:state|status|telemetry|sensors?|data|values?|json|up|measurements?|readings?|attributes)$/i
 
-/** @param decode what a source makes of the frame */
+/** @param decode decodes the frame with a source */
 export function proposeSource(frame: Frame, decode: (source: object) => Decoded): Proposal | undefined {
   const levels = frame.topic.split('/')
   const usual = usualTopics.find((one) => isLike(one, levels))
@@ -41,14 +41,14 @@ export function proposeSource(frame: Frame, decode: (source: object) => Decoded)
   const decoded = decode({ topic: frame.topic, deviceName: end, fields: 'auto' })
   if (!isReadable(decoded)) return undefined
   const { readings } = decoded
-  // The last level names the quantity where the payload is one value, or the kind of message.
+  // The last level names the quantity if the payload is one value, or the kind of message.
   const isOneValue =
     readings.length === 0 ? isWord(frame.payload) : readings.length === 1 && readings[0]!.field === end
   const deviceName = filled.length > 1 && (isOneValue || plainWords.test(end)) ? filled.at(-2)! : end
   return { topic: frame.topic, source: { deviceName, fields: 'auto' } }
 }
 
-/** A first frame of nothing but `nan` is read, too. */
+/** A first frame that contains only `nan` counts as readable. */
 const isReadable = ({ readings, problems, skipped = 0 }: Decoded): boolean =>
   readings.length > 0 || (skipped > 0 && problems.length === 0)
 

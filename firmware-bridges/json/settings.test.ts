@@ -1,4 +1,4 @@
-/** The settings of the JSON bridge: every mistake is told with its place, all at once. */
+/** The settings of the JSON bridge: the check reports all problems at once, each with its path. */
 import { expect, it } from 'vitest'
 import { json } from './decoder.ts'
 import { checkJsonSettings, type JsonSource } from './settings.ts'
@@ -16,7 +16,7 @@ it('claims the filters of its topics', () => {
 
 it('accepts no sources', () => expect(checkJsonSettings([])).toEqual({ settings: [], problems: [] }))
 
-it('tells all mistakes', () => {
+it('reports all problems', () => {
   const raw = [
     7,
     { topic: 'a/{b', fields: 'all', devise: 'x' },
@@ -46,7 +46,7 @@ it('tells all mistakes', () => {
   ])
 })
 
-it('is total', () => {
+it('accepts any input without throwing', () => {
   for (const raw of [null, undefined, {}, 'x', [null], [[]], [{ fields: {} }]])
     expect(placesOf(raw).length).toBeGreaterThan(0)
 })

@@ -1,7 +1,7 @@
 /**
- * Settings of the plain JSON bridge: a list of sources, each a topic pattern with the paths of what its payloads
- * carry. Checking tells all mistakes at once and makes patterns, paths and units ready, so that decoding only
- * walks. The README beside this file says what every key does.
+ * Settings of the plain JSON bridge: a list of sources, each with a topic pattern and the paths of the values
+ * in its payloads. The check reports all problems at once and compiles patterns, paths and units for the
+ * decoder. The README in this folder describes every key.
  */
 import { writtenUnit } from '#bridges/units.ts'
 import { type Checked, readingsMax, type SettingProblem } from '#contract'
@@ -11,7 +11,7 @@ import { type TimeFormat, timeFormats } from './moment.ts'
 import { hasPlaceholder, parseTopicPattern, type TopicPattern } from './topic-pattern.ts'
 import { isScalar, othersChoices, type Scalar, type ValueRules } from './value-rules.ts'
 
-/** A source as a person writes it. */
+/** A source as written in the settings. */
 export interface JsonSource {
   readonly topic: string
   readonly device?: string
@@ -39,19 +39,19 @@ export interface JsonField {
   readonly others?: ValueRules['others']
 }
 
-/** auto: JSON, and what is none as plain text. */
+/** auto: JSON, and any other payload as plain text. */
 const payloadKinds = ['auto', 'json', 'text', 'csv'] as const
 export type PayloadKind = (typeof payloadKinds)[number]
 
-/** A source made ready. */
+/** A validated source. */
 export interface Source {
   readonly topic: TopicPattern
   readonly device: Path | undefined
   readonly deviceName: string | undefined
   readonly payload: PayloadKind
-  /** Of lines of CSV. */
+  /** For CSV lines. */
   readonly columns: readonly string[] | undefined
-  /** Of times that state none. */
+  /** For times without a time zone. */
   readonly zone: TimeZone | undefined
   /** For `auto`. */
   readonly rules: ValueRules
@@ -62,14 +62,14 @@ export interface Source {
 
 export interface Field {
   readonly path: Path
-  /** Undefined where the topic names it. */
+  /** Undefined if the topic names the field. */
   readonly name: string | undefined
   readonly unitCode: string | undefined
   readonly unitText: string | undefined
   readonly unitPath: Path | undefined
   readonly scale: number
   readonly offset: number
-  /** A quantity is a number; text that is one is taken as such, other text is refused. */
+  /** A quantity is numeric; numeric text is converted, other text is rejected. */
   readonly isQuantity: boolean
   readonly invalid: ReadonlySet<unknown>
   readonly rules: ValueRules
@@ -115,7 +115,10 @@ function sourceOf(raw: unknown, at: string, note: Note): Source | undefined {
   if (topic === undefined || fields === undefined || payload === undefined) return undefined
   const isNamed = group['device'] !== undefined || group['deviceName'] !== undefined
   if (!isNamed && !hasPlaceholder(topic, 'device'))
-    return note(`${at}.device`, 'the path of the device, or deviceName, as the topic has no level {device}')
+    return note(
+      `${at}.device`,
+      'the path of the device, or deviceName, because the topic has no level {device}',
+    )
   return { topic, device, deviceName, payload, columns, zone, rules, items, time, fields }
 }
 
@@ -133,7 +136,7 @@ function columnsOf(raw: unknown, at: string, note: Note): readonly string[] | un
   const names = isList ? raw.filter((one): one is string => typeof one === 'string' && one !== '') : []
   const own = names.filter((one) => one !== '-')
   if (isList && names.length === raw.length && new Set(own).size === own.length) return names
-  return note(at, `a list of 1 to ${cellsMax} names, each once; - leaves a column out`)
+  return note(at, `a list of 1 to ${cellsMax} distinct names; - omits a column`)
 }
 
 function choiceOf<T extends string>(
@@ -147,7 +150,7 @@ function choiceOf<T extends string>(
 
 const valuesMax = 64
 
-/** Rules of a field; what it does not say, its source says. */
+/** Rules of a field, with those of its source as defaults. */
 function rulesOf(group: Group, at: string, outer: ValueRules | undefined, note: Note): ValueRules {
   const { values = outer?.values, others = outer?.others ?? 'take' } = {
     values: valuesOf(group['values'], `${at}.values`, note),
@@ -197,7 +200,7 @@ function fieldsOf(
   const names = fields.map((field) => field?.name ?? '{field}')
   for (const [index, name] of names.entries())
     if (fields[index] !== undefined && names.indexOf(name) < index)
-      note(`${at}[${index}].name`, `a name of its own, not ${name} again`)
+      note(`${at}[${index}].name`, `a unique name; ${name} is already used`)
   return fields.includes(undefined) ? undefined : (fields as Field[])
 }
 
@@ -220,7 +223,7 @@ function fieldOf(
   const rules = rulesOf(group, at, outer, note)
   const invalid = invalidOf(group['invalid'], `${at}.invalid`, note)
   if (path === undefined) return undefined
-  if (name === undefined && !isNamed) return note(`${at}.name`, 'a name, as the path has none')
+  if (name === undefined && !isNamed) return note(`${at}.name`, 'a name, because the path contains none')
   const { unitCode, unitText } = stated === undefined ? writtenUnit(unit) : { unitCode: stated }
   const isQuantity = [unit, stated, scale, offset, unitPath].some((one) => one !== undefined)
   return {
@@ -232,7 +235,7 @@ function fieldOf(
 function invalidOf(raw: unknown, at: string, note: Note): ReadonlySet<unknown> {
   if (raw === undefined) return new Set()
   const isList = Array.isArray(raw) && raw.every((one) => typeof one === 'number' || typeof one === 'string')
-  if (!isList) note(at, 'a list of numbers and texts that mean no value')
+  if (!isList) note(at, 'a list of numbers and texts that represent missing values')
   return new Set(isList ? (raw as readonly unknown[]) : [])
 }
 
@@ -254,7 +257,7 @@ const optionalPath = (raw: unknown, at: string, note: Note): Path | undefined =>
 
 function optionalText(raw: unknown, at: string, note: Note): string | undefined {
   if (raw === undefined || (typeof raw === 'string' && raw !== '')) return raw
-  return note(at, 'a text that is not empty')
+  return note(at, 'a non-empty text')
 }
 
 function optionalNumber(raw: unknown, at: string, note: Note): number | undefined {

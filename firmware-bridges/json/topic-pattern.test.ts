@@ -1,4 +1,4 @@
-/** Patterns match whole levels; their filters claim exactly the topics that match. */
+/** Patterns match whole levels; their filters match exactly the same topics. */
 import { expect, it } from 'vitest'
 import { filterOf, matchTopic, parseTopicPattern } from './topic-pattern.ts'
 
@@ -16,11 +16,11 @@ it('does not match other topics', () => {
     expect([topic, match('site/{device}/x', topic)]).toEqual([topic, undefined])
 })
 
-it('claims by a filter', () => {
+it('claims its topics by a filter', () => {
   expect(filterOf(parseTopicPattern('site/{device}/+/x/#')!)).toBe('site/+/+/x/#')
 })
 
-it('refuses what is no pattern', () => {
+it('rejects invalid patterns', () => {
   for (const text of ['', 'a/#/b', 'a+/b', 'x{device}', '{de vice}', '{a}/{a}', 'a/{', '\0', '{__proto__}'])
     expect([text, parseTopicPattern(text)]).toEqual([text, undefined])
 })

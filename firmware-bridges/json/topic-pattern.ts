@@ -1,6 +1,7 @@
 /**
- * Topic patterns with named levels: `site/{device}/telemetry`, `home/{device}/{field}/state`, `plant/{device}/#`.
- * A placeholder is one whole level and its name occurs once; `+` is a level without a name; `#` is the tail.
+ * Topic patterns with named levels: `site/{device}/telemetry`, `home/{device}/{field}/state`,
+ * `plant/{device}/#`. A placeholder is one whole level and its name occurs once; `+` is a level without a
+ * name; `#` is the tail.
  */
 
 export interface TopicPattern {
@@ -15,7 +16,7 @@ type Level =
 
 const placeholder = /^\{([a-zA-Z][a-zA-Z0-9_]{0,31})\}$/
 
-/** @returns undefined where the text is no pattern */
+/** @returns undefined if the text is not a pattern */
 export function parseTopicPattern(text: string): TopicPattern | undefined {
   const parts = text.split('/')
   const tail = parts.at(-1) === '#'
@@ -39,7 +40,7 @@ export function filterOf({ levels, tail }: TopicPattern): string {
   return (tail ? [...parts, '#'] : parts).join('/')
 }
 
-/** The named levels of a topic; undefined when it does not match. A named level is never empty. */
+/** The named levels of a topic; undefined if it does not match. A named level is never empty. */
 export function matchTopic({ levels, tail }: TopicPattern, topic: string): Placeholders | undefined {
   const parts = topic.split('/')
   if (parts.length < levels.length || (parts.length > levels.length && !tail)) return undefined

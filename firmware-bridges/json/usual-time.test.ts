@@ -1,4 +1,4 @@
-/** Members that hold the time of a record by their usual names, and values that only have such a name. */
+/** Members that contain the time of a record under a usual name, and values that only have such a name. */
 import { describe, expect, it } from 'vitest'
 import type { Frame } from '#contract'
 import { json } from './decoder.ts'
@@ -39,7 +39,7 @@ describe('the time of a record without a time path', () => {
     expect(decode(payload)).toEqual({ fields: ['t'], times: [noon], wrong: [] })
   })
 
-  it('is read by the zone of the source, with fields that are listed, too', () => {
+  it('uses the zone of the source, also with listed fields', () => {
     const payload = { time: '2026-11-22T13:00:00', t: 1 }
     const vienna = { timeZone: 'Europe/Vienna' }
     expect(decode(payload, vienna)).toEqual({ fields: ['t'], times: [noon], wrong: [] })
@@ -48,7 +48,7 @@ describe('the time of a record without a time path', () => {
     expect(decode(payload, { fields }).times).toEqual([undefined])
   })
 
-  it('is of each line of a table', () => {
+  it('is read from each line of a table', () => {
     const table = 'time,temperature,humidity\n2026-11-22T12:00:00Z,21,40\n2026-11-22T12:00:01Z,22,41'
     expect(decode(table)).toMatchObject({
       fields: ['temperature', 'humidity', 'temperature', 'humidity'],
@@ -56,19 +56,19 @@ describe('the time of a record without a time path', () => {
     })
   })
 
-  it('is that of the reception where the zone is unknown or the clock was not set', () => {
+  it('is the reception if the zone is unknown or the clock was not set', () => {
     for (const time of ['2026-11-22T13:00:00', '1970-01-01T00:00:05Z', '2000-01-01T00:00:05Z'])
       expect(decode({ time, t: 1 })).toEqual({ fields: ['t'], times: [undefined], wrong: [] })
   })
 
-  it('is none where such a member holds no time', () => {
+  it('is absent if such a member contains no time', () => {
     for (const time of [12.5, 'noon', 20261122, true, '2026-13-41T00:00:00Z'])
       expect(decode({ time, t: 1 })).toEqual({ fields: ['time', 't'], times: [undefined], wrong: [] })
     expect(decode({ ts: 5, date: '2026-11-22T12:00:00Z' })).toMatchObject({ fields: ['ts'], times: [noon] })
   })
 })
 
-it('says of an empty payload that it is empty', () => {
+it('reports an empty payload as empty', () => {
   for (const payload of ['auto', 'json', 'csv', 'text'])
     expect(decode(' ', { payload }).wrong).toEqual([{ reason: 'the payload is empty' }])
 })

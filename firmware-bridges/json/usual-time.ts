@@ -1,14 +1,14 @@
 /**
- * The time in a record whose source names none: the first member with a usual name that holds a date and time of ISO 8601,
- * or a count of seconds, milliseconds or microseconds of this century. A member of such a name that holds anything else,
- * such as an uptime, is a value.
+ * Finds the time in a record whose source declares none: the first member with a usual name that contains an
+ * ISO 8601 date and time, or a count of seconds, milliseconds or microseconds of this century. A member with
+ * such a name and any other content, such as an uptime, is a value.
  */
-import { believed } from './conventions.ts'
+import { plausibleTime } from './conventions.ts'
 import { parseTimeZone } from './local-time.ts'
 import { momentOf, type TimeFormat, type TimePlace } from './moment.ts'
 import { asNumber } from './value-rules.ts'
 
-/** In any case; the first that holds a time counts. */
+/** In any letter case; the first one that contains a time counts. */
 const usualNames = ['time', 'timestamp', 'datetime', 'ts', 'date']
 
 /** Counts of the years 2001 to 2100, by format. */
@@ -21,9 +21,9 @@ const earliest = Date.UTC(2001, 0, 1) / 1000
 const latest = Date.UTC(2101, 0, 1) / 1000
 
 export interface UsualTime {
-  /** The member that holds it. */
+  /** The member that contains it. */
   readonly name: string
-  /** Undefined where it is a local time of no known zone, or that of a clock that was not set. */
+  /** Undefined if it is a local time without a time zone, or the clock was not set. */
   readonly observedAt: number | undefined
 }
 
@@ -34,7 +34,7 @@ export function usualTimeOf(item: unknown, place: TimePlace): UsualTime | undefi
   for (const name of names.sort((a, b) => rank(a) - rank(b))) {
     const written = (item as Readonly<Record<string, unknown>>)[name]
     const format = formatOf(written, place)
-    if (format !== undefined) return { name, observedAt: believed(written, format, place) }
+    if (format !== undefined) return { name, observedAt: plausibleTime(written, format, place) }
   }
   return undefined
 }

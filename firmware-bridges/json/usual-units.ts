@@ -1,10 +1,11 @@
 /**
- * Units of the usual names of Tasmota, Shelly, Zigbee2MQTT and The Things Network. Each firmware has its own table, because
- * a name such as `voltage` or `energy` has another unit in each. Names that are not here have no unit; nothing is guessed.
+ * Units of the usual names of Tasmota, Shelly, Zigbee2MQTT and The Things Network. Each firmware has its own
+ * table, because the unit of a name such as `voltage` or `energy` differs between them. A name that is not
+ * listed has no unit; units are never guessed.
  */
 import { type Unit, writtenUnit } from '#bridges/units.ts'
 
-/** A unit by name, and what the value is multiplied by to have it. */
+/** A unit, and the factor that converts the value to it. */
 export interface UsualUnit extends Unit {
   readonly scale?: number
 }
@@ -21,7 +22,9 @@ function table(text: string): Table {
   )
 }
 
-/** Temperature, Pressure and the like follow TempUnit and its siblings; see conventions.ts. */
+/**
+ * TempUnit and similar members determine the units of Temperature, Pressure and so on; see conventions.ts.
+ */
 export const tasmotaUnits: Table = table(`
   %: Humidity RSSI Battery BatteryPercentage Moisture;
   W: Power ExportPower;
@@ -74,7 +77,7 @@ export const shellyGen1Units: Table = new Map<string, UsualUnit>([
   ...['energy', 'returned_energy'].map((name) => [name, { ...writtenUnit('Wh'), scale: 1 / 60 }] as const),
 ])
 
-/** `voltage` is told apart in conventions.ts. */
+/** See conventions.ts for `voltage`. */
 export const zigbeeUnits: Table = table(`
   °C: temperature device_temperature local_temperature external_temperature soil_temperature current_heating_setpoint occupied_heating_setpoint;
   %: humidity battery soil_moisture position brightness_percent;
@@ -89,7 +92,9 @@ export const zigbeeUnits: Table = table(`
   dB: noise
 `)
 
-/** Names of Cayenne LPP, of the normalized payload, and of widely used decoders; a channel number may follow. */
+/**
+ * Names of Cayenne LPP, of the normalized payload, and of widely used decoders; a channel number may follow.
+ */
 export const ttnUnits: Table = table(`
   °C: temperature TempC_SHT TempC_DS TempC1 TempC2 TempC3 Temp_Black Temp_Red Temp_White soil_temperature air_temperature;
   %: humidity relative_humidity relativeHumidity Hum_SHT battery_percentage soil_moisture;

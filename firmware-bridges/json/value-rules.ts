@@ -1,6 +1,6 @@
 /**
- * Rules for values: which words mean no value, which texts and booleans stand for another value, and what becomes of
- * those that no rule names. A value is taken, skipped and counted, or refused with a reason.
+ * Rules for values: words that represent missing values, texts and booleans that are mapped to other values,
+ * and the treatment of unmapped ones. Each value is accepted, skipped and counted, or rejected with a reason.
  */
 import { isNoValue } from '#contract'
 
@@ -9,7 +9,7 @@ export type Scalar = number | boolean | string
 export interface ValueRules {
   /** By the value as text; null skips it. */
   readonly values: ReadonlyMap<string, Scalar | null>
-  /** What happens to texts and booleans that `values` does not name. */
+  /** Treatment of texts and booleans that `values` does not contain. */
   readonly others: 'take' | 'skip' | 'refuse'
 }
 
@@ -17,12 +17,12 @@ export const othersChoices: readonly ValueRules['others'][] = ['take', 'skip', '
 
 export type Verdict =
   | { readonly value: Scalar; readonly reason?: undefined }
-  /** Without a reason it is skipped. */
+  /** Skipped if there is no reason. */
   | { readonly value?: undefined; readonly reason: string | undefined }
 
 export const skipped: Verdict = Object.freeze({ reason: undefined })
 
-/** States that devices write as words; the case does not count. */
+/** States that devices write as words, in any letter case. */
 const stateWords: ReadonlyMap<string, boolean> = new Map([
   ['on', true],
   ['off', false],
@@ -32,14 +32,14 @@ const stateWords: ReadonlyMap<string, boolean> = new Map([
   ['false', false],
 ])
 
-/** `knowsWords` applies the table of states where no rule names the value. */
-export function judgeValue(found: Scalar, rules: ValueRules, knowsWords: boolean): Verdict {
+/** `mapsStateWords` applies the table of state words to values without a rule. */
+export function judgeValue(found: Scalar, rules: ValueRules, mapsStateWords: boolean): Verdict {
   const mapped = rules.values.get(String(found))
   if (mapped !== undefined) return mapped === null ? skipped : { value: mapped }
   if (isNoValue(found)) return skipped
   if (typeof found === 'number') return { value: found }
   const state =
-    knowsWords && typeof found === 'string' && found.length <= 8
+    mapsStateWords && typeof found === 'string' && found.length <= 8
       ? stateWords.get(found.trim().toLowerCase())
       : undefined
   if (state !== undefined) return { value: state }
@@ -53,6 +53,6 @@ export const isScalar = (value: unknown): value is Scalar =>
 
 const decimalText = /^\s{0,8}[-+]?(?:\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:e[-+]?\d{1,3})?\s{0,8}$/i
 
-/** A text that is a number as that number, anything else as it is. */
+/** Converts numeric text to a number; returns any other value unchanged. */
 export const asNumber = (found: Scalar): Scalar =>
   typeof found === 'string' && decimalText.test(found) ? Number(found) : found

@@ -1,4 +1,7 @@
-/** What the golden examples cannot show: claims, ceilings, how the representation is told, hostile bytes. */
+/**
+ * Behaviour that the golden examples cannot show: claims, limits, detection of the representation, hostile
+ * bytes.
+ */
 import { encode } from 'cborg'
 import { expect, it } from 'vitest'
 import type { Decoded, Frame } from '#contract'
@@ -24,7 +27,7 @@ it('claims senml/# and its media types', () => {
   expect(senml.contentTypes).toEqual(['application/senml+json', 'application/senml+cbor'])
 })
 
-it('gives all readings of a frame or none', () => {
+it('returns all readings of a frame or none', () => {
   expect(decode(pack(1024)).readings).toHaveLength(1024)
   expect(decode(pack(1025))).toEqual({
     readings: [],
@@ -32,14 +35,14 @@ it('gives all readings of a frame or none', () => {
   })
 })
 
-it('tells the first problems and counts the others', () => {
+it('reports the first problems and counts the others', () => {
   const records = Array.from({ length: 100 }, () => ({ bn: 'd:', n: 'x', v: 'text' }))
   const { problems } = decode(JSON.stringify(records))
   expect(problems).toHaveLength(17)
   expect(problems[16]).toEqual({ reason: '84 more problems' })
 })
 
-it('believes the media type more than the first byte', () => {
+it('trusts the media type more than the first byte', () => {
   const bytes = encode([{ n: 'd:f', v: 1 }])
   expect(decode(bytes).readings).toHaveLength(1)
   expect(reasonOf(decode(bytes, { contentType: 'application/senml+json' }))).toBe('the payload is not UTF-8')
@@ -50,7 +53,7 @@ it('believes the media type more than the first byte', () => {
   )
 })
 
-it('refuses names that cannot become ids', () => {
+it('rejects names that cannot become ids', () => {
   expect(reasonOf(decode(JSON.stringify([{ bn: `${'d'.repeat(257)}:`, n: 'f', v: 1 }])))).toMatch(
     /longer than 256/,
   )
@@ -63,7 +66,7 @@ it('reads a payload that is a view into a larger buffer', () => {
   )
 })
 
-it('survives depth and lies about length', () => {
+it('survives deep nesting and wrong lengths', () => {
   expect(decode('['.repeat(100_000)).readings).toEqual([])
   expect(decode(new Uint8Array(100_000).fill(0x81)).readings).toEqual([])
   expect(decode(new Uint8Array(100_000).fill(0xc4)).readings).toEqual([])

@@ -1,7 +1,7 @@
 /**
- * SenML, Sensor Measurement Lists (RFC 8428, with the secondary units of RFC 8798 and 9100), as JSON and as CBOR.
- * The only format that needs no configuration: names, units and times are in the payload. On MQTT below `senml/`,
- * on HTTP by media type. Streams (SenSML), XML, EXI and fetch/patch packs are not read.
+ * SenML, Sensor Measurement Lists (RFC 8428, with the secondary units of RFC 8798 and 9100), as JSON and as
+ * CBOR. It is the only format without configuration: the payload contains names, units and times. On MQTT
+ * below `senml/`, on HTTP by media type. Streams (SenSML), XML, EXI and fetch/patch packs are not supported.
  */
 import { defineBridge, undecodable } from '#contract'
 import { packOf } from './pack.ts'

@@ -1,7 +1,7 @@
 /**
- * Device and field of a SenML name. RFC 8428 knows one global name per quantity; the gateway wants to know which
- * part of it is the device. The base name is, as devices repeat it for all their quantities; where it is missing
- * or stands alone, the last segment of the name is the field.
+ * Splits a SenML name into device and field. RFC 8428 has one global name per quantity, but the gateway needs
+ * the device part. The base name is the device, because devices repeat it for all their quantities. If the
+ * base name is missing or used alone, the last segment of the name is the field.
  */
 
 export interface Channel {
@@ -9,16 +9,16 @@ export interface Channel {
   readonly field: string
 }
 
-/** RFC 8428 4.5.1: the only characters of a resolved name, and those it may start with. */
+/** RFC 8428 4.5.1: the only characters allowed in a resolved name, and at its start. */
 const allowed = /^[A-Za-z0-9][A-Za-z0-9\-:./_]*$/
 
 export const isName = (name: string): boolean => allowed.test(name)
 
 /**
- * @param base the base name in force, possibly empty
+ * @param base the current base name, possibly empty
  * @param name the name of the record, possibly empty
- * @param local the device of names without any segment, such as `temp`; possibly empty
- * @returns undefined where no device can be told
+ * @param local the device of names without segments, such as `temp`; possibly empty
+ * @returns undefined if the names contain no device
  */
 export function channelOf(base: string, name: string, local: string): Channel | undefined {
   const field = withoutLeading(name)
@@ -34,7 +34,7 @@ function lastSegment(whole: string, local: string): Channel | undefined {
   return device === '' || field === '' ? undefined : { device, field }
 }
 
-/** A urn:dev name separates its parts by `_` too (RFC 9039 3.1). */
+/** A urn:dev name also separates its parts by `_` (RFC 9039 3.1). */
 function lastSeparator(name: string): number {
   const cut = Math.max(name.lastIndexOf(':'), name.lastIndexOf('/'))
   return name.startsWith('urn:dev:') ? Math.max(cut, name.lastIndexOf('_')) : cut

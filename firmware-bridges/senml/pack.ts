@@ -1,7 +1,7 @@
 /**
- * From bytes to a SenML pack: a list of records keyed by the text labels of RFC 8428 4.3, whichever of the two
- * representations came. Members are not yet checked; CBOR numbers of any kind have become numbers, byte strings
- * base64url text. What is no list of one or more records is refused here.
+ * Parses bytes to a SenML pack: a list of records keyed by the text labels of RFC 8428 4.3, from JSON or
+ * CBOR. Members are not checked yet. CBOR numbers of any type become numbers, byte strings become base64url
+ * text. A payload that is not a list of at least one record is rejected.
  */
 
 import { decode } from 'cborg'
@@ -9,11 +9,11 @@ import { type Frame, jsonOf, type Parsed } from '#contract'
 
 export type RawRecord = Readonly<Record<string, unknown>>
 
-/** Integer labels of CBOR, from -6 on (RFC 8428 6, table 4). */
+/** Integer labels of CBOR, starting at -6 (RFC 8428 6, table 4). */
 const cborLabels = 'bs bv bu bt bn bver n u v vs vb s t ut vd'.split(' ')
 const firstCborLabel = -6
 
-/** The number 2^1024 and all beyond are infinite as doubles. */
+/** The number 2^1024 and all larger ones are infinite as doubles. */
 const bignumBytesMax = 128
 
 export function packOf(frame: Frame): Parsed<readonly RawRecord[]> {
@@ -22,14 +22,14 @@ export function packOf(frame: Frame): Parsed<readonly RawRecord[]> {
   if (parsed.reason !== undefined) return parsed
   const pack = parsed.value
   if (!Array.isArray(pack) || pack.length === 0)
-    return { reason: 'a pack is an array of one or more records' }
-  return pack.every(isRecord) ? { value: pack } : { reason: 'a record is a map of labels' }
+    return { reason: 'a pack must be an array of at least one record' }
+  return pack.every(isRecord) ? { value: pack } : { reason: 'a record must be a map of labels' }
 }
 
 const isRecord = (value: unknown): value is RawRecord =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** By the stated media type, else by the first byte: an array of CBOR is no text. */
+/** By the stated media type, else by the first byte: a CBOR array does not begin like text. */
 function isCbor({ contentType, payload }: Frame): boolean {
   if (contentType !== undefined) {
     const type = contentType.split(';', 1)[0]!.trim().toLowerCase()
@@ -49,7 +49,7 @@ function cborOf(payload: Uint8Array): Parsed<unknown> {
   }
 }
 
-/** A CBOR map with text labels; a label given as integer and as text spoils the record. */
+/** A CBOR map with text labels; a label given both as integer and as text invalidates the record. */
 function labelled(map: unknown): unknown {
   if (!(map instanceof Map)) return map
   const record = Object.create(null) as Record<string, unknown>
@@ -69,7 +69,7 @@ function plain(value: unknown): unknown {
 
 type Content = () => unknown
 
-/** Bignums and decimal fractions (RFC 8949 3.4.3 and 3.4.4), and the mark of CBOR itself (3.4.6). */
+/** Bignums and decimal fractions (RFC 8949 3.4.3 and 3.4.4), and the tag that marks CBOR itself (3.4.6). */
 const tags = {
   2: (content: Content) => bignum(content(), (magnitude) => magnitude),
   3: (content: Content) => bignum(content(), (magnitude) => -1n - magnitude),
@@ -77,13 +77,13 @@ const tags = {
   55799: (content: Content) => content(),
 }
 
-/** Not a number where the content is no byte string or beyond every double. */
+/** NaN if the content is not a byte string, or exceeds every double. */
 function bignum(bytes: unknown, sign: (magnitude: bigint) => bigint): bigint | number {
   if (!(bytes instanceof Uint8Array) || bytes.length > bignumBytesMax) return Number.NaN
   return sign(BigInt(`0x0${Buffer.from(bytes).toString('hex')}`))
 }
 
-/** [exponent, mantissa]: read as decimal text, so that it is rounded once. */
+/** [exponent, mantissa]: parsed as decimal text, so that it is rounded only once. */
 function decimalFraction(content: unknown): number {
   if (!Array.isArray(content) || content.length !== 2) return Number.NaN
   const [exponent, mantissa] = content as readonly unknown[]

@@ -1,7 +1,7 @@
 /**
- * Resolving a SenML pack (RFC 8428 4.6): base fields stick to the records after them, names and times and values
- * are sums with their bases, and what cannot be understood is refused. A wrong base field or an unknown label that
- * must be understood spoils the whole pack, a wrong regular field only its record. Order is that of the pack.
+ * Resolves a SenML pack (RFC 8428 4.6). Base fields apply to all records after them; names, times and values
+ * are added to their bases; unsupported content is rejected. A wrong base field or an unknown mandatory label
+ * invalidates the whole pack, a wrong regular field only its record. Readings are in the order of the pack.
  */
 import { exactDecimal } from '#bridges/exact-decimal.ts'
 import { senmlUnit, timesSecond, type Unit } from '#bridges/units.ts'
@@ -9,7 +9,7 @@ import { createDecoding, type Decoded, type Decoding, type Frame, type Reading, 
 import { channelOf, isName } from './name.ts'
 import type { RawRecord } from './pack.ts'
 
-/** Base fields in force; a base of nothing is what RFC 8428 4.5 says a missing one counts as. */
+/** Current base fields; the initial values are the defaults of RFC 8428 4.5 for missing ones. */
 interface Bases {
   name: string
   time: number
@@ -25,9 +25,12 @@ interface Moment {
 }
 
 const versionDefault = 10
-/** Feature 4 of RFC 9100, secondary units, on top of version 10: the only feature registered that is built. */
+/**
+ * Feature 4 of RFC 9100, secondary units, added to version 10: the only registered feature that is
+ * implemented.
+ */
 const versionWithSecondaryUnits = 26
-/** Below this a time counts from now (RFC 8428 4.5.3). */
+/** Times below this are relative to now (RFC 8428 4.5.3). */
 const absoluteTimeMin = 2 ** 28
 
 type MemberType = 'string' | 'number' | 'boolean'
@@ -45,10 +48,10 @@ const regularLabels = table({
   ...{ s: 'number', t: 'number', ut: 'number' },
 })
 
-/** Unpadded base64url (RFC 4648 5); a length of 1 modulo 4 cannot be. */
+/** Unpadded base64url (RFC 4648 5); a length of 1 modulo 4 is impossible. */
 const base64url = /^(?:[\w-]{4})*(?:[\w-]{2,3})?$/
 
-/** @param local the device of names without any segment */
+/** @param local the device of names without segments */
 export function resolvePack(records: readonly RawRecord[], frame: Frame, local: string): Decoded {
   const bases: Bases = { name: '', time: 0, unit: undefined, value: 0, sum: undefined, version: 0 }
   const out = createDecoding()
@@ -56,8 +59,8 @@ export function resolvePack(records: readonly RawRecord[], frame: Frame, local: 
     const record = records[index]!
     const place = `[${index}]`
     const { regular, wrongBase, wrong } = survey(record)
-    const spoiling = wrongBase ?? versionProblem(record, bases)
-    if (spoiling !== undefined) return undecodable(spoiling.reason, `${place}.${spoiling.label}`)
+    const packProblem = wrongBase ?? versionProblem(record, bases)
+    if (packProblem !== undefined) return undecodable(packProblem.reason, `${place}.${packProblem.label}`)
     takeBases(record, bases)
     if (!regular) continue
     const problem = wrong ?? contentProblem(record, bases)
@@ -75,13 +78,13 @@ interface Problem {
 interface Survey {
   /** Whether the record has more than base fields. */
   regular: boolean
-  /** What spoils the pack. */
+  /** A problem that invalidates the pack. */
   wrongBase?: Problem
-  /** What spoils the record. */
+  /** A problem that invalidates the record. */
   wrong?: Problem
 }
 
-/** Labels and types of a record in one pass. */
+/** Checks labels and types of a record in one pass. */
 function survey(record: RawRecord): Survey {
   const found: Survey = { regular: false }
   for (const label in record) {
@@ -89,7 +92,7 @@ function survey(record: RawRecord): Survey {
     const type = base ?? regularLabels.get(label)
     if (type === undefined) {
       if (!label.endsWith('_')) continue
-      found.wrongBase = { label: label.slice(0, 64), reason: 'a label that must be understood is not' }
+      found.wrongBase = { label: label.slice(0, 64), reason: 'a mandatory label is not supported' }
     } else {
       const reason = typeProblem(label, record[label], type)
       if (base === undefined) found.regular = true
@@ -100,18 +103,19 @@ function survey(record: RawRecord): Survey {
 }
 
 function typeProblem(label: string, value: unknown, type: MemberType): string | undefined {
-  if (typeof value !== type) return `${label} is a ${type}`
-  return type === 'number' && !Number.isFinite(value) ? `${label} is not finite` : undefined
+  if (typeof value !== type) return `${label} must be a ${type}`
+  return type === 'number' && !Number.isFinite(value) ? `${label} must be finite` : undefined
 }
 
 function versionProblem(record: RawRecord, bases: Bases): Problem | undefined {
   const stated = record['bver'] as number | undefined
   const version = stated ?? (bases.version === 0 ? versionDefault : bases.version)
   const refused = (reason: string): Problem => ({ label: 'bver', reason })
-  if (!Number.isInteger(version) || version < 1) return refused('a version is a positive integer')
+  if (!Number.isInteger(version) || version < 1) return refused('a version must be a positive integer')
   if (version > versionDefault && version !== versionWithSecondaryUnits)
-    return refused(`version ${version} is not understood`)
-  if (bases.version !== 0 && version !== bases.version) return refused('all records have one version')
+    return refused(`version ${version} is not supported`)
+  if (bases.version !== 0 && version !== bases.version)
+    return refused('all records must have the same version')
   bases.version = version
   return undefined
 }
@@ -141,7 +145,7 @@ function resolveRecord(record: RawRecord, bases: Bases, target: Target): boolean
   const moment = momentOf(bases.time + (given.t ?? 0), frame.receivedAt)
   if (channel === undefined || moment === undefined) {
     if (channel === undefined) out.refuse(nameProblem(bases.name + name), `${place}.n`)
-    else out.refuse('the time is beyond all calendars', `${place}.t`)
+    else out.refuse('the time is out of range', `${place}.t`)
     return true
   }
   const { observedAt, timeSource } = moment
@@ -166,22 +170,24 @@ function contentProblem(record: RawRecord, bases: Bases): Problem | undefined {
   const { v, vs, vb, vd, s } = record
   const values =
     Number(v !== undefined) + Number(vs !== undefined) + Number(vb !== undefined) + Number(vd !== undefined)
-  if (values > 1) return { label: 'v', reason: 'a record has one value' }
+  if (values > 1) return { label: 'v', reason: 'a record may have only one value' }
   if (values === 0 && s === undefined && bases.sum === undefined)
-    return { label: 'v', reason: 'a record has a value or a sum' }
+    return { label: 'v', reason: 'a record must have a value or a sum' }
   if (vd !== undefined && !base64url.test(vd as string))
-    return { label: 'vd', reason: 'vd is base64url without padding' }
+    return { label: 'vd', reason: 'vd must be base64url without padding' }
   if (record['ut'] !== undefined && (record['ut'] as number) < 0)
-    return { label: 'ut', reason: 'an update time is not negative' }
+    return { label: 'ut', reason: 'an update time must not be negative' }
   return undefined
 }
 
 function nameProblem(name: string): string {
-  if (name === '') return 'a record has a name or a base name'
-  return isName(name) ? 'the name tells no device' : 'a name has letters, digits and - : . / _ only'
+  if (name === '') return 'a record must have a name or a base name'
+  return isName(name)
+    ? 'the name does not identify a device'
+    : 'a name may contain only letters, digits and - : . / _'
 }
 
-/** The sum of time and base time as a moment; undefined where no calendar reaches. */
+/** The sum of time and base time as an instant; undefined if it is out of range. */
 function momentOf(seconds: number, receivedAt: number): Moment | undefined {
   if (seconds === 0) return { timeSource: 'gateway' }
   const relative = seconds < absoluteTimeMin

@@ -1,6 +1,6 @@
 /**
- * The golden examples of every firmware bridge: a frame, settings where the bridge has some, and exactly the
- * readings and problems it must give. They are law: a decoder changes to meet them, not the reverse.
+ * The golden examples of every firmware bridge: a frame, optional settings, and the exact readings and
+ * problems to produce. The examples are normative: decoders change to match them, not the reverse.
  */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
@@ -9,7 +9,7 @@ import type { Frame, Json } from '#contract'
 
 interface Example {
   readonly name: string
-  /** Clause of the standard, where it comes from one. */
+  /** Clause of the standard, if the example is from a standard. */
   readonly source: string
   readonly settings?: Json
   readonly frame: Partial<Frame> & {
