@@ -1,9 +1,9 @@
 /**
- * The composition root: builds every part in order, gives each the ports it needs, and returns one thing that can be
- * closed. Reading it once gives the architecture. It holds no rule of the domain.
+ * The composition root: creates every part in order, passes each the ports it needs, and returns an object
+ * that closes them all. It shows the architecture and contains no domain rule.
  *
- * Order: what keeps data opens first and closes last; the MQTT listener opens last and closes first, so that nobody
- * can hand us a frame that we are not ready to keep.
+ * Order: parts that store data open first and close last. The MQTT listener opens last and closes first, so
+ * that the gateway never accepts a frame that it cannot store.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -70,21 +70,22 @@ export interface GatewayPorts {
   readonly settings: Settings
   readonly clock: Clock
   readonly log: Log
-  /** A part died that the gateway cannot live without; the process must end. */
+  /** Called when an essential part failed; the process must end. */
   readonly onFault: (error: unknown) => void
 }
 
 export interface Gateway {
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
-  /** Ports of plugins that have listeners of their own, by name. */
+  /** Ports of plugins with listeners of their own, by plugin name. */
   readonly pluginPorts: Readonly<Record<string, number>>
   close(): Promise<void>
 }
 
 /**
- * Opens everything. Whatever was opened is closed again when a later part fails.
- * @throws GatewayError store.locked, store.newer, store.corrupt, config.invalid (a port is taken, a file is open).
+ * Opens all parts. If a part fails, the parts opened before are closed.
+ * @throws GatewayError store.locked, store.newer, store.corrupt, config.invalid (port in use, file with wrong
+ * mode).
  */
 export async function createGateway({ settings, clock, log, onFault }: GatewayPorts): Promise<Gateway> {
   await using opened = new AsyncDisposableStack()
@@ -96,8 +97,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const { backups, room, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
-  const ways = openWays(opened, { clock, log, metrics }, settings)
-  const { send, peer, tunnels, ownClients } = ways
+  const connectivity = openConnectivity(opened, { clock, log, metrics }, settings)
+  const { send, peer, tunnels, ownClients } = connectivity
   const declared = openDeclared(opened, settings, { contexts: () => contexts, trusted: trustedWith, log })
   const alias = aliasesOf(settings)
   const uplinks = new Map<string, Uplinks>()
@@ -121,8 +122,8 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     ...(main.door.status().fails ? ['the disk fails'] : []),
   ]
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
-  const asked = { splits: splits[settings.outbound.splitEntities] }
-  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...asked })
+  const defaults = { splits: splits[settings.outbound.splitEntities] }
+  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...defaults })
   opened.defer(() => passing.close())
   const inside = { backups, takeFrame: intake.take, devices, notify: send, unreadiness, alias }
   const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, outflow }
@@ -134,7 +135,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
         (part) => [...part.complaints()],
       ),
     uplinks: (tenant: string) => uplinks.get(tenant)?.operations,
-    downward: () => ({ ...ways.downward?.status(), connected: tunnels.statuses() }),
+    downward: () => ({ ...connectivity.downward?.status(), connected: tunnels.statuses() }),
   }
   const app = createApp(
     { broker, contexts, snapshots, ...inside, ...others, ...standing, clock, log, metrics },
@@ -145,11 +146,11 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   const mqtt = await openMqtt({ ...main, intake, clock, log, metrics }, settings)
   opened.defer(() => mqtt?.close(limits.drainMs.value))
   opened.defer(await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings))
-  ways.downward = openDownward(
+  connectivity.downward = openDownward(
     { ...main, contexts, peer, app, alias, clock, dice: Math.random, log, metrics },
     settings,
   )
-  opened.defer(ways.downward.close)
+  opened.defer(connectivity.downward.close)
   opened.defer(host.close)
   await host.listen(http?.port)
 
@@ -164,7 +165,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   })
 }
 
-/** The name of this gateway among brokers, in a tenant. */
+/** The Via alias of this gateway in a tenant. */
 const aliasesOf =
   ({ data }: Settings) =>
   (tenant: string): string =>
@@ -185,10 +186,10 @@ function openContexts(
 
 const profileOf = ({ conformance }: Settings): ProfileRules => profiles[conformance.profile]
 
-/** What is owed through a tunnel while the gateway starts. */
-const notYet: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
+/** Result of sending through a tunnel while the gateway is starting. */
+const starting: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
 
-/** What splitEntities is where a request does not say it. */
+/** Default of splitEntities for requests without it. */
 const splits = { completed: undefined, expected: true, never: false } as const
 
 const appSettings = ({ conformance, http, history, outbound }: Settings): AppSettings => ({
@@ -200,7 +201,7 @@ const appSettings = ({ conformance, http, history, outbound }: Settings): AppSet
   splits: splits[outbound.splitEntities],
 })
 
-/** Documents that the tenants host. */
+/** Looks up @context documents hosted by the tenants. */
 const hostedIn =
   (broker: Broker): ContextsPorts['hosted'] =>
   (tenant, id) =>
@@ -213,7 +214,7 @@ interface OutsidePorts {
   readonly alias: (tenant: string) => string
   /** Uplinks of the settings, by tenant. */
   readonly declared: (tenant: string) => Declared
-  /** By tenant, for those who operate them. */
+  /** Running uplinks by tenant, for operator requests. */
   readonly uplinks: Map<string, Uplinks>
   readonly servesPlatform?: boolean
   readonly clock: Clock
@@ -221,7 +222,7 @@ interface OutsidePorts {
   readonly metrics: Metrics
 }
 
-/** One tenant's way to the outside: its dispatcher, fed by its matcher, rendering when it sends. */
+/** Connects a tenant with its outbox and its uplinks; notifications are rendered when they are sent. */
 function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
   const { servesPlatform, clock, log, metrics } = ports
   // Subscriptions to context sources have negative numbers.
@@ -262,7 +263,10 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
   })
 }
 
-/** The same each time a delivery is sent; a number comes again after all were settled, but never at the same time. */
+/**
+ * The same for each attempt at a delivery. Numbers may be reused once all are settled, but not with the same
+ * commit time.
+ */
 function notificationId(tenant: string, deliveries: readonly Delivery[]): string {
   const { sub, at } = deliveries[0]!
   return hash('sha1', `${tenant} ${sub} ${at} ${deliveries.map(({ d }) => d).join(' ')}`)
@@ -300,35 +304,37 @@ async function openMqtt(
   )
 }
 
-interface Ways {
+interface Connectivity {
   readonly send: Sender['send']
   readonly peer: Peer
   readonly tunnels: Tunnels
   /** Ids of the MQTT clients that send notifications. */
   readonly ownClients: ReadonlySet<string>
-  /** There once the gateway serves. */
+  /** Set once the listeners are open. */
   downward?: Downward
 }
 
-/** How others are reached: by addresses of their own, or through tunnels that they or we hold open. */
-function openWays(
+/**
+ * Opens the clients for other brokers and endpoints: direct connections, and tunnels opened by either side.
+ */
+function openConnectivity(
   opened: AsyncDisposableStack,
   { clock, log, metrics }: { clock: Clock; log: Log; metrics: Metrics },
   { data, outbound: { allowLoopback, caFile } }: Settings,
-): Ways {
+): Connectivity {
   const sending = { allowsLoopback: allowLoopback, ca: trustedWith(caFile) }
   const names = createTunnelNames(tunnelNamesFile(data), clock)
   const tunnels = createTunnels({ clock, log, metrics, names })
   const peer = createPeer({ ...sending, tunnels })
-  const tunnel: SenderPorts['tunnel'] = async (request) => ways.downward?.send(request) ?? notYet
+  const tunnel: SenderPorts['tunnel'] = async (request) => connectivity.downward?.send(request) ?? starting
   const ownClients = new Set<string>()
   const send = openSender(opened, { clock, tunnel }, { ...sending, clients: ownClients })
-  const ways: Ways = { send, peer, tunnels, ownClients }
+  const connectivity: Connectivity = { send, peer, tunnels, ownClients }
   opened.defer(() => peer.close())
-  return ways
+  return connectivity
 }
 
-/** Who sends notifications, by HTTP, by MQTT and through tunnels. */
+/** Opens the sender of notifications: HTTP, MQTT and tunnels. */
 function openSender(
   opened: AsyncDisposableStack,
   ports: Omit<SenderPorts, 'publish'>,
@@ -341,7 +347,7 @@ function openSender(
   return sender.send
 }
 
-/** The MQTT client library, a tenth of the time to start, is loaded with the first notification that goes by MQTT. */
+/** Loads the MQTT client library, a tenth of the startup time, with the first notification sent by MQTT. */
 function openPublisher(
   clock: Clock,
   settings: PublisherSettings,
@@ -358,7 +364,7 @@ function openPublisher(
   }
 }
 
-/** Subscribes to the external brokers of the settings. Returns what ends that. */
+/** Subscribes to the external brokers of the settings. Returns a function that closes the connections. */
 async function openBridgesIn(
   ports: Omit<BridgeInPorts, 'random'>,
   settings: Settings,

@@ -1,5 +1,5 @@
 /**
- * Where the process begins: the words of the command line in, an exit code out. No logic lives here.
+ * Entry point of the process: runs the command line and sets the exit code. It contains no logic.
  */
 import { commandLine } from '#cli/command-line.ts'
 import { processTerminal } from '#cli/terminal/terminal.ts'

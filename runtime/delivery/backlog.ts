@@ -1,7 +1,7 @@
 /**
- * All that is owed to one endpoint: a bounded window of it in memory, the rest in the table, read in order of d.
- * Nothing is in memory twice, and nothing that is settled but not yet deleted is read again. Rows may be seen by a
- * read before their commit is announced; both ways lead to one delivery.
+ * The backlog of an endpoint: a bounded window in memory, the rest in the table, read in order of d. No
+ * delivery is in memory twice, and settled rows that are not yet deleted are not read again. A read may find
+ * rows before their commit is announced; the delivery is still added only once.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Deliveries, Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
@@ -10,49 +10,51 @@ import { createQueue, type Flight, type Pair, type Queue } from './queue.ts'
 export interface BacklogPorts {
   readonly endpoint: string
   readonly reads: Deliveries
-  /** Deliveries whose rows are about to be deleted. */
+  /** Settled deliveries whose rows still exist. */
   readonly pending: ReadonlySet<number>
 }
 
 export interface Backlog {
   readonly queue: Queue
-  /** Unsettled deliveries, in memory or not. */
+  /** Number of unsettled deliveries, in memory or not. */
   waiting(): number
-  /** A delivery was committed. It is kept in memory when all before it are there and there is room. */
+  /**
+   * Announces a committed delivery. It is added to memory if all earlier ones are there and there is room.
+   */
   announce(delivery: Delivery, mayHold: boolean): void
   /**
-   * The next one that may leave at `now` (monotonic ms), followed by those that may share its request; none when nothing
-   * may leave. Reads from the table when memory runs low.
+   * Takes the next delivery that may be sent at `now` (monotonic ms) and those that may share its request;
+   * empty if there is none. Reads from the table when the window runs low.
    */
   next(now: number): readonly Flight[]
-  /** There is more to read at once: call `next` again soon. */
+  /** Whether the window can be refilled now, so that `next` should be called again. */
   isReading(): boolean
-  /** It is settled: delivered, buried or void. Its number is pending already. */
+  /** Ends a settled flight (delivered, dead letter or void), whose number is already pending. */
   finish(flight: Flight): void
-  /** It failed and is the next of its pair again, after `pausedUntil` if that is given. */
+  /** Ends a failed flight; the delivery is the next of its pair again, after `pausedUntil` if given. */
   putBack(flight: Flight, pausedUntil?: number): void
-  /** Gives up the oldest until at most `max` wait, and says which. Those in flight are spared. */
+  /** Drops the oldest deliveries until at most `max` wait, except those in flight, and returns them. */
   dropOldest(max: number): DeliveryHead[]
-  /** Frees the memory; all is read again when `next` is called. */
+  /** Empties the window; `next` reads it again. */
   unload(): void
-  /** The same, and counts again: rows were moved or deleted by somebody else. */
+  /** Empties the window and counts again, after rows were moved or deleted elsewhere. */
   reread(): void
 }
 
 const catchUpCount = 64
 
-/** `after`: all deliveries up to this number are settled or known to be of other endpoints. */
+/** `after`: all deliveries up to this number are settled or belong to other endpoints. */
 export function createBacklog(ports: BacklogPorts, after: number): Backlog {
   const { endpoint, reads, pending } = ports
   const queue = createQueue()
   let waiting = 0
-  /** Highest d that `waiting` includes. */
+  /** Highest d counted in `waiting`. */
   let counted = after
-  /** Highest d that was read or taken into memory. */
+  /** Highest d that was read or added to memory. */
   let cursor = after
-  /** The table has rows above the cursor. */
+  /** Whether the table has rows above the cursor. */
   let hasMore = false
-  /** Nothing at or below it is left to drop. */
+  /** No delivery at or below it can be dropped any more. */
   let floor = 0
 
   const isNew = ({ d }: Delivery): boolean => !pending.has(d) && !queue.has(d)
@@ -69,7 +71,7 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     hasMore = rows.length > 0
     cursor = rows.at(-1)?.d ?? cursor
   }
-  /** A failing pair held its head only; what the cursor has passed meanwhile is read now. */
+  /** Reads the deliveries of a pair that were skipped while it kept only its first one in memory. */
   function catchUp(pair: Pair | undefined, head: DeliveryHead): void {
     if (pair === undefined) return
     let last = head.d
@@ -119,11 +121,11 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     finish(flight) {
       waiting--
       catchUp(queue.finish(flight), flight.delivery)
-      if (queue.isDisowned(flight)) count()
+      if (queue.isStale(flight)) count()
     },
     putBack(flight, pausedUntil) {
       if (queue.putBack(flight, pausedUntil)) return
-      // Whether it is still owed here, only the table knows.
+      // The delivery may belong to another endpoint now, so the table is read again.
       unload()
       count()
     },
@@ -149,7 +151,7 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     },
     unload,
     reread() {
-      queue.disown()
+      queue.invalidateFlights()
       unload()
       count()
       floor = 0

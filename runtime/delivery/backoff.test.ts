@@ -1,10 +1,10 @@
-/** Pauses after failing answers, and what a Retry-After header asks for. */
+/** Pauses after failed responses, and the Retry-After header. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { backoffMs, retryAfterMs } from './backoff.ts'
 
-describe('a pause after a failing answer', () => {
-  it('doubles, stays below two seconds while the trouble is young, then grows with it to a minute', () => {
+describe('a pause after a failed response', () => {
+  it('doubles, stays below two seconds for two minutes, then grows up to a minute', () => {
     const longest = 0.999999
     expect([1, 2, 3, 4, 50].map((tries) => backoffMs(tries, 0, longest))).toEqual([
       250, 500, 1000, 1500, 1500,
@@ -14,16 +14,16 @@ describe('a pause after a failing answer', () => {
     expect(backoffMs(100, 600_000, longest)).toBe(60_000)
     expect(backoffMs(1e9, 1e12, longest)).toBe(60_000)
   })
-  it('is spread over its upper half', () => {
+  it('has jitter within its upper half', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1 }),
         fc.nat(),
         fc.double({ min: 0, max: 0.999, noNaN: true }),
-        (tries, ms, dice) => {
+        (tries, ms, random) => {
           const most = backoffMs(tries, ms, 1)
-          expect(backoffMs(tries, ms, dice)).toBeGreaterThanOrEqual(Math.floor(most / 2))
-          expect(backoffMs(tries, ms, dice)).toBeLessThanOrEqual(most)
+          expect(backoffMs(tries, ms, random)).toBeGreaterThanOrEqual(Math.floor(most / 2))
+          expect(backoffMs(tries, ms, random)).toBeLessThanOrEqual(most)
         },
       ),
     )

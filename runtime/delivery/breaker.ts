@@ -1,6 +1,6 @@
 /**
- * The breaker of one host and port: closed while connections can be made, open from the first that cannot until a
- * probe gets through. Only connecting counts here; an endpoint that answers with failures is paused elsewhere.
+ * The circuit breaker of a host and port: closed while connections succeed, open from the first failed
+ * connection until a probe succeeds. It considers connections only; pace.ts handles failed responses.
  */
 import type { Clock } from '#base/time/clock.ts'
 
@@ -8,25 +8,25 @@ const intervalMs = 1000
 const intervalMsMax = 30_000
 const patienceMs = 600_000
 
-/** Time between the starts of two probes, ms: one second, and after ten minutes of silence doubling to 30 s. */
+/** Time between the starts of two probes, ms: one second, growing to 30 s after ten minutes. */
 export function probeIntervalMs(downMs: number): number {
   if (downMs < patienceMs) return intervalMs
   return Math.min(intervalMsMax, 2 * intervalMs + (downMs - patienceMs))
 }
 
 export interface Breaker {
-  /** Wall-clock ms since when nothing could be reached; undefined while closed. */
+  /** When the breaker opened, wall-clock ms; undefined while closed. */
   downSince(): number | undefined
-  /** A connection could not be made. True when this opened the breaker. */
+  /** Records a failed connection. Returns true if this opened the breaker. */
   trip(): boolean
-  /** Ends the probing for good. */
+  /** Stops probing permanently. */
   stop(): void
 }
 
 export interface BreakerPorts {
   readonly clock: Clock
   probe(): Promise<boolean>
-  /** Called when a probe got through; `downMs` is how long that took. */
+  /** Called when a probe succeeded after `downMs`. */
   closed(downMs: number): void
 }
 
@@ -37,9 +37,9 @@ export function createBreaker(ports: BreakerPorts): Breaker {
   let isStopped = false
 
   const wait = (ms: number): void => {
-    timer = setTimeout(() => void look(), ms)
+    timer = setTimeout(() => void probeOnce(), ms)
   }
-  async function look(): Promise<void> {
+  async function probeOnce(): Promise<void> {
     const startedAt = clock.monotonic()
     const isUp = await ports.probe()
     if (isStopped || since === undefined) return

@@ -1,7 +1,7 @@
 /**
- * The endpoints to which something is owed, each a lane, grouped by the host and port they share. A lane exists from
- * the first delivery owed until the last is settled; a host as long as it has lanes. When a host cannot be reached
- * its lanes free their memory and wait for the breaker.
+ * Lanes: one per endpoint with pending deliveries, grouped by host and port. A lane exists from its first
+ * pending delivery until the last is settled; a host exists as long as it has lanes. If a host is
+ * unreachable, its lanes free their memory and wait for the circuit breaker.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -12,7 +12,7 @@ import { type Breaker, createBreaker } from './breaker.ts'
 import { createPace, type Pace } from './pace.ts'
 import { originOf, probe, shownUri } from './probe.ts'
 
-/** Scheme, host and port: what connections are made to. */
+/** Scheme, host and port of connections. */
 export interface Host {
   readonly key: string
   readonly breaker: Breaker
@@ -20,18 +20,18 @@ export interface Host {
   inFlight: number
 }
 
-/** One endpoint URI. */
+/** The deliveries of an endpoint URI. */
 export interface Lane {
   readonly endpoint: string
-  /** The endpoint as it may be shown. */
+  /** The endpoint without secrets. */
   readonly name: string
   readonly host: Host
   readonly backlog: Backlog
   readonly pace: Pace
-  /** Since when all goes well, wall-clock ms. */
-  wellSince: number
+  /** When the endpoint last recovered, wall-clock ms. */
+  upSince: number
   lastError: string | undefined
-  /** The log says that it fails. */
+  /** Whether its failure was logged. */
   isReported: boolean
   /** Wakes the lane when a pause ends. */
   timer: NodeJS.Timeout | undefined
@@ -39,23 +39,23 @@ export interface Lane {
 
 export interface LanesPorts {
   readonly reads: Deliveries
-  /** Settled deliveries whose rows still stand. */
+  /** Settled deliveries whose rows still exist. */
   readonly pending: ReadonlySet<number>
   readonly clock: Clock
   readonly log: Log
-  /** The host of a lane can be reached again. */
+  /** Called when the host of a lane is reachable again. */
   wake(lane: Lane): void
 }
 
 export interface Lanes {
   all(): Iterable<Lane>
-  /** The lane of an endpoint; a new one is told that all up to `after` is settled. */
+  /** Returns the lane of an endpoint; for a new one, all deliveries up to `after` are known to be settled. */
   open(endpoint: string, after: number): Lane
-  /** Forgets a lane that owes nothing. */
+  /** Closes a lane without pending deliveries. */
   closeIfIdle(lane: Lane): void
-  /** No connection to the lane's host could be made. */
+  /** Records that no connection to the host of the lane could be made. */
   hostFailed(lane: Lane): void
-  /** Ends all timers and probes. */
+  /** Stops all timers and probes. */
   stop(): void
 }
 
@@ -75,7 +75,7 @@ export function createLanes(ports: LanesPorts): Lanes {
       closed(downMs) {
         log.info('delivery.endpoint-up', { endpoint: key, downMs: Math.round(downMs) })
         for (const lane of host.lanes) {
-          lane.wellSince = clock.now()
+          lane.upSince = clock.now()
           ports.wake(lane)
         }
       },
@@ -96,7 +96,7 @@ export function createLanes(ports: LanesPorts): Lanes {
         host: openHost(endpoint),
         backlog: createBacklog({ endpoint, reads: ports.reads, pending: ports.pending }, after),
         pace: createPace(clock, Math.random),
-        wellSince: clock.now(),
+        upSince: clock.now(),
         lastError: undefined,
         isReported: false,
         timer: undefined,

@@ -1,8 +1,11 @@
 /**
- * The dispatcher of one tenant: sends what is owed, at least once, and accounts for every delivery. For each pair of
- * subscription and entity the order of commits is kept strictly; endpoints never wait for each other. What was
- * committed before a start is sent after it; nothing needs new traffic to move. It does not decide who is notified,
- * and it does not render.
+ * The dispatcher of a tenant: sends every pending delivery at least once.
+ *
+ * - Deliveries of the same subscription and entity are sent in commit order.
+ * - Endpoints never wait for each other.
+ * - After a start, pending deliveries are sent without waiting for new traffic.
+ *
+ * Matching and rendering are elsewhere.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -19,11 +22,13 @@ export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
   readonly door: Pick<Door, 'submit'>
   readonly reads: Deliveries
   readonly subscriptions: {
-    /** One attempt for a subscription, delivered or failed. */
+    /** Records an attempt for a subscription, successful or not. */
     outcome(sub: number, outcome: Outcome): void
-    /** So many of its deliveries were given up at the ceiling of their endpoint. */
+    /** Records that deliveries of a subscription were dropped at the ceiling of their endpoint. */
     dropped(sub: number, count: number): void
-    /** Its statistics as JSON text, stored at most once a second; undefined when the subscription is gone. */
+    /**
+     * Statistics of a subscription as JSON text, stored at most once a second; undefined if it was deleted.
+     */
     statistics(sub: number): string | undefined
   }
   readonly clock: Clock
@@ -34,35 +39,35 @@ export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
 export interface DispatcherSettings {
   /** Prometheus labels of the gauge, such as `{tenant="a"}`. */
   readonly labels?: string
-  /** Ceiling of an endpoint, if not the usual one. */
+  /** Ceiling of an endpoint; overrides the default. */
   readonly deliveriesPerEndpointMax?: number
 }
 
 export interface EndpointStatus {
-  /** Its URI without user, password and query. */
+  /** URI without user, password and query. */
   readonly endpoint: string
-  /** Not yet delivered, those in flight included. */
+  /** Deliveries not yet settled, including those in flight. */
   readonly waiting: number
-  /** How many of them are in memory. */
+  /** Those of them in memory. */
   readonly held: number
   readonly inFlight: number
-  /** down: no connection can be made, it is probed; backing-off: it answers with failures or not in time. */
+  /** down: no connection is possible, the host is probed; backing-off: responses fail or time out. */
   readonly state: 'up' | 'down' | 'backing-off'
-  /** Since when it is in this state, wall-clock ms. */
+  /** Start of this state, wall-clock ms. */
   readonly since: number
   readonly lastError?: string | undefined
 }
 
 export interface Dispatcher {
-  /** Takes up what is in the table and begins to send. To be called once, before the first commit. */
+  /** Starts sending the deliveries in the table. Must be called once, before the first commit. */
   start(): void
-  /** These deliveries are on disk, in order of d. */
+  /** Announces deliveries that are on disk, in order of d. */
   committed(deliveries: readonly Delivery[]): void
-  /** Rows of an endpoint were moved or deleted (a subscription was deleted or redirected): the table counts. */
+  /** Reads the rows of an endpoint again, after a subscription was deleted or redirected. */
   reread(endpoint: string): void
-  /** Endpoints to which something is owed. */
+  /** Status of all endpoints with pending deliveries. */
   stats(): EndpointStatus[]
-  /** Sends nothing more, waits for what is in flight for half the time, then settles. Never rejects. */
+  /** Stops sending, waits for requests in flight for half the time, then settles. Never rejects. */
   close(deadlineMs: number): Promise<void>
 }
 
@@ -78,11 +83,13 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     log,
     wake: (lane) => pump.wake(lane),
   })
-  /** Committed deliveries that their lanes do not know yet, by commit, in order of d. */
+  /** Committed deliveries not yet announced to their lanes, by commit, in order of d. */
   const unannounced: Delivery[][] = []
-  /** Lanes that know a part of the batch that is being announced. */
+  /** Lanes to which part of a batch was announced. */
   const growing = new Set<Lane>()
-  /** Lanes that owe nothing, but may have been read ahead of what is unannounced: they know what they sent already. */
+  /**
+   * Lanes without pending deliveries that may have read unannounced rows; they must remember what they sent.
+   */
   const idle = new Set<Lane>()
   const closeIfIdle = (lane: Lane): void => {
     if (unannounced.length === 0) lanes.closeIfIdle(lane)
@@ -109,7 +116,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     settings.labels,
   )
 
-  /** More has come to the lane: the oldest beyond the ceiling go, the rest may leave. */
+  /** Called when a lane received deliveries: drops the oldest beyond the ceiling and wakes the lane. */
   function grown(lane: Lane): void {
     for (const { d, sub } of lane.backlog.dropOldest(perEndpointMax)) {
       dropped.value++
@@ -120,8 +127,9 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     pump.wake(lane)
   }
   /**
-   * Announces a portion of what was committed, since one change may match thousands of subscriptions. Lanes to which entities
-   * of a batch are owed are woken when they know all of the commit, so that these entities leave together.
+   * Announces a portion of the committed deliveries, since one change may match thousands of subscriptions.
+   * Lanes with deliveries of a batch are woken after the whole commit was announced, so that the entities
+   * share a request.
    */
   function announce(): void {
     if (isClosed) return
@@ -159,17 +167,17 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     },
     committed(deliveries) {
       if (isClosed) return
-      const isUnderWay = unannounced.length > 0
+      const isAnnouncing = unannounced.length > 0
       unannounced.push([...deliveries])
-      if (!isUnderWay) announce()
+      if (!isAnnouncing) announce()
     },
     reread,
     stats: () => [...lanes.all()].map((lane) => statusOf(lane, clock.monotonic())),
     async close(deadlineMs) {
       isClosed = true
-      const landed = pump.stop()
+      const drained = pump.stop()
       lanes.stop()
-      await within(deadlineMs / 2, landed)
+      await within(deadlineMs / 2, drained)
       pump.abandon()
       await within(deadlineMs / 2, settlement.flush())
     },
@@ -185,12 +193,12 @@ function statusOf({ name, host, backlog, pace, ...lane }: Lane, now: number): En
     held: backlog.queue.size,
     inFlight: backlog.queue.flights,
     state: downSince === undefined ? (isPaused ? 'backing-off' : 'up') : 'down',
-    since: downSince ?? pace.failingSince() ?? lane.wellSince,
+    since: downSince ?? pace.failingSince() ?? lane.upSince,
     lastError: lane.lastError,
   }
 }
 
-/** Waits for a promise, at most so long. */
+/** Waits for a promise, at most `ms`. */
 async function within(ms: number, promise: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const time = new Promise<void>((resolve) => {

@@ -1,7 +1,7 @@
 /**
- * Sends one notification by HTTP POST and says what came of it. It never throws or rejects, follows no redirect,
- * reads an answer only to drop it, checks certificates whatever the environment says, and holds a connection open
- * for the next one. Retrying is the business of the dispatcher.
+ * Sends a notification by HTTP POST and returns the result. It never throws or rejects, follows no redirects,
+ * discards response bodies, always verifies certificates, and keeps connections open for reuse. The
+ * dispatcher does the retrying.
  */
 import {
   type ClientRequest,
@@ -20,34 +20,34 @@ import type { Clock } from '#base/time/clock.ts'
 import { retryAfterMs } from './backoff.ts'
 import type { Failure, FailureKind, Sent } from './verdict.ts'
 
-/** A request as rendered for one delivery. */
+/** A request rendered from one or several deliveries. */
 export interface OutgoingRequest {
   readonly uri: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string | Buffer
-  /** Time for the whole exchange, ms, instead of the usual one. */
+  /** Timeout of the whole exchange, ms; overrides the default. */
   readonly timeoutMs?: number | undefined
 }
 
 export interface HttpEndpoint {
   send(request: OutgoingRequest): Promise<Sent>
-  /** Closes all connections; what is in flight fails. */
+  /** Closes all connections; requests in flight fail. */
   close(): void
 }
 
-/** What a URI says, once it is read. */
+/** A parsed URI. */
 interface Target {
   readonly options: ReturnType<typeof urlToHttpOptions>
   readonly isSecure: boolean
-  /** It is this machine, which may not be sent to. */
+  /** The URI addresses this machine, which the settings do not allow. */
   readonly isForbidden: boolean
 }
 
-/** How long an answer may take to end once its status is known. */
+/** Time limit of the rest of a response after its status. */
 const drainMs = 1000
 const idleMs = 15_000
 
-/** Headers that only the connection itself may set. */
+/** Headers that a subscription cannot override. */
 const ownHeaders = new Set(
   'connection content-length expect host keep-alive proxy-connection te trailer transfer-encoding upgrade'.split(
     ' ',
@@ -55,9 +55,9 @@ const ownHeaders = new Set(
 )
 
 export interface HttpEndpointSettings {
-  /** Whether endpoints on this machine may be sent to. */
+  /** Whether endpoints on this machine are allowed. */
   readonly allowsLoopback: boolean
-  /** Certificates, in PEM, of those who vouch for endpoints; undefined: those of the system. */
+  /** Certificate authorities of endpoints, in PEM; undefined: those of the system. */
   readonly ca?: readonly string[] | undefined
 }
 
@@ -66,7 +66,7 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
     keepAlive: true,
     timeout: idleMs,
     maxSockets: limits.deliveriesInFlightTotalMax.value,
-    // As many as one host is sent to at once; fewer would be closed and opened again all the time.
+    // As many as requests in flight to one host; with fewer, connections would be reopened constantly.
     maxFreeSockets: limits.deliveriesInFlightHostMax.value,
     autoSelectFamilyAttemptTimeout: 1000,
     ...(settings.allowsLoopback ? {} : { lookup: lookupRemote }),
@@ -78,7 +78,7 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
     ...(settings.ca === undefined ? {} : { ca: [...settings.ca] }),
   })
 
-  /** Where lately used URIs lead to, so that each is read once. */
+  /** Cache of parsed URIs. */
   const known = new Map<string, Target>()
   function targetOf(uri: string): Target | undefined {
     const found = known.get(uri)
@@ -107,7 +107,7 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
   return Object.freeze({
     async send(outgoing) {
       const target = targetOf(outgoing.uri)
-      if (target === undefined) return failure('unsendable', 'no HTTP URI')
+      if (target === undefined) return failure('unsendable', 'the URI is not an HTTP URI')
       const length = Buffer.byteLength(outgoing.body)
       if (length > limits.deliveryBytesMax.value) {
         return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
@@ -120,7 +120,8 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
       const once = (): Promise<Exchanged> =>
         exchange(() => open(target, outgoing, length), { clock, timeoutMs })
       const first = await once()
-      // Most likely the peer closed an idle connection just when it was used again.
+      // Most likely the peer closed an idle connection just when it was reused, so the request is sent once
+      // more.
       return first.isStale ? (await once()).sent : first.sent
     },
     close() {
@@ -135,8 +136,8 @@ interface Exchanged {
   readonly isStale: boolean
 }
 
-/** Where an exchange stands: no connection yet, TLS being agreed, or talking HTTP. */
-type Phase = 'connecting' | 'greeting' | 'talking'
+/** Phase of an exchange: connecting, TLS handshake, or HTTP. */
+type Phase = 'connecting' | 'handshake' | 'connected'
 
 function exchange(
   open: () => ClientRequest,
@@ -146,20 +147,20 @@ function exchange(
     let phase: Phase = 'connecting'
     let certificate: (() => Validity | undefined) | undefined
     let request: ClientRequest
-    /** Once the status has come it decides, whatever becomes of the rest. */
-    let judged: Sent | undefined
+    /** The result by the status of the response; later errors do not change it. */
+    let result: Sent | undefined
     const end = (sent: Sent, isStale = false): void => {
       clearTimeout(connectTimer)
       clearTimeout(timer)
       resolve({ sent, isStale })
     }
-    const giveUp = (sent: Sent): void => {
+    const abort = (sent: Sent): void => {
       end(sent)
       request.destroy()
     }
     let connectTimer: NodeJS.Timeout | undefined
     let timer = setTimeout(
-      () => giveUp(failure('timeout', `no answer within ${settings.timeoutMs} ms`)),
+      () => abort(failure('timeout', `no answer within ${settings.timeoutMs} ms`)),
       settings.timeoutMs,
     )
     try {
@@ -169,36 +170,36 @@ function exchange(
     }
     request.on('socket', (socket: Socket & { encrypted?: boolean }) => {
       if (!socket.connecting) {
-        phase = 'talking'
+        phase = 'connected'
         return
       }
       certificate = noteCertificate(socket)
       const ms = limits.deliveryConnectMs.value
-      connectTimer = setTimeout(() => giveUp(failure('unreachable', `no connection within ${ms} ms`)), ms)
+      connectTimer = setTimeout(() => abort(failure('unreachable', `no connection within ${ms} ms`)), ms)
       socket.once('connect', () => {
         clearTimeout(connectTimer)
-        phase = socket.encrypted === true ? 'greeting' : 'talking'
+        phase = socket.encrypted === true ? 'handshake' : 'connected'
       })
       socket.once('secureConnect', () => {
-        phase = 'talking'
+        phase = 'connected'
       })
     })
     request.on('response', (response) => {
       const sent = judge(response, settings.clock.now())
-      judged = sent
+      result = sent
       clearTimeout(timer)
-      timer = setTimeout(() => giveUp(sent), drainMs)
-      drop(response, { end: () => end(sent), tooMuch: () => giveUp(sent) })
+      timer = setTimeout(() => abort(sent), drainMs)
+      drop(response, { end: () => end(sent), tooMuch: () => abort(sent) })
     })
     request.on('error', (error) => {
       const diagnosis = diagnose(error, phase, certificate?.())
-      end(judged ?? diagnosis, diagnosis.kind === 'reset' && request.reusedSocket && judged === undefined)
+      end(result ?? diagnosis, diagnosis.kind === 'reset' && request.reusedSocket && result === undefined)
     })
-    request.on('close', () => end(judged ?? failure('reset', 'the connection was closed without an answer')))
+    request.on('close', () => end(result ?? failure('reset', 'the connection was closed without a response')))
   })
 }
 
-/** Reads what is left of an answer, up to a bound. */
+/** Reads and discards the rest of a response, up to a limit. */
 function drop(response: IncomingMessage, on: { end(): void; tooMuch(): void }): void {
   let bytes = 0
   response.on('data', (chunk: Buffer) => {
@@ -228,8 +229,8 @@ function diagnose(error: Error, phase: Phase, shown: Validity | undefined): Fail
 
 function kindOf(code: string, phase: Phase): FailureKind {
   if (code === 'peer.loopback') return 'forbidden'
-  if (phase === 'greeting' || code.startsWith('ERR_SSL')) return 'tls'
-  if (phase === 'talking') return code.startsWith('HPE_') ? 'protocol' : 'reset'
+  if (phase === 'handshake' || code.startsWith('ERR_SSL')) return 'tls'
+  if (phase === 'connected') return code.startsWith('HPE_') ? 'protocol' : 'reset'
   if (code === 'ECONNREFUSED') return 'refused'
   return code === 'ENOTFOUND' || code.startsWith('EAI_') ? 'dns' : 'unreachable'
 }

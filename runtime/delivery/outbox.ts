@@ -1,6 +1,6 @@
 /**
- * All that one tenant owes to the outside: what is sent to endpoints, and what consumers come for. Both are rows of the
- * same table and differ by the address they are owed to.
+ * All outgoing deliveries of a tenant: those sent to endpoints, and those that consumers fetch by streams.
+ * Both are rows of the same table and differ by their address.
  */
 import { limits } from '#base/limits/limits.ts'
 import {

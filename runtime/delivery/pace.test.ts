@@ -1,11 +1,11 @@
-/** Whose fault a failure is, and how fast an endpoint is sent to after it. The clock moves when told. */
+/** How failures of a pair or of the endpoint change its pace. The test advances the clock. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { createPace } from './pace.ts'
 import { createQueue, type Flight } from './queue.ts'
 import type { Failure } from './verdict.ts'
 
-/** A clock that moves when told, and an endpoint with a pair per letter. */
+/** A clock that the test advances, and an endpoint with one pair per letter. */
 function scene() {
   let now = 1000
   const pace = createPace({ now: () => 5_000_000 + now, monotonic: () => now }, () => 1)
@@ -33,7 +33,7 @@ const failure = (status: number, retryAfterMs?: number): Failure => ({
 })
 
 describe('the pace of an endpoint', () => {
-  it('drops to one at a time with its first failure, and pauses', () => {
+  it('drops to one request at a time after the first failure, and pauses', () => {
     const { pace, start, wait, now } = scene()
     expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
     const flight = start('a')
@@ -43,14 +43,14 @@ describe('the pace of an endpoint', () => {
     expect(pace.pausedUntil()).toBe(now() + 250)
     expect(pace.failingSince()).toBe(5_000_000 + now())
   })
-  it('counts what failed together once', () => {
+  it('counts requests that failed together as one failure', () => {
     const { pace, start, wait } = scene()
     const flights = ['a', 'b', 'c'].map(start)
     wait(10)
     for (const flight of flights) pace.failed(flight, failure(500))
     expect(pace.failures()).toBe(1)
   })
-  it('grows its pauses with every failure in a row, and is full again after a success', () => {
+  it('has longer pauses with each consecutive failure, and full concurrency after a success', () => {
     const { pace, start, wait, now } = scene()
     const pauses = ['a', 'b', 'c', 'd', 'e'].map((entity) => {
       wait(2000)
@@ -63,7 +63,7 @@ describe('the pace of an endpoint', () => {
     expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
     expect(pace.failingSince()).toBeUndefined()
   })
-  it('is not touched by a pair that fails while others are taken', () => {
+  it('is not affected by a pair that fails while others succeed', () => {
     const { pace, start, wait, now } = scene()
     const flight = start('a')
     wait(5)
@@ -73,12 +73,12 @@ describe('the pace of an endpoint', () => {
     expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
     expect(pace.pausedUntil()).toBeLessThanOrEqual(now())
   })
-  it('is not touched by an answer that calls the delivery wrong', () => {
+  it('is not affected by a response that rejects the delivery itself', () => {
     const { pace, start, now } = scene()
     expect(pace.failed(start('a'), failure(400))).toBe(now() + 250)
     expect(pace.width()).toBe(limits.deliveriesInFlightMax.value)
   })
-  it('obeys Retry-After as a whole, even when others are taken, but not for ever', () => {
+  it('obeys Retry-After for the whole endpoint even if others succeed, up to a limit', () => {
     const { pace, start, wait, now } = scene()
     const flight = start('a')
     wait(5)

@@ -1,7 +1,8 @@
 /**
- * How an endpoint that answers may be sent to: all at once while it goes well, one at a time and with growing
- * pauses while it fails. A failure is charged to the pair alone when the endpoint took something else meanwhile,
- * and to the endpoint otherwise, so that one bad entity never slows the rest and a bad endpoint is left in peace.
+ * Paces requests to a reachable endpoint: concurrently while they succeed, one at a time with growing pauses
+ * while they fail. If other deliveries succeeded meanwhile, only the pair of the failed delivery backs off;
+ * otherwise the whole endpoint does. So one bad entity never slows the others, and a failing endpoint is not
+ * flooded.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,24 +12,27 @@ import type { Flight } from './queue.ts'
 import { consequenceOf, type Failure } from './verdict.ts'
 
 export interface Pace {
-  /** Requests that may be in flight at once. */
+  /** Maximum number of requests in flight. */
   width(): number
-  /** Nothing leaves before this, monotonic ms. */
+  /** No request starts before this time, monotonic ms. */
   pausedUntil(): number
-  /** Failures in a row of the endpoint as a whole. */
+  /** Consecutive failures of the endpoint as a whole. */
   failures(): number
-  /** Since when it fails, wall-clock ms. */
+  /** Time of the first of these failures, wall-clock ms. */
   failingSince(): number | undefined
-  /** A delivery was taken. */
+  /** Records a successful delivery. */
   succeeded(): void
-  /** A delivery failed. Returns until when its pair has to wait alone, or undefined when all wait. */
+  /**
+   * Records a failed delivery. Returns until when its pair must wait, or undefined if the whole endpoint
+   * waits.
+   */
   failed(flight: Flight, failure: Failure): number | undefined
-  /** Nothing leaves for this long, ms, whatever happens. */
+  /** Starts no request for this long, ms, even after a success. */
   hold(ms: number): void
 }
 
-/** `dice` gives numbers in [0, 1). */
-export function createPace(clock: Clock, dice: () => number): Pace {
+/** `random` returns numbers in [0, 1). */
+export function createPace(clock: Clock, random: () => number): Pace {
   let failures = 0
   let failingSince = { wall: 0, monotonic: 0 }
   let lastFailedAt = 0
@@ -37,15 +41,15 @@ export function createPace(clock: Clock, dice: () => number): Pace {
 
   function chargePair({ pair }: Flight, now: number): number {
     if (pair.failures === 0) pair.failingSince = now
-    return now + backoffMs(++pair.failures, now - pair.failingSince, dice())
+    return now + backoffMs(++pair.failures, now - pair.failingSince, random())
   }
-  /** What was in flight together failed together: it counts once. */
+  /** Requests that were in flight together and failed together count as one failure. */
   function chargeEndpoint({ startedAt }: Flight, now: number): void {
     if (failures > 0 && startedAt < lastFailedAt) return
     if (failures === 0) failingSince = { wall: clock.now(), monotonic: now }
     failures++
     lastFailedAt = now
-    pausedUntil = Math.max(pausedUntil, now + backoffMs(failures, now - failingSince.monotonic, dice()))
+    pausedUntil = Math.max(pausedUntil, now + backoffMs(failures, now - failingSince.monotonic, random()))
   }
   function hold(ms: number): void {
     pausedUntil = Math.max(pausedUntil, clock.monotonic() + Math.min(ms, limits.deliveryPauseMsMax.value))

@@ -1,4 +1,4 @@
-/** Where an endpoint's URI leads to. */
+/** Host, port and printable form of endpoint URIs. */
 import { describe, expect, it } from 'vitest'
 import { originOf, shownUri } from './probe.ts'
 
@@ -12,12 +12,12 @@ describe('the origin of an endpoint', () => {
   ])('%s is %s', (uri, key, host, port) => {
     expect(originOf(uri)).toEqual({ key, address: { host, port } })
   })
-  it.each(['', 'nonsense', 'urn:a:b', 'file:///etc/passwd', 'unix:/run/x'])('%s has none', (uri) => {
+  it.each(['', 'nonsense', 'urn:a:b', 'file:///etc/passwd', 'unix:/run/x'])('%s has no origin', (uri) => {
     expect(originOf(uri)).toBeUndefined()
   })
 })
 
-describe('an endpoint is shown', () => {
+describe('an endpoint is shown without secrets', () => {
   it.each([
     ['https://user:secret@example.org:8443/notify?token=secret#x', 'https://example.org:8443/notify'],
     ['http://127.0.0.1:80/', 'http://127.0.0.1/'],

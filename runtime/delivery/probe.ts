@@ -1,11 +1,11 @@
 /**
- * Whether something listens: one TCP connect, closed at once. It says nothing about what listens there; the next
- * delivery finds that out.
+ * Probes whether a server listens: a TCP connection, closed at once. It does not check the protocol; the next
+ * delivery does.
  */
 import { connect } from 'node:net'
 import { limits } from '#base/limits/limits.ts'
 
-/** Where to connect. */
+/** The address to connect to. */
 export interface Address {
   readonly host: string
   readonly port: number
@@ -18,7 +18,7 @@ const defaultPorts: Readonly<Record<string, number>> = {
   'mqtts:': 8883,
 }
 
-/** Scheme, host and port of a URI as one key, and where to connect; undefined when it is no such URI. */
+/** Scheme, host and port of a URI as a key, and the address; undefined for any other URI. */
 export function originOf(uri: string): { key: string; address: Address } | undefined {
   if (!URL.canParse(uri)) return undefined
   const { protocol, hostname, port } = new URL(uri)
@@ -28,14 +28,14 @@ export function originOf(uri: string): { key: string; address: Address } | undef
   return { key: `${protocol}//${hostname}:${number}`, address: { host, port: number } }
 }
 
-/** A URI as it may be shown: without user, password and query, where secrets are kept. */
+/** A URI without the parts that may contain secrets: user, password and query. */
 export function shownUri(uri: string): string {
   if (!URL.canParse(uri)) return uri
   const { protocol, host, pathname } = new URL(uri)
   return host === '' ? uri : `${protocol}//${host}${pathname}`
 }
 
-/** True when a connection could be made within `deliveryConnectMs`. Never rejects. */
+/** Whether a connection could be made within `deliveryConnectMs`. Never rejects. */
 export function probe(address: Address): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ ...address, autoSelectFamilyAttemptTimeout: 1000 })

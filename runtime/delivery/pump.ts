@@ -1,7 +1,8 @@
 /**
- * Moves deliveries: takes the lanes in turn, starts what may leave, and draws the consequence of each attempt. It
- * renders a few per turn of the event loop and has a bounded number in flight per endpoint, per host and in all, so
- * that neither a slow endpoint nor a large backlog holds up anything else.
+ * Sends deliveries: takes the lanes in turn, starts the requests that may be sent, and applies the
+ * consequence of each attempt. Rendering is bounded per turn of the event loop; requests in flight are
+ * bounded per endpoint, per host and in total. So neither a slow endpoint nor a large backlog delays other
+ * endpoints.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -16,15 +17,15 @@ import type { Outgoing } from './sender.ts'
 import type { Settlement } from './settlement.ts'
 import { consequenceOf, type Failure, type Sent } from './verdict.ts'
 
-/** A delivery as a request, with the wishes of its subscription. */
+/** Deliveries rendered as a request, with the options of their subscription. */
 export interface Rendered extends Outgoing {
-  /** Least time between a failure and the next attempt at this endpoint, ms. */
+  /** Minimum time between a failure and the next attempt at this endpoint, ms. */
   readonly cooldownMs?: number | undefined
-  /** How many of the deliveries it was rendered from it holds, from the first on. */
+  /** Number of deliveries in the request, counted from the first one passed to `render`. */
   readonly count: number
 }
 
-/** What an attempt meant for its subscription. */
+/** The result of an attempt, for the statistics of its subscription. */
 export interface Outcome {
   readonly ok: boolean
   /** Wall-clock ms. */
@@ -34,8 +35,9 @@ export interface Outcome {
 
 export interface PumpPorts {
   /**
-   * Deliveries of one subscription as one request, which may hold only the first ones. Undefined when there is nothing
-   * to send: the subscription was deleted, or none of them has anything left to report.
+   * Renders deliveries of one subscription as one request, which may contain only the first ones. Undefined
+   * if there is nothing to send: the subscription was deleted, or the deliveries contain nothing to report
+   * any more.
    */
   render(deliveries: readonly Delivery[]): Rendered | undefined
   /** Never rejects. */
@@ -49,48 +51,50 @@ export interface PumpPorts {
 }
 
 export interface Pump {
-  /** Something may have become possible for this lane. */
+  /** Schedules a lane that may be able to send. */
   wake(lane: Lane): void
-  /** Starts nothing more; resolves when all in flight have landed. */
+  /** Starts no more requests; resolves when none is in flight. */
   stop(): Promise<void>
-  /** What is still in flight is not waited for; its outcome is lost and it will be sent again. */
+  /**
+   * Ignores the results of requests still in flight; their deliveries are sent again after the next start.
+   */
   abandon(): void
 }
 
-/** Failures in a row before an endpoint is called failing in the log. */
+/** Consecutive failures before the failure of an endpoint is logged. */
 const reportFailures = 3
 
 export function createPump(ports: PumpPorts): Pump {
   const { clock, lanes } = ports
   const consequences = createConsequences(ports)
-  /** Lanes that may have something to send, in turn. */
-  const hungry = new Set<Lane>()
+  /** Lanes that may be able to send, in round-robin order. */
+  const runnable = new Set<Lane>()
   let inFlight = 0
   let isScheduled = false
   let state: 'running' | 'stopping' | 'abandoned' = 'running'
-  let landed = (): void => undefined
+  let drained = (): void => undefined
 
   function schedule(): void {
-    if (isScheduled || state !== 'running' || hungry.size === 0) return
+    if (isScheduled || state !== 'running' || runnable.size === 0) return
     isScheduled = true
     setImmediate(run)
   }
   function run(): void {
     isScheduled = false
     const until = clock.monotonic() + limits.deliveryTurnMs.value
-    for (const lane of hungry) {
+    for (const lane of runnable) {
       if (state !== 'running' || inFlight >= limits.deliveriesInFlightTotalMax.value) return
       const now = clock.monotonic()
       if (now >= until) break
-      hungry.delete(lane)
-      // A set hands out what is added while one walks through it: lanes take turns.
+      runnable.delete(lane)
+      // Iterating a set also visits elements added meanwhile, so lanes take turns.
       const count = startNext(lane, now)
-      if (count > 0) hungry.add(lane)
+      if (count > 0) runnable.add(lane)
       else rest(lane, now)
     }
     schedule()
   }
-  /** Returns how many deliveries it took up, at least 1 when the lane may have more to do at once. */
+  /** Returns the number of deliveries taken, at least 1 if the lane may be able to continue at once. */
   function startNext(lane: Lane, now: number): number {
     const { host, backlog, pace } = lane
     if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return 0
@@ -111,12 +115,12 @@ export function createPump(ports: PumpPorts): Pump {
     if (state === 'abandoned') return
     if (sent.ok) consequences.delivered(lane, flights)
     else consequences.failed(lane, flights, { failure: sent, rendered })
-    for (const other of wasFull ? lane.host.lanes : []) hungry.add(other)
-    hungry.add(lane)
+    for (const other of wasFull ? lane.host.lanes : []) runnable.add(other)
+    runnable.add(lane)
     schedule()
-    if (inFlight === 0) landed()
+    if (inFlight === 0) drained()
   }
-  /** Nothing can leave now: sleep until a pause ends, if one does. What else can change wakes the lane itself. */
+  /** Lets a lane sleep until the end of its pause, if there is one. Other changes wake the lane by `wake`. */
   function rest(lane: Lane, now: number): void {
     clearTimeout(lane.timer)
     const ms = Math.max(lane.pace.pausedUntil(), lane.backlog.queue.dueAt()) - now
@@ -124,7 +128,7 @@ export function createPump(ports: PumpPorts): Pump {
     else lanes.closeIfIdle(lane)
   }
   function wake(lane: Lane): void {
-    hungry.add(lane)
+    runnable.add(lane)
     schedule()
   }
 
@@ -134,7 +138,7 @@ export function createPump(ports: PumpPorts): Pump {
       state = 'stopping'
       if (inFlight > 0) {
         await new Promise<void>((resolve) => {
-          landed = resolve
+          drained = resolve
         })
       }
     },
@@ -144,37 +148,39 @@ export function createPump(ports: PumpPorts): Pump {
   } satisfies Pump)
 }
 
-/** What follows from an attempt, for the delivery, its pair, its endpoint and its subscription. */
+/** Applies the consequence of an attempt to the delivery, its pair, its endpoint and its subscription. */
 function createConsequences({ settlement, lanes, clock, log, counters, ...ports }: PumpPorts) {
   function report(delivery: Delivery, error?: string): void {
     ports.outcome(delivery.sub, { ok: error === undefined, at: clock.now(), error })
     settlement.touch(delivery.sub)
   }
-  function bury(lane: Lane, flight: Flight, grave: { reason: string; body: string }): void {
+  function deadLetter(lane: Lane, flight: Flight, letter: { reason: string; body: string }): void {
     const { d, sub, entity } = flight.delivery
     counters.dead.value++
-    log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.name, entity, reason: grave.reason })
-    settlement.bury(flight.delivery, grave.reason, grave.body)
+    log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.name, entity, reason: letter.reason })
+    settlement.deadLetter(flight.delivery, letter.reason, letter.body)
     lane.backlog.finish(flight)
   }
   function settle(lane: Lane, flights: readonly Flight[]): void {
     settlement.settle(flights.map(({ delivery }) => delivery.d))
     for (const flight of flights) lane.backlog.finish(flight)
   }
-  /** Deliveries that failed together are sent one by one, so that one of them does not hold up the others. */
+  /** Sends deliveries that failed together one by one, so that one of them does not block the others. */
   function separate(lane: Lane, flights: readonly Flight[], pausedUntil?: number): void {
     for (const flight of flights) {
       flight.pair.isAlone = true
       lane.backlog.putBack(flight, pausedUntil)
     }
   }
-  function isHopeless(flight: Flight, failure: Failure): boolean {
+  function isGivenUp(flight: Flight, failure: Failure): boolean {
     const consequence = consequenceOf(failure)
     if (consequence === 'poison') flight.pair.poisonTries++
-    return consequence === 'bury' || flight.pair.poisonTries >= limits.deliveryPoisonTries.value
+    return consequence === 'dead-letter' || flight.pair.poisonTries >= limits.deliveryPoisonTries.value
   }
   return {
-    /** The request, or undefined when there is none to send. Deliveries that it does not hold wait for the next one. */
+    /**
+     * Returns the request, or undefined if there is none to send. Deliveries not in it wait for the next one.
+     */
     render(lane: Lane, flights: readonly Flight[]): Rendered | undefined {
       try {
         const rendered = ports.render(flights.map(({ delivery }) => delivery))
@@ -189,14 +195,14 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
         const [flight] = flights as [Flight]
         const reason = `could not be rendered: ${error instanceof Error ? error.message : String(error)}`
         report(flight.delivery, reason)
-        bury(lane, flight, { reason, body: flight.delivery.body ?? JSON.stringify(flight.delivery) })
+        deadLetter(lane, flight, { reason, body: flight.delivery.body ?? JSON.stringify(flight.delivery) })
         return undefined
       }
     },
     delivered(lane: Lane, flights: readonly Flight[]): void {
       failpoint('delivery:after-send')
       counters.sent.value++
-      if (lane.pace.failures() > 0) lane.wellSince = clock.now()
+      if (lane.pace.failures() > 0) lane.upSince = clock.now()
       lane.pace.succeeded()
       if (lane.isReported) log.info('delivery.endpoint-up', { endpoint: lane.name })
       lane.isReported = false
@@ -219,12 +225,12 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
         lanes.hostFailed(lane)
       } else if (flights.length > 1 && consequenceOf(failure) !== 'retry') {
         separate(lane, flights)
-      } else if (isHopeless(first, failure)) {
-        bury(lane, first, { reason: failure.reason, body: rendered.body.toString() })
+      } else if (isGivenUp(first, failure)) {
+        deadLetter(lane, first, { reason: failure.reason, body: rendered.body.toString() })
       } else {
         const until = lane.pace.failed(first, failure)
         for (const { pair } of flights) pair.failedAt = first.pair.failedAt
-        // Where other requests succeed, one of these entities may be the cause. The first one is sent alone to find out.
+        // If other requests succeed, one of these entities may be the cause, so the first one is sent alone.
         first.pair.isAlone = true
         if (until !== undefined) separate(lane, flights, until)
         else for (const flight of flights) lane.backlog.putBack(flight)

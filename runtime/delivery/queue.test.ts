@@ -1,4 +1,4 @@
-/** The order in which deliveries of one endpoint leave memory. */
+/** The order in which the deliveries of an endpoint are sent. */
 import { describe, expect, it } from 'vitest'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { createQueue } from './queue.ts'
@@ -17,7 +17,7 @@ const owed = (d: number, entity: string, body = ''): Delivery => ({
 })
 
 describe('the queue of an endpoint', () => {
-  it('hands out pairs in turn, and the next of a pair only when the one before is settled', () => {
+  it('takes pairs in turn, and the next delivery of a pair only after the one before is settled', () => {
     const queue = createQueue()
     for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
     const first = queue.take(0)!
@@ -25,13 +25,13 @@ describe('the queue of an endpoint', () => {
     queue.finish(first)
     expect(queue.take(0)?.delivery.d).toBe(2)
   })
-  it('tells subscriptions to the same entity apart', () => {
+  it('treats subscriptions to the same entity as different pairs', () => {
     const queue = createQueue()
     queue.add(owed(1, 'a'))
     queue.add({ ...owed(2, 'a'), sub: 2 })
     expect([queue.take(0)?.delivery.d, queue.take(0)?.delivery.d]).toEqual([1, 2])
   })
-  it('keeps a failed one first of its pair, lets go of the rest, and returns the pair to be caught up', () => {
+  it('keeps a failed delivery first of its pair, releases the rest, and returns the pair for reading', () => {
     const queue = createQueue()
     for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'a')]) queue.add(delivery)
     queue.putBack(queue.take(0)!)
@@ -45,7 +45,7 @@ describe('the queue of an endpoint', () => {
     queue.catchUp(pair!, [owed(2, 'a'), owed(3, 'a')], false)
     expect(queue.take(0)?.delivery.d).toBe(2)
   })
-  it('holds a pair for its own pause, and says when it ends', () => {
+  it('holds a pair during its own pause and reports the end of the pause', () => {
     const queue = createQueue()
     queue.add(owed(1, 'a'))
     queue.putBack(queue.take(0)!, 500)
@@ -53,7 +53,7 @@ describe('the queue of an endpoint', () => {
     expect(queue.take(500)?.delivery.d).toBe(1)
     expect(queue.dueAt()).toBe(Number.POSITIVE_INFINITY)
   })
-  it('lets go of what waits when cleared, and keeps the order around what is in flight', () => {
+  it('releases waiting deliveries when cleared, and keeps the order relative to those in flight', () => {
     const queue = createQueue()
     for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
     const flight = queue.take(0)!
@@ -64,15 +64,15 @@ describe('the queue of an endpoint', () => {
     queue.putBack(flight)
     expect(queue.take(0)?.delivery.d).toBe(1)
   })
-  it('does not take back what was disowned in flight', () => {
+  it('does not put back stale flights', () => {
     const queue = createQueue()
     for (const delivery of [owed(1, 'a'), owed(2, 'a')]) queue.add(delivery)
     const flight = queue.take(0)!
-    queue.disown()
-    expect([queue.isDisowned(flight), queue.putBack(flight)]).toEqual([true, false])
+    queue.invalidateFlights()
+    expect([queue.isStale(flight), queue.putBack(flight)]).toEqual([true, false])
     expect([queue.has(1), queue.take(0)?.delivery.d]).toEqual([false, 2])
   })
-  it('weighs what it holds', () => {
+  it('reports the size of its deliveries', () => {
     const queue = createQueue()
     queue.add(owed(1, 'a', 'x'.repeat(1000)))
     expect(queue.bytes).toBeGreaterThan(1000)

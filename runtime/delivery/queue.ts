@@ -1,70 +1,82 @@
 /**
- * The deliveries of one endpoint that are in memory, in the order they may leave: strictly one after the other for
- * each pair of subscription and entity, pairs in turn. A pair that has failed holds its head only, so that it never
- * fills the window against the others. Knows no clock and no table.
+ * The deliveries of an endpoint in memory, in sending order: strictly sequential within each pair of
+ * subscription and entity, round-robin between pairs. A failed pair keeps only its first delivery in memory,
+ * so that it does not fill the window. The queue is independent of clock and table.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
 
-/** One subscription and one entity of it. */
+/** The deliveries of a subscription for one entity. */
 export interface Pair {
   readonly key: string
-  /** In order of d, without the one in flight. */
+  /** In order of d, without the delivery in flight. */
   readonly waiting: Delivery[]
   isFlying: boolean
-  /** Later deliveries of it were left in the table. */
+  /** Later deliveries of the pair are only in the table. */
   isBehind: boolean
-  /** Its head failed: it is sent alone until it succeeds. */
+  /** Its first delivery failed and is sent in a request of its own until it succeeds. */
   isAlone: boolean
-  /** When its head failed last, monotonic ms. */
+  /** When its first delivery last failed, monotonic ms. */
   failedAt: number | undefined
-  /** Failures in a row that are its own doing, and since when, monotonic ms. */
+  /** Consecutive failures attributed to this pair, and the time of the first, monotonic ms. */
   failures: number
   failingSince: number
-  /** Answers in a row that call its head wrong. */
+  /** Consecutive responses that reject its first delivery. */
   poisonTries: number
   pausedUntil: number
 }
 
-/** A delivery on its way. */
+/** A delivery in flight. */
 export interface Flight {
   readonly delivery: Delivery
   readonly pair: Pair
   readonly startedAt: number
   readonly generation: number
-  /** It shares the request of another flight. */
+  /** The delivery shares the request of another flight. */
   readonly isCompanion: boolean
 }
 
 export interface Queue {
-  /** Takes a delivery in; one of a pair that is behind is left to `catchUp`. */
+  /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
   add(delivery: Delivery): void
-  /** The next one that may leave at `now`. */
+  /** Takes the next delivery that may be sent at `now`. */
   take(now: number): Flight | undefined
-  /** Takes the heads of other ready pairs that may share the request of `flight`: same subscription, same mark. */
+  /**
+   * Takes the first deliveries of other ready pairs that may share the request of `flight`: same subscription
+   * and batch.
+   */
   companions(flight: Flight): Flight[]
-  /** It is settled; the next one of its pair may leave. Returns the pair when the rest of it is in the table only. */
+  /**
+   * Ends a settled flight; the next of its pair may be sent. Returns the pair if its rest is only in the
+   * table.
+   */
   finish(flight: Flight): Pair | undefined
-  /** It failed and stays first of its pair. False when it was disowned; then it is let go. */
+  /**
+   * Ends a failed flight; the delivery stays first of its pair. Returns false and releases it if the flight
+   * is stale.
+   */
   putBack(flight: Flight, pausedUntil?: number): boolean
-  /** Lets go of a waiting delivery. Returns its pair when the rest of it is in the table only. */
+  /** Removes a waiting delivery. Returns its pair if its rest is only in the table. */
   remove(delivery: DeliveryHead): Pair | undefined
-  /** Takes in the next deliveries of a pair that was behind; `isBehind` when the table has still more. */
+  /** Adds the next deliveries of a pair that was behind; `isBehind` if the table contains more. */
   catchUp(pair: Pair, deliveries: readonly Delivery[], isBehind: boolean): void
-  /** Lets go of all that wait. What is in flight stays so. */
+  /** Removes all waiting deliveries; flights continue. */
   clear(): void
-  /** What is in flight now may no longer belong here: it does not come back when it fails. */
-  disown(): void
-  isDisowned(flight: Flight): boolean
+  /**
+   * Marks all flights as stale, because their rows may have been moved or deleted: they are not put back on
+   * failure.
+   */
+  invalidateFlights(): void
+  isStale(flight: Flight): boolean
   has(d: number): boolean
   isFlying(d: number): boolean
-  /** Earliest monotonic ms at which one may leave: 0 now, Infinity never without a change. */
+  /** Earliest time of the next request, monotonic ms: 0 is now, Infinity is not before a change. */
   dueAt(): number
-  /** All in memory: waiting and in flight. */
+  /** Deliveries in memory, including those in flight. */
   readonly size: number
-  /** Those that failed alone and wait for their pause to end. */
+  /** Pairs that wait for the end of their own pause. */
   readonly paused: number
-  /** Requests under way. */
+  /** Requests in flight. */
   readonly flights: number
   readonly bytes: number
 }
@@ -84,16 +96,16 @@ export function createQueue(): Queue {
   let generation = 0
   let companions = 0
 
-  const letGo = (delivery: Delivery): void => {
+  const release = (delivery: Delivery): void => {
     held.delete(delivery.d)
     bytes -= weigh(delivery)
   }
-  const land = (flight: Flight): void => {
+  const endFlight = (flight: Flight): void => {
     flying.delete(flight.delivery.d)
     flight.pair.isFlying = false
     if (flight.isCompanion) companions--
   }
-  const depart = (pair: Pair, startedAt: number, isCompanion: boolean): Flight | undefined => {
+  const startFlight = (pair: Pair, startedAt: number, isCompanion: boolean): Flight | undefined => {
     const delivery = pair.waiting.shift()
     if (delivery === undefined) return undefined
     pair.isFlying = true
@@ -101,8 +113,11 @@ export function createQueue(): Queue {
     if (isCompanion) companions++
     return { delivery, pair, startedAt, generation, isCompanion }
   }
-  /** A pair that can go on is ready; one with nothing left is forgotten, or returned when the table has more of it. */
-  const settleDown = (pair: Pair): Pair | undefined => {
+  /**
+   * Makes a pair with waiting deliveries ready; otherwise deletes it, or returns it if the table contains
+   * more.
+   */
+  const requeue = (pair: Pair): Pair | undefined => {
     if (pair.waiting.length > 0) ready.push(pair)
     else if (pair.isBehind) return pair
     else pairs.delete(pair.key)
@@ -125,7 +140,7 @@ export function createQueue(): Queue {
         paused = paused.filter((pair) => pair.pausedUntil > now)
       }
       const pair = ready.shift()
-      return pair && depart(pair, now, false)
+      return pair && startFlight(pair, now, false)
     },
     companions({ delivery, pair, startedAt }) {
       if (delivery.batch === null || pair.isAlone) return []
@@ -135,25 +150,25 @@ export function createQueue(): Queue {
         .slice(0, limits.notificationEntitiesMax.value - 1)
       const left = new Set(joining)
       ready = ready.filter((other) => !left.has(other))
-      return joining.map((other) => depart(other, startedAt, true)!)
+      return joining.map((other) => startFlight(other, startedAt, true)!)
     },
     finish(flight) {
       const { pair } = flight
-      land(flight)
-      letGo(flight.delivery)
-      Object.assign(pair, untroubled)
-      return settleDown(pair)
+      endFlight(flight)
+      release(flight.delivery)
+      Object.assign(pair, withoutFailures)
+      return requeue(pair)
     },
     putBack(flight, pausedUntil) {
       const { pair, delivery } = flight
-      land(flight)
+      endFlight(flight)
       if (flight.generation !== generation) {
-        letGo(delivery)
-        settleDown(pair)
+        release(delivery)
+        requeue(pair)
         return false
       }
       const rest = pair.waiting.splice(0, Number.POSITIVE_INFINITY, delivery)
-      for (const later of rest) letGo(later)
+      for (const later of rest) release(later)
       pair.isBehind ||= rest.length > 0
       pair.pausedUntil = pausedUntil ?? 0
       if (pausedUntil === undefined) ready.push(pair)
@@ -164,11 +179,11 @@ export function createQueue(): Queue {
       const pair = pairs.get(keyOf(delivery))
       const index = pair?.waiting.findIndex(({ d }) => d === delivery.d) ?? -1
       if (pair === undefined || index < 0) return undefined
-      for (const removed of pair.waiting.splice(index, 1)) letGo(removed)
+      for (const removed of pair.waiting.splice(index, 1)) release(removed)
       if (pair.waiting.length > 0 || pair.isFlying) return undefined
       ready = ready.filter((other) => other !== pair)
       paused = paused.filter((other) => other !== pair)
-      return settleDown(pair)
+      return requeue(pair)
     },
     catchUp(pair, deliveries, isBehind) {
       pair.isBehind = isBehind
@@ -179,15 +194,15 @@ export function createQueue(): Queue {
       ready = []
       paused = []
       for (const pair of pairs.values()) {
-        for (const delivery of pair.waiting.splice(0)) letGo(delivery)
+        for (const delivery of pair.waiting.splice(0)) release(delivery)
         pair.isBehind = false
         if (!pair.isFlying) pairs.delete(pair.key)
       }
     },
-    disown() {
+    invalidateFlights() {
       generation++
     },
-    isDisowned: (flight) => flight.generation !== generation,
+    isStale: (flight) => flight.generation !== generation,
     has: (d) => held.has(d),
     isFlying: (d) => flying.has(d),
     dueAt: () =>
@@ -207,7 +222,7 @@ export function createQueue(): Queue {
   } satisfies Queue)
 }
 
-const untroubled = {
+const withoutFailures = {
   isAlone: false,
   failedAt: undefined,
   failures: 0,
@@ -217,7 +232,7 @@ const untroubled = {
 } as const
 
 function newPair(pairs: Map<string, Pair>, key: string): Pair {
-  const pair: Pair = { key, waiting: [], isFlying: false, isBehind: false, ...untroubled }
+  const pair: Pair = { key, waiting: [], isFlying: false, isBehind: false, ...withoutFailures }
   pairs.set(key, pair)
   return pair
 }

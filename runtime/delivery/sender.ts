@@ -1,6 +1,6 @@
 /**
- * Sends a notification by the protocol that its address names. What came of it is said in the same words whatever the
- * protocol, so that the dispatcher treats all endpoints alike.
+ * Sends a notification by the protocol of its address. Results have the same form for all protocols, so that
+ * the dispatcher treats all endpoints alike.
  */
 import type { Clock } from '#base/time/clock.ts'
 import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
@@ -8,7 +8,7 @@ import { createHttpEndpoint, type HttpEndpointSettings, type OutgoingRequest } f
 import type { Sent } from './verdict.ts'
 
 export interface Outgoing extends OutgoingRequest {
-  /** There when the address is one of MQTT. */
+  /** Present if the address is an MQTT address. */
   readonly mqtt?: { readonly version: 4 | 5 | undefined; readonly qos: 0 | 1 | 2 } | undefined
 }
 
@@ -22,7 +22,7 @@ export interface SenderPorts {
 
 export interface Sender {
   send(request: Outgoing): Promise<Sent>
-  /** Closes all connections; what is in flight fails. */
+  /** Closes all connections; requests in flight fail. */
   close(): void
 }
 
@@ -32,8 +32,8 @@ export function createSender(
 ): Sender {
   const http = createHttpEndpoint(clock, settings)
   return Object.freeze({
-    send({ mqtt: wishes, ...request }) {
-      if (wishes !== undefined) return publish({ ...request, mqtt: wishes })
+    send({ mqtt, ...request }) {
+      if (mqtt !== undefined) return publish({ ...request, mqtt })
       return isTunnelled(request.uri) ? tunnel(request) : http.send(request)
     },
     close: http.close,

@@ -1,7 +1,7 @@
 /**
- * Makes outcomes durable: deletes the rows of what was delivered, buries what was given up, stores subscription
- * statistics. It collects for a second or 256 deliveries and rides along with other commits, so after a crash a
- * delivery may be sent again; none is forgotten. A commit that fails is tried again a second later.
+ * Makes outcomes durable: deletes the rows of settled deliveries, stores dead letters and subscription
+ * statistics. It collects outcomes for a second or 256 deliveries and adds them to other commits. After a
+ * crash a delivery may therefore be sent again, but none is lost. A failed commit is retried a second later.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -14,24 +14,24 @@ import type { Delivery } from '#store/tables/delivery-rows.ts'
 export interface SettlementPorts {
   readonly door: Pick<Door, 'submit'>
   readonly clock: Clock
-  /** Statistics of a subscription as JSON text; undefined when it is gone. */
+  /** Statistics of a subscription as JSON text; undefined if it was deleted. */
   statistics(sub: number): string | undefined
 }
 
 export interface Settlement {
-  /** Settled deliveries whose rows still stand. */
+  /** Settled deliveries whose rows still exist. */
   readonly pending: ReadonlySet<number>
-  /** Deletes the rows in one commit: delivered, void or dropped. */
+  /** Deletes the rows of delivered, void or dropped deliveries in one commit. */
   settle(numbers: readonly number[]): void
-  /** The row goes and a dead letter stays. */
-  bury(delivery: Delivery, reason: string, body: string): void
-  /** The statistics of a subscription changed. */
+  /** Replaces the row by a dead letter. */
+  deadLetter(delivery: Delivery, reason: string, body: string): void
+  /** Records that the statistics of a subscription changed. */
   touch(sub: number): void
-  /** Writes all that is open, at once; resolves when that is on disk or was refused. */
+  /** Writes all open outcomes at once; resolves when they are on disk or were rejected. */
   flush(): Promise<void>
 }
 
-interface Grave {
+interface DeadLetter {
   readonly delivery: Delivery
   readonly reason: string
   readonly body: string
@@ -39,7 +39,7 @@ interface Grave {
 
 interface Batch {
   readonly settled: readonly number[]
-  readonly graves: readonly Grave[]
+  readonly deadLetters: readonly DeadLetter[]
   readonly touched: readonly number[]
 }
 
@@ -48,46 +48,46 @@ export function createSettlement(ports: SettlementPorts): Settlement {
   const pending = new Set<number>()
   const touched = new Set<number>()
   let settled: number[] = []
-  let graves: Grave[] = []
-  let underWay: Promise<boolean> | undefined
+  let deadLetters: DeadLetter[] = []
+  let writing: Promise<boolean> | undefined
   let touchedAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
-  /** The last commit was refused: the next one is not before its time. */
+  /** The last commit was rejected: the next one waits for the timer. */
   let wasRefused = false
 
   function schedule(): void {
-    if (underWay !== undefined) return
+    if (writing !== undefined) return
     if (!wasRefused && settled.length >= limits.deliverySettleMax.value) void write(false)
     else timer ??= setTimeout(() => void write(false), limits.deliverySettleMs.value)
   }
   function take(isLast: boolean): Batch {
     const isDue = isLast || clock.monotonic() - touchedAt >= limits.deliverySettleMs.value
-    const batch = { settled, graves, touched: isDue ? [...touched] : [] }
+    const batch = { settled, deadLetters, touched: isDue ? [...touched] : [] }
     settled = []
-    graves = []
+    deadLetters = []
     if (isDue) touched.clear()
     if (isDue) touchedAt = clock.monotonic()
     return batch
   }
   function putBack(batch: Batch): void {
     settled = [...batch.settled, ...settled]
-    graves = [...batch.graves, ...graves]
+    deadLetters = [...batch.deadLetters, ...deadLetters]
     for (const sub of batch.touched) touched.add(sub)
   }
-  /** True when the batch is on disk. */
+  /** Resolves to true if the batch is on disk. */
   function write(isLast: boolean): Promise<boolean> {
     clearTimeout(timer)
     timer = undefined
     const batch = take(isLast)
-    underWay = submit(door, batch, { isUrgent: isLast, statistics: ports.statistics }).then((isWritten) => {
-      underWay = undefined
+    writing = submit(door, batch, { isUrgent: isLast, statistics: ports.statistics }).then((isWritten) => {
+      writing = undefined
       wasRefused = !isWritten
       if (isWritten) for (const d of batch.settled) pending.delete(d)
       else putBack(batch)
       if (settled.length + touched.size > 0 && !isLast) schedule()
       return isWritten
     })
-    return underWay
+    return writing
   }
 
   return Object.freeze({
@@ -97,10 +97,10 @@ export function createSettlement(ports: SettlementPorts): Settlement {
       settled.push(...numbers)
       schedule()
     },
-    bury(delivery, reason, body) {
+    deadLetter(delivery, reason, body) {
       pending.add(delivery.d)
       settled.push(delivery.d)
-      graves.push({ delivery, reason, body })
+      deadLetters.push({ delivery, reason, body })
       schedule()
     },
     touch(sub) {
@@ -108,7 +108,7 @@ export function createSettlement(ports: SettlementPorts): Settlement {
       schedule()
     },
     async flush() {
-      await underWay
+      await writing
       clearTimeout(timer)
       timer = undefined
       if (settled.length + touched.size > 0) await write(true)
@@ -126,7 +126,7 @@ function submit(
     const isTaken = door.submit({
       urgent: options.isUrgent,
       isSparing: true,
-      bytes: batch.settled.length * 8 + batch.graves.reduce((sum, { body }) => sum + body.length, 256),
+      bytes: batch.settled.length * 8 + batch.deadLetters.reduce((sum, { body }) => sum + body.length, 256),
       decide: (stage) => stageBatch(stage, batch, options.statistics),
       answer: (error) => resolve(error === undefined),
     })
@@ -137,15 +137,15 @@ function submit(
 function stageBatch(stage: Stage, batch: Batch, statistics: (sub: number) => string | undefined): void {
   failpoint('delivery:before-settle')
   if (batch.settled.length > 0) stage.write('delivery.settle', JSON.stringify(batch.settled))
-  for (const { delivery, reason, body } of batch.graves) {
+  for (const { delivery, reason, body } of batch.deadLetters) {
     const { d, sub, endpoint, entity, at } = delivery
     stage.write('dead_letter.insert', d, sub, endpoint, entity, at, stage.at, reason, body)
   }
-  if (batch.graves.length > 0) stage.write('dead_letter.trim', limits.deadLettersMax.value)
+  if (batch.deadLetters.length > 0) stage.write('dead_letter.trim', limits.deadLettersMax.value)
   for (const sub of batch.touched) {
     const text = statistics(sub)
     if (text === undefined) continue
-    // Those of subscriptions to context sources have negative numbers.
+    // Subscriptions to context sources have negative numbers.
     stage.write(sub < 0 ? 'csource_subscription.stats' : 'subscription.stats', text, sub)
   }
 }

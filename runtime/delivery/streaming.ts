@@ -1,8 +1,8 @@
 /**
- * Notifications that consumers come for, because nobody can connect to them: one stream per subscription, read from the
- * outbox in order of commit and kept there until it is confirmed. A consumer that comes back is told everything that
- * was not confirmed; a second one takes the place of the first, whose connection is probably dead. What is beyond the
- * ceiling of an endpoint is dropped, oldest first, and counted.
+ * Notifications for consumers that connect to the gateway: one stream per subscription, read from the outbox
+ * in commit order and stored until confirmed. After a reconnect, a consumer receives all unconfirmed
+ * notifications again. A second consumer replaces the first, whose connection is probably dead. Beyond the
+ * ceiling of an endpoint, the oldest notifications are dropped and counted.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -31,9 +31,9 @@ export interface Streaming {
   committed(deliveries: readonly Delivery[]): void
   reread(endpoint: string): void
   listen(endpoint: string, consumer: Consumer): Listening
-  /** All up to this event are settled. @throws ngsi-ld.bad-request-data for an id that is none of ours. */
+  /** Settles all notifications up to this event. @throws ngsi-ld.bad-request-data for an invalid id. */
   confirm(endpoint: string, eventId: string): Promise<void>
-  /** Not yet confirmed, of all streams. */
+  /** Number of unconfirmed notifications of all streams. */
   waiting(): number
   close(): void
 }
@@ -41,22 +41,24 @@ export interface Streaming {
 interface Lane {
   readonly endpoint: string
   waiting: number
-  /** Highest d that was told to anybody since the start: the first telling counts as sent. */
-  told: number
+  /** Highest d sent since the start; a repetition does not count as sent again. */
+  sentUpTo: number
   isDropping: boolean
   consumer: Active | undefined
 }
 
 interface Active {
   readonly consumer: Consumer
-  /** Told up to here. */
+  /** Number of the last delivery sent to this consumer. */
   cursor: number
   isFull: boolean
 }
 
 /** Rows read at once. */
 const readCount = limits.notificationEntitiesMax.value
-/** How far beyond its ceiling a stream may grow before the oldest are dropped: a commit for many, not for each. */
+/**
+ * How far a stream may exceed its ceiling before its oldest rows are dropped, so that one commit drops many.
+ */
 const slack = 1000
 
 export function createStreaming(ports: StreamingPorts, settings: { readonly max: number }): Streaming {
@@ -66,13 +68,13 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
   function laneOf(endpoint: string): Lane {
     const known = lanes.get(endpoint)
     if (known !== undefined) return known
-    const lane = { endpoint, waiting: count(endpoint), told: 0, isDropping: false, consumer: undefined }
+    const lane = { endpoint, waiting: count(endpoint), sentUpTo: 0, isDropping: false, consumer: undefined }
     lanes.set(endpoint, lane)
     return lane
   }
   const count = (endpoint: string): number => reads.backlog(endpoint, []).count
 
-  /** Tells what there is, as long as the consumer takes it. */
+  /** Sends notifications until there are no more or the consumer is full. */
   function pump(lane: Lane): void {
     const active = lane.consumer
     while (active !== undefined && active === lane.consumer && !active.isFull) {
@@ -82,14 +84,14 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       for (let from = 0; from < rows.length; ) {
         if (active.isFull || active !== lane.consumer) return
         const shared = sharing(rows, from)
-        // More of this batch may follow: it is read again from its first row.
+        // More rows of this batch may follow, so it is read again from its first row.
         if (from > 0 && shared.length > 1 && from + shared.length === rows.length) break
         from += write(lane, active, shared)
       }
     }
   }
 
-  /** Writes one notification and returns how many of the rows it holds. */
+  /** Writes one notification and returns how many rows it contains. */
   function write(lane: Lane, active: Active, rows: readonly Delivery[]): number {
     let rendered: ReturnType<StreamingPorts['render']>
     try {
@@ -106,14 +108,14 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       return numbers.length
     }
     active.isFull = !active.consumer.write({ id: eventIdOf(last), body: rendered.body.toString() })
-    if (last.d <= lane.told) return numbers.length
-    lane.told = last.d
+    if (last.d <= lane.sentUpTo) return numbers.length
+    lane.sentUpTo = last.d
     ports.sent.value++
     subscriptions.outcome(last.sub, { ok: true, at: ports.clock.now() })
     return numbers.length
   }
 
-  /** Their rows go at leisure; until then they may be read again, which a consumer has to expect anyway. */
+  /** Deletes the rows with a later commit; until then they may be sent again, which consumers must expect. */
   function settle(lane: Lane, numbers: readonly number[]): void {
     const text = JSON.stringify(numbers)
     const isTaken = door.submit({
@@ -150,7 +152,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       for (const { endpoint } of deliveries) {
         const known = lanes.get(endpoint)
         const lane = known ?? laneOf(endpoint)
-        // A new lane has counted its rows already, these among them.
+        // A new lane has already counted its rows, including these.
         if (known !== undefined && !touched.has(lane)) lane.waiting += countOf(deliveries, endpoint)
         touched.add(lane)
       }
@@ -163,7 +165,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       const lane = lanes.get(endpoint)
       if (lane === undefined) return
       lane.waiting = count(endpoint)
-      // The subscription is gone, or speaks elsewhere now.
+      // The subscription was deleted or has another endpoint.
       lane.consumer?.consumer.close()
       if (lane.waiting === 0) lanes.delete(endpoint)
     },
@@ -172,7 +174,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       lane.consumer?.consumer.close()
       const active: Active = { consumer, cursor: 0, isFull: false }
       lane.consumer = active
-      // Whoever listens gets its handle first.
+      // The caller receives its handle before the first notification.
       setImmediate(() => pump(lane))
       return Object.freeze({
         ready() {
@@ -205,10 +207,10 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
   } satisfies Streaming)
 }
 
-/** Whether consumers come for what is owed there. */
+/** Whether the endpoint is a stream that consumers connect to. */
 export const isStreamed = (endpoint: string): boolean => endpoint.startsWith(streamUri)
 
-/** The rows from `from` on that share a notification: of one batch, each of another entity. */
+/** The rows from `from` on that share a notification: same batch, different entities. */
 function sharing(rows: readonly Delivery[], from: number): readonly Delivery[] {
   const first = rows[from]!
   if (first.batch === null) return [first]
@@ -225,13 +227,16 @@ function sharing(rows: readonly Delivery[], from: number): readonly Delivery[] {
 const countOf = (deliveries: readonly Delivery[], endpoint: string): number =>
   deliveries.reduce((sum, delivery) => sum + (delivery.endpoint === endpoint ? 1 : 0), 0)
 
-/** Numbers of deliveries may come again after a restart; with their commit time they do not. */
+/** Delivery numbers may be reused after a restart; together with the commit time they are unique. */
 const eventIdOf = ({ at, d }: Delivery): string => `${at}-${d}`
 
 function parseEventId(text: string): [at: number, d: number] {
   const found = /^(\d{1,15})-(\d{1,15})$/.exec(text)
   if (found === null) {
-    throw new GatewayError('ngsi-ld.bad-request-data', `${text} is no id of a notification told before`)
+    throw new GatewayError(
+      'ngsi-ld.bad-request-data',
+      `${text} is not the id of a notification of this stream`,
+    )
   }
   return [Number(found[1]), Number(found[2])]
 }

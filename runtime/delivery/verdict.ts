@@ -1,14 +1,14 @@
 /**
- * What one attempt came to, and what follows from it. Pure. Only an answer that says the delivery itself is wrong
- * may bury it; a network error or an answer that may heal never does.
+ * The result of a delivery attempt and its consequence. Pure. Only a response that rejects the delivery
+ * itself can make it a dead letter; a network error or a status that may change never does.
  */
 
 /**
  * - refused, unreachable, dns: no connection could be made
- * - tls, timeout, reset, protocol: connected, but no answer in HTTP came
- * - status: an answer other than 2xx
- * - forbidden: our settings do not allow this target
- * - unsendable: no request can be made of it (size, header, URI)
+ * - tls, timeout, reset, protocol: connected, but no HTTP response
+ * - status: a response other than 2xx
+ * - forbidden: the settings do not allow this target
+ * - unsendable: no valid request can be made (size, header, URI)
  */
 export type FailureKind =
   | 'refused'
@@ -25,20 +25,25 @@ export type FailureKind =
 export interface Failure {
   readonly ok: false
   readonly kind: FailureKind
-  /** For people: subscription status, dead letter, log. */
+  /** Text for subscription status, dead letter and log. */
   readonly reason: string
   readonly status?: number | undefined
-  /** How long the endpoint asks us to wait. */
+  /** Delay requested by the endpoint. */
   readonly retryAfterMs?: number | undefined
 }
 
 export type Sent = { readonly ok: true; readonly status: number } | Failure
 
-/** down: probe until it can be reached; retry: after a pause; poison: a few tries, then bury; bury: at once. */
-export type Consequence = 'down' | 'retry' | 'poison' | 'bury'
+/**
+ * - down: probe until the endpoint is reachable
+ * - retry: try again after a pause
+ * - poison: dead letter after a few attempts
+ * - dead-letter: dead letter at once
+ */
+export type Consequence = 'down' | 'retry' | 'poison' | 'dead-letter'
 
-/** Client errors that a change at the receiver, or time, heals: credentials, path, rate, its own timeout. */
-const healing = new Set([401, 403, 404, 408, 410, 429])
+/** 4xx statuses that may change later: credentials, path, rate limit, timeout of the receiver. */
+const retryable = new Set([401, 403, 404, 408, 410, 429])
 
 export function consequenceOf(failure: Failure): Consequence {
   switch (failure.kind) {
@@ -49,7 +54,7 @@ export function consequenceOf(failure: Failure): Consequence {
     case 'status':
       return isPoison(failure.status ?? 0) ? 'poison' : 'retry'
     case 'unsendable':
-      return 'bury'
+      return 'dead-letter'
     case 'tls':
     case 'timeout':
     case 'reset':
@@ -60,5 +65,5 @@ export function consequenceOf(failure: Failure): Consequence {
 }
 
 function isPoison(status: number): boolean {
-  return status >= 400 && status < 500 && !healing.has(status)
+  return status >= 400 && status < 500 && !retryable.has(status)
 }
