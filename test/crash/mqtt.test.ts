@@ -72,14 +72,20 @@ async function publishExactly(name: string, state: Exact): Promise<void> {
   }
 }
 
-async function drain(client: RawClient): Promise<string[]> {
+/**
+ * Receives what is queued for a session, up to a message that the client itself publishes: queues keep the order. The
+ * broker has read all acknowledgements when it answers a ping.
+ */
+async function drain(client: RawClient, mark: string): Promise<string[]> {
   const got: string[] = []
+  client.send(publishPacket('claimed/mark', mark, { qos: 1, messageId: 65_000 }))
   for (;;) {
-    const packet = await client.next(500).catch(() => undefined)
-    if (packet === undefined) return got
+    const packet = await client.next()
+    if (packet.cmd === 'pingresp') return got
     if (packet.cmd === 'pubrel') client.send({ cmd: 'pubcomp', messageId: packet.messageId } as never)
     if (packet.cmd !== 'publish') continue
-    got.push(packet.payload.toString())
+    if (packet.payload.toString() === mark) client.send({ cmd: 'pingreq' } as never)
+    else got.push(packet.payload.toString())
     client.send({ cmd: packet.qos === 2 ? 'pubrec' : 'puback', messageId: packet.messageId } as never)
   }
 }
@@ -99,13 +105,23 @@ it('keeps every acknowledged message over kills at random instants', async () =>
       ...states.map((state) => publishOnce(state.name, state)),
       publishExactly('exact', exact),
     ].map((sender) => sender.catch(() => undefined))
-    await new Promise((resolve) => setTimeout(resolve, 100 + Math.random() * 150))
+    const most = 30 + Math.random() * 100
+    const before = states.map(({ acknowledged }) => acknowledged.size)
+    const exactly = exact.number
+    await expect
+      .poll(
+        () =>
+          exact.number > exactly + 1 &&
+          states.every((state, i) => state.acknowledged.size > before[i]! + most),
+        { interval: 5, timeout: 100_000 },
+      )
+      .toBe(true)
     await broker.kill()
     await Promise.all(senders)
     broker = await startBrokerProcess(file.file)
     const client = await connectRaw(broker.port, 'absent', { clean: false })
     expect(client.connack.sessionPresent).toBe(true)
-    owed.push(...(await drain(client)))
+    owed.push(...(await drain(client, `mark-${kill}`)))
     client.end()
     await client.ended
   }
