@@ -1,7 +1,7 @@
 /**
- * The backfill lane: tells the other broker what was observed in a span of commit times, slice by slice, from chunks and tails.
- * A slice is as long as gives it a good size; of it, the columns of a few streams and a few requests are in memory.
- * Entities that were deleted meanwhile go when their history has gone up.
+ * The backfill lane: sends the observations of a span of commit times, slice by slice, from chunks and tails.
+ * The slice length adapts to a target size; only the columns of a few streams and a few requests are in
+ * memory. Entities deleted meanwhile are deleted at the centre after their history was sent.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -20,19 +20,22 @@ export interface BackfillPorts {
   readonly following: Following
   readonly lookups: DeletionLookups
   readonly losses: Pick<Losses, 'begin' | 'keep' | 'leastSliceMs'>
-  /** Sends until it was taken; false when the uplink was closed meanwhile. */
+  /** Sends until accepted; false when the uplink was closed. */
   readonly deliver: (layer: Layer) => Promise<boolean>
   /**
-   * Has what is gone go over there, too, after its past was told. The live lane does it in its order, since what is gone
-   * may come again meanwhile. False when the uplink was closed.
+   * Deletes at the centre what sending the past of a deleted entity resurrected. The live lane does this in
+   * its own order, because the entity may be re-created meanwhile. False when the uplink was closed.
    */
-  readonly ensureDeleted: (entity: Head, told: Attributes, lost?: readonly string[]) => Promise<boolean>
-  /** Has an entity be there whole before its past is told, which met the selection. False when the uplink was closed. */
-  readonly ensureSynced: (id: string, told: Attributes) => Promise<boolean>
+  readonly ensureDeleted: (entity: Head, past: Attributes, lost?: readonly string[]) => Promise<boolean>
+  /**
+   * Ensures that the centre holds a matching entity in full before its past is sent. False when the uplink
+   * was closed.
+   */
+  readonly ensureSynced: (id: string, values: Attributes) => Promise<boolean>
   readonly yieldIfDue: YieldIfDue
 }
 
-/** Tells the next slice of a span. Returns where it ends, or undefined when the uplink was closed meanwhile. */
+/** Sends the next slice of a span. Returns its end, or undefined when the uplink was closed. */
 export async function fillSpan(
   span: PendingSpan,
   sizes: { sliceMs: number },
@@ -70,7 +73,7 @@ export async function fillSpan(
     const past = read()
     if (past !== undefined && !(await sendPast(past, ports))) return undefined
   }
-  // What went under an id goes together, however often it came again.
+  // Deletions of one id are handled together, however often it was re-created.
   const gone = new Map(following.gravesWithin({ from: span.from, to }).map((grave) => [grave.id, grave]))
   for (const grave of gone.values())
     for (const { entity } of removalSteps(grave, undefined, lookups))
@@ -85,8 +88,8 @@ interface Part {
 }
 
 /**
- * Tells what streams of one entity hold, a request's worth at a time. Returns how many observations that were, undefined
- * when the uplink was closed.
+ * Sends the streams of one entity in requests of bounded size. Returns the number of observations sent, or
+ * undefined when the uplink was closed.
  */
 async function sendStreams(
   parts: readonly Part[],
@@ -96,7 +99,10 @@ async function sendStreams(
   const { lookups, losses, deliver, ensureDeleted, ensureSynced, yieldIfDue } = ports
   const { id, type } = parts[0]!.stream
   const entity = pastHead({ id, type }, lookups)
-  /** One instance of each stream says which attribute came back, and until when it was observed. */
+  /**
+   * The last instance of each stream: identifies a resurrected attribute and the time of its last
+   * observation.
+   */
   const lastByName = new Map<string, AttributeInstance[]>()
   let count = 0
   let request = new Map<string, AttributeInstance[]>()
@@ -131,7 +137,7 @@ async function sendStreams(
   return count
 }
 
-/** Tells what was written of an entity otherwise than by observing. False when the uplink was closed meanwhile. */
+/** Sends past values of an entity that are not observations. False when the uplink was closed. */
 async function sendPast(past: FollowedPast, ports: BackfillPorts): Promise<boolean> {
   const { deliver, ensureDeleted, ensureSynced } = ports
   const lost = lostOf(past, ports)
@@ -143,7 +149,10 @@ async function sendPast(past: FollowedPast, ports: BackfillPorts): Promise<boole
   return (await deliver({ kind: 'past', steps: [step] })) && ensureDeleted(entity, attributes, lost)
 }
 
-/** What went of an entity before that was deleted: of one that is there, or came again, the live lane tells it. */
+/**
+ * Attributes an entity lost before it was deleted. If the entity exists or was re-created, the live lane
+ * sends their deletion.
+ */
 function lostOf(
   { id, rid, dropped }: FollowedPast,
   { following, lookups: { selection, isFromCentre } }: Pick<BackfillPorts, 'following' | 'lookups'>,
@@ -157,7 +166,10 @@ function lostOf(
   return [...new Set(ours.map(({ key }) => key))]
 }
 
-/** Places of a part that are selected: asked with what the entity is now, or was when it was deleted, and the value as it was. */
+/**
+ * Indexes of the selected values of a part. The selection is tested with the entity as it is now, or was when
+ * deleted, and each past value.
+ */
 async function placesOf(
   { id, rid, type, name }: FollowedStream,
   part: CommittedPart,
@@ -174,7 +186,7 @@ async function placesOf(
   return taken
 }
 
-/** Asked in so many steps whether others wait. */
+/** Values tested between two checks for a yield. */
 const placesPerYield = 64
 
 function stepOfPast(
@@ -195,7 +207,7 @@ function stepOfPast(
     : { kind: 'past', entity: pastHead({ id, type }, lookups), attributes }
 }
 
-/** Longer after few observations, shorter after many. */
+/** Lengthens the slice after few observations, and shortens it after many. */
 function nextSliceMs(sliceMs: number, count: number): number {
   const target = limits.uplinkSliceObservations.value
   if (count > 2 * target) return Math.max(limits.uplinkSliceMs.value / 16, sliceMs / 2)

@@ -134,7 +134,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   })
 
   async function put(steps: readonly Step[], heldMs?: number): Promise<Outcome> {
-    // Where unsure, assume a Selvedge: other brokers must ignore its additions (clause 4.8).
+    // If unsure, assume a Selvedge: other brokers must ignore its additions (clause 4.8).
     const isOurs = (await isSelvedge()) !== false
     const { stating = [], others = [] } = Object.groupBy(steps, ({ entity }) =>
       isOurs && entity.statesTypes === true ? 'stating' : 'others',

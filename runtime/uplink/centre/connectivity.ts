@@ -1,8 +1,8 @@
 /**
- * Whether the other broker may be asked now. While nobody can be reached the way is probed every second, so that sending
- * begins within a second of its return without anything new to send; who answers with failures is left alone for growing
- * pauses. A cut is one for both lanes; what is answered to one of them holds up that one only, so that a broker that fails at what
- * is past is told all the same what is current. Only monotonic time counts here.
+ * Tracks whether the centre can be reached. While it is unreachable, it is probed every second, so that
+ * sending resumes within a second without new data. A centre that responds with failures is retried after
+ * growing pauses. An outage affects both lanes; a failed response affects only its lane, so a centre that
+ * fails on past values still gets current ones. Uses monotonic time.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -16,30 +16,30 @@ export interface ConnectivityPorts {
   readonly clock: Clock
   /** Whether a connection can be made. */
   readonly probe: () => Promise<boolean>
-  /** Numbers in [0, 1), to spread pauses. */
+  /** Random numbers in [0, 1), to spread pauses. */
   readonly random: () => number
-  /** What goes live gets through, or not; of the backfill lane that is told where it fails alone. */
+  /** Called when a lane recovers or fails; for the backfill lane, only when it fails alone. */
   readonly onChange: (lane: Lane, isUp: boolean, reason: string) => void
-  /** Whether the way is not to be used by a lane now, although it may be there. */
+  /** Whether the gate keeps a lane from sending. */
   readonly isGateClosed: (lane: Lane) => boolean
 }
 
-/** Since when (wall-clock ms) and why nothing gets through. */
+/** Since when (wall-clock ms) and why nothing can be sent. */
 export interface Trouble {
   readonly since: number
   readonly reason: string
 }
 
 export interface Connectivity {
-  /** Settles when a lane may send something; false when the link was closed. */
+  /** Resolves when a lane may send; false when closed. */
   ready(lane: Lane): Promise<boolean>
   succeeded(lane: Lane): void
   failed(lane: Lane, outcome: Outcome & { kind: 'later' }): void
   trouble(lane: Lane): Trouble | undefined
-  /** Waits, at most until it is closed. */
+  /** Waits, but no longer than until it is closed. */
   sleep(ms: number): Promise<void>
   isClosed(): boolean
-  /** Settles with an answer, or with `otherwise` when it is closed before. */
+  /** Resolves with the response, or with `otherwise` if closed before. */
   unlessClosed<T>(answer: Promise<T>, otherwise: T): Promise<T>
   close(): void
 }
@@ -63,7 +63,7 @@ export function createConnectivity({
 }: ConnectivityPorts): Connectivity {
   const lanes: Record<Lane, LaneState> = { live: { ...untroubled }, backfill: { ...untroubled } }
   const isReportedDown: Record<Lane, boolean> = { live: false, backfill: false }
-  /** When (monotonic ms) it could not be reached any more; undefined as soon as somebody answers. */
+  /** Monotonic time (ms) since which the centre is unreachable; undefined after any response. */
   let unreachableSince: number | undefined
   let mustProbe = false
   let probing: Promise<boolean> | undefined
@@ -82,7 +82,7 @@ export function createConnectivity({
       sleeping.add(end)
     })
 
-  /** Both lanes wait for one probe. */
+  /** Both lanes share one probe. */
   const probed = (): Promise<boolean> => (probing ??= probe().finally(() => (probing = undefined)))
 
   async function ready(lane: Lane): Promise<boolean> {
@@ -103,7 +103,7 @@ export function createConnectivity({
 
   function reportChanges(): void {
     const down: Record<Lane, Trouble | undefined> = { live: trouble('live'), backfill: undefined }
-    // A cut is told once for both.
+    // An outage is reported once for both lanes.
     if (down.live === undefined || isReportedDown.backfill) down.backfill = lanes.backfill.trouble
     for (const lane of ['live', 'backfill'] as const) {
       const isDown = down[lane] !== undefined
@@ -118,7 +118,8 @@ export function createConnectivity({
     sleep,
     succeeded(lane) {
       const other = lane === 'live' ? 'backfill' : 'live'
-      // What was wrong for what is current was wrong for all; who takes what is past can be reached.
+      // A problem of live requests affects both lanes; a successful past request proves that the centre is
+      // reachable.
       const isOver = lane === 'live' ? lanes.live.trouble !== undefined : lanes.live.trouble?.isUnreachable
       if (isOver === true) lanes[other] = { ...untroubled }
       lanes[lane] = { ...untroubled }
@@ -133,7 +134,8 @@ export function createConnectivity({
       one.trouble = { since: one.trouble?.since ?? clock.now(), reason, isUnreachable }
       if (isUnreachable) mustProbe = true
       unreachableSince = isUnreachable ? (unreachableSince ?? now) : undefined
-      // The first time it is only probed; who accepts connections and does not answer is left alone, too.
+      // After the first failure a probe suffices; a server that accepts connections but does not respond gets
+      // pauses.
       const pause = isUnreachable && one.tries === 1 ? 0 : backoffMs(one.tries, now - one.startedAt, random())
       one.pausedUntil = Math.max(one.pausedUntil, now + Math.max(retryAfterMs ?? 0, pause))
       reportChanges()

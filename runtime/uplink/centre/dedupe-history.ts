@@ -1,6 +1,7 @@
 /**
- * What another broker holds of a history already, from its own answer: brokers other than this one write down twice what is told
- * twice, so they are asked before they are told. What an answer does not show is taken as unknown there. Pure.
+ * Finds out which history the centre already holds. Brokers other than Selvedge store a repeated instance
+ * twice, so they are queried before past values are sent. Instances missing from the response count as
+ * missing there. Pure.
  */
 
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -9,7 +10,10 @@ import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject, listOf, own, parsedJson, stableJson } from '#ngsi-ld/values/json.ts'
 import type { Attributes } from '#uplink/steps/step-plan.ts'
 
-/** The question for what is known of some observed instances (GS CIM 009, 5.7.3); no edge of the span is in doubt. */
+/**
+ * The query for some observed instances (GS CIM 009, 5.7.3), widened so that it includes both edges of the
+ * span.
+ */
 export function historyQuery(id: string, attributes: Attributes): string {
   const times = [...attributes.values()]
     .flat()
@@ -25,7 +29,7 @@ export function historyQuery(id: string, attributes: Attributes): string {
   return `/temporal/entities/${encodeURIComponent(id)}?${parameters}`
 }
 
-/** The instances that an answer does not show. */
+/** The instances that a response does not contain. */
 export function withoutKnown(attributes: Attributes, answer: string): Attributes {
   const json = parsedJson(answer)
   const entity = isObject(json) ? json : {}
@@ -40,7 +44,7 @@ export function withoutKnown(attributes: Attributes, answer: string): Attributes
   return left
 }
 
-/** An observation is what was observed, of what, and when; brokers differ in the rest. */
+/** An observation is identified by value, attribute and time; brokers differ in the rest. */
 function identityOf(instance: JsonObject): string {
   const { type, observedAt, datasetId = null } = instance
   const { member } = kindOf({ type: textOf(type) })

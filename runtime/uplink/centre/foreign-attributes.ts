@@ -1,7 +1,8 @@
 /**
- * Whose is what is over there, when something that went here is to go there, too: what others wrote stays. Another gateway like this
- * one says it. Of any other broker it is told by times: what was written there long after it had gone here is of others, but for
- * what is older by its observation, as the past of what is gone is, where telling it brings that back.
+ * Decides which attributes at the central broker were written by other clients, so that propagating a local
+ * deletion does not remove them. A Selvedge reports them. For other brokers, modification times decide: an
+ * attribute modified long after its deletion here is foreign. An exception are older observations, which a
+ * history upload may resurrect.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
@@ -13,29 +14,31 @@ import type { DeletionTimes } from '#uplink/steps/step-plan.ts'
 import type { Outcome } from './outcome.ts'
 import { areForeignAttributes, remoteInstance, remoteKeys, remoteTime, replyOf } from './response-shapes.ts'
 
-/** What others wrote, by entity id, as `name` or `name datasetId`. */
+/** Attributes written by other clients, by entity id, as `name` or `name datasetId`. */
 export interface ForeignAttributes {
   readonly keysById: ReadonlyMap<string, readonly string[]>
 }
 
-/** Asks a gateway like this one. */
+/** Requests them from a Selvedge. */
 export async function requestForeign(
   ids: readonly string[],
   alias: string,
-  seeOwn: (path: string) => Promise<Confirmation>,
+  confirmAbsentSelvedge: (path: string) => Promise<Confirmation>,
 ): Promise<ForeignAttributes | (Outcome & { kind: 'later' })> {
   const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(alias)}`
-  const told = replyOf(await seeOwn(`/selvedge/v1/digests?${question}`), areForeignAttributes)
-  return 'kind' in told ? told : { keysById: new Map(Object.entries(told.json?.others ?? {})) }
+  const reply = replyOf(await confirmAbsentSelvedge(`/selvedge/v1/digests?${question}`), areForeignAttributes)
+  return 'kind' in reply ? reply : { keysById: new Map(Object.entries(reply.json?.others ?? {})) }
 }
 
-/** Whether something went so long ago (commit time, ms) that others may have written since what it was. */
+/**
+ * Whether a deletion (commit time, ms) is so long ago that other clients may have re-created the value since.
+ */
 const isLongAgo = (at: number | undefined, now: number): at is number =>
   at !== undefined && now - at > limits.uplinkArrivalMs.value
 
 /**
- * What others wrote of entities since they, or attributes of them, went here, by the times with which they are told; an entity
- * without attributes that came into being since is named as `''`.
+ * Attributes other clients wrote since their deletion here, by the times in the response; an entity without
+ * attributes created since is named as `''`.
  */
 export function foreignByTimes(
   there: ReadonlyMap<string, Entity>,
@@ -49,7 +52,7 @@ export function foreignByTimes(
   return { keysById: new Map(found) }
 }
 
-/** By how much (ms) the clock over there is ahead of that here, as an answer says that came at a time (ms). */
+/** How far (ms) the centre's clock is ahead, by the Date of a response received at `now` (ms). */
 export function clockLeadMs({ date = '' }: IncomingHttpHeaders, now: number): number {
   const there = Date.parse(date)
   return Number.isNaN(there) ? 0 : there - now

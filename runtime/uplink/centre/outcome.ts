@@ -1,6 +1,6 @@
 /**
- * What became of what was sent: taken, refused with a reason, or not now. Only answers that name what is wrong refuse
- * something; where time or a change over there may heal it, it is to be sent again.
+ * Outcomes of sent steps: accepted, refused with a reason, or retry later. Only responses that name an error
+ * refuse a step; if time or a change at the centre may resolve the error, the step is sent again.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,37 +12,37 @@ import { problemOf } from '#uplink/connection/absence.ts'
 import { createSetbacks } from '#uplink/connection/setbacks.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 
-/** Something the other side will not take, as it is. */
+/** A step that the centre refuses as it is. */
 export interface Refusal {
   readonly step: Step
   readonly reason: string
-  /** There is no such thing over there. */
+  /** Whether the subject does not exist at the centre. */
   readonly isAbsent?: true
 }
 
 export type Outcome =
   | { readonly kind: 'done'; readonly refused: readonly Refusal[]; readonly skipped: number }
-  /** Not now: nobody can be reached, or asks to wait. What was sent is to be sent again. */
+  /** Retry later: the centre is unreachable, or asks to wait. */
   | {
       readonly kind: 'later'
       readonly reason: string
       readonly isUnreachable: boolean
       readonly retryAfterMs?: number | undefined
-      /** It was not sent, because it waited too long for its turn. */
+      /** Not sent, because it waited too long for the rate limit. */
       readonly isHeldUp?: boolean | undefined
     }
 
-/** Client errors that time or a change over there heals. */
+/** Client errors that time or a change at the centre may resolve. */
 const transientStatuses = new Set([401, 402, 403, 404, 405, 407, 408, 410, 425, 429])
-/** Of an item whose neighbours were taken these say that it alone is not wanted. */
+/** If other items of a batch succeeded, these refuse the single item. */
 const rejectingStatuses = new Set([401, 403, 405, 410])
 const loopDetected = 508
-/** Whether a status says only that it is not now; `telling` are those that do say something here. */
+/** Whether a status means only "retry later"; `meaningful` lists exceptions. */
 export const isTransient = (status: number, meaningful: readonly number[] = []): boolean =>
   (status >= 500 || status < 200 || (status >= 300 && status < 400) || transientStatuses.has(status)) &&
   !meaningful.includes(status)
 
-/** Not now, although somebody answers. */
+/** Retry later, although there was a response. */
 export const later = (reason: string, pauseMs?: number): Outcome & { kind: 'later' } => ({
   kind: 'later',
   reason,
@@ -56,7 +56,7 @@ export const done = (refused: readonly Refusal[] = [], skipped = 0): Outcome => 
   skipped,
 })
 
-/** One after the other, until one is not taken now. */
+/** Sends in order until one must be retried later. */
 export async function inOrder<T>(all: readonly T[], send: (one: T) => Promise<Outcome>): Promise<Outcome> {
   const refused: Refusal[] = []
   let skipped = 0
@@ -69,7 +69,7 @@ export async function inOrder<T>(all: readonly T[], send: (one: T) => Promise<Ou
   return done(refused, skipped)
 }
 
-/** A few at a time, until one is not taken now. */
+/** Sends a few at a time until one must be retried later. */
 export async function parallel(
   steps: readonly Step[],
   send: (step: Step) => Promise<Outcome>,
@@ -95,7 +95,7 @@ export async function parallel(
   )
 }
 
-/** What an answer says of each of the steps that were sent together; `again` sends some of them anew. */
+/** Derives the outcome of each step from a response; `again` resends some of them. */
 export type Settle = (
   steps: readonly Step[],
   answer: PeerAnswer,
@@ -103,17 +103,17 @@ export type Settle = (
 ) => Promise<Outcome>
 
 /**
- * Settles what was sent. Only a broker's own word counts, of what was taken and of what is refused: what a page of somebody on
- * the way answers is sent again. An answer that anybody could give counts when it comes again after `seesBroker` saw one.
- * Where all are refused together nobody knows which is at fault, so each half is sent anew.
+ * Derives outcomes. Only responses in the form of a broker count as accepted or refused; a web page from an
+ * intermediary leads to a retry. An ambiguous response counts if it is repeated after a broker responded. If
+ * a batch is refused as a whole, each half is resent to find the step at fault.
  */
 export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean>): Settle {
   const setbacks = createSetbacks(clock.monotonic)
-  /** What is sent once more, to see whether the same is answered by a broker. */
+  /** Steps being resent to confirm an ambiguous response. */
   const confirming = new Set<string>()
 
   async function confirmed(...[steps, answer, again, outcome]: ConfirmArguments): Promise<Outcome> {
-    // What is sent again may be cut anew, so it goes by what it is of.
+    // Resent steps may be grouped differently, so the key consists of their subjects.
     const key = steps.map(({ kind, entity }) => `${kind} ${entity.id}`).join()
     if (confirming.has(key)) return outcome
     if (!(await brokerResponds())) return later(`answered ${answer.status} and is no broker now`)
@@ -135,7 +135,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
       return settleEach(steps, text, again)
     if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return accepted(steps)
     if (status === 200 && text.trim() === '') return confirmed(steps, answer, again, accepted(steps))
-    // It went through there before.
+    // The change already passed through the centre.
     if (status === loopDetected) return done([], steps.length)
     const description = `answered ${status} ${detailOf(text)}`
     if (status < 300 || isTransient(status))
@@ -150,7 +150,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     return done()
   }
 
-  /** The outcome per item (GS CIM 009, 5.2.16). What is named neither as taken nor as failed is sent anew. */
+  /** The outcome per item (GS CIM 009, 5.2.16). Items named neither as succeeded nor as failed are resent. */
   async function settleEach(...[steps, text, again]: ItemsArguments): Promise<Outcome> {
     const result = batchResult(steps, text)
     if (result === undefined) return later('answered 207 without a body that can be read')
@@ -177,7 +177,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     return done([...refused, ...rest.refused], skipped + rest.skipped)
   }
 
-  /** Whether an item is not to be sent again by itself; no error: an answer to it alone does not name it. */
+  /** Whether an item is refused; without an error, a response to this single item did not name it. */
   function isRefused(id: string, error: ItemError | undefined, isAmongTaken: boolean): boolean {
     const status = error === undefined ? 503 : statusOf(error)
     if (status === 404 || !isTransient(status)) return true
@@ -191,7 +191,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
 
 type ItemsArguments = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
 
-/** Of what is too much together. */
+/** Halves of a list that is too large for one request. */
 export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
   const half = Math.ceil(all.length / 2)
   return [all.slice(0, half), all.slice(half)]
@@ -204,17 +204,17 @@ type ConfirmArguments = [
   meant: Outcome,
 ]
 
-/** Some tell the outcome per item by 200, as the first version of NGSI-LD had it. */
+/** Some brokers send the outcome per item with 200, as the first version of NGSI-LD did. */
 const isResult = (body: unknown): boolean =>
   isObject(body) && [body['success'], body['errors']].some((list) => Array.isArray(list))
 
-/** Whether an answer names nothing but what was sent, as some name what came into being. */
+/** Whether a response lists only ids that were sent, as some brokers list created entities. */
 function isListOf(steps: readonly Step[], text: string): boolean {
   const body = parsedJson(text)
   return Array.isArray(body) && body.every((id) => steps.some(({ entity }) => entity.id === id))
 }
 
-/** Whether an answer to what was sent says in the words of a broker that it was read. */
+/** Whether a response shows, in a form only brokers use, that the request body was read. */
 export function isRead({ status, text }: ConfirmArguments[1]): boolean {
   const body = status === 200 ? parsedJson(text) : undefined
   return [201, 204, 207].includes(status) || Array.isArray(body) || isResult(body)
@@ -228,7 +228,7 @@ interface ItemError {
 }
 
 interface BatchResult {
-  /** As taken. */
+  /** Ids that succeeded. */
   readonly succeeded: ReadonlySet<string>
   readonly failed: ReadonlyMap<string, ItemError>
 }
@@ -247,9 +247,9 @@ function batchResult(steps: readonly Step[], text: string): BatchResult | undefi
     (one) => (isObject(one) ? one : {}) as BatchError,
   )) {
     const id = entityId ?? (sent.size === 1 ? [...sent][0] : undefined)
-    // An error of nothing that was sent says nothing; of what it may mean nothing is said, so that is sent anew.
+    // Errors without a known id are ignored; the items they may mean are resent.
     if (id === undefined || !sent.has(id)) continue
-    // One that may heal counts more than one that does not.
+    // A transient error takes precedence.
     if (!failed.has(id) || isTransient(statusOf(error))) failed.set(id, error)
   }
   const succeeded = new Set((success as readonly string[]).filter((id) => !failed.has(id)))
@@ -261,7 +261,7 @@ interface BatchError {
   readonly error?: ItemError
 }
 
-/** Who leaves out the status says it by the type. */
+/** A broker may omit the status; then the error type decides. */
 function statusOf({ status, type = '' }: ItemError): number {
   if (status !== undefined) return Number(status) || 503
   if (/(?:ResourceNotFound|NonexistentTenant)$/.test(type)) return 404

@@ -1,6 +1,6 @@
 /**
- * Deletions at the other broker. Others may have a part in an entity: it is deleted as a whole only where it is nothing but
- * what was sent from here, else only the attribute instances that this gateway had.
+ * Deletions at the centre. Other clients may have added attributes to an entity. The entity is deleted as a
+ * whole only if all its attributes were sent from here; otherwise only those are deleted.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
@@ -28,14 +28,14 @@ export interface Removal {
   drop(step: Step): Promise<Outcome>
 }
 
-/** What others wrote of entities, which are told with an answer, since each of them, or what is to go of it, went here. */
+/** Finds attributes that other clients wrote since their deletion here, given the centre's entities. */
 export type ForeignOf = (
   there: ReadonlyMap<string, Entity>,
   steps: readonly Deletion[],
   headers: IncomingHttpHeaders,
 ) => Promise<ForeignAttributes | (Outcome & { kind: 'later' })>
 
-/** A step by which something goes. */
+/** A step that deletes something. */
 type Deletion = Step & { readonly kind: 'drop' | 'remove' }
 
 export interface RemovalPorts {
@@ -43,7 +43,7 @@ export interface RemovalPorts {
   readonly settle: Settle
   readonly confirmAbsent: ConfirmAbsent
   readonly foreignOf: ForeignOf
-  /** Whether it is a gateway like this one, whose entities may have been given other types here since. */
+  /** Whether the centre is a Selvedge: its entities may have other types than here. */
   readonly isSelvedge: () => Promise<boolean | undefined>
   readonly now: () => number
 }
@@ -56,7 +56,7 @@ export function createRemoval({
   isSelvedge,
   now,
 }: RemovalPorts): Removal {
-  /** Some do not know that only they are asked. */
+  /** Whether queries use `local=true`, which some brokers do not know. */
   let sendsLocal = true
 
   async function fetchRemote(steps: readonly Step[]): Promise<PeerAnswer> {
@@ -73,7 +73,7 @@ export function createRemoval({
     return fetchRemote(steps)
   }
 
-  /** What is there of some entities, and what of that others wrote; or what becomes of the steps where that is not told. */
+  /** Fetches entities and their foreign attributes; or an outcome if that is impossible now. */
   async function lookUp(
     steps: readonly Deletion[],
     again: (steps: readonly Deletion[]) => Promise<Outcome>,
@@ -103,7 +103,7 @@ export function createRemoval({
       if (there === undefined || step.kind !== 'remove') continue
       const keys = remoteKeys(there)
       const theirs = found.foreign.get(step.entity.id) ?? []
-      // One without attributes is named as such.
+      // An entity without attributes is named by an empty key.
       if (keys.length === 0 && theirs.includes('')) continue
       const ours = keys.filter((key) => step.had.has(key) && !theirs.includes(key))
       if (ours.length === keys.length) whole.push(step)
@@ -131,7 +131,7 @@ export function createRemoval({
     if ('kind' in found) return found
     const { id } = step.entity
     const isForeign = found.foreign.get(id)?.includes(keyOf(step.name, step.dataset)) === true
-    // One of another type is not what lost it, nor is one without it.
+    // An entity with another type, or without this attribute, is not affected.
     return isForeign || !found.there.has(id) ? done() : dropNow(step)
   }
 
@@ -150,7 +150,7 @@ export function createRemoval({
   return Object.freeze({ remove, drop })
 }
 
-/** Of a part of what went, where that may be done again later. */
+/** Times of a deletion, copied to the steps for its parts. */
 const deletionTimesOf = ({ heard, at, seen }: Deletion) => ({ heard, at, seen })
 
 const isDeletion = (step: Step): step is Deletion => step.kind === 'drop' || step.kind === 'remove'

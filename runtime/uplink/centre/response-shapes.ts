@@ -1,6 +1,6 @@
 /**
- * What the other broker tells when it is asked for what it holds: an answer counts where it has the shape of one, and where a broker
- * says that there is nothing of the kind. What somebody on the way answers instead, a page or another object, is asked again.
+ * Validates responses to queries for the centre's data. A response counts if it has the expected shape, or if
+ * absence is confirmed. Anything else, such as a page of an intermediary, leads to a retry.
  */
 import type { HistoryDigests } from '#broker/tenant/digests.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -11,14 +11,14 @@ import { type Confirmation, endedEarly, isTooLarge } from '#uplink/connection/ab
 import { keyOf } from '#uplink/steps/deletion-steps.ts'
 import { later, type Outcome } from './outcome.ts'
 
-/** What an answer says. */
+/** A validated response. */
 export interface Reply<T> {
-  /** Undefined where there is nothing of the kind over there. */
+  /** Undefined if nothing of the kind exists at the centre. */
   readonly json: T | undefined
   readonly isTooLarge?: boolean
 }
 
-/** What was asked for; an answer that tells nothing is to be asked for again later. */
+/** Validates a response; without usable content, the request is to be repeated later. */
 export function replyOf<T>(
   { answer, isConfirmed }: Confirmation,
   is: (json: unknown) => json is T,
@@ -29,26 +29,29 @@ export function replyOf<T>(
   if (is(json)) return { json }
   return isConfirmed
     ? { json: undefined }
-    : later(`answered ${answer.status} to a question, and not with an answer`)
+    : later(`answered ${answer.status} to a query without usable content`)
 }
 
 const noAttributes: ReadonlySet<string> = new Set([
   ...['id', 'type', 'scope', '@context', 'expiresAt', 'createdAt', 'modifiedAt'],
 ])
 
-/** The attribute instances of an entity as another broker tells it, as `name` or `name datasetId`. */
+/** The attribute instances of an entity as the centre returns it, as `name` or `name datasetId`. */
 export const remoteKeys = (entity: Entity): readonly string[] =>
   Object.keys(entity)
     .filter((name) => !noAttributes.has(name))
     .flatMap((name) => instancesOf(entity, name).map(({ datasetId = '' }) => keyOf(name, datasetId)))
 
-/** One of them. */
+/** The attribute instance with a key. */
 export function remoteInstance(entity: Entity, key: string): AttributeInstance | undefined {
   const [name = '', dataset = ''] = key.split(' ')
   return instancesOf(entity, name).find(({ datasetId = '' }) => datasetId === dataset)
 }
 
-/** A system time (ms) as another broker tells it, which may have more digits than the standard knows; undefined of anything else. */
+/**
+ * A system time (ms) from another broker, which may have more digits than the standard allows; undefined if
+ * it is no time.
+ */
 export function remoteTime(text: unknown): number | undefined {
   const ms = typeof text === 'string' ? Date.parse(text) : Number.NaN
   return Number.isNaN(ms) ? undefined : ms
@@ -72,14 +75,14 @@ export const areForeignAttributes = (
 ): json is { readonly others: Readonly<Record<string, readonly string[]>> } =>
   isObject(json) && isObject(json['others']) && Object.values(json['others']).every(Array.isArray)
 
-/** Another gateway, and on how many entities it was met over there, such as one. */
+/** Another gateway that writes the same entities at the centre: their number, and an example. */
 export interface Collision {
   readonly origin: string
   readonly entities: number
   readonly entity: string
 }
 
-/** Whom a gateway met, by what a centre says of pairs. */
+/** The collisions of a gateway in the pairs that a centre reports. */
 export function collisionsIn(json: unknown, alias: string): readonly Collision[] {
   if (!Array.isArray(json)) return []
   return json.flatMap((one: unknown): Collision[] => {

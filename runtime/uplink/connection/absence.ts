@@ -1,6 +1,7 @@
 /**
- * Whether something is really not there over there. Somebody on the way, such as a proxy whose broker is just starting, answers
- * 404 for all there is: only a broker's own word is believed, or the same answer before and after one that only a broker gives.
+ * Confirms that something is absent at the centre. An intermediary, such as a proxy whose broker is still
+ * starting, may answer 404 to everything. Absence is confirmed by an NGSI-LD error, or by the same response
+ * before and after a response that only a broker gives.
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -9,34 +10,34 @@ import { problemTypeIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 type Answer = Extract<PeerAnswer, { status: number }>
 
-/** Neither this thing nor this operation is there. */
+/** The resource or the operation does not exist. */
 export const isAbsent = ({ status }: Answer): boolean => [404, 405, 501].includes(status)
 
-/** Somebody on the way lets nothing through to it, and the rest through: a proxy that guards what it knows. */
+/** An intermediary blocks this path, such as a proxy that passes only known paths. */
 export const isForbidden = ({ status }: Answer): boolean => status === 401 || status === 403
 
-/** An answer that says, or does not say, that something is not there. */
+/** A response, and whether the absence it reports is confirmed. */
 export interface Confirmation {
   readonly answer: PeerAnswer
   readonly isConfirmed: boolean
 }
 
 /**
- * Asks, and asks again where an answer is in doubt. `says` tells answers that say that something is not there; others, and
- * those that are not believed, come back as they are.
+ * Sends a request, and repeats it while the reported absence is in doubt. `reportsAbsence` recognizes
+ * responses that report absence; others are returned unconfirmed.
  */
 export type ConfirmAbsent = (
   ask: () => Promise<PeerAnswer>,
   says?: (answer: Answer) => boolean,
 ) => Promise<Confirmation>
 
-/** Of what is written for a trial, and of what is asked for to see whether a broker answers. */
+/** The entity type of link tests and broker probes. */
 export const probeType = 'SelvedgeProbe'
 
-/** A question that every broker answers with a list of entities, mostly an empty one. */
+/** A query that every broker answers with a list of entities, usually empty. */
 export const brokerProbePath = `/entities?type=${probeType}&limit=1`
 
-/** Whether an answer to that is one. */
+/** Whether a response is such a list. */
 export const isList = (answer: PeerAnswer): boolean =>
   'status' in answer && answer.status === 200 && areEntities(parsedJson(answer.text))
 
@@ -44,24 +45,24 @@ export const areEntities = (json: unknown): json is readonly Entity[] =>
   Array.isArray(json) && json.every((one) => isObject(one) && typeof one['id'] === 'string')
 
 export function createConfirmAbsent(brokerResponds: () => Promise<boolean>): ConfirmAbsent {
-  return async (ask, says = isAbsent) => {
-    const answer = await ask()
-    if ('failure' in answer || !says(answer)) return { answer, isConfirmed: false }
+  return async (send, reportsAbsence = isAbsent) => {
+    const answer = await send()
+    if ('failure' in answer || !reportsAbsence(answer)) return { answer, isConfirmed: false }
     if (isBrokerError(answer)) return { answer, isConfirmed: true }
     if (!(await brokerResponds())) return { answer, isConfirmed: false }
-    // It may have come back between the two.
-    const again = await ask()
-    return { answer: again, isConfirmed: 'status' in again && says(again) }
+    // The resource may have reappeared between the two requests.
+    const again = await send()
+    return { answer: again, isConfirmed: 'status' in again && reportsAbsence(again) }
   }
 }
 
-/** Whether there was an answer, of more than is taken: it will be no shorter when it is asked for again. */
+/** Whether the response exceeded the size limit; repeating the request would not shorten it. */
 export const isTooLarge = (
   answer: PeerAnswer,
 ): answer is Extract<PeerAnswer, { failure: string }> & { isTooLarge: true } =>
   'failure' in answer && answer.isTooLarge === true
 
-/** Whether a page of entities ended before its limit, because they are large: the next link names that limit. */
+/** Whether a page was cut below its limit because its entities are large: the next link names that limit. */
 export function endedEarly(answer: PeerAnswer): boolean {
   if (!('status' in answer) || answer.status !== 200) return false
   const limit = /[?&]limit=(\d+)[^>]*>\s*;[^<]*\brel="?next\b/.exec(String(answer.headers['link'] ?? ''))?.[1]
@@ -70,12 +71,15 @@ export function endedEarly(answer: PeerAnswer): boolean {
   return Array.isArray(items) && items.length < Number(limit)
 }
 
-/** Whether a broker says that it has nothing at all of a tenant, which comes into being with what is written. */
+/** Whether a broker reports an unknown tenant, which the first write creates. */
 export const isNoTenant = (answer: PeerAnswer): boolean =>
   'status' in answer && answer.status === 404 && problemOf(answer).endsWith('NonexistentTenant')
 
-/** Whether an error is of NGSI-LD (GS CIM 009, 5.5.2); one of a tenant says nothing of what is asked for. */
+/**
+ * Whether the response is an NGSI-LD error (GS CIM 009, 5.5.2); an unknown tenant says nothing about the
+ * resource.
+ */
 const isBrokerError = (answer: Answer): boolean => problemOf(answer) !== '' && !isNoTenant(answer)
 
-/** What NGSI-LD calls an error; empty where it is none of these. */
+/** The NGSI-LD error type; empty if it is none. */
 export const problemOf = ({ text }: Answer): string => problemTypeIn(text)

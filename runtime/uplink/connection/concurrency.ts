@@ -1,15 +1,19 @@
 /**
- * How many requests of one lane may be under way at once. Where answers take longer than the quickest did, those
- * over there stand in line for what is sent from here, with everything else that the other side does; so there are fewer then,
- * one at least, and more again when it is idle. A long way costs nothing: only what is added to it counts. Monotonic time.
+ * Limits the number of concurrent requests of one lane. If responses take longer than the fastest one,
+ * requests queue at the centre and delay its other work, so the limit is reduced, to one at least. It grows
+ * again while the centre is idle. Only the added delay counts, so a long round trip does not reduce it. Uses
+ * monotonic time.
  */
 import { limits } from '#base/limits/limits.ts'
 
 export interface Concurrency {
-  /** Settles when a request may go; each has to `leave` with how long its answer took (ms), undefined where none came. */
+  /**
+   * Resolves when a request may be sent; the caller must `release` it with the response time (ms), undefined
+   * if there was no response.
+   */
   acquire(): Promise<void>
   release(tookMs: number | undefined): void
-  /** How many may be under way now. */
+  /** The current limit. */
   limit(): number
 }
 
@@ -18,7 +22,7 @@ export function createConcurrency(monotonic: () => number): Concurrency {
   let limit = 1
   let inFlight = 0
   let reducedAt = Number.NEGATIVE_INFINITY
-  /** The quickest of this period and of the one before: ways change. */
+  /** Fastest response of this period and of the previous one, because routes change. */
   let [fastest, fastestBefore] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
   let since = monotonic()
   let waiting: (() => void)[] = []
@@ -31,7 +35,7 @@ export function createConcurrency(monotonic: () => number): Concurrency {
     fastest = Math.min(fastest, tookMs)
     const isBusy = tookMs > Math.min(fastest, fastestBefore) + limits.uplinkDelayMs.value
     if (!isBusy) limit = Math.min(most, limit + 1 / limit)
-    // What was sent before it was narrowed tells nothing of how it is since then.
+    // Responses to requests sent before the last reduction are ignored.
     else if (now - tookMs > reducedAt) {
       limit = Math.max(1, limit * reduction)
       reducedAt = now

@@ -1,20 +1,19 @@
 /**
- * How fast an uplink may send: buckets of observations and of bytes that fill evenly and hold a second's worth. What was
- * sent is taken out afterwards, so a large request leaves a debt that is waited out. The live lane has buckets of its
- * own and draws on those of both lanes: the history that is filled in never makes it wait, and makes way for it.
- * Only monotonic time counts.
+ * Token buckets that limit the observations and bytes an uplink sends per second. A bucket holds one second's
+ * worth and may go into debt after a large request. Live requests draw on the buckets of both lanes: backfill
+ * never delays live values, and yields to them. Uses monotonic time.
  */
 
 export type Lane = 'live' | 'backfill'
 
 export interface RateLimit {
-  /** Observations per second; left out, as fast as it goes. */
+  /** Observations per second; absent means unlimited. */
   readonly rate?: number | undefined
   readonly bytesPerSecond?: number | undefined
 }
 
 export interface Pace {
-  /** How long (ms) a lane has to wait; 0: it may send. */
+  /** How long (ms) a lane must wait; 0 means it may send. */
   waitMs(lane: Lane): number
   consume(lane: Lane, observations: number, bytes: number): void
 }
@@ -34,7 +33,7 @@ export function createRateLimit(monotonic: () => number, { rate, bytesPerSecond 
   return Object.freeze({
     waitMs: (lane) => Math.max(observations[lane].waitMs(), bytes[lane].waitMs()),
     consume(lane, observationCount, byteCount) {
-      // What goes live is not there for the history any more, but not the other way round.
+      // Live requests also reduce the share of the backfill lane, but not vice versa.
       const lanes: readonly Lane[] = lane === 'live' ? ['live', 'backfill'] : ['backfill']
       for (const each of lanes) {
         observations[each].take(observationCount)

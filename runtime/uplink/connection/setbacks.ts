@@ -1,11 +1,12 @@
 /**
- * How long single things were not taken while their broker answered for each of them: by entity, in memory. Who is over is
- * set aside, so that one thing that fails over there does not hold up all others; one that is taken is forgotten here.
+ * Tracks, by entity and in memory, how long the centre has failed to accept single changes. After a limit the
+ * change is put aside, so that one failing entity does not hold up all others. An accepted change clears its
+ * entry.
  */
 import { limits } from '#base/limits/limits.ts'
 
 export interface Setbacks {
-  /** Notes that something of an entity was not taken; true when that went on for so long (ms), over a few tries. */
+  /** Records a failure; true once failures lasted longer than `patienceMs` over several tries. */
   isExhausted(id: string, patienceMs: number): boolean
   accepted(id: string): void
 }

@@ -1,12 +1,12 @@
 /**
- * The windows of an uplink: from each minute that a cron expression names the way may be used for so many minutes. Where
- * there are none it always may. A wall clock that jumps is looked at anew.
+ * Time windows of an uplink: each opens at a minute matched by a cron expression and lasts a number of
+ * minutes. Without windows the uplink is always open. Windows are recomputed when the wall clock jumps.
  */
 import { openSchedule } from '#base/time/schedule.ts'
 import type { UplinkWindow } from '#ngsi-ld/subscription/uplink-options.ts'
 
 export interface Windows {
-  /** Whether the way may be used at a time (ms). */
+  /** Whether the uplink may send at a time (ms). */
   isOpen(now: number): boolean
 }
 
@@ -20,7 +20,7 @@ export async function openWindows(windows: readonly UplinkWindow[]): Promise<Win
 
 async function createWindow({ cron, minutes }: UplinkWindow): Promise<Windows['isOpen']> {
   const { isTime } = await openSchedule(cron)
-  /** The last minute that was looked at, and the end of the window that began last. */
+  /** The last minute checked, and the end of the latest window. */
   let lastMinute = Number.NaN
   let end = Number.NEGATIVE_INFINITY
   return (now) => {

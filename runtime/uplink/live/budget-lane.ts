@@ -1,6 +1,6 @@
 /**
- * Keeps what waits for an uplink within its budget while nothing can be sent, so that the budget holds during a cut and not
- * only after it, and an operator sees what it costs. Nothing is removed here: it is only decided what will not go up.
+ * Keeps the backlog of an uplink within its budget while nothing can be sent, so that the budget holds during
+ * an outage and operators see its cost. It removes nothing, but decides what will not be sent.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
@@ -18,13 +18,13 @@ export interface BudgetLanePorts {
   readonly gate: Pick<Gate, 'closedBy'>
   readonly measure: BacklogMeasure
   readonly log: Log
-  /** Whether the first span is on its way. */
+  /** Whether the first span is being sent. */
   readonly isFilling: () => boolean
-  /** The state is another one now. */
+  /** Called when the state changed. */
   readonly onBound: () => Promise<void>
 }
 
-/** Settles when the link is closed. */
+/** Resolves when the connection is closed. */
 export async function budgetLane(ports: BudgetLanePorts): Promise<void> {
   const { id, state, following, connectivity, gate, measure, log } = ports
   while (!connectivity.isClosed()) {

@@ -1,7 +1,7 @@
 /**
- * Uplinks of the settings as subscriptions: what is asked for becomes the body that a client would send, and is parsed by
- * the same code, so that names and queries mean the same. Credentials are read from their files when the gateway starts,
- * and no client sees these subscriptions.
+ * Turns the uplinks of the settings into subscriptions. Each becomes the body a client would send and is
+ * parsed by the same code, so that names and queries mean the same. Credentials are read from their files at
+ * start, and clients cannot see these subscriptions.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -18,7 +18,7 @@ import type { UplinkSubscription } from './uplink.ts'
 
 type Naming = Pick<Context, 'expand' | 'reference'>
 
-/** The members of an uplink that select, each as a part of the body of a subscription. */
+/** The selecting settings of an uplink, each as a part of a subscription body. */
 const selecting: {
   readonly [name in keyof UplinkSettings]?: (one: UplinkSettings) => { readonly [member: string]: unknown }
 } = {
@@ -39,7 +39,7 @@ function entitiesOf({ types, ids, idPattern }: Pick<UplinkSettings, 'types' | 'i
   return { entities: (types.length === 0 ? ['*'] : types).map((type) => ({ type, ...which })) }
 }
 
-/** Every mistake in what an uplink asks for. Names in a context of its own are taken as they are. */
+/** Every mistake in the settings of an uplink. Names are not expanded. */
 export function uplinkCheck(one: UplinkSettings): { name: string; expected: string }[] {
   const naming = { expand: (name: string) => name, reference: [] }
   return Object.entries(selecting).flatMap(([name, partOf]) => {
@@ -48,12 +48,15 @@ export function uplinkCheck(one: UplinkSettings): { name: string; expected: stri
       return []
     } catch (error) {
       if (!isGatewayError(error)) throw error
-      return [{ name, expected: `what a subscription takes there: ${error.message}` }]
+      return [{ name, expected: `a valid subscription member: ${error.message}` }]
     }
   })
 }
 
-/** The subscription of an uplink. @throws config.invalid when a file of its credentials cannot be used. */
+/**
+ * The subscription of an uplink.
+ * @throws config.invalid when a credentials file cannot be used.
+ */
 export function declare(one: UplinkSettings, naming: Naming): Subscription {
   const parts = Object.entries(selecting).map(([, partOf]) => partOf(one))
   const whole = Object.assign({}, ...parts, entitiesOf(one)) as { readonly [member: string]: unknown }
@@ -67,7 +70,7 @@ function parse(
 ): Subscription {
   const body = {
     type: 'Subscription',
-    // What others hold is theirs to tell; and so it needs to name neither entities nor attributes.
+    // Sends only local data; a local subscription may omit both entities and attributes.
     localOnly: true,
     ...members,
     ...(one.throttling === undefined ? {} : { throttling: one.throttling }),
@@ -105,7 +108,7 @@ function optionsOf(one: UplinkSettings): [key: string, value: string][] {
   ]
 }
 
-/** Without an exponent. */
+/** Decimal notation without an exponent. */
 const decimal = (value: number): string =>
   value.toLocaleString('en-US', { useGrouping: false, maximumFractionDigits: 20 })
 
@@ -125,14 +128,14 @@ function headersOf(one: UplinkSettings): Readonly<Record<string, string>> {
 interface DeclaredPorts {
   readonly contexts: () => Pick<Contexts, 'resolve'>
   readonly log: Log
-  /** The way to brokers that are trusted by authorities of their own. */
+  /** Creates the peer for brokers with a certificate authority of their own. */
   readonly peerTrusting: (caFile: string) => Peer
 }
 
 /** Uplinks of the settings for one tenant. */
 export interface Declared {
   readonly ids: ReadonlySet<string>
-  /** Those whose context is known; the others are looked for at the same time. */
+  /** Uplinks whose context is resolved; starts resolving the others. */
   ready(): readonly UplinkSubscription[]
 }
 
@@ -152,7 +155,7 @@ function createDeclared(
       found.set(one.id, { i: undefined, subscription: declare(one, context), ...peer })
     } catch (error) {
       log.warn('uplink.undeclared', { uplink: one.id, reason: (error as Error).message })
-      // Contexts come and go with the network; what else is wrong stays wrong until the settings change.
+      // Only a missing context is retried; other errors persist until the settings change.
       if (isGatewayError(error, 'ngsi-ld.context-not-available'))
         setTimeout(() => requested.delete(one.id), limits.uplinkFaultMs.value).unref()
     }
@@ -171,7 +174,9 @@ function createDeclared(
   } satisfies Declared)
 }
 
-/** Uplinks of the settings by tenant, and the ways to those brokers that have authorities of their own. */
+/**
+ * The uplinks of the settings by tenant, and the peers for brokers with their own certificate authorities.
+ */
 export function openDeclared(
   opened: AsyncDisposableStack,
   { uplinks, outbound }: Pick<Settings, 'uplinks' | 'outbound'>,

@@ -1,8 +1,8 @@
 /**
- * Whether and how fast an uplink may use its way now: pauses, windows, bytes of the day, and the pace of its lanes. No day has
- * more bytes than are allowed, but for a little by each lane, and history takes none of those that what is live may still need. What
- * was sent is counted here as it was handed to the connection, packed and with its headers, and the day's sum is part of
- * the state, so it survives a restart. Every request of the uplink goes through here.
+ * Controls when and how fast an uplink sends: pauses, windows, the daily byte limit, and the rate limits of
+ * its lanes. A day stays within its bytes except for a small minimum per lane; backfill leaves a reserve to
+ * live values. Bytes count as passed to the connection, compressed and with headers; the daily sum is stored
+ * in the state. Every request of the uplink passes this gate.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -15,14 +15,14 @@ import { createRateLimit, type Lane } from '#uplink/connection/rate-limit.ts'
 import type { Windows } from '#uplink/connection/windows.ts'
 import type { UplinkState } from '#uplink/progress/uplink-state.ts'
 
-/** Why nothing is sent although it could be. */
+/** Why nothing is sent although the centre may be reachable. */
 export type ClosedReason = 'paused' | 'clock' | 'window' | 'bytes-per-day'
 
 export interface Gate {
   closedBy(lane: Lane): ClosedReason | undefined
-  /** The way of a lane, which waits for its pace. Settles with a failure as soon as the uplink is closed. */
+  /** The peer of a lane, which applies its rate limit. Requests fail as soon as the uplink is closed. */
   peer(lane: Lane): Peer
-  /** What a lane had taken. */
+  /** Notes observations that the centre accepted from a lane. */
   accepted(lane: Lane, observations: number): void
 }
 
@@ -32,7 +32,7 @@ export interface GatePorts {
   readonly windows: Windows
   readonly state: UplinkState
   readonly connectivity: () => Connectivity
-  /** Whether times wait to be put right because the clock was not set. */
+  /** Whether commit times still need correction because the clock was not set. */
   readonly isHeld: () => boolean
 }
 
@@ -42,7 +42,7 @@ export function createGate(
 ): Gate {
   const { bytesPerDay } = options
   const rateLimit = createRateLimit(clock.monotonic, options)
-  /** Bytes of requests that the day has no room for. */
+  /** Sizes of requests for which the day has no room. */
   const pendingBytes: Record<Lane, number | undefined> = { live: undefined, backfill: undefined }
 
   function spentToday(): number {
@@ -52,9 +52,9 @@ export function createGate(
   }
 
   /**
-   * Whether a day has room for so many bytes by a lane: history leaves a share to what is live, evenly spread over the rest of the
-   * day. A little goes each day by each lane, and one request after it, so that a day that is too small for what there is to tell, or
-   * for what the other lane tells, ends nothing for ever.
+   * Whether the day has room for more bytes of a lane. Backfill leaves a reserve for live values,
+   * proportional to the rest of the day. Each lane may send a minimum per day plus one request, so that
+   * neither a small limit nor the other lane blocks it forever.
    */
   function hasRoom(lane: Lane, bytes: number): boolean {
     const spent = spentToday()
@@ -71,7 +71,7 @@ export function createGate(
     return hasRoom(lane, pendingBytes[lane] ?? 1) ? undefined : 'bytes-per-day'
   }
 
-  /** Settles when the pace of a lane allows a request, or when the uplink is closed; with whether it had to wait. */
+  /** Waits for the rate limit of a lane, or until the uplink is closed; returns whether it waited. */
   async function awaitRate(lane: Lane): Promise<boolean> {
     let waits = false
     for (
@@ -85,7 +85,7 @@ export function createGate(
     return waits
   }
 
-  /** The same when the day has room for so many bytes. */
+  /** Same for the daily byte limit. */
   async function awaitDayBudget(lane: Lane, bytes: number): Promise<boolean> {
     if (hasRoom(lane, bytes)) return false
     do {
@@ -104,7 +104,11 @@ export function createGate(
 
   const concurrency = createConcurrency(clock.monotonic)
 
-  const heldUp = { failure: 'unreachable', reason: 'it waited for its turn', isHeldUp: true } as const
+  const heldUp = {
+    failure: 'unreachable',
+    reason: 'the request waited too long for the rate limit',
+    isHeldUp: true,
+  } as const
   const closed = { failure: 'unreachable', reason: 'the uplink is closed' } as const
 
   function exchange(request: PeerRequest): Promise<PeerAnswer> {
@@ -122,7 +126,8 @@ export function createGate(
         if (lane === 'backfill') await concurrency.acquire()
         let tookMs: number | undefined
         try {
-          // Who was held up asks again, and it is his turn: where nothing was in the way he is never held up.
+          // A delayed request is repeated by its caller and is first in line then; without an obstacle no
+          // request is delayed.
           const waited = (await awaitDayBudget(lane, bytes)) || wasThrottled
           const { heldMs = Number.POSITIVE_INFINITY } = request
           if (waited && clock.monotonic() - startedAt > heldMs) return heldUp
@@ -143,7 +148,7 @@ export function createGate(
 
 const dayMs = 86_400_000
 
-/** About what a request is on the wire: the line, the headers, the body. */
+/** Approximate bytes of a request on the wire: request line, headers, body. */
 function bytesOf({ method, url, headers, body }: PeerRequest): number {
   const head = Object.entries(headers).reduce(
     (sum, [name, value]) => sum + name.length + value.length + 4,

@@ -1,6 +1,6 @@
 /**
- * What a person is told by the trial of an uplink's way, for the things that go wrong with addresses, certificates and
- * credentials. The servers are real; only what they answer is made up.
+ * The results of a link test for failures of addresses, certificates and credentials. The servers are real;
+ * only their responses are made up.
  */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -47,63 +47,63 @@ const failsWith = async (origin: string, words: string | RegExp, ca?: readonly s
   expect(steps).toEqual([{ step: 'reach', ok: false, words: said }])
 }
 
-describe('the trial of a way says', () => {
-  it('that a name is not known', () =>
-    failsWith('http://no-such-broker.invalid', /^its name is not known to DNS \(/))
+describe('a link test reports', () => {
+  it('an unknown host name', () =>
+    failsWith('http://no-such-broker.invalid', /^DNS does not know the host name \(/))
 
-  it('that nothing listens', async () => {
+  it('an address where nothing listens', async () => {
     const server = createServer()
     const port = await openPort(server)
     await closing.pop()!()
-    await failsWith(`http://127.0.0.1:${port}`, /^nothing listens there: the connection was refused \(/)
+    await failsWith(`http://127.0.0.1:${port}`, /^connection refused: nothing listens at this address \(/)
   })
 
   it.each([
-    [401, /^it does not know us: the credentials are missing or wrong \(401\)$/],
-    [403, /^it knows us and does not let us do this \(403\)$/],
-    [429, /^it asks us to wait \(429\)$/],
-    [502, /^it fails: 502/],
-    [200, /^it is no NGSI-LD broker: 200 \{\}/],
-  ])('what an answer of %i means', async (status, words) => {
+    [401, /^the credentials are missing or wrong \(401\)$/],
+    [403, /^the credentials lack the permission \(403\)$/],
+    [429, /^the broker asks to retry later \(429\)$/],
+    [502, /^the broker fails: 502/],
+    [200, /^the address is not an NGSI-LD broker: 200 \{\}/],
+  ])('the meaning of status %i', async (status, words) => {
     const port = await openPort(createServer(answering(status)))
     await failsWith(`http://127.0.0.1:${port}`, words)
   })
 
-  it('that the tenant is not known', async () => {
+  it('an unknown tenant', async () => {
     const port = await openPort(createServer(answering(404, '{"title":"No such tenant"}')))
-    await failsWith(`http://127.0.0.1:${port}`, /^it does not know the tenant: 404/)
+    await failsWith(`http://127.0.0.1:${port}`, /^the broker does not know the tenant: 404/)
   })
 
-  it('that a certificate is of nobody who is trusted, or for another name, and that all is well with the right one', async () => {
+  it('an untrusted certificate and one for another name, and accepts the right one', async () => {
     const way = createTlsServer({ cert: certificate, key }, answering(401)) as unknown as Server
     const port = await openPort(way)
     await failsWith(
       `https://127.0.0.1:${port}`,
-      /^its certificate is of an authority that is not trusted here \(caFile\) \(/,
+      /^the certificate was issued by an untrusted authority \(see caFile\) \(/,
     )
-    await failsWith(`https://127.0.0.1:${port}`, /^it does not know us/, [certificate])
+    await failsWith(`https://127.0.0.1:${port}`, /^the credentials are missing or wrong/, [certificate])
     const other = createTlsServer({ cert: certificate, key }, answering(401)) as unknown as Server
     const otherPort = await openPort(other, '127.0.0.2')
-    await failsWith(`https://127.0.0.2:${otherPort}`, /^its certificate is for another name \(/, [
+    await failsWith(`https://127.0.0.2:${otherPort}`, /^the certificate was issued for another name \(/, [
       certificate,
     ])
   })
 
-  it('that a certificate is not valid yet, as the clock says', async () => {
+  it('a certificate that is not valid yet by the clock', async () => {
     const way = createTlsServer({ cert: futureCertificate, key: futureKey }, answering(200, '[]'))
     const port = await openPort(way as unknown as Server)
     await failsWith(
       `https://127.0.0.1:${port}`,
-      /^its certificate is not valid yet; is the clock of this gateway right\? \(/,
+      /^the certificate is not valid yet; check the clock of this gateway \(/,
       [futureCertificate],
     )
   })
 
-  it('that there is no TLS where it was expected', async () => {
+  it('a server without TLS at an https address', async () => {
     const port = await openPort(createServer(answering(200, '[]')))
     await failsWith(
       `https://127.0.0.1:${port}`,
-      /^it does not speak TLS there; is it http instead of https\? \(/,
+      /^the server does not speak TLS; use http instead of https, or another port \(/,
     )
   })
 })

@@ -1,6 +1,6 @@
 /**
- * A trial of an uplink's way, from end to end: is there a broker, may we write, does it keep what is written, can it tell it
- * back, does it keep histories. What is found is told in words for a person. The entity that is written is removed again.
+ * Tests the link of an uplink end to end: whether a broker responds, accepts a test entity, returns it,
+ * stores its history and deletes it. The result is described for operators. The test entity is deleted again.
  */
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
@@ -13,7 +13,9 @@ export interface TrialStep {
 }
 
 export interface Trial {
-  /** works: all of it. limited: current values only. fails: nothing can go up. */
+  /**
+   * works: everything. limited: some step failed, but current values are stored. fails: nothing can be sent.
+   */
   readonly result: 'works' | 'limited' | 'fails'
   readonly words: string
   readonly tookMs: number
@@ -31,7 +33,7 @@ export async function tryUplink(
   const value = Math.round(clock.now())
   const observedAt = new Date(value).toISOString()
   const probe = { id, type: probeType, tried: { type: 'Property', value, observedAt } }
-  /** Takes down what a step found; true when it went well. */
+  /** Records the result of a step, and returns `ok`. */
   const note = (step: TrialStep['step'], ok: boolean, words: string): boolean => {
     steps.push({ step, ok, words })
     return ok
@@ -45,38 +47,46 @@ export async function tryUplink(
 
   const reached = await centre.request('GET', brokerProbePath)
   const noBroker =
-    troubleOf(reached) ?? (isList(reached) ? undefined : `it is no NGSI-LD broker: ${saidBy(reached)}`)
-  if (!note('reach', noBroker === undefined, noBroker ?? 'a broker answers')) return end('fails', noBroker!)
+    troubleOf(reached) ??
+    (isList(reached) ? undefined : `the address is not an NGSI-LD broker: ${saidBy(reached)}`)
+  if (!note('reach', noBroker === undefined, noBroker ?? 'an NGSI-LD broker responds'))
+    return end('fails', noBroker!)
 
   const written = await centre.request('POST', '/entityOperations/upsert?options=update', [probe])
   const notWritten = troubleOf(written) ?? (isTaken(written) ? undefined : refusedBatch(written))
-  if (!note('write', notWritten === undefined, notWritten ?? 'it takes batches'))
+  if (!note('write', notWritten === undefined, notWritten ?? 'batch writes are accepted'))
     return end('fails', notWritten!)
 
   const read = await centre.request('GET', entity)
   const isKept = 'status' in read && read.status === 200 && read.text.includes(String(value))
-  const lost = `what was written cannot be read back: ${saidBy(read)}`
-  note('read', isKept, isKept ? 'what was written is there' : lost)
+  const lost = `the test entity cannot be read back: ${saidBy(read)}`
+  note('read', isKept, isKept ? 'the test entity was stored' : lost)
 
   const hasHistory = isKept && (await keepsHistory(centre, { id, value, observedAt }))
   if (isKept)
     note(
       'history',
       hasHistory,
-      hasHistory ? 'it keeps histories' : 'it keeps no histories: current values only',
+      hasHistory ? 'histories are stored' : 'the broker stores no histories: only current values are sent',
     )
 
   const removed = await centre.request('POST', '/entityOperations/delete', [id])
   await centre.request('DELETE', `/temporal${entity}`)
   const isRemoved = isTaken(removed)
-  note('remove', isRemoved, isRemoved ? 'it deletes' : `the probe ${id} stays there: ${saidBy(removed)}`)
+  note(
+    'remove',
+    isRemoved,
+    isRemoved
+      ? 'the test entity was deleted'
+      : `the test entity ${id} could not be deleted: ${saidBy(removed)}`,
+  )
 
   if (!isKept) return end('fails', lost)
-  if (hasHistory && isRemoved) return end('works', 'current values, histories and deletions go up')
+  if (hasHistory && isRemoved) return end('works', 'current values, histories and deletions work')
   return end('limited', steps.find(({ ok }) => !ok)!.words)
 }
 
-/** A value of an hour ago is written as history and looked for. */
+/** Writes a value of an hour ago as history and reads it back. */
 async function keepsHistory(
   centre: Pick<Centre, 'request'>,
   { id, value, observedAt }: { id: string; value: number; observedAt: string },
@@ -87,55 +97,53 @@ async function keepsHistory(
   const added = await centre.request('POST', `${path}/attrs`, { tried })
   if ('status' in added && added.status === 404)
     await centre.request('POST', '/temporal/entities', { id, type: probeType, tried })
-  const told = await centre.request('GET', path)
-  return 'status' in told && told.status === 200 && told.text.includes(String(value - 1))
+  const stored = await centre.request('GET', path)
+  return 'status' in stored && stored.status === 200 && stored.text.includes(String(value - 1))
 }
 
-/** Batches answer 207 where some of their items failed; here there is one. */
+/** A batch with a failed item returns 207; this one has a single item. */
 const isTaken = (answer: PeerAnswer): boolean => 'status' in answer && [200, 201, 204].includes(answer.status)
 
 function refusedBatch(answer: PeerAnswer): string {
   if ('status' in answer && [404, 405, 501].includes(answer.status))
-    return `it takes no batches: ${saidBy(answer)}`
-  return `it refuses what is written: ${saidBy(answer)}`
+    return `the broker does not support batch writes: ${saidBy(answer)}`
+  return `the broker refused the test entity: ${saidBy(answer)}`
 }
 
-/** What is wrong with the way, in words; undefined where an answer came that has to be looked at. */
+/** Describes a failure of the link; undefined if the response must be examined further. */
 function troubleOf(answer: PeerAnswer): string | undefined {
   if ('failure' in answer) return wordsOfFailure(answer)
   const { status } = answer
-  if (status === 401) return 'it does not know us: the credentials are missing or wrong (401)'
-  if (status === 403) return 'it knows us and does not let us do this (403)'
-  if (status === 404 && /tenant/i.test(answer.text)) return `it does not know the tenant: ${saidBy(answer)}`
-  if (status === 429) return 'it asks us to wait (429)'
-  if (status >= 500) return `it fails: ${saidBy(answer)}`
+  if (status === 401) return 'the credentials are missing or wrong (401)'
+  if (status === 403) return 'the credentials lack the permission (403)'
+  if (status === 404 && /tenant/i.test(answer.text))
+    return `the broker does not know the tenant: ${saidBy(answer)}`
+  if (status === 429) return 'the broker asks to retry later (429)'
+  if (status >= 500) return `the broker fails: ${saidBy(answer)}`
   return undefined
 }
 
 const causes: readonly (readonly [pattern: RegExp, words: string])[] = [
-  [/ENOTFOUND|EAI_AGAIN/, 'its name is not known to DNS'],
-  [/ECONNREFUSED/, 'nothing listens there: the connection was refused'],
-  [/ENETUNREACH|EHOSTUNREACH/, 'there is no way to it in the network'],
-  [/ECONNRESET|socket hang up|connection was closed/, 'it closed the connection'],
-  [
-    /not yet valid|CERT_NOT_YET_VALID/,
-    'its certificate is not valid yet; is the clock of this gateway right?',
-  ],
-  [/expired|CERT_HAS_EXPIRED/, 'its certificate has expired, if the clock of this gateway is right'],
+  [/ENOTFOUND|EAI_AGAIN/, 'DNS does not know the host name'],
+  [/ECONNREFUSED/, 'connection refused: nothing listens at this address'],
+  [/ENETUNREACH|EHOSTUNREACH/, 'there is no network route to the host'],
+  [/ECONNRESET|socket hang up|connection was closed/, 'the server closed the connection'],
+  [/not yet valid|CERT_NOT_YET_VALID/, 'the certificate is not valid yet; check the clock of this gateway'],
+  [/expired|CERT_HAS_EXPIRED/, 'the certificate has expired, if the clock of this gateway is right'],
   [
     /self.signed|unable to (?:get|verify)|issuer/i,
-    'its certificate is of an authority that is not trusted here (caFile)',
+    'the certificate was issued by an untrusted authority (see caFile)',
   ],
-  [/altname|ERR_TLS_CERT/i, 'its certificate is for another name'],
+  [/altname|ERR_TLS_CERT/i, 'the certificate was issued for another name'],
   [
     /EPROTO|wrong version number|packet length too long/i,
-    'it does not speak TLS there; is it http instead of https?',
+    'the server does not speak TLS; use http instead of https, or another port',
   ],
 ]
 
 function wordsOfFailure({ failure, reason }: Extract<PeerAnswer, { failure: string }>): string {
-  if (failure === 'timeout') return `it does not answer: ${reason}`
-  const words = causes.find(([pattern]) => pattern.test(reason))?.[1] ?? 'it cannot be reached'
+  if (failure === 'timeout') return `no response: ${reason}`
+  const words = causes.find(([pattern]) => pattern.test(reason))?.[1] ?? 'the server cannot be reached'
   return `${words} (${reason})`
 }
 

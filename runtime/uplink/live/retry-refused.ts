@@ -1,7 +1,7 @@
 /**
- * What was refused before, sent again when somebody asks for it. It takes a turn of the live lane, and first tells what the
- * entity became that this lane has not told yet: so neither overtakes the other, and no older value comes over a newer one. Who
- * asks does not wait while nothing gets through.
+ * Sends a refused change again when an operator requests it. It takes a turn of the live lane and first sends
+ * the entity's unsent changes, so that neither overtakes the other and no older value replaces a newer one.
+ * While the centre is unavailable, the request fails at once.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
@@ -16,29 +16,31 @@ import type { Gate } from './gate.ts'
 export interface RetryingPorts {
   readonly following: Pick<Following, 'entity'>
   readonly current: Pick<CurrentSteps, 'turn' | 'unsentSteps'>
-  /** The other broker, by the way of the live lane. */
+  /** The client of the centre on the live lane. */
   readonly live: Pick<Centre, 'send'>
   readonly gate: Pick<Gate, 'closedBy'>
   readonly connectivity: Pick<Connectivity, 'trouble' | 'sleep' | 'isClosed'>
-  /** Sends until it was taken; false when the uplink was closed meanwhile. */
+  /** Sends until accepted; false when the uplink was closed. */
   readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
 }
 
-/** Sends a step that was refused before, as far as it is still to be done. */
+/** Retries a refused step, as far as it still applies. */
 export function createRetrying(ports: RetryingPorts): (step: Step) => Promise<Outcome> {
   const { following, current, live, gate, connectivity, deliverNow } = ports
   const unavailable = (): string | undefined =>
-    connectivity.isClosed() ? 'it is closed' : (gate.closedBy('live') ?? connectivity.trouble('live')?.reason)
+    connectivity.isClosed()
+      ? 'the uplink is closed'
+      : (gate.closedBy('live') ?? connectivity.trouble('live')?.reason)
 
   async function now(step: Step, isOver: () => boolean): Promise<Outcome> {
     const reason = unavailable()
     if (reason !== undefined) return later(reason)
-    // Both are read at one place of the log.
+    // Both are read at the same log position.
     const unsent = current.unsentSteps(step.entity.id)
     const steps = retrySteps(step, following.entity(step.entity.id)?.entity())
-    if (!(await deliverNow(unsent.steps))) return later('it is closed')
-    // What it tells was read when it began, and may have gone since.
-    if (isOver()) return later('it was given up')
+    if (!(await deliverNow(unsent.steps))) return later('the uplink is closed')
+    // The steps were read at the start and may be outdated by now.
+    if (isOver()) return later('the request was abandoned')
     const outcome = await inOrder(layersOf(steps), live.send)
     return outcome.kind === 'done' ? done(outcome.refused) : outcome
   }

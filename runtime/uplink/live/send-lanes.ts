@@ -1,6 +1,7 @@
 /**
- * Sends layers by the lanes until they are taken, each lane in its order, and counts what became of them. What the other broker
- * fails at of the past, the live lane does not wait for: it is owed to the backfill lane from then on, as part of the history.
+ * Sends layers on the lanes until they are accepted, in order per lane, and counts the outcomes. If the
+ * centre fails on past values, the live lane does not wait: they become part of the history for the backfill
+ * lane.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -18,41 +19,44 @@ import type { Gate } from './gate.ts'
 
 export interface SendingPorts {
   readonly state: UplinkState
-  /** The other broker, by the way of each lane. */
+  /** The client of the centre on each lane. */
   readonly centres: Readonly<Record<Lane, Centre>>
   readonly gate: Gate
   readonly connectivity: Connectivity
   readonly clock: Clock
-  /** Something was taken, or not. */
+  /** Called after each success or failure. */
   readonly onOutcome: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
   readonly lookups: ScopeLookups
-  /** Puts on disk what will not be taken. */
+  /** Stores refusals. */
   readonly saveRefusals: (refusals: readonly Refusal[]) => Promise<void>
-  /** Asks the other broker how far it is, where that is not known. */
+  /** Requests the centre's log position where it is unknown. */
   readonly checkCentre: () => Promise<unknown>
-  /** The state is another one now. */
+  /** Called when the state changed. */
   readonly onChanged: () => void
 }
 
 export interface Sending {
   /**
-   * Sends until it was taken. False when the uplink was closed meanwhile. `isStill` is asked before each try of what may become
-   * untrue: with false nothing is sent, with undefined, where it cannot be told now, it is asked again later.
+   * Sends until accepted; false when the uplink was closed. `isValid` is checked before each try of something
+   * that may become untrue: with false nothing is sent; with undefined the check is repeated later.
    */
   deliver(lane: Lane, layer: Layer, isValid?: () => Promise<boolean | undefined>): Promise<boolean>
-  /** The same of steps by the live lane. `dated` are the commit times of all of them, where they are changes of the log. */
+  /**
+   * Same for steps on the live lane. `commitSpan` spans the commit times of all steps, if they are changes of
+   * the log.
+   */
   deliverAll(steps: readonly Step[], commitSpan?: Span): Promise<boolean>
-  /** Learns what the other broker calls itself in Via. False when the uplink was closed meanwhile. */
+  /** Requests the centre's name in Via. False when the uplink was closed. */
   learnCentreName(): Promise<boolean>
 }
 
-/** What is told as current, read at a monotonic time (ms). */
+/** Current values that were read at a monotonic time (ms). */
 interface AgedRead {
   readonly readAt: number
   enqueue(layers: readonly Layer[]): void
 }
 
-/** What is looked at before each try. */
+/** Checks before each try. */
 interface SendChecks {
   readonly read?: AgedRead
   readonly isValid?: (() => Promise<boolean | undefined>) | undefined
@@ -86,7 +90,7 @@ export function createSending(ports: SendingPorts): Sending {
     )
     counts.skipped += outcome.skipped
     counts.refused += outcome.refused.length
-    // A long history is several requests, each of which may have been for nothing.
+    // A long history takes several requests, each of which may have been skipped.
     const count = Math.max(0, layer.steps.length - outcome.refused.length - outcome.skipped)
     if (layer.kind === 'past') counts.past += count
     else counts.sent += count
@@ -94,19 +98,20 @@ export function createSending(ports: SendingPorts): Sending {
     onChanged()
   }
 
-  /** Who was away until now says how far it is before it is told anything. */
+  /** A centre is asked for its log position before anything is sent to it. */
   async function checkBeforeFirst(): Promise<void> {
     if (counts.sent + counts.past === 0) await ports.checkCentre()
   }
 
-  /** `late` takes the layers that are to be sent instead of one that was read long ago. */
+  /** `read` receives the layers that replace one that was read long ago. */
   async function deliver(lane: Lane, layer: Layer, { read, isValid }: SendChecks): Promise<boolean> {
     while (await connectivity.ready(lane)) {
       await checkBeforeFirst()
       const is = isValid === undefined || (await isValid())
       if (is === false) return true
       if (is === undefined) {
-        if (!connectivity.isClosed()) recordFailure(lane, later('it does not say how far it is'))
+        if (!connectivity.isClosed())
+          recordFailure(lane, later('the centre does not report its log position'))
         continue
       }
       const others = read === undefined ? undefined : await replacementFor(layer, read)
@@ -128,7 +133,8 @@ export function createSending(ports: SendingPorts): Sending {
   }
 
   /**
-   * Where it is not told whose something is, what is written over there long after it went here would be taken for that of others.
+   * If the centre does not report who wrote an attribute, a value written long after its deletion here would
+   * count as foreign.
    */
   async function replacementFor(layer: Layer, { readAt }: AgedRead): Promise<readonly Layer[] | undefined> {
     if (layer.kind !== 'put' || clock.monotonic() - readAt <= limits.uplinkBehindMs.value) return undefined
@@ -136,7 +142,10 @@ export function createSending(ports: SendingPorts): Sending {
     return splitStale(layer, ports.lookups)
   }
 
-  /** Sends what is past once, where that is taken now. Returns whether it was; of a closed uplink nothing is. */
+  /**
+   * Sends past values once, if the centre accepts them now. Returns whether it did; false when the uplink was
+   * closed.
+   */
   async function tryPast(layer: Layer): Promise<boolean> {
     if (connectivity.trouble('backfill') !== undefined || !(await connectivity.ready('live'))) return false
     await checkBeforeFirst()
@@ -152,7 +161,7 @@ export function createSending(ports: SendingPorts): Sending {
       let hasPendingPast = false
       const layers = layersOf(steps).flatMap(requestsOf)
       const readAt = clock.monotonic()
-      // What is current is told whole by itself: its past goes up by the other lane.
+      // Steps of current state are complete without these; their past is sent by the other lane.
       const enqueue = (some: readonly Layer[]): void => {
         layers.unshift(...some.filter(({ kind }) => kind === 'put' || dated !== undefined))
       }
@@ -165,7 +174,7 @@ export function createSending(ports: SendingPorts): Sending {
         if (dated === undefined || connectivity.isClosed()) return false
         hasPendingPast = true
       }
-      // At the end: who fills it in passes nothing of it that is still to be told as current.
+      // Done last, so that the backfill lane skips nothing that is still to be sent as current.
       if (hasPendingPast) {
         addPendingInFull(state, dated!)
         onChanged()
@@ -187,6 +196,6 @@ export function createSending(ports: SendingPorts): Sending {
   } satisfies Sending)
 }
 
-/** Each of what is put by itself, since it is looked at before it is sent. */
+/** Splits puts into single requests, because each is checked before it is sent. */
 const requestsOf = (layer: Layer): readonly Layer[] =>
   layer.kind === 'put' ? partsOf(layer.steps).map((steps) => ({ ...layer, steps })) : [layer]

@@ -1,6 +1,6 @@
 /**
- * The uplinks of a tenant as they are operated: what each tells of itself, pausing, a trial of the way, and what its broker
- * refused. The same is told as metrics.
+ * Operator functions for the uplinks of a tenant: status, pause, link test, reconciliation, and refused
+ * changes. Status is also exposed as metrics.
  */
 
 import { GatewayError } from '#base/register/errors.ts'
@@ -23,14 +23,14 @@ import type { UplinkStatus } from './uplink-status.ts'
 export interface Operated {
   readonly one: UplinkSubscription
   readonly uplink: Uplink
-  /** The other broker for a trial, which does not keep to the pace. */
+  /** The client of the centre for a link test, which ignores the rate limit. */
   readonly centre: () => Pick<Centre, 'request'>
 }
 
 export interface OperationsPorts {
   readonly tenant: string
   readonly running: ReadonlyMap<string, Operated>
-  /** All there are, those that do not run too. */
+  /** All uplinks, including those that do not run. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   readonly states: UplinkStates
   readonly refusals: Pick<Refusals, 'remove' | 'dropped'>
@@ -60,9 +60,15 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       if (one === undefined) return false
       const operated = running.get(id)
       if (operated === undefined)
-        throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
+        throw new GatewayError(
+          'ngsi-ld.conflict',
+          'the uplink is not running: its subscription is inactive, or it is still starting',
+        )
       if (!isPaused && wishesOf(one).isPaused)
-        throw new GatewayError('ngsi-ld.conflict', 'it is declared as paused (isPaused, selvedge:paused)')
+        throw new GatewayError(
+          'ngsi-ld.conflict',
+          'the uplink is paused by its declaration (isPaused or selvedge:paused)',
+        )
       await operated.uplink.pause(isPaused)
       return true
     },
@@ -74,15 +80,18 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       if (find(id) === undefined) return false
       const operated = running.get(id)
       if (operated === undefined)
-        throw new GatewayError('ngsi-ld.conflict', 'its subscription is not active, or it is just beginning')
+        throw new GatewayError(
+          'ngsi-ld.conflict',
+          'the uplink is not running: its subscription is inactive, or it is still starting',
+        )
       if (!(await operated.uplink.reconcile(isDry)))
-        throw new GatewayError('ngsi-ld.conflict', 'it is comparing already')
+        throw new GatewayError('ngsi-ld.conflict', 'a reconciliation is already in progress')
       return true
     },
     async cancelReconcile(id) {
       if (find(id) === undefined) return false
       if ((await running.get(id)?.uplink.cancelReconcile()) !== true)
-        throw new GatewayError('ngsi-ld.conflict', 'it is not comparing')
+        throw new GatewayError('ngsi-ld.conflict', 'no reconciliation is in progress')
       return true
     },
     refusalCount: states.refusalCount,
@@ -93,10 +102,13 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       if (row === undefined) return false
       const uplink = running.get(row.uplink)?.uplink
       if (uplink === undefined)
-        throw new GatewayError('ngsi-ld.conflict', 'its uplink is gone or not active; it can only be dropped')
+        throw new GatewayError(
+          'ngsi-ld.conflict',
+          'the uplink was removed or is inactive; the entry can only be dropped',
+        )
       const outcome = await uplink.retry(parseStep(row.step))
       if (outcome.kind === 'later')
-        throw new GatewayError('peer.unavailable', `the uplink sends nothing now: ${outcome.reason}`)
+        throw new GatewayError('peer.unavailable', `the uplink cannot send now: ${outcome.reason}`)
       const [refusal] = outcome.refused
       if (refusal !== undefined) throw new GatewayError('peer.refused', `refused again: ${refusal.reason}`)
       await refusals.remove(q)
@@ -115,7 +127,7 @@ const wishesOf = ({ subscription }: UplinkSubscription): UplinkOptions =>
 
 const time = (ms: number | undefined): string | undefined => (ms === undefined ? undefined : msToDateTime(ms))
 
-/** What an uplink tells of itself; `status` is undefined where its subscription is not active. */
+/** The status of an uplink; `status` is undefined where its subscription is not active. */
 function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: number): object {
   const { id, notification } = one.subscription
   const head = {
@@ -155,30 +167,29 @@ function viewOf(one: UplinkSubscription, status: UplinkStatus | undefined, now: 
   }
 }
 
-/** Room for less than this is told, s. */
+/** Room for less than this causes a warning, s. */
 const littleRoomSeconds = 86_400
 
 function warningsOf({ subscription: { id } }: UplinkSubscription, status: UplinkStatus): readonly string[] {
   const { trouble, historyTrouble: past, backlog, oldest } = status
-  const away = trouble && `the uplink ${id} sends nothing since ${time(trouble.since)}: ${trouble.reason}`
-  const failing = past && `the uplink ${id} sends no history since ${time(past.since)}: ${past.reason}`
+  const away = trouble && `uplink ${id} has sent nothing since ${time(trouble.since)}: ${trouble.reason}`
+  const failing = past && `uplink ${id} has sent no history since ${time(past.since)}: ${past.reason}`
   const isFilling = oldest !== undefined && (backlog.roomSeconds ?? littleRoomSeconds) < littleRoomSeconds
   const hours = Math.floor((backlog.roomSeconds ?? 0) / 3600)
-  const full =
-    isFilling && `the uplink ${id} has room for ${hours} hours, then what has not gone up is let go`
+  const full = isFilling && `uplink ${id} has room for ${hours} more hours; then unsent history is dropped`
   const met = (status.collisions ?? []).map(
     ({ origin, entities, entity }) =>
-      `what the uplink ${id} sends is written at the centre by ${origin}, too: ${entities} entities, such as ${entity}`,
+      `${origin} also writes entities of uplink ${id} at the centre: ${entities} entities, such as ${entity}`,
   )
   return [away, failing, full, ...met].filter((one) => typeof one === 'string')
 }
 
-/** How a comparison went, or goes. */
+/** The progress or result of a reconciliation. */
 function reconcileOf({ after: _, startedAt, endedAt, ...task }: ReconcileTask): object {
   return { ...task, startedAt: time(startedAt), endedAt: time(endedAt) }
 }
 
-/** What is to be told from the beginning on is not behind by all of time. */
+/** An uplink that sends everything from the start has no meaningful delay. */
 function behindSeconds({ oldest }: UplinkStatus, now: number): number {
   return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
 }

@@ -1,5 +1,5 @@
 /**
- * How an uplink is, as it is told to operators: what it does, what waits, what went wrong. Looks, and changes nothing.
+ * The status of an uplink for operators: activity, backlog, problems. Read-only.
  */
 import type { Following } from '#broker/changes/change-feed.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
@@ -11,25 +11,25 @@ import type { ClosedReason, Gate } from './gate.ts'
 
 export interface UplinkStatus {
   readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
-  /** Why nothing is sent although it could be. */
+  /** Why nothing is sent although the centre may be reachable. */
   readonly closedBy: ClosedReason | undefined
   /** The same of history alone. */
   readonly historyClosedBy: ClosedReason | undefined
-  /** Since when (ms) and why nothing gets through. */
+  /** Since when (ms) and why nothing can be sent. */
   readonly trouble: Trouble | undefined
   /** The same of history alone. */
   readonly historyTrouble: Trouble | undefined
-  /** Log rows that are not sent yet. */
+  /** Number of log rows that are not sent yet. */
   readonly behind: number
-  /** Commit time (ms) of the oldest thing that is not sent yet. */
+  /** Commit time (ms) of the oldest unsent change. */
   readonly oldest: number | undefined
   readonly counts: UplinkState['counts']
   readonly last: UplinkState['last']
-  /** What waits, and how long there is room for more. */
+  /** The backlog, and how long there is room for more. */
   readonly backlog: BacklogSize
   readonly reconcile: UplinkState['reconcile']
   readonly collisions: UplinkState['collisions']
-  /** Since the uplink began, and on this UTC day. */
+  /** Bytes since the uplink started, and on this UTC day. */
   readonly sentBytes: number
   readonly day: UplinkState['day']
 }

@@ -1,12 +1,12 @@
 /**
- * The throttling of an uplink: of each entity at most one value in so many seconds goes up as what it is now. What comes in
- * between goes up as history, and what is newest goes when its time has come. Only monotonic time counts.
+ * Throttles an uplink: at most one current value of each entity per period. Values in between are sent as
+ * history; the newest one is sent when the period ends. Uses monotonic time.
  */
 
 export interface Throttle {
-  /** Whether an entity has to wait; one that has not counts as gone now. `at` is the commit time of what waits. */
+  /** Whether an entity must wait; if not, it counts as sent now. `at` is the commit time of the value. */
   delays(id: string, at: number): boolean
-  /** Entities whose time has come, with the commit time of the first thing that waited. They count as gone now. */
+  /** Entities whose period ended, with the commit time of the first delayed value. They count as sent now. */
   due(): readonly (readonly [id: string, since: number])[]
 }
 
@@ -19,14 +19,14 @@ export function createThrottle(monotonic: () => number, seconds: number | undefi
   if (seconds === undefined) return { delays: () => false, due: () => [] }
   const periods = new Map<string, Period>()
   const begin = (id: string): void => {
-    // In the order of their times, so that those that are due come first.
+    // Kept in order of time, so that due entities come first.
     periods.delete(id)
     periods.set(id, { after: monotonic() + seconds * 1000, since: undefined })
   }
   return Object.freeze({
     delays(id, at) {
       const turn = periods.get(id)
-      // What waits already goes with it, when it is asked what is due.
+      // A delayed value is sent when `due` is called.
       if (turn === undefined || (turn.after <= monotonic() && turn.since === undefined)) {
         begin(id)
         return false

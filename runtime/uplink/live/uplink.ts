@@ -1,8 +1,9 @@
 /**
- * One uplink: keeps another broker as this one is, over a way that may be cut for weeks. Two lanes share the way. The
- * live lane follows the log, and after a cut first tells what entities are like now; the backfill lane then tells
- * what happened meanwhile, from the history itself, so a long cut holds nothing in memory. In each lane things go in
- * order, nothing is told as current that is older than what was told before, and what was not taken is not forgotten.
+ * An uplink keeps the central broker up to date over a link that may fail for weeks. Two lanes share the
+ * link. The live lane follows the log; after an outage it first sends the current state of entities. The
+ * backfill lane then sends what happened meanwhile, read from the history, so a long outage holds nothing in
+ * memory. Each lane sends in order, no current value is older than one sent before, and unaccepted changes
+ * are kept.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -41,10 +42,10 @@ import { createThrottle } from './uplink-throttle.ts'
 
 /** A subscription whose endpoint is a broker. */
 export interface UplinkSubscription {
-  /** Number of the subscription; undefined where it is one of the settings. */
+  /** Number of the subscription; undefined if it comes from the settings. */
   readonly i: number | undefined
   readonly subscription: Subscription
-  /** The way to its broker, where that is one of its own. */
+  /** The peer of its broker, if it has one of its own. */
   readonly peer?: Peer | undefined
 }
 
@@ -54,47 +55,50 @@ export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'lookups' | 'c
   readonly losses: Losses
   readonly measure: BacklogMeasure
   readonly log: Log
-  /** What this gateway calls itself in Via. */
+  /** The name of this gateway in Via. */
   readonly alias: string
-  /** The state is a new one that is not on disk yet. */
+  /** Whether the state is new and not on disk yet. */
   readonly isNew: boolean
-  /** Puts the state on disk. */
+  /** Stores the state. */
   readonly save: (state: UplinkState) => Promise<void>
 }
 
 export interface Uplink {
   status(): UplinkStatus
-  /** Settles when it is on disk. */
+  /** Resolves once it is on disk. */
   pause(isPaused: boolean): Promise<void>
-  /** Compares with the other broker; false where that is under way already. */
+  /** Starts a reconciliation; false if one is in progress. */
   reconcile(isDry: boolean): Promise<boolean>
-  /** Ends a comparison where it is; false where none is under way. */
+  /** Cancels the reconciliation; false if none is in progress. */
   cancelReconcile(): Promise<boolean>
-  /** Does at once what was refused before, as far as it is still to be done. */
+  /** Retries a refused step now, as far as it still applies. */
   retry(step: Step): Promise<Outcome>
   close(): Promise<void>
 }
 
-/** What goes up, how often, and where it stands there. */
+/** The selection, the throttling period (s) and the scope prefix of an uplink. */
 export interface UplinkRule {
   readonly selection: UplinkSelection
   readonly throttling: number | undefined
   readonly scopePrefix: ScopePrefix
 }
 
-/** Whether a name in Via is that of this gateway, or of the other broker as far as it is known. */
+/** Whether a name in Via is that of this gateway, or the known name of the centre. */
 const isCentreOrSelf =
   (alias: string, state: UplinkState) =>
   (name: string): boolean =>
     name === alias || name === state.pseudonym
 
-/** What waited for its turn before a restart is not known any more; what changed lately is told as it is. */
+/**
+ * Throttled values are not known after a restart, so recently changed entities are sent in their current
+ * state.
+ */
 const refreshAfterRestart = ({ n, at }: UplinkState['position'], throttling = 0): UplinkState['refresh'] =>
   throttling === 0
     ? undefined
     : { since: at - throttling * 1000 - limits.batchOneTimeMs.value, graves: n, rid: 0 }
 
-/** What tells all that either would. */
+/** The union of two refreshes. */
 function union(one: UplinkState['refresh'], other: UplinkState['refresh']): UplinkState['refresh'] {
   if (one === undefined || other === undefined) return one ?? other
   return { since: Math.min(one.since, other.since), graves: Math.min(one.graves, other.graves), rid: 0 }
@@ -142,7 +146,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     if (rows.some(({ heard }) => heard !== undefined) && !(await learnCentreName())) return true
     const pass = matching.begin()
     const steps = rows.flatMap((row) => [...current.unsentDeletions(row), ...pass.steps(row, throttled)])
-    // Times of rows do not ascend where a batch bears the time of its first item.
+    // Row times do not ascend where a batch bears the time of its first item.
     const times = rows.flatMap((row) => [row.at, commitTimeOf(row)])
     const dated = { from: Math.min(...times), to: Math.max(...times) + 1 }
     if (!(await deliverAll(steps, dated))) return true
@@ -153,22 +157,22 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     return true
   }
 
-  /** What comes too soon after the last of its entity goes up as history. */
+  /** Turns a value that follows the last one of its entity too soon into a past value. */
   const throttled = (step: Step, at: number): Step =>
     step.kind === 'put' && isObserved(step) && throttle.delays(step.entity.id, at)
       ? { ...step, kind: 'past', attributes: withoutMirror(step) }
       : step
 
-  /** Tells what was held back and is newest now. */
+  /** Sends the newest of the delayed values whose period ended. */
   async function release(): Promise<boolean> {
     if (following.isHeld()) return false
     const { position } = state
     const isBehind = following.position().n > position.n
     const steps = throttle.due().flatMap(([id, since]) => {
       const found = following.entityWithRid(id)
-      // What came to meet the selection goes up whole, by the row that says so.
+      // An entity that newly matches is sent in full by its own row.
       if (found === undefined || current.fullySynced.get(found.rid) !== true) return []
-      // Rows that are still to come would be older behind it.
+      // Unsent rows would otherwise arrive later with older values.
       return isBehind
         ? current.steps(found.rid, found.view, {
             since: Math.min(since, following.since(position)),
@@ -179,7 +183,10 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     return steps.length > 0 && (await deliverAll(steps))
   }
 
-  /** Too far behind to go through it all: what is current goes first, what happened meanwhile is filled in. */
+  /**
+   * Falls back when the log is too far behind: current state is sent first, the rest is left to the backfill
+   * lane.
+   */
   function catchUp(): void {
     const { n, at } = following.position()
     const here = { n, at: Math.max(at, state.position.at) }
@@ -193,16 +200,16 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     log.info('uplink.catching-up', { uplink: id, since: new Date(since).toISOString() })
   }
 
-  /** Tells some more entities as they are. */
+  /** Sends the current state of the next entities. */
   async function refresh(task: NonNullable<UplinkState['refresh']>): Promise<void> {
     if (!(await learnCentreName()) || following.isHeld()) return
-    // Read together: what is told is what was so at one place of the log.
+    // Read together, so that all steps reflect one log position.
     const entities = following.entities(task.rid, limits.uplinkEntitiesPerRequest.value)
     const steps = entities.flatMap(([rid, view]) => current.steps(rid, view, task))
     const onSent = current.fullySynced.onceSent(entities, task.since)
     if (!(await deliverAll(steps))) return
     onSent()
-    // A cut meanwhile began anew.
+    // An outage in between started a new refresh.
     if (state.refresh !== task) return
     const last = entities.at(-1)
     if (last !== undefined && entities.length === limits.uplinkEntitiesPerRequest.value) task.rid = last[0]
@@ -210,7 +217,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     isUnsaved = true
   }
 
-  /** Tells what is missing there for good, because it was refused and is not kept any more. */
+  /** Reports the gaps of dropped refusals. */
   async function sendRefusedGaps(): Promise<void> {
     const { steps, onAccepted } = refusedGapSteps(state, { uplink: id, alias: ports.alias, scopePrefix })
     if (steps.length === 0 || !(await deliverAll(steps))) return
@@ -218,9 +225,9 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     isUnsaved = true
   }
 
-  /** Returns whether there was anything to tell. */
+  /** Returns whether there was anything to send. */
   async function liveTurn(): Promise<boolean> {
-    // First, so that it is known what was there before anything is told.
+    // First, so that the centre's position before any sending is known.
     if (await reconciling.checkCentre()) isUnsaved = true
     let isBusy = await follow()
     if (await release()) isBusy = true
@@ -235,10 +242,10 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
 
   async function liveLane(): Promise<void> {
     await current.fullySynced.restore(createYield(ports.clock.monotonic, limits.uplinkTurnMs.value))
-    // After a crash, deletions are sent since the position on disk: so there is one before anything is sent.
+    // After a crash, deletions since the stored position are sent; so store one before sending anything.
     if (!isOnDisk) await save(true)
     while (!isClosed) {
-      // Times by a clock that is not set are not told to anybody.
+      // Times of a clock that is not set are not sent.
       const isBusy =
         !following.isHeld() && (await connectivity.ready('live')) && (await current.turn(liveTurn))
       await save()
@@ -284,13 +291,14 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     }
   }
 
-  /** Tells what is missing of a span that has gone up, a request's worth at a time. False when the uplink was closed meanwhile. */
-  async function sendGaps(telling: GapReport, yieldIfDue: YieldIfDue): Promise<boolean> {
-    // By the end of the span gaps are known when they are told again: so it is on disk before the first of them is sent.
+  /** Reports the gaps of a sent span, one request at a time. False when the uplink was closed. */
+  async function sendGaps(report: GapReport, yieldIfDue: YieldIfDue): Promise<boolean> {
+    // The end of the span identifies repeated gaps, so it is stored before the first of them is sent.
     await save(true)
     let gaps = 0
-    for (const { steps, onAccepted, isValid } of losses.gaps(telling)) {
-      // A gap says what did not go up, of what else is there: not of what went with an older copy that nobody noticed yet.
+    for (const { steps, onAccepted, isValid } of losses.gaps(report)) {
+      // A gap asserts that everything else is at the centre; this must not be said after an unnoticed restore
+      // of an older copy.
       const isStillValid =
         isValid && (async () => ((await reconciling.isCentreIntact()) ? isValid() : undefined))
       for (const layer of layersOf(steps)) if (!(await deliver('backfill', layer, isStillValid))) return false
@@ -303,7 +311,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     return true
   }
 
-  /** Puts the state on disk: at once when it is the last for now, else where it changed and at most once a second. */
+  /** Stores the state: at once if `isLast`, otherwise if it changed and at most once a second. */
   async function save(isLast = false): Promise<void> {
     const now = ports.clock.monotonic()
     if (!isLast && (!isUnsaved || now - savedAt < limits.uplinkSaveMs.value)) return
@@ -318,20 +326,21 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     }
   }
 
-  /** A lane that ends for a fault of ours begins again. */
+  /** Restarts a lane that failed because of an internal error. */
   async function restarting(lane: () => Promise<void>): Promise<void> {
     while (!isClosed) {
       try {
         await lane()
       } catch (error) {
-        // A disk without room is told where it is noticed, and what was sent is sent again when there is some.
+        // A full disk is reported where it is detected; unsaved sends are repeated once there is room.
         if (!isGatewayError(error) || error.entry.fault !== 'resource')
           log.error('gateway.fault', { during: `uplink ${id}`, error })
         await connectivity.sleep(limits.uplinkFaultMs.value)
       }
     }
   }
-  // What was sent after the state was kept is not known, and what a backup lacks is to be told: as after a cut.
+  // Sends after the last stored state are unknown, and a restored backup lacks data: both are handled like an
+  // outage.
   if (restored !== undefined || state.position.n < following.position().n) catchUp()
   const bounding = { ...ports, id, state, isFilling: () => isFilling, onBound: () => save(true) }
   const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(restarting)

@@ -1,7 +1,7 @@
 /**
- * The uplinks of one tenant: those of its subscriptions whose endpoint is a broker, and those of the settings. Looks every
- * second whether one came, changed or went; one that changed goes on where it was, but tells all there is to another centre or by
- * another selection; one that went is forgotten.
+ * The uplinks of a tenant: its subscriptions with a broker as endpoint, and the uplinks of the settings. A
+ * scan every second starts, restarts and stops uplinks. A changed uplink resumes where it was, but sends
+ * everything if its centre or selection changed. The state of a removed uplink is deleted.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -38,9 +38,9 @@ export interface UplinksPorts {
   readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates'>
   /** Subscriptions that are uplinks now. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
-  /** Ids of the settings, those too that cannot begin yet. */
+  /** Ids of the uplinks in the settings, including those that cannot start yet. */
   readonly declared: ReadonlySet<string>
-  /** What its clients are told of a subscription. */
+  /** Delivery statistics of a subscription, as shown to clients. */
   readonly statistics: {
     outcome(i: number, outcome: { ok: boolean; at: number; error?: string | undefined }): void
     /** As JSON text. */
@@ -66,13 +66,13 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   const { tenant, clock, log } = ports
   const { door, following, uplinkStates } = tenant
   const running = new Map<string, Running>()
-  /** Those that have a state on disk. */
+  /** Ids with a state on disk. */
   const stored = new Set(uplinkStates.ids())
   const refusals = createRefusals({ states: uplinkStates, door, clock, log })
   let isClosed = false
   let scanning = Promise.resolve()
 
-  /** The state with what changed of its losses, as both are now. */
+  /** The writes for the state and its changed losses, as both are now. */
   function stateWrites(id: string, state: UplinkState, losses: Losses) {
     const text = JSON.stringify(state)
     const { rows, onSaved: onKept } = losses.changes()
@@ -106,7 +106,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     onKept()
   }
 
-  /** A new one begins with all there is. */
+  /** The state of an uplink; a new one starts with everything. */
   function stateOf(
     { subscription }: UplinkSubscription,
     { base, headers }: CentreSettings,
@@ -236,7 +236,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   } satisfies Uplinks)
 }
 
-/** Of a loss as a row, about. */
+/** Approximate size of a loss row. */
 const lossBytes = 150
 
 interface ConnectionPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
@@ -245,7 +245,7 @@ interface ConnectionPorts extends Pick<UplinksPorts, 'clock' | 'log' | 'peer'> {
   readonly isHeld: () => boolean
 }
 
-/** The way to a broker: whether it is there, and whether and how fast it may be used. */
+/** Opens the connection to a centre: its connectivity and its gate. */
 function openConnection(
   ports: ConnectionPorts,
   { id, base, options }: { id: string; base: string; options: UplinkOptions },
@@ -268,7 +268,7 @@ function openConnection(
   return { gate, connectivity }
 }
 
-/** Where a subscription goes, and with which headers (GS CIM 009, 5.2.22). */
+/** The endpoint of a subscription, and its headers (GS CIM 009, 5.2.22). */
 function centreOf({ notification }: Subscription, alias: string): CentreSettings {
   const { uri, receiverInfo = [] } = notification.endpoint
   const headers = Object.fromEntries(receiverInfo.map(({ key, value }) => [key.toLowerCase(), value]))

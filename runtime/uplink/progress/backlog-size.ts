@@ -1,6 +1,6 @@
 /**
- * How much of what an uplink selects waits to go up, how much room there is for more, and what its budget makes of it. The figures are
- * made from what is kept of chunks beside their values, so they cost little and are about right.
+ * Measures the backlog of an uplink and the room left, and applies its budget. Estimates come from the
+ * statistics kept for each chunk, so they are cheap and approximate.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -21,26 +21,26 @@ import type { SelectedStreams } from './selected-streams.ts'
 import type { PendingSpan, UplinkState } from './uplink-state.ts'
 
 export interface BacklogSize extends Amount {
-  /** Observations of what waits that will not go up, as far as that is decided. */
+  /** Observations in the backlog that were already decided not to be sent. */
   readonly dropped: number
-  /** Seconds until something that has not gone up is let go, if nothing goes up; undefined where nothing comes in. */
+  /** Seconds until unsent history is dropped if nothing is sent; undefined while nothing arrives. */
   readonly roomSeconds: number | undefined
 }
 
 export interface BacklogMeasure {
-  /** `oldest` is the commit time of the oldest thing that waits. */
+  /** Current size; `oldest` is the commit time of the oldest unsent change. */
   size(oldest: number | undefined): BacklogSize
-  /** Keeps what waits within the budget, now and then. Returns whether more of it is let go now. */
+  /** Applies the budget at intervals. Returns whether it reduced the backlog further. */
   enforceBudget(what?: BudgetScope): boolean
-  /** More waits than was known. */
+  /** Checks the budget at the next call, because the backlog grew. */
   recheckSoon(): void
 }
 
-/** What is bounded beside the spans, and what of these is not. */
+/** Extends or restricts what the budget covers. */
 export interface BudgetScope {
-  /** The first span is on its way, and stays as it is. */
+  /** Whether the first span is being sent and must not change. */
   readonly isFilling?: boolean
-  /** Commit time up to which something waits behind the position, ms; left out, it goes up by itself. */
+  /** Commit time (ms) up to which changes wait behind the position; absent while they are sent live. */
   readonly behindTo?: number | undefined
 }
 
@@ -48,7 +48,7 @@ export interface BacklogMeasurePorts {
   readonly state: UplinkState
   readonly backlog: Pick<Backlog, 'volumes' | 'roomBytes'>
   readonly clock: Clock
-  /** What of the history counts. */
+  /** The streams of the history that count. */
   readonly selected: SelectedStreams
 }
 
@@ -64,7 +64,7 @@ export function createBacklogMeasure(
   let boundAt = Number.NEGATIVE_INFINITY
   let known: { at: number; waits: BacklogSize } | undefined
 
-  /** What came since the last of the spans, and is not sent. */
+  /** Changes after the last span that are not sent. */
   const behind = (to: number): readonly Portion[] =>
     stretchOf(state.ahead, Math.max(state.spans.at(-1)?.to ?? 0, state.position.at), to)
 
@@ -99,7 +99,7 @@ export function createBacklogMeasure(
     const late: readonly Portion[] = [{ from: now - rateMs, to: now + 1, level: 'full' }]
     const came = backlog.volumes(now - rateMs)
     const lately = amountOf(late, selectedOf(came))
-    // The history fills with all there is, whoever selects of it.
+    // The history fills with all streams, whatever this uplink selects.
     const allLately = amountOf(late, came)
     const perMs = (count: number): number => count / rateMs
     const rooms = [
@@ -113,7 +113,7 @@ export function createBacklogMeasure(
     return { ...amount, roomSeconds: roomMs === undefined ? undefined : Math.round(roomMs / 1000) }
   }
 
-  /** Commit times stay those of a clock that was not set: what it made old may have come a minute ago. */
+  /** A commit time may come from a clock that was not set, so age is trusted only as far as the clock is. */
   function oldestAllowed(): number {
     const ageMs = (budgetHours ?? Number.POSITIVE_INFINITY) * hourMs
     const isKnown = (clock.trust?.believedMs() ?? Number.POSITIVE_INFINITY) >= ageMs
@@ -153,7 +153,7 @@ export function createBacklogMeasure(
       }
       const portions = withinBudget(weigh(parts, volumes, thinMs), budget, fixed.length)
       if (portions.every(({ level }, i) => level === parts[i]!.level)) return false
-      // By their places: what was owed late lies over what is on its way.
+      // Matched by index, because spans added late may overlap the span being sent.
       let first = 0
       const bounded = cut.map(({ length }, i) => {
         first += length
@@ -173,7 +173,7 @@ export function createBacklogMeasure(
   } satisfies BacklogMeasure)
 }
 
-/** Neighbours of one cut and level as one, but for one that is on its way. */
+/** Joins adjacent spans of one outage and level, except a span being sent. */
 function joinedSpans(all: readonly PendingSpan[]): PendingSpan[] {
   const joined: PendingSpan[] = []
   for (const one of all) {
@@ -186,13 +186,13 @@ function joinedSpans(all: readonly PendingSpan[]): PendingSpan[] {
   return joined
 }
 
-/** The portions of a span as few; the first of them was cut from where something is. */
+/** Joins the portions of a span; the first was shortened to where data begins. */
 function joinedFrom({ from }: PendingSpan, portions: readonly Portion[]): readonly Portion[] {
   const [first, ...others] = joinedPortions(portions)
   return first === undefined ? [] : [{ ...first, from }, ...others]
 }
 
-/** A span that begins long before anything is there is cut from where something is. */
+/** Shortens a span to where its data begins. */
 function portionOf({ from, to, level = 'full' }: PendingSpan, volumes: readonly Volume[]): Portion {
   const first = volumes.reduce(
     (least, volume) => (volume.to < from ? least : Math.min(least, volume.from)),

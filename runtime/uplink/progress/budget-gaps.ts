@@ -1,7 +1,7 @@
 /**
- * What the other broker was told will not come: the budget let it go, and gaps there say so. A comparison leaves it alone, so that
- * the budget holds and the gaps stay true. They are read where they are kept: where one was lost or deleted over there, what it told of
- * goes up.
+ * Gaps at the centre that report what the budget dropped. A reconciliation does not send these observations,
+ * so that the budget holds and the gaps stay true. The gaps are read from the centre: if one was deleted
+ * there, its observations are sent.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Span } from '#broker/changes/change-feed.ts'
@@ -15,17 +15,20 @@ import { areEntities } from '#uplink/connection/absence.ts'
 import { keyOf } from '#uplink/steps/deletion-steps.ts'
 import { gapPrefix, gapType } from './gap-step.ts'
 
-/** What was let go of an attribute instance (`name` or `name datasetId`) within from <= ms < to. */
+/** The part of an attribute instance (`name` or `name datasetId`) within from <= ms < to that was dropped. */
 export type DroppedWithin = (key: string, span: Span) => IsDropped
 
-/** Whether what was observed at a time within, and was written at another (ms), was let go. */
+/** Whether an observation of a time, committed at another time (both ms), was dropped. */
 export type IsDropped = (at: number, writtenAt: number) => boolean
 
 interface GapSpan {
   readonly key: string
   readonly from: number
   readonly to: number
-  /** What was not written between these (ms) was not let go, though it was observed between those; times of devices may be anything. */
+  /**
+   * Observations committed outside this range were not dropped, even if their time lies in the gap: device
+   * clocks are arbitrary.
+   */
   readonly writtenFrom: number
   readonly writtenBefore: number
 }
@@ -34,17 +37,17 @@ const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
 
 export interface GapReadingPorts {
   readonly centre: Centre
-  /** The JSON of an answer of that shape; undefined when the uplink was closed. */
+  /** Fetches JSON of the given shape; undefined when the uplink was closed. */
   readonly fetchReply: <T>(
     is: (json: unknown) => json is T,
     see: () => Promise<Confirmation>,
   ) => Promise<Reply<T> | undefined>
-  /** Names of this gateway and of the uplink, in ids of its gaps. */
+  /** The names of this gateway and of the uplink, as in the ids of its gaps. */
   readonly alias: string
   readonly uplink: string
 }
 
-/** What an entity's gaps over there say; undefined when the uplink was closed. */
+/** Reads the gaps of an entity from the centre; undefined when the uplink was closed. */
 export async function budgetGapsOf(
   id: string,
   { centre, fetchReply, alias, uplink }: GapReadingPorts,
@@ -65,7 +68,7 @@ export async function budgetGapsOf(
   }
   const byKey = Map.groupBy(stretches, ({ key }) => key)
   return (key, span) => {
-    // Few of all cuts concern a day, and each of its values is looked up.
+    // Prefilters, because few outages affect a given day while each of its values is tested.
     const some = (byKey.get(key) ?? []).filter(({ from, to }) => from < span.to && to >= span.from)
     return (at, writtenAt) =>
       some.some(

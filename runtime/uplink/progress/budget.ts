@@ -1,13 +1,13 @@
 /**
- * What of a backlog goes up when more waits than is allowed. The current values go anyway, and so do changes that are no
- * observations. Of observations, the oldest numbers are thinned first; then numbers go, oldest first; then, oldest first,
- * everything that was observed. What is too old goes without being thinned. Pure.
+ * Decides what to send of a backlog that exceeds its budget. Current values and changes other than
+ * observations are always sent. First the oldest numbers are thinned, then numbers are dropped, oldest first,
+ * then all observations, oldest first. Numbers beyond the maximum age are dropped without thinning. Pure.
  */
 
 /**
- * - thinned: of numbers one value of each attribute and period goes up
- * - numberless: what was observed and is no number goes up: states and alarms, which are known by nothing else
- * - bare: nothing of what was observed goes up
+ * - thinned: one number of each attribute and period is sent
+ * - numberless: only observations other than numbers are sent: states and alarms, which have no other source
+ * - bare: no observation is sent
  */
 export type Level = 'full' | 'thinned' | 'numberless' | 'bare'
 
@@ -25,19 +25,19 @@ export interface Amount {
   readonly bytes: number
 }
 
-/** What a portion would hold at each level. */
+/** A portion with its size at each level. */
 export type Weighed = Portion & { readonly amounts: Readonly<Record<Level, Amount>> }
 
 export interface Budget {
   readonly bytes: number
   readonly observations: number
-  /** Commit time (ms) before which nothing numeric goes up. */
+  /** Commit time (ms) before which no number is sent. */
   readonly oldest: number
 }
 
 /**
- * The portions, oldest first, with the levels that keep them within a budget. No level is ever taken back, and the first
- * `fixed` of them stay as they are.
+ * Portions, oldest first, with the levels that keep them within a budget. Levels are never lowered, and the
+ * first `fixed` portions keep theirs.
  */
 export function withinBudget(all: readonly Weighed[], budget: Budget, fixed = 0): readonly Portion[] {
   const portions = all.map((one, i) => ({
@@ -68,7 +68,7 @@ const atLeast = (level: Level, least: Level): Level =>
 
 const withoutAmounts = ({ from, to, level }: Portion): Portion => ({ from, to, level })
 
-/** Neighbours of one level as one. */
+/** Joins adjacent portions of one level. */
 export function joinedPortions(all: readonly Portion[]): readonly Portion[] {
   const joined: Portion[] = []
   for (const one of all) {
@@ -79,7 +79,7 @@ export function joinedPortions(all: readonly Portion[]): readonly Portion[] {
   return joined
 }
 
-/** What portions without holes say of a stretch of time; where they say nothing, all goes up. */
+/** The part of contiguous portions within a period; uncovered time has the level full. */
 export function stretchOf(portions: readonly Portion[], from: number, to: number): readonly Portion[] {
   const full = (begin: number, end: number): Portion => ({ from: begin, to: end, level: 'full' })
   const ends = { begin: portions[0]?.from ?? to, end: portions.at(-1)?.to ?? to }
@@ -91,7 +91,7 @@ export function stretchOf(portions: readonly Portion[], from: number, to: number
   return joinedPortions(clipped.filter((one) => one.from < one.to))
 }
 
-/** A portion in at most so many parts of one length. */
+/** Splits a portion into at most `parts` parts of equal length. */
 export function cutPortion({ from, to, level }: Portion, parts: number, leastMs: number): readonly Portion[] {
   const ms = Math.max(leastMs, Math.ceil((to - from) / parts))
   return Array.from({ length: Math.max(1, Math.ceil((to - from) / ms)) }, (_, i) => ({
@@ -104,14 +104,14 @@ export function cutPortion({ from, to, level }: Portion, parts: number, leastMs:
 /** Folded or live history of one stream: how much was committed between two times. */
 export interface Volume extends Amount {
   readonly from: number
-  /** The time of the last. */
+  /** Time of the last observation. */
   readonly to: number
   readonly isNumeric: boolean
-  /** From the first to the last time of observation, ms; these may be other times than those of commits. */
+  /** Time between the first and the last observation (ms); observation times may differ from commit times. */
   readonly observedMs: number
 }
 
-/** The place of the first portion, in order of time, that ends behind a time. */
+/** Index of the first portion, in order of time, that ends after a time. */
 function firstBehind(portions: readonly Portion[], at: number): number {
   let low = 0
   let high = portions.length
@@ -123,7 +123,7 @@ function firstBehind(portions: readonly Portion[], at: number): number {
   return low
 }
 
-/** What portions hold at each level, as far as volumes tell: evenly spread over their times. */
+/** Sizes of portions at each level, assuming that volumes are spread evenly over their time. */
 export function weigh(
   portions: readonly Portion[],
   volumes: Iterable<Volume>,

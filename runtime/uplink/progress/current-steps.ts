@@ -1,7 +1,7 @@
 /**
- * What is told of an entity as it is now, instead of row by row: what it became, and what of it went since. From there on the
- * rows up to now belong to its past. Whoever does that sends nothing meanwhile by the live lane, whose requests would
- * arrive behind it with what was before: so turns, one after the other.
+ * Sends the current state of an entity instead of replaying its log rows: its attributes, and what was
+ * deleted since. Rows up to that point then count as past. The live lane must send nothing in between, or its
+ * older values would arrive later; a semaphore ensures this.
  */
 import { createSemaphore, type Semaphore } from '#base/load/semaphore.ts'
 import type { Followed, Following } from '#broker/changes/change-feed.ts'
@@ -21,31 +21,34 @@ import { clearUnsentDeletions, type UnsentDeletions, type UplinkState } from './
 
 export interface CurrentSteps {
   readonly fullySynced: FullySynced
-  /** Does something while nobody else has a turn, in the order of asking. */
+  /** Serializes work on the live lane, first come first served. */
   readonly turn: Semaphore
-  /** Whether a row with a log number is of the time before its entity was told as it was. */
+  /** Whether a row precedes the sent state of its entity. */
   isPast(n: number, id: string): boolean
-  /** The live lane has gone past a log number. */
+  /** Notes that the live lane passed a log number. */
   advance(n: number): void
-  /** Rows up to a log number, else up to now, are past of this entity, which is about to be told. */
+  /** Marks rows of an entity up to a log number, by default up to now, as past. */
   markSent(id: string, upTo?: number): void
   /**
-   * Steps that tell what an entity became since a commit time, and what went since that and since a log number; none where it is as
-   * it was. Of what came to meet the selection meanwhile that is all of it.
+   * Steps for what changed since a commit time and was deleted since it and since a log number; empty if
+   * nothing changed. An entity that newly matches the selection is sent in full. Marks rows as past.
    */
   steps(rid: number, view: EntityView, from: Since): Step[]
-  /** The same without rows being past for it. */
+  /** Same, without marking rows as past. */
   stepsUnmarked(rid: number, view: EntityView, from: Since): Step[]
   /**
-   * Steps that delete at the other broker what earlier lives of an entity left there, where a row creates it again and their
-   * deletion is still unsent; to be sent before the row. None for any other row.
+   * Steps that delete what earlier lives of an entity left at the centre, where a row re-creates it and their
+   * deletion is unsent. They must be sent before the row. Empty for any other row.
    */
   unsentDeletions(row: Followed): readonly Step[]
-  /** The same since the live lane was at rest last, of all that was committed up to a time (ms). To be sent in the same turn. */
+  /**
+   * Same since the last position of the live lane, including all commits up to a time (ms). Must be sent in
+   * the same turn.
+   */
   unsentSteps(id: string): { readonly steps: readonly Step[]; readonly upTo: number }
 }
 
-/** A commit time (ms), and a log number. */
+/** A commit time (ms), and the log number after which deletions count. */
 interface Since {
   readonly since: number
   readonly graves: number
@@ -58,7 +61,7 @@ export interface CurrentStepsPorts {
 }
 
 export function createCurrentSteps({ following, lookups, state }: CurrentStepsPorts): CurrentSteps {
-  /** Log numbers up to which entities were told as they are, by id. */
+  /** Log numbers up to which the state of an entity was sent, by id. */
   const sentUpTo = new Map<string, number>()
   let highest = 0
   const fullySynced = createFullySynced({ following, selection: lookups.selection, state })
@@ -70,20 +73,20 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
 
   function steps(...[rid, view, from]: Parameters<CurrentSteps['steps']>): Step[] {
     const erased = following.erased(rid, from.graves)
-    // What was observed since then is told behind it.
+    // Later observations are sent after this.
     const erasing = erased.length === 0 ? [] : eraseSteps(view.entity(), erased, lookups)
     if (view.times().modified < from.since) return [...erasing]
-    const told = stepsUnmarked(rid, view, fullySynced.get(rid) === true ? from : { ...from, since: 0 })
-    if (told.length > 0) markSent(view.id)
-    return [...erasing, ...told]
+    const present = stepsUnmarked(rid, view, fullySynced.get(rid) === true ? from : { ...from, since: 0 })
+    if (present.length > 0) markSent(view.id)
+    return [...erasing, ...present]
   }
 
   function stepsUnmarked(
     ...[rid, view, { since, graves }]: Parameters<CurrentSteps['stepsUnmarked']>
   ): Step[] {
-    const told = stepsOfEntity(view, since, lookups)
-    if (told.length === 0) return []
-    const { entity } = told[0]!
+    const puts = stepsOfEntity(view, since, lookups)
+    if (puts.length === 0) return []
+    const { entity } = puts[0]!
     const now = view.entity()
     const { created, attributes } = view.times()
     const present = new Set(instanceKeys(now))
@@ -98,10 +101,13 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
         !present.has(key) && lookups.selection.takesAttribute(name) && !lookups.isFromCentre(heard)
       return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
     })
-    return [...ends, ...drops, ...told]
+    return [...ends, ...drops, ...puts]
   }
 
-  /** Earlier lives that ended behind a log number, or of which the deletion was left to the history and may be unsent. */
+  /**
+   * Earlier lives that ended after a log number, or whose deletion was left to the backfill lane and may be
+   * unsent.
+   */
   function earlierLives(id: string, n: number, upTo = Number.POSITIVE_INFINITY): EarlierLives {
     const ended = following.gravesAfter(id, Math.min(n, state.gravesOwed ?? n))
     const tombstones = ended.filter((tombstone) => tombstone.n < upTo)

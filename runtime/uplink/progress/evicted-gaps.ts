@@ -1,8 +1,8 @@
 /**
- * Gaps of what the history here let go before it had gone up, told to the other broker. An entity is named only where it is
- * selected as it is, or was last; what cannot be known to have been selected is told as one sum without an entity, so nothing
- * that vanished goes untold, and nobody learns of entities that are none of theirs. Records are read a page at a time, and how far
- * that is, is part of the state: records that change meanwhile come again, behind it.
+ * Gaps for history that retention evicted here before it was sent. An entity is named only if it is selected
+ * now, or was when deleted. Other losses are reported as one sum without an entity, so none goes unreported
+ * and no foreign entity is disclosed. Records are read page by page and the progress is part of the state;
+ * records that change meanwhile appear again later.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
@@ -23,7 +23,7 @@ export interface EvictedPorts {
 }
 
 export interface EvictedRule {
-  /** With which ids of gaps begin. */
+  /** Prefix of the gap ids. */
   readonly prefix: string
   readonly alias: string
   readonly scopePrefix: ScopePrefix
@@ -31,22 +31,22 @@ export interface EvictedRule {
 
 type Known = Pick<Entity, 'id' | 'type'>
 
-/** What is to be told of a span, page by page; each is read when the one before it was told. */
-export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: GapReport): Generator<GapPage> {
+/** The gaps of a span, page by page; each page is read after the previous one was accepted. */
+export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, report: GapReport): Generator<GapPage> {
   const { state, backlog } = ports
   const most = limits.uplinkEntitiesPerRequest.value
   for (let isLast = false; !isLast; ) {
     const rows =
-      telling.again === undefined
-        ? backlog.gapsBehind(state.gap, telling.began, most)
-        : backlog.gapsOwed(telling.again, state.gapsBefore ?? 0, most)
+      report.again === undefined
+        ? backlog.gapsBehind(state.gap, report.began, most)
+        : backlog.gapsOwed(report.again, state.gapsBefore ?? 0, most)
     isLast = rows.length < most
-    yield pageOf(rows, ports, rule, telling)
+    yield pageOf(rows, ports, rule, report)
   }
   const { prefix, ...of } = rule
-  const steps = Object.entries(telling.unnamed).map(([reason, sum]) =>
+  const steps = Object.entries(report.unnamed).map(([reason, sum]) =>
     gapStep(
-      `${prefix}:kept-${reason}-${telling.to}`,
+      `${prefix}:kept-${reason}-${report.to}`,
       { id: undefined, stream: undefined, ...of },
       {
         ...{ ...sum, reason, atMost: true },
@@ -56,8 +56,8 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, telling: Ga
   yield {
     steps,
     onAccepted() {
-      telling.unnamed = {}
-      if (telling.began === 0) state.gapsBefore = Math.max(state.gapsBefore ?? 0, telling.to)
+      report.unnamed = {}
+      if (report.began === 0) state.gapsBefore = Math.max(state.gapsBefore ?? 0, report.to)
       state.telling = undefined
     },
   }
@@ -78,7 +78,7 @@ function pageOf(
     }
   }
 
-  /** Whether it goes up, by its id, as one of those that cannot be named, or not at all. */
+  /** Whether a loss is reported with its entity id, in the sum without one, or not at all. */
   function naming(head: Known | undefined, whole: Entity | undefined): 'named' | 'unnamed' | 'left' {
     if (head === undefined) return 'unnamed'
     if (!selection.mayTake(head)) return 'left'
@@ -89,12 +89,12 @@ function pageOf(
   const pendingFrom = state.spans[0]?.began ?? state.spans[0]?.from ?? Number.POSITIVE_INFINITY
   const steps = rows.flatMap((row): Step[] => {
     const { s, rid, t0: from, t1: to, count, reason, since } = row
-    // A time that a backup lacks, of everything: nobody knows what it held.
+    // A period missing from a backup affects all streams; its content is unknown.
     if (reason === 'restore') {
       const everything = { id: undefined, stream: undefined, alias, scopePrefix }
       return [gapStep(`${prefix}:restore-${from}`, everything, { from, to, reason })]
     }
-    // What comes with a span that waits is not told again before.
+    // Gaps of a pending span are reported with that span.
     if (telling.again !== undefined && row.g > state.gap && row.m1 >= pendingFrom) return []
     const stream = s === 0 ? undefined : following.partOf(s)
     if (stream !== undefined && !selection.takesAttribute(stream.name)) return []
@@ -107,9 +107,10 @@ function pageOf(
     const id = `${prefix}:kept-${s === 0 ? `r${rid}` : s}-${since}`
     return [gapStep(id, of, { from, to, count, reason, atMost: true })]
   })
-  // Sums are no records of their own, so they are not told again.
+  // Sums have no records of their own, so they are not sent again.
   const summed = telling.again === undefined ? backlog.gapSums() : []
-  // The oldest records go into the sums: where one is left that was told, all in these was told, too.
+  // The oldest records are merged into the sums: if a reported record remains, everything in the sums was
+  // reported.
   const isNew = (backlog.firstGap() ?? Number.POSITIVE_INFINITY) > state.gap
   for (const row of isNew ? summed : []) {
     const count = row.count - (state.summed?.[row.reason as GapReason] ?? 0)

@@ -1,7 +1,8 @@
 /**
- * Which entities the other broker holds whole, where the selection goes by what they are like: those that met it when they were told
- * last. One that comes to meet it is not among them, and goes up whole. Nothing of it is on disk: what met the selection and
- * did not change since is known by how far the uplink was; who is not known is told whole once more, which is harmless.
+ * Entities that the centre holds in full, for selections that depend on values: those that matched when last
+ * sent. An entity that newly matches is not among them and is sent in full. This is kept in memory only.
+ * After a restart, matching entities that are older than the position count as synced; any other entity is
+ * sent in full once more, which is harmless.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,20 +12,22 @@ import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 import type { UplinkState } from './uplink-state.ts'
 
-/** By numbers of entities. */
+/** Keyed by entity number. */
 export interface FullySynced {
   /**
-   * True: it is held whole as it is; false: it is held as it was when it met the selection last; undefined: nobody knows. True of
-   * all where only type and id select: then nothing comes to meet a selection but what comes into being.
+   * True: the centre holds the current state; false: it holds the state when the entity last matched;
+   * undefined: unknown. Always true where only type and id select, because then only a new entity can begin
+   * to match.
    */
   get(rid: number): boolean | undefined
-  /** Everything of it was told; or it was, as far as that is known, and does not meet the selection now. */
+  /** Notes that the entity was sent in full, or, where known, that it no longer matches. */
   set(rid: number, isWhole: boolean): void
   /**
-   * Who of these is held whole as soon as is told what they became since a commit time (ms); to be called then.
+   * Notes which entities are in full at the centre after changes since a commit time (ms) are sent; the
+   * caller calls the result then.
    */
   onceSent(entities: readonly (readonly [rid: number, view: EntityView])[], since: number): () => void
-  /** Learns, once, who is held whole by how far the uplink was; nothing may be told before. */
+  /** Restores the set once, from the position of the uplink; must run before anything is sent. */
   restore(yieldIfDue: YieldIfDue): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 /**
- * The entity of type HistoryGap by which another broker is told what is missing there. Ids are made of what they tell, so a
- * gap that is told again after a crash is the same one. Pure.
+ * Builds the HistoryGap entity that reports missing history to the centre. Its id is derived from what it
+ * reports, so a gap sent again after a crash has the same id. Pure.
  */
 import { hash } from 'node:crypto'
 import type { FollowedStream } from '#broker/changes/change-feed.ts'
@@ -12,32 +12,38 @@ import type { Step } from '#uplink/steps/step-plan.ts'
 
 export const gapType = 'HistoryGap'
 
-/** With which the ids of the gaps that an uplink tells begin. */
+/** Prefix of the ids of the gaps that an uplink reports. */
 export const gapPrefix = (alias: string, uplink: string): string =>
   `urn:ngsi-ld:${gapType}:${alias}:${hash('sha1', uplink).slice(0, 8)}`
 
-/** Gaps that go up together, a request's worth at most; `told` is to be called when they were taken: the state is behind them then. */
+/**
+ * Gaps sent together, at most one request's worth. The caller calls `onAccepted` once the centre has accepted
+ * them: the state then moves past them.
+ */
 export interface GapPage {
   readonly steps: readonly Step[]
   onAccepted(): void
-  /** Whether they are still so; left out, they always are. */
+  /** Whether the gaps are still accurate; absent if they always are. */
   isValid?(): boolean
 }
 
 interface Gap {
   readonly from: number
   readonly to: number
-  /** Left out where nobody knows. */
+  /** Absent where the number is unknown. */
   readonly count?: number
   readonly reason: string
-  /** Some of these may have gone up before they were removed here. */
+  /** Whether some of these may have been sent before they were removed here. */
   readonly atMost?: boolean
-  /** Commit times (ms) from and before which all of it was written, where they are known: what was written else is none of it. */
+  /**
+   * Range of commit times (ms) of the missing observations, where known; those committed outside it are not
+   * missing.
+   */
   readonly writtenFrom?: number | undefined
   readonly writtenBefore?: number | undefined
 }
 
-/** The entity by which the other broker is told of a gap. */
+/** The step that sends a gap to the centre. */
 export function gapStep(
   id: string,
   {

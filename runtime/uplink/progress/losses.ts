@@ -1,6 +1,7 @@
 /**
- * What of the past did not go up: how many values of each attribute were let go, and what is told of them. Counts are put on
- * disk together with the position behind their slice, so they are right after a crash: those that changed, each in a row of its own.
+ * Values that the budget removed from the history to be sent, counted by attribute, and the gaps that report
+ * them. Counts are stored in one commit with the position behind their slice, so they are exact after a
+ * crash. Only changed counts are written, each in a row of its own.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
@@ -13,37 +14,39 @@ import { type GapPage, gapPrefix, gapStep } from './gap-step.ts'
 import { keptOf, type Loss, type Timed } from './thinning.ts'
 import { type GapReport, pendingSince } from './uplink-state.ts'
 
-/** What is to be put on disk: a loss by its key, undefined where it was told. */
+/** A row to write: a loss by its key, or undefined once it is reported. */
 export type LossRow = readonly [of: string, loss: Loss | undefined]
 
 export interface LossesPorts extends EvictedPorts {
-  /** What was lost before, as it is on disk. */
+  /** Losses on disk when the uplink opened. */
   readonly before: ReadonlyMap<string, Loss>
-  /** Nothing of that is owed any more, because all goes to another broker. */
+  /** Whether the uplink has a new centre, so that earlier losses are discarded. */
   readonly isNew: boolean
   readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
   readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap' | 'owe'>
 }
 
 export interface Losses {
-  /** Which of some places of a stream's part go up, in a slice that begins anew. */
+  /** Selects which values of a stream's part are sent in the current slice. */
   keep(part: Timed & Pick<CommittedPart, 's'>, places: readonly number[], level: Level): readonly number[]
-  /** A slice begins with what was written at a commit time (ms). */
+  /** Begins a slice whose first commit time is `writtenFrom` (ms). */
   begin(writtenFrom: number): void
-  /** What is thinned goes up in slices that are long beside its periods. */
+  /** The minimum slice length: thinned slices must be long compared with the thinning period. */
   leastSliceMs(level: Level): number
-  /** The slice up to a commit time (ms) has gone up: what it lost is to be put on disk with the position behind it. */
+  /** Ends a slice that was sent up to a commit time (ms); its losses are stored with the new position. */
   end(writtenBefore: number): void
   /**
-   * What was lost and is not told yet will not be: what went up between may be gone with an older copy over there, so nobody
-   * can say how much is missing. A comparison tells all of it.
+   * Discards unreported losses. After the centre was restored from an older copy, nobody can count what is
+   * missing; a reconciliation sends all of it.
    */
   forget(): void
-  /** What is to be told of a span that has gone up, page by page; each is read when the one before it was told. */
-  gaps(telling: GapReport): Iterable<GapPage>
-  /** What is to be put on disk with the state; `kept` is to be called when it is there. */
+  /**
+   * The gaps of a span that was sent, page by page; each page is read after the previous one was accepted.
+   */
+  gaps(report: GapReport): Iterable<GapPage>
+  /** Rows to store with the state; the caller calls `onSaved` once they are on disk. */
   changes(): { readonly rows: readonly LossRow[]; onSaved(): void }
-  /** Nobody is owed anything any more. */
+  /** Ends the claim on records of the history. */
   close(): void
 }
 
@@ -60,12 +63,12 @@ export function createLosses(
   const rule = { prefix: gapPrefix(alias, uplink), alias, scopePrefix }
   const close = ports.backlog.owe(() => pendingSince(state, following.since(state.position)))
   const losses = new Map(ports.isNew ? [] : ports.before)
-  /** Those that are on disk otherwise, or not. */
+  /** Keys whose row on disk is missing or outdated. */
   const changed = new Set(ports.isNew ? ports.before.keys() : [])
-  /** Of the slice that goes up; undefined when it is not to be told. */
+  /** Losses of the slice being sent; undefined when they must not be reported. */
   let slice: Map<number, Loss> | undefined
   let writtenFrom = 0
-  /** How often all was forgotten. */
+  /** How often `forget` was called. */
   let forgetCount = 0
 
   function add(s: number, loss: Loss): void {
@@ -83,9 +86,9 @@ export function createLosses(
       if (some.length === 0) return
       const steps = some.map(([of, loss]) => {
         const s = Number.parseInt(of, 10)
-        // Where the entity left no trace since, nobody can say whose it was.
+        // The owner is unknown when the entity left no record.
         const stream = following.streamOf(s)
-        // Devices may tell the same times again: each span has gaps of its own.
+        // A device may repeat the same times, so each span has gap ids of its own.
         const id = `${rule.prefix}:${s}-${loss.reason === 'thinned' ? 't' : ''}${loss.from}-${to}`
         return gapStep(id, { id: stream?.id, stream, alias, scopePrefix }, loss)
       })
@@ -132,16 +135,16 @@ export function createLosses(
       slice = undefined
       forgetCount++
     },
-    *gaps(telling) {
-      yield* ownGaps(telling)
-      yield* evictedGaps(ports, rule, telling)
+    *gaps(report) {
+      yield* ownGaps(report)
+      yield* evictedGaps(ports, rule, report)
     },
     changes() {
       const rows = [...changed].map((of): LossRow => [of, losses.get(of)])
       return {
         rows,
         onSaved() {
-          // What changed meanwhile is still to come.
+          // Rows that changed during the commit stay marked.
           for (const [of, loss] of rows) if (losses.get(of) === loss) changed.delete(of)
         },
       }
@@ -149,7 +152,7 @@ export function createLosses(
   } satisfies Losses)
 }
 
-/** For whom beyond their ceiling losses are added up; no stream has this number. */
+/** Stream number under which losses beyond the limit are summed; no stream has it. */
 const unattributed = 0
 
 const sumOf = (one: Loss, other: Loss): Loss => ({

@@ -1,7 +1,7 @@
 /**
- * What rows of the log mean where entities come to meet a selection that goes by what they are like: such an entity is told whole,
- * as it is now, and what rows say of it up to now belongs to its past. One that no longer meets it is left as it was told
- * last. What met it only in between is told whole, too, with the values by which it did.
+ * Translates log rows for selections that depend on values. An entity that newly matches is sent in full in
+ * its current state, and its rows up to now count as past. An entity that no longer matches stays at the
+ * centre as last sent. If it matched only in between, it is sent in full with the values by which it matched.
  */
 import type { Followed, FollowedChange, FollowedObservation, Following } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
@@ -16,28 +16,31 @@ export interface MatchingPorts {
   readonly following: Pick<Following, 'position' | 'entityWithRid'>
   readonly current: CurrentSteps
   readonly lookups: ChangeLookups & DeletionLookups
-  /** Sends until it was taken, in a turn of the live lane; false when the uplink was closed meanwhile. */
+  /** Sends until accepted, in a turn of the live lane; false when the uplink was closed. */
   readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
 }
 
 export interface Matching {
-  /** What is read now, in one go. */
+  /** Begins a pass over the rows read now. */
   begin(): MatchPass
-  /** Has an entity be there whole before values of it are told that met the selection. False when the uplink was closed. */
-  ensureSynced(id: string, told: Attributes): Promise<boolean>
+  /**
+   * Ensures that the centre holds an entity in full before matching past values of it are sent. False when
+   * the uplink was closed.
+   */
+  ensureSynced(id: string, values: Attributes): Promise<boolean>
 }
 
 export function createMatching(ports: MatchingPorts): Matching {
   const { following, current, lookups, deliverNow } = ports
   return Object.freeze({
     begin: () => createMatchPass(ports, memoized(lookups)),
-    async ensureSynced(id, told) {
+    async ensureSynced(id, values) {
       if (!lookups.selection.dependsOnValues) return true
       const found = following.entityWithRid(id)
       if (found === undefined || current.fullySynced.get(found.rid) !== undefined) return true
       return current.turn(async () => {
         const pass = createMatchPass(ports, lookups)
-        if (!(await deliverNow(pass.fullSteps(id, told)))) return false
+        if (!(await deliverNow(pass.fullSteps(id, values)))) return false
         pass.onAccepted()
         return true
       })
@@ -45,12 +48,15 @@ export function createMatching(ports: MatchingPorts): Matching {
   } satisfies Matching)
 }
 
-/** What is read of the log in one go; `told` is to be called when all of it was taken. */
+/** A pass over the log; the caller calls `onAccepted` once all its steps were accepted. */
 export interface MatchPass {
-  /** `each` is what becomes of a step that tells a change, which was committed at a time (ms). */
+  /** The steps of a row; `each` maps a step for a change committed at a time (ms). */
   steps(row: Followed, each: (step: Step, at: number) => Step): readonly Step[]
-  /** Steps by which an entity is there whole, before values of it are told that met the selection; none where it is. */
-  fullSteps(id: string, told: Attributes): readonly Step[]
+  /**
+   * Steps that bring an entity to the centre in full before matching values of it are sent; empty if it is
+   * there.
+   */
+  fullSteps(id: string, values: Attributes): readonly Step[]
   onAccepted(): void
 }
 
@@ -61,18 +67,18 @@ function createMatchPass(
   const { selection } = lookups
   const { fullySynced } = current
   const { n: here } = following.position()
-  /** Entities that are told whole here, by id, and who met the selection when it was looked at, by number. */
+  /** Entities sent in full in this pass, by id, and whether checked entities match, by number. */
   const synced = new Set<string>()
   const checked = new Map<number, boolean>()
   const isSynced = (rid: number): boolean | undefined => checked.get(rid) ?? fullySynced.get(rid)
 
-  function syncInFull(id: string, told: Attributes, n: number): readonly Step[] {
+  function syncInFull(id: string, values: Attributes, n: number): readonly Step[] {
     const found = following.entityWithRid(id)
     if (found === undefined) return []
     const { rid, view } = found
     const isMet = selection.takes(view.entity())
     if (isSynced(rid) === true || (!isMet && isSynced(rid) === false)) return []
-    const steps = current.stepsUnmarked(rid, isMet ? view : withValues(view, told), {
+    const steps = current.stepsUnmarked(rid, isMet ? view : withValues(view, values), {
       since: 0,
       graves: n - 1,
     })
@@ -97,7 +103,7 @@ function createMatchPass(
       if (isSynced(of.rid) !== undefined) checked.set(of.rid, isMet)
       return steps
     }
-    // Where nothing came after it, the whole of it says it.
+    // If nothing followed the row, the full entity includes it.
     return isMet && view?.version() === n ? whole : [...whole, ...stepsOf(one, isPast, lookups)]
   }
 
@@ -115,7 +121,7 @@ function createMatchPass(
         return synced.size > before ? steps : shaped(steps)
       })
     },
-    fullSteps: (id, told) => syncInFull(id, told, here + 1),
+    fullSteps: (id, values) => syncInFull(id, values, here + 1),
     onAccepted() {
       for (const id of synced) current.markSent(id, here)
       for (const [rid, isMet] of checked) fullySynced.set(rid, isMet)
@@ -124,18 +130,18 @@ function createMatchPass(
 }
 
 function attributesIn(steps: readonly Step[]): Attributes {
-  const told = new Map<string, readonly AttributeInstance[]>()
+  const values = new Map<string, readonly AttributeInstance[]>()
   for (const step of steps)
-    if ('attributes' in step) for (const [name, instances] of step.attributes) told.set(name, instances)
-  return told
+    if ('attributes' in step) for (const [name, instances] of step.attributes) values.set(name, instances)
+  return values
 }
 
-/** An entity with the last values of some of its instances instead of those that it has. */
-function withValues(view: EntityView, told: Attributes): EntityView {
+/** The entity with the last of the given values in place of its own. */
+function withValues(view: EntityView, values: Attributes): EntityView {
   const entity = (): Entity => {
     const now = view.entity()
     const others: Record<string, AttributeInstance[]> = {}
-    for (const [name, instances] of told) {
+    for (const [name, instances] of values) {
       const last = new Map(instances.map((one) => [one.datasetId, one]))
       const rest = instancesOf(now, name).filter(({ datasetId }) => !last.has(datasetId))
       others[name] = [...rest, ...last.values()]

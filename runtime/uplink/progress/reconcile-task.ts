@@ -1,27 +1,27 @@
-/** How far a comparison is, and what it found. */
+/** Progress and results of a reconciliation. */
 export interface ReconcileTask {
   phase: 'buckets' | 'pages' | 'deleted' | 'histories' | 'graves' | 'done' | 'cancelled'
-  /** The row of the last entity that was compared, or the number by which the last one was deleted. */
+  /** Row id of the last compared entity, or log number of the last compared deletion. */
   after: number
   readonly isDry: boolean
   readonly reason: 'asked' | 'long-cut' | 'restored' | 'scope'
-  /** Where all stood over there before the settings said otherwise. */
+  /** The scope prefix at the centre before the settings changed it. */
   readonly placedBefore?: string | undefined
   readonly startedAt: number
   endedAt?: number
   compared: number
-  /** Entities that are not over there, or not as they are here. */
+  /** Entities that are missing at the centre, or differ there. */
   missing: number
   different: number
-  /** Attribute instances that are newer over there, and stay. */
+  /** Attribute instances that are newer at the centre and are kept. */
   newer?: number
-  /** Entities, and histories of entities, of which there is no telling, because alone they are more than one answer may hold. */
+  /** Entities and histories that could not be compared: each alone exceeds the limit of one response. */
   tooLarge?: number
-  /** Entities over there that were deleted here. */
+  /** Entities at the centre that were deleted here. */
   surplus: number
-  /** Entities over there that came from here, of which nothing is known here; they stay. */
+  /** Entities at the centre that originate here but are unknown here; they are kept. */
   unknown: number
-  /** Days of an attribute whose history differs, and observations of them that were sent. */
+  /** Days on which the history of an attribute differs, and observations sent for them. */
   days: number
   observations: number
 }

@@ -1,7 +1,8 @@
 /**
- * What the other brokers will not take, kept for people: per uplink so many steps and bytes, so that one that is refused
- * all the time takes nothing from the others; those of all uplinks that are gone have the room of one. What goes beyond is the
- * oldest; that is told here, counted, and becomes a gap over there where the uplink still is.
+ * Queue of changes that the centres refused, kept for operators. Each uplink has its own limit of steps and
+ * bytes, so that one centre that refuses everything displaces no refusals of other uplinks; removed uplinks
+ * share one. When a queue is full, its oldest entries are dropped, logged and counted, and reported to the
+ * centre as gaps while the uplink exists.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -25,24 +26,27 @@ export interface RefusalsPorts {
 
 export interface Refusals {
   /**
-   * Settles when they are on disk. What goes for want of room is given to `onLetGo`, which returns what puts on disk what is to be
-   * told of that; both are one commit, and where that fails, that is undone.
+   * Stores refusals; resolves once they are on disk. Dropped entries are passed to `onDropped`, whose result
+   * stages the gaps in the same commit; if the commit fails, it is undone.
    */
   add(uplink: string, refusals: readonly Refusal[], onDropped: OnDropped): Promise<void>
-  /** Settles when it is gone from disk. */
+  /** Resolves once it is deleted from disk. */
   remove(q: number): Promise<void>
-  /** An uplink is gone: what it was refused shares room with that of others that are. Settles when that is on disk. */
+  /**
+   * Moves the refusals of a removed uplink to the queue that removed uplinks share; resolves once that is on
+   * disk.
+   */
   forget(uplink: string): Promise<void>
-  /** How many of an uplink went beyond its room since start. */
+  /** The number of refusals of an uplink dropped since start. */
   dropped(uplink: string): number
 }
 
-/** Something that was refused and goes, and when (ms) it was refused. */
+/** A refusal that is dropped, and when (ms) it was refused. */
 export interface DroppedRefusal {
-  /** The number that it was given; no other one has it. */
+  /** The unique number of the refusal. */
   readonly q: number
   readonly entity: Step['entity']
-  /** What it told; left out where something was to go. */
+  /** The attributes of the step; absent for deletions. */
   readonly attributes?: Readonly<Record<string, readonly AttributeInstance[]>>
   readonly at: number
 }
@@ -51,7 +55,7 @@ export type OnDropped = (gone: readonly DroppedRefusal[]) => { stage(stage: Stag
 
 export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
   let last = states.lastRefusal()
-  /** Bytes by number, the oldest first, by uplink. */
+  /** Sizes in bytes by refusal number, oldest first, by uplink. */
   const kept = new Map<string, Map<number, number>>()
   const keptOf = (uplink: string): Map<number, number> => {
     const known = kept.get(uplink) ?? new Map<number, number>()
@@ -62,7 +66,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   for (const { q, uplink, bytes } of states.refusalSizes())
     keptOf(known.has(uplink) ? uplink : orphans).set(q, bytes)
   const droppedCounts = new Map<string, number>()
-  /** What goes is chosen among what is on disk. */
+  /** Serializes changes: the entries to drop are chosen among those on disk. */
   const turn = createSemaphore()
 
   async function add(...[uplink, refusals, onLetGo]: Parameters<Refusals['add']>): Promise<void> {
@@ -129,10 +133,10 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   } satisfies Refusals)
 }
 
-/** Under which those of uplinks that are gone are counted; no subscription has this id. */
+/** Key of the queue that removed uplinks share; no subscription has this id. */
 const orphans = ''
 
-/** The oldest of those for which there is no room. */
+/** The numbers of the oldest entries beyond the limits. */
 function excess(sizes: readonly (readonly [q: number, bytes: number])[]): readonly number[] {
   let count = sizes.length - limits.uplinkRefusalsMax.value
   let bytes = -limits.uplinkRefusalBytesMax.value

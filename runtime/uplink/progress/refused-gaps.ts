@@ -1,7 +1,8 @@
 /**
- * What the other broker refused and is not kept any more: an entity of type HistoryGap tells it which attribute of which entity
- * is missing, from when to when, and how much at most. What is still to be told is part of the state, bounded; beyond, one gap
- * without an entity counts all the rest. Nothing is told of gaps that are refused themselves.
+ * Gaps for changes that the centre refused and that are no longer queued. A HistoryGap reports which
+ * attribute of which entity is missing, from when to when, and at most how many values. Unreported gaps are
+ * part of the state and bounded; beyond the limit, one gap without an entity counts the rest. Refused gaps
+ * cause no further gaps.
  */
 
 import { hash } from 'node:crypto'
@@ -19,7 +20,10 @@ export interface RefusedGapRule {
   readonly scopePrefix: ScopePrefix
 }
 
-/** Adds what goes to what is to be told. Returns how that is taken back; what was told meanwhile stays so. */
+/**
+ * Adds gaps for dropped refusals to the state. Returns a function that undoes this, except for gaps reported
+ * in between.
+ */
 export function addRefusedGaps(state: UplinkState, gone: readonly DroppedRefusal[]): () => void {
   const before = { ...state.forgone }
   for (const one of gone) {
@@ -59,7 +63,7 @@ function gapsOf({ entity: { id }, attributes, at, q }: DroppedRefusal): readonly
   )
 }
 
-/** What is to be told now; `told` is to be called then. */
+/** Steps that report the pending gaps; the caller calls `onAccepted` once the centre has accepted them. */
 export function refusedGapSteps(
   state: UplinkState,
   { uplink, alias, scopePrefix }: RefusedGapRule,
@@ -70,7 +74,8 @@ export function refusedGapSteps(
     const stream = name === undefined ? undefined : { name, dataset }
     const gap = { from, to, count, reason: 'refused', atMost: true }
     return gapStep(
-      // What is lost of the same later, at the same time even, is another gap; what grows is the same one.
+      // A later loss of the same attribute, even at the same time, is another gap; a growing one keeps its
+      // id.
       `${prefix}:refused-${hash('sha1', key).slice(0, 12)}-${since}`,
       { id, stream, alias, scopePrefix },
       gap,
@@ -79,7 +84,7 @@ export function refusedGapSteps(
   return {
     steps,
     onAccepted() {
-      // What grew while it was told is told again, by the same gap.
+      // A gap that grew while it was being sent stays pending and is sent again under the same id.
       for (const [key, one] of open) if (state.forgone[key] === one) delete state.forgone[key]
     },
   }

@@ -1,13 +1,16 @@
 /**
- * Whether what a stream holds would go up: by its attribute and its entity, as that is now or was when it was deleted. Where values
- * select, some of a history may be otherwise; nobody reads all of it to know how much waits. What is known is known for a while,
- * and so much is looked up in one go, so that a look at many streams takes no time from others.
+ * Whether an uplink selects a stream: by its attribute, and by its entity as it is now or was when it was
+ * deleted. A selection by values may treat parts of a history differently; reading all of it only to measure
+ * the backlog would cost too much. Results are cached for a while, and the lookups per check are bounded, so
+ * that many streams do not stall the event loop.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Following } from '#broker/changes/change-feed.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 
-/** Begins a look; what it returns says of a stream number whether it is selected. One that is not known yet is not. */
+/**
+ * Begins a check. The returned function says whether a stream number is selected; unknown streams are not.
+ */
 export type SelectedStreams = () => (s: number) => boolean
 
 export function createSelectedStreams(

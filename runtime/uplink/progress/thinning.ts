@@ -1,24 +1,24 @@
 /**
- * Which values of a slice go up at the level of its span, and what does not. Pure.
+ * Selects the values of a slice to send at the level of its span, and records what is lost. Pure.
  */
 import type { CommittedPart } from '#broker/history/committed-part.ts'
 import type { Level } from './budget.ts'
 
-/** What is missing of an attribute: times of the first and the last (ms), and how many. */
+/** Missing values of an attribute: times of the first and the last (ms), and their number. */
 export interface Loss {
   readonly from: number
   readonly to: number
   readonly count: number
   readonly reason: 'thinned' | 'budget'
-  /** Commit times (ms) from and before which all of it was written; left out in states that older versions kept. */
+  /** Range of commit times (ms) of the missing values; absent in states that older versions stored. */
   readonly writtenFrom?: number
   readonly writtenBefore?: number
 }
 
-/** Values in the order of their times. */
+/** Values in ascending order of time. */
 export type Timed = Pick<CommittedPart, 'timeAt' | 'valueAt'>
 
-/** Which of some values, told by their ascending places, go up, and what does not. */
+/** Selects which of some values, given by ascending indexes, are sent, and what is lost. */
 export function keptOf(
   values: Timed,
   places: readonly number[],
@@ -45,6 +45,6 @@ function isKept(
   if (level === 'bare') return false
   if (typeof valueAt(place) !== 'number') return true
   if (level === 'numberless') return false
-  // The last of each period.
+  // Keeps the last value of each period.
   return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
 }

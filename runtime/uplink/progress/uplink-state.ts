@@ -1,7 +1,7 @@
 /**
- * How far an uplink is, as it survives a restart: what was sent is behind the position, what is still to be filled in is in
- * the spans. It is written through the door, so it is never ahead of what it speaks of, and at most once a second: what is
- * sent again after a crash is known over there.
+ * Progress of an uplink, stored across restarts: everything up to the position was sent, except for the
+ * pending spans. It is written through the door, so it is never ahead of the data it refers to, at most once
+ * a second. The centre recognizes what is sent again after a crash.
  */
 import type { Position, Span } from '#broker/changes/change-feed.ts'
 import type { Collision } from '#uplink/centre/response-shapes.ts'
@@ -9,7 +9,7 @@ import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { ReconcileTask } from './reconcile-task.ts'
 
-/** What is missing of an attribute instance, or of an entity where none is named; times are ms. */
+/** Missing values of an attribute instance, or of an entity if no attribute is named; times are ms. */
 export interface RefusedGap {
   readonly id?: string
   readonly name?: string
@@ -17,98 +17,108 @@ export interface RefusedGap {
   readonly from: number
   readonly to: number
   readonly count: number
-  /** Time (ms) and number of the refusal that it began with; left out in states that older versions kept. */
+  /** Time (ms) and number of the first refusal; absent in states that older versions stored. */
   readonly since?: string
 }
 
-/** A span of history that waits. */
+/** A span of history that is to be sent. */
 export interface PendingSpan {
   from: number
   to: number
-  /** What of it goes up; left out, all. */
+  /** The level of detail to send; absent means full. */
   level?: Level
-  /** Where it began before parts of it had gone up; left out, where it begins. */
+  /** Original start of the span; absent while no part of it was sent. */
   began?: number
-  /** The end of the slice that was read last: what is committed later with an earlier time may not be in it. */
+  /** End of the slice read last; a later commit with an earlier time may be missing from it. */
   read?: number
 }
 
-/** What is missing of whom nobody can name; times are ms. */
+/** Losses of entities that cannot be named; times are ms. */
 export interface UnnamedLoss {
   readonly from: number
   readonly to: number
   readonly count: number
 }
 
-/** A span of which all is there that goes up, while what is missing of it is told. It stays what it is until that is done. */
+/** A span that was sent and whose gaps are being reported. It does not change until that is done. */
 export interface GapReport {
-  /** Commit times (ms) at which its cut began, and at which it ends. */
+  /** Commit times (ms) of the start of its outage and of its end. */
   readonly began: number
   readonly to: number
-  /** What is to be told at last, by reason: of those gaps that are behind the position of `gap`. */
+  /** Sums reported last, by reason: of the gaps behind the position `gap`. */
   unnamed: { readonly [reason: string]: UnnamedLoss }
-  /** Where it is no span, but what was told of all cuts is told again: the last record of these that was. */
+  /** Set when the gaps of all outages are reported again: the last record that was. */
   again?: number
 }
 
-/** Which deletions may be unsent. */
+/** Deletions that may be unsent. */
 export interface UnsentDeletions {
   /**
-   * Log number behind which deletions were left to the spans, or the history in the spans may bring back what was deleted; left
-   * out where there is no such deletion.
+   * Log number after which deletions were left to the spans, or after which history in the spans may
+   * resurrect a deleted entity; absent if there is no such deletion.
    */
   gravesOwed?: number | undefined
   /**
-   * Log number up to which entities were created again whose deletion the spans left to the live lane; set when no span is left.
+   * Log number up to which an entity may have been re-created whose deletion the spans left to the live lane;
+   * set when no span is left.
    */
   gravesOwedUpTo?: number | undefined
 }
 
 export interface UplinkState extends UnsentDeletions {
-  /** All of the log up to here went up, but for what `refresh` and `spans` still owe. */
+  /** Everything in the log up to here was sent, except for `refresh` and `spans`. */
   position: Position
-  /** Entities behind `rid` that became something else after a commit time are still to be sent as they are. */
+  /** Entities after `rid` that changed after a commit time are still to be sent in their current state. */
   refresh: { since: number; graves: number; rid: number } | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
   spans: PendingSpan[]
-  /** What is decided of what waits behind the position, while nothing can be sent, in order; it becomes spans then. */
+  /**
+   * Budget levels decided for changes behind the position while nothing can be sent, in order; they become
+   * spans later.
+   */
   ahead: readonly Portion[]
-  /** The last of these that is done, until what is missing of it is told, too. */
+  /** The last finished span, until its gaps are reported. */
   telling?: GapReport | undefined
-  /** What was refused, is not kept any more, and is still to be told, by what it is of. */
+  /** Gaps for dropped refusals that are still to be reported, by their subject. */
   readonly forgone: { [of: string]: RefusedGap }
-  /** The last record of what the history let go that was told, or need not be. */
+  /** The last eviction record that was reported, or did not need to be. */
   gap: number
-  /** What began to go before a time (ms) was all told, of whatever cut. */
+  /** All evictions that began before this time (ms) were reported, for any outage. */
   gapsBefore?: number
-  /** The other broker may lack gaps that are behind: it was brought back to an older copy, or more is selected than was. */
+  /**
+   * Whether the centre may lack gaps reported before: it was restored from an older copy, or more is selected
+   * now.
+   */
   mayLackGaps?: boolean
-  /** How many the gaps beyond their ceiling told of, by reason, when they were told last. */
+  /** Counts in the sums beyond the gap limit when they were last reported, by reason. */
   summed?: { readonly [reason: string]: number }
-  /** By a person, who alone ends it. */
+  /** Paused by an operator, and resumed only by one. */
   isPaused: boolean
-  /** Bytes that were sent on a UTC day, and of these by each lane. */
+  /** Bytes sent on a UTC day, in total and by lane. */
   day: { date: string; bytes: number } & { [lane in Lane]?: number }
-  /** When (ms) something was taken last, and when it was not and why. */
+  /** When (ms) a request last succeeded, and when and why one failed. */
   last: { success?: number; failure?: number; reason?: string }
-  /** When this state came out of a backup, ms: what went up between may be unknown here. `selvedge restore` sets it. */
+  /**
+   * When this state was restored from a backup (ms): later sends are unknown here. `selvedge restore` sets
+   * it.
+   */
   restored?: number
-  /** A comparison with the other broker: the one under way, else the last one. */
+  /** The current or last reconciliation. */
   reconcile?: ReconcileTask
-  /** The number of the last change over there, as it was told last. */
+  /** The log position of the centre, as last reported. */
   centreAt?: number
-  /** When an older copy was brought back over there, by its clock; left out where it does not say. */
+  /** When the centre was restored from an older copy, by its clock; absent if it does not report this. */
   centreRestoredAt?: number | undefined
-  /** Below which scope all stands over there, as it was told last; left out, where it stands here. */
+  /** The scope prefix of entities at the centre, as last sent; absent without one. */
   scope?: string
-  /** Address and tenant over there to which all of this belongs, and a print of what was selected. */
+  /** Address and tenant of the centre this state belongs to, and a hash of the selection. */
   centre?: string
   selected?: string
-  /** Who else writes there what this gateway writes, as it was told last. */
+  /** Other gateways that write the same entities at the centre, as last reported. */
   collisions?: readonly Collision[]
-  /** What the other broker calls itself in Via; left out where it does not say. */
+  /** The centre's name in Via; absent if it reports none. */
   pseudonym?: string | undefined
-  /** Changes, past values and requests that were taken, and what was not. */
+  /** Counts of accepted changes and histories, and of those that were not. */
   readonly counts: { sent: number; past: number; refused: number; skipped: number; evicted: number }
 }
 
@@ -128,9 +138,9 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
 }
 
 /**
- * The state of an uplink that goes to `centre` with a selection of this print, at the end `here` of the log. Another centre or
- * tenant holds nothing of it, so all begins anew; another selection leaves what waits and adds all else. A state that does not
- * say where it went is taken for one that went there.
+ * The state of an uplink to `centre` with a selection of this hash, at the end `here` of the log. For another
+ * centre or tenant everything starts over. For another selection, pending spans stay and everything else is
+ * added. A state without a centre is assumed to belong to this one.
  */
 export function adaptState(
   state: UplinkState | undefined,
@@ -148,14 +158,14 @@ export function adaptState(
     const graves = Math.min(state.position.n, state.refresh?.graves ?? state.position.n)
     state.refresh = { since: 0, graves, rid: 0 }
     state.spans = fillHoles(state.spans, Math.max(state.position.at, here.at) + 1)
-    // Gaps of what was not selected were passed over.
+    // Gaps of streams that were not selected before were skipped.
     state.mayLackGaps = true
     state.gapsBefore = here.at + 1
   }
   return Object.assign(state, { centre, selected })
 }
 
-/** Spans, and between them all else up to a time. */
+/** The spans, with the time between them and up to `end` filled in. */
 function fillHoles(spans: readonly PendingSpan[], end: number): PendingSpan[] {
   let at = 0
   const whole = spans.flatMap((span) => {
@@ -167,8 +177,8 @@ function fillHoles(spans: readonly PendingSpan[], end: number): PendingSpan[] {
 }
 
 /**
- * What was committed from a time on, and before another, is to be filled in: as it was decided while it waited. What bears a time
- * that was read already may have been committed behind that; gaps of the time before are told with what was read.
+ * Adds commits from <= ms < to to the spans, at the levels decided while they waited. A commit may bear a
+ * time that was read already, so the range starts at the unread end; gaps before it belong to what was read.
  */
 export function addPending(state: UplinkState, from: number, to: number): void {
   const began = Math.max(outageStart(state, from), state.spans.at(-1)?.to ?? 0)
@@ -176,26 +186,29 @@ export function addPending(state: UplinkState, from: number, to: number): void {
   state.ahead = []
 }
 
-/** All of it is to be filled in, without a hole to what is owed already; of that, what is earlier may have gone up. */
+/** Adds a span in full, without a hole after the last span; the earlier part may have been sent already. */
 export function addPendingInFull(state: UplinkState, { from, to }: Span): void {
   appendSpans(state, stretchOf([], unreadEnd(state, from) ?? from, to))
 }
 
-/** Where no span is left, the backfill lane has sent all deletions but those of entities that were created again, which the live lane sends. */
+/**
+ * Once no span is left, the backfill lane has sent all deletions except those of re-created entities, which
+ * the live lane sends.
+ */
 export function endUnsentDeletions(state: UplinkState, here: number): void {
   if (state.spans.length > 0 || state.gravesOwed === undefined) return
   state.gravesOwedUpTo = here
   clearUnsentDeletions(state)
 }
 
-/** No deletion is unsent once the live lane has passed what the spans left to it. */
+/** Clears the mark once the live lane has passed the deletions that the spans left to it. */
 export function clearUnsentDeletions(state: UnsentDeletions & Pick<UplinkState, 'position'>): void {
   if (state.gravesOwedUpTo === undefined || state.position.n < state.gravesOwedUpTo) return
   delete state.gravesOwed
   delete state.gravesOwedUpTo
 }
 
-/** The end of the last span, where that is still to be read from a time on. */
+/** End of the last span, if that span is still unread from a time on. */
 function unreadEnd({ spans }: UplinkState, from: number): number | undefined {
   const last = spans.at(-1)
   return last !== undefined && Math.max(last.from, last.read ?? 0) <= from ? last.to : undefined
@@ -211,29 +224,35 @@ function appendSpans(
   delete state.gravesOwedUpTo
   if (first === undefined) return
   const last = spans.at(-1)
-  // One that is on its way stays as it is: a budget leaves it alone.
+  // A span being sent does not change: the budget leaves it alone.
   const isOne = last?.to === first.from && last.read === undefined && (last.level ?? 'full') === first.level
   if (isOne) last.to = first.to
   else spans.push({ ...first, began })
   spans.push(...others.map((one): PendingSpan => ({ ...one, began })))
 }
 
-/** When a cut begins (ms): what has gone up is no part of it while its gaps are told, since they would be told twice. */
+/**
+ * Start of an outage (ms). While the gaps of a sent span are being reported, the outage begins after it, or
+ * they would be reported twice.
+ */
 const outageStart = ({ telling }: UplinkState, since: number): number =>
   telling === undefined || telling.again !== undefined ? since : Math.max(since, telling.to)
 
-/** Has all gaps that are on record told again to whoever may lack them, when no others are being told. */
+/** Starts reporting all recorded gaps again if the centre may lack them and no report is in progress. */
 export function resendGaps(state: UplinkState, now: number): void {
   if (state.mayLackGaps !== true || state.telling !== undefined) return
   delete state.mayLackGaps
   state.telling = { began: now, to: now, unnamed: {}, again: 0 }
 }
 
-/** The commit time (ms) since which something is owed, where all behind the position is committed since then. */
+/**
+ * Commit time (ms) since which records are needed, if everything behind the position was committed since
+ * `behind`.
+ */
 export const pendingSince = ({ telling, spans: [first] }: UplinkState, behind: number): number =>
   Math.min(behind, telling?.began ?? behind, first?.began ?? first?.from ?? behind)
 
-/** A state from its row. */
+/** Parses a stored state. */
 export const readState = (text: string): UplinkState => {
   const state = JSON.parse(text) as Partial<UplinkState> & Pick<UplinkState, 'position'>
   const fresh = newState(state.position, undefined)

@@ -1,6 +1,7 @@
 /**
- * What an entity is over there and here, and what is to be done that it is the same: what is missing or other is told, what went
- * here goes, and what was written later over there stays. Reads, and sends nothing.
+ * Compares an entity at the centre with the local one, and plans the steps that make them equal. Missing or
+ * different attributes are sent, attributes deleted here are deleted, and later writes at the centre are
+ * kept. Sends nothing itself.
  */
 import type { Following } from '#broker/changes/change-feed.ts'
 import type { EntityView, SystemTimes } from '#broker/state/stored-entity.ts'
@@ -18,12 +19,12 @@ import { isBelow, isSameScope } from '#uplink/steps/scope-prefix.ts'
 import type { Head, Step } from '#uplink/steps/step-plan.ts'
 
 /**
- * Whether others may have written an attribute instance over there, by `name` or `name datasetId`. What only came from here is never
- * newer there, whatever the clocks of both say.
+ * Whether other clients may have written an attribute instance at the centre, by `name` or `name datasetId`.
+ * An instance that only came from here is never newer there, whatever the clocks say.
  */
 export type IsForeign = (key: string) => boolean
 
-/** Steps that delete at the other broker what was deleted here, where nobody wrote it there since. */
+/** Steps that delete at the centre what was deleted here, unless other clients wrote it since. */
 export function surplusOf(
   view: EntityView,
   there: Entity,
@@ -48,7 +49,7 @@ export function surplusOf(
   const last = new Map(following.droppedOf(id).map((one) => [one.key, one]))
   return [...more].flatMap((key): Step[] => {
     const gone = last.get(key)
-    // What nobody else wrote there came from here, also where no record of its deletion is left.
+    // An instance that no other client wrote came from here, even if no record of its deletion is left.
     const isOurs = key !== 'scope' && !isForeign(key)
     if ((gone === undefined && !isOurs) || lookups.isFromCentre(gone?.heard)) return []
     const drop = dropOf({ id, type }, key, {})
@@ -61,7 +62,7 @@ export function surplusOf(
   })
 }
 
-/** Whether the entity has a scope over there, and none here that it would have there. */
+/** Whether the entity has a scope at the centre but should have none there. */
 const losesScope = (
   view: EntityView,
   there: Entity,
@@ -74,9 +75,9 @@ const losesScope = (
 }
 
 /**
- * The attribute instances, by `name` or `name datasetId`, of an entity over there that stay though it was deleted here at a time
- * (ms): those that others wrote. Where it is not said whose they are, when they were written decides; undefined where that is not
- * said either, or where the entity came into being since, of which all stays.
+ * Attribute instances (`name` or `name datasetId`) at the centre to keep although their entity was deleted
+ * here at a time (ms): those of other clients. If their authors are unknown, modification times decide.
+ * Undefined keeps everything: modification times are missing too, or the entity was created since.
  */
 export function keysToKeep(
   at: number,
@@ -98,14 +99,20 @@ export function keysToKeep(
 export interface Comparison {
   readonly times: SystemTimes
   readonly placedBefore: string | undefined
-  /** Undefined where nobody tells: then the other broker may hold more than it was sent, by its own rules. */
+  /** Undefined if unknown: then the centre may hold more than it was sent, by its own rules. */
   readonly isForeign: IsForeign | undefined
-  /** Whether the history here holds an instance, by `name` or `name datasetId`: then it was current here before. */
+  /**
+   * Whether the local history holds an instance (`name` or `name datasetId`), which then was current here
+   * before.
+   */
   readonly isHeld: (key: string, instance: AttributeInstance) => boolean
   readonly onNewer: () => void
 }
 
-/** What of the steps of an entity is not over there; what is newer there, and unknown here, stays as it is. */
+/**
+ * The steps that are not yet reflected at the centre; instances that are newer there, and unknown here, are
+ * kept.
+ */
 export function differenceOf(
   steps: readonly Step[],
   there: Entity | undefined,
@@ -146,11 +153,11 @@ export function differenceOf(
   })
 }
 
-/** Another gateway holds what it was sent and nothing else; any other broker may hold more. */
+/** A Selvedge holds exactly what it was sent; any other broker may hold more. */
 const isSameThere = (known: AttributeInstance, one: AttributeInstance, isSelvedge: boolean): boolean =>
   covers(known, one) && (!isSelvedge || covers(one, withoutStamps(known)))
 
-/** An attribute instance, and those below it, without the times of their writing. */
+/** Removes system times from an attribute instance and its sub-attributes. */
 function withoutStamps(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutStamps)
   if (!isObject(value)) return value
@@ -160,14 +167,14 @@ function withoutStamps(value: unknown): unknown {
   )
 }
 
-/** Whether it has the types that it has here, and no others where these are all. */
+/** Whether the centre's entity has the local types, and no others if the local types are complete. */
 function hasTypes(there: Entity, { type, statesTypes }: Head, isSelvedge: boolean): boolean {
   const theirs = new Set(listOf(there.type))
   const ours = new Set(listOf(type))
   return ours.isSubsetOf(theirs) && (!isSelvedge || statesTypes !== true || theirs.isSubsetOf(ours))
 }
 
-/** By when it was observed, where both tell; else by when it was written, by the clocks of both. */
+/** Compares observation times if both have one; otherwise modification times, by the clocks of both. */
 function isNewer(known: AttributeInstance, one: AttributeInstance, writtenAt: number): boolean {
   const [there, here] = [known, one].map(({ observedAt }) => dateTimeToMs(observedAt ?? ''))
   if (there !== undefined && here !== undefined && there !== here) return there > here

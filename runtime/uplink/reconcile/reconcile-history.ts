@@ -1,6 +1,6 @@
 /**
- * The histories of a comparison: those of what is here, then of what was deleted here, day by day by digests. Only another
- * gateway tells these.
+ * Compares histories during a reconciliation: first of existing entities, then of deleted ones, day by day
+ * using digests. Only a Selvedge provides these digests.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -31,28 +31,31 @@ export interface ReconcilePorts {
   readonly following: Following
   readonly digests: Digests
   readonly centre: Centre
-  /** The same by the way of the live lane, for what is asked in its stead. */
+  /** The same on the live lane, for requests in its turn. */
   readonly live: Centre
   readonly current: CurrentSteps
   readonly lookups: DeletionLookups
-  /** Types of entities that go up, where only types decide. */
+  /** The selected entity types, if only types decide. */
   readonly types: readonly string[] | undefined
   readonly alias: string
-  /** Its id. */
+  /** The id of the uplink. */
   readonly uplink: string
-  /** Asks until there is an answer that tells; undefined when the uplink was closed meanwhile. */
+  /** Requests until there is a usable response; undefined when the uplink was closed. */
   readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
-  /** Asks once, where others wait for the answer; undefined when it tells nothing now, or the uplink was closed. */
+  /**
+   * Requests once, because others wait for it; undefined without a usable response now, or when the uplink
+   * was closed.
+   */
   readonly once: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
-  /** Settles when something may be sent; with false when the uplink was closed. */
+  /** Resolves when something may be sent; with false when the uplink was closed. */
   readonly ready: () => Promise<boolean>
-  /** Whether a task was ended, or begun anew, since. */
+  /** Whether a task was cancelled or replaced. */
   readonly isStopped: (task: ReconcileTask) => boolean
-  /** Sends until it was taken; false when the uplink was closed meanwhile. */
+  /** Sends until accepted; false when the uplink was closed. */
   readonly deliver: (layer: Layer) => Promise<boolean>
-  /** The same of what is current, by the live lane, in whose stead that is. */
+  /** Same for current values, in a turn of the live lane. */
   readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
-  /** Has go what telling of the past brought back over there; false when the uplink was closed. */
+  /** Deletes at the centre what sending the past resurrected; false when the uplink was closed. */
   readonly ensureDeleted: Resurrections['ensureDeleted']
 }
 
@@ -73,11 +76,13 @@ export interface PastPorts
     | 'uplink'
   > {
   readonly fetchReply: GapReadingPorts['fetchReply']
-  /** Whether an entity went up from here. */
+  /** Whether an entity originates here and is selected. */
   readonly isOurs: (view: EntityView) => boolean
 }
 
-/** The phases of a comparison that are of the past; each does the next portion. False when the uplink was closed. */
+/**
+ * The history phases of a reconciliation; each call does the next portion. False when the uplink was closed.
+ */
 export function createPastPhases(ports: PastPorts) {
   const { following, digests, centre, current, lookups, isStopped, fetchReply, isOurs } = ports
 
@@ -93,12 +98,12 @@ export function createPastPhases(ports: PastPorts) {
     return true
   }
 
-  /** Histories of what was deleted here stay, and are compared as those of what is here. */
+  /** Histories of deleted entities are kept and compared like others. */
   async function deletedHistories(task: ReconcileTask): Promise<boolean> {
     const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
     const ours = page.flatMap((grave): Head[] => {
       const now = following.entity(grave.id)
-      // What came again since this began was not among the entities.
+      // An entity re-created since the start was not in the first phase.
       if (now !== undefined && wasRecreated(task, now) && isOurs(now))
         return [{ id: grave.id, type: now.entity().type }]
       if (now !== undefined || following.gravesAfter(grave.id, grave.n).length > 0) return []
@@ -118,7 +123,7 @@ export function createPastPhases(ports: PastPorts) {
       centre.confirmAbsentSelvedge(`/selvedge/v1/digests?id=${encodeURIComponent(toIdList(ids))}`),
     )
 
-  /** Compares the histories of some entities; ends the task where the other broker keeps no such histories. */
+  /** Compares the histories of some entities; ends the task if the centre keeps no such histories. */
   async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
     const ours: { readonly head: Head; readonly own: HistoryDigests }[] = []
     for (const head of heads) ours.push({ head, own: await digests.history(head.id, allTimes) })
@@ -141,7 +146,7 @@ export function createPastPhases(ports: PastPorts) {
         if (!(await fill(task, { head, own, there }))) return false
         const isNew = Object.keys(there).length === 0 && task.observations > before
         if (task.phase !== 'graves' || !isNew) continue
-        // Who lets histories go with their entities is not told them all.
+        // A centre that deletes histories with their entities is not sent all of them.
         const after = await digestsThere([head.id])
         if (after === undefined) return false
         if (after.isTooLarge === true) continue
@@ -154,8 +159,8 @@ export function createPastPhases(ports: PastPorts) {
   }
 
   /**
-   * Tells what an entity became that the live lane has not told yet, so that no history is ahead of it; what is newer than that
-   * comes by it. Undefined when the uplink was closed.
+   * Sends the entity's unsent changes, so that its history does not overtake them. Returns the commit time
+   * (ms) up to which history may be sent; undefined when the uplink was closed.
    */
   async function sendUnsent(id: string): Promise<number | undefined> {
     while (await ports.ready()) {
@@ -169,7 +174,7 @@ export function createPastPhases(ports: PastPorts) {
     return undefined
   }
 
-  /** Sends the days of a history that are not over there as they are here, but for what was let go. */
+  /** Sends the days of a history that differ at the centre, except what the budget dropped. */
   async function fill(
     task: ReconcileTask,
     {
@@ -194,7 +199,7 @@ export function createPastPhases(ports: PastPorts) {
         isDroppedWithin ??= await budgetGapsOf(head.id, ports)
         if (isDroppedWithin === undefined) return false
         const from = dateTimeToMs(`${day}T00:00:00Z`)!
-        // What was committed since may have a time that is still to be put right.
+        // Later commits may have times that are still to be corrected.
         const span = { from, to: from + dayMs, upTo }
         const isSent = sentBy(isDroppedWithin(key, span))
         for await (const some of digests.observed(head.id, key, span)) {
@@ -215,16 +220,16 @@ export function createPastPhases(ports: PastPorts) {
   return Object.freeze({ histories, graves: deletedHistories })
 }
 
-/** Whether an entity was created since a comparison began, so that it may be in neither of its phases. */
+/** Whether an entity was created since a reconciliation began, so that neither phase may include it. */
 export const wasRecreated = ({ startedAt }: ReconcileTask, now: EntityView): boolean =>
   now.times().created >= startedAt - limits.batchOneTimeMs.value
 
-/** There is no telling, because alone it is more than one answer may hold. */
+/** Counts something that cannot be compared: it alone exceeds the limit of one response. */
 export function countTooLarge(task: ReconcileTask): void {
   task.tooLarge = (task.tooLarge ?? 0) + 1
 }
 
-/** Which instances go: not what was let go. */
+/** Filters out instances that the budget dropped. */
 const sentBy =
   (isLetGo: IsDropped) =>
   ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean =>

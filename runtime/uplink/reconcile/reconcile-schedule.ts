@@ -1,6 +1,6 @@
 /**
- * When an uplink compares with the other broker: when somebody asks for it, after a long cut, when this gateway was restored,
- * and when a gateway over there says that it holds less than it did, or was restored, as one does from an older copy.
+ * Starts reconciliations: on request, after a long outage, after this gateway was restored, and when the
+ * centre is a Selvedge and reports an older position or a restore.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -20,16 +20,19 @@ import { createReconciler, newTask } from './reconcile.ts'
 import type { ReconcilePorts } from './reconcile-history.ts'
 
 export interface ReconcileSchedule {
-  /** Begins one, unless one is under way. */
+  /** Starts a reconciliation, unless one is in progress. */
   begin(reason: ReconcileTask['reason'], isDry?: boolean): void
-  /** Ends the one that is under way, where it is; what it sent stays. False when there is none. */
+  /** Cancels the current one; what it sent stays. False if there is none. */
   cancel(): boolean
   isDue(): boolean
-  /** Does the next portion, if there is one. Returns whether the state is to be kept. */
+  /** Does the next portion, if any. Returns whether the state must be stored. */
   portion(): Promise<boolean>
-  /** Asks a gateway now and then, and after trouble, whether less is over there than was; one that is told for the first time, before that. Returns the same. */
+  /**
+   * Asks a Selvedge at intervals and after trouble whether it lost data; with `isFirst`, before the first
+   * sending. Returns whether the state must be stored.
+   */
   checkCentre(isFirst?: boolean): Promise<boolean>
-  /** Asks at once; false where it cannot be told now whether it holds what it did. */
+  /** Asks at once; false if the centre cannot confirm now that it lost nothing. */
   isCentreIntact(): Promise<boolean>
 }
 
@@ -86,14 +89,14 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
 
   function begin(reason: ReconcileTask['reason'], isDry = false): void {
     const under = isDue(state) ? state.reconcile : undefined
-    // One that is under way may have gone past what is not there any more, and one that only counts sends nothing.
+    // A running one may have passed entities that are missing now, and a dry run sends nothing.
     const isVoid = !isDry && (reason === 'restored' || under?.isDry === true)
     if (under !== undefined && !isVoid) return
     state.reconcile = newTask(clock.now(), { isDry, reason, placedBefore: under?.placedBefore })
   }
   const { prefix } = ports.lookups.scopePrefix
   if (state.scope !== prefix) {
-    // What is under way may have gone past entities that stand elsewhere now.
+    // A running one may have passed entities whose scope changed.
     const last = isDue(state) ? state.reconcile!.placedBefore : undefined
     state.reconcile = newTask(clock.now(), { reason: 'scope', placedBefore: last ?? state.scope })
     if (prefix === undefined) delete state.scope
@@ -104,7 +107,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     begin('restored')
   }
 
-  /** What is over there is an older copy, or may be. */
+  /** The centre may be an older copy. */
   function beginRestored(): void {
     state.mayLackGaps = true
     losses.forget()
@@ -119,36 +122,42 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     else state.collisions = met
   }
 
-  /** Asks how far it is over there; silent is who tells nothing of the kind, away who may do so in a moment. */
-  async function fetchPosition(): Promise<'told' | 'silent' | 'away'> {
+  /**
+   * Requests the centre's log position. "unsupported": the centre has no such operation; "unavailable": it
+   * may respond soon.
+   */
+  async function fetchPosition(): Promise<'reported' | 'unsupported' | 'unavailable'> {
     const { sent, past } = state.counts
     checkedAt = clock.monotonic()
     const isOurs = await centres.live.isSelvedge()
     const answer = isOurs === true ? await centres.live.getSelvedge(question) : undefined
     const status = answer !== undefined && 'status' in answer ? answer.status : undefined
-    const isSilent = isOurs === false || (status !== undefined && unsupportedStatuses.has(status))
-    const mute = isSilent || (status !== undefined && !temporaryStatuses.has(status)) ? 'silent' : 'away'
-    // Who tells nothing of the kind is asked again when more was sent; who could not be asked, soon.
-    if (isSilent) sentBefore = sent + past
-    if (answer === undefined || 'failure' in answer) return mute
-    // A tenant that is made by what goes up holds nothing before.
+    const isUnsupported = isOurs === false || (status !== undefined && unsupportedStatuses.has(status))
+    const failure =
+      isUnsupported || (status !== undefined && !temporaryStatuses.has(status))
+        ? 'unsupported'
+        : 'unavailable'
+    // A centre without the operation is asked again after more was sent; an unavailable one, soon.
+    if (isUnsupported) sentBefore = sent + past
+    if (answer === undefined || 'failure' in answer) return failure
+    // A tenant created by the first write holds nothing before.
     if (isNoTenant(answer)) state.centreAt ??= 0
     const reported = status === 200 ? parsedJson(answer.text) : undefined
-    if (!isObject(reported) || typeof reported['position'] !== 'number') return mute
+    if (!isObject(reported) || typeof reported['position'] !== 'number') return failure
     const { position, restoredAt } = reported as unknown as { position: number; restoredAt?: number }
     sentBefore = sent + past
-    // Others may have written more to it since then than it lost.
+    // Compares the restore time too: other clients may have written more since than was lost.
     const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
     if (isRestored || position < (state.centreAt ?? 0)) {
       log.warn('uplink.centre-restored', { uplink: id })
       beginRestored()
     }
-    // What was told before it first said so may have gone with an older copy.
+    // Data sent before the first reported position may have been lost with an older copy.
     if (state.centreAt === undefined && sent + past > 0) beginRestored()
     state.centreAt = position
     recordCollisions(collisionsIn(reported['collisions'], ports.alias))
     state.centreRestoredAt = restoredAt
-    return 'told'
+    return 'reported'
   }
 
   return Object.freeze({
@@ -164,7 +173,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     async portion() {
       const task = state.reconcile
       if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
-      // Ended, or begun anew, meanwhile.
+      // The task was cancelled or replaced meanwhile.
       if (state.reconcile !== task) return false
       if (isUnderWay(task)) return true
       task.endedAt = clock.now()
@@ -184,16 +193,16 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
         clock.monotonic() - checkedAt > (hasSent ? limits.reconcileNoteMs : limits.reconcileCheckMs).value
       const isDue = since === undefined && (isTime || isBack)
       if (isFirst ? state.centreAt !== undefined : !isDue) return false
-      return (await fetchPosition()) === 'told'
+      return (await fetchPosition()) === 'reported'
     },
-    isCentreIntact: async () => (await fetchPosition()) !== 'away',
+    isCentreIntact: async () => (await fetchPosition()) !== 'unavailable',
   } satisfies ReconcileSchedule)
 }
 
-/** Statuses of who is not ready to answer, as while a centre begins anew. */
+/** Statuses of a centre that is not ready, such as while it restarts. */
 const temporaryStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
-/** Statuses by which somebody tells that there is nothing of the kind. */
+/** Statuses of a centre without the operation. */
 const unsupportedStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
 
 const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)

@@ -1,8 +1,8 @@
 /**
- * Comparing what went up with what the other broker holds, and sending the difference. A gateway like this one tells digests,
- * which narrow it down: entities by buckets of their ids, histories by days. Any other broker is asked for the entities
- * page by page. One portion is in memory at a time, and how far it is is part of the uplink's state, so it survives a
- * restart. Nothing that is newer over there is touched, and nothing is deleted but what was deleted here.
+ * Compares what was sent with what the centre holds, and sends the difference. A Selvedge provides digests
+ * that narrow it down: entities by buckets of their ids, histories by days. From any other broker, entities
+ * are fetched page by page. Only one portion is in memory, and the progress is part of the uplink's state.
+ * Newer data at the centre is kept, and only entities deleted here are deleted there.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -47,16 +47,16 @@ export const newTask = (
 })
 
 export interface Reconciler {
-  /** Does the next portion of a task. False when the uplink was closed, or the task ended, meanwhile. */
+  /** Does the next portion of a task. False when the uplink was closed, or the task ended. */
   portion(task: ReconcileTask): Promise<boolean>
 }
 
-/** How it went with some entities in a turn of the live lane. */
+/** The result for some entities in a turn of the live lane. */
 type PassResult = 'done' | 'ended' | 'held' | 'too-large'
 
 interface LookedUp {
   readonly entity: Entity
-  /** Undefined where nobody tells. */
+  /** Undefined if unknown. */
   readonly isForeign: IsForeign | undefined
 }
 
@@ -65,7 +65,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   const isOurs = (view: EntityView): boolean =>
     !lookups.isFromCentre(view.times().attributes['']?.[2]) && lookups.selection.takes(view.entity())
 
-  /** The JSON of an answer of that shape; undefined when a broker says that there is no such thing. */
+  /** Fetches JSON of the given shape; undefined content when absence is confirmed. */
   const fetchReply = <T>(
     is: (json: unknown) => json is T,
     see: () => Promise<Confirmation>,
@@ -77,7 +77,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return task.isDry || ports.deliverNow(steps)
   }
 
-  /** Where digests are told, the buckets that differ are compared; else all is, page by page. */
+  /** Compares differing buckets if the centre provides digests; otherwise all entities, page by page. */
   async function buckets(task: ReconcileTask): Promise<boolean> {
     const chosen = `through=${encodeURIComponent(ports.alias)}${
       ports.types === undefined ? '' : `&type=${ports.types.map(encodeURIComponent).join(',')}`
@@ -130,7 +130,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return (await compare(task, again)) && removeAll(task, graves)
   }
 
-  /** Compares entities with what is over there, and sends what is not there or not the same. */
+  /** Compares entities with the centre's, and sends missing or different ones. */
   async function compare(task: ReconcileTask, ids: readonly string[]): Promise<boolean> {
     const views = ids.flatMap((id) => following.entity(id) ?? [])
     for (const part of idParts(views, ({ id }) => id))
@@ -138,7 +138,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return true
   }
 
-  /** Does what is to be done with some of those that have an id, in the stead of the live lane: fewer where an answer is too large. */
+  /** Processes items in turns of the live lane, in smaller parts where a response is too large. */
   async function inLiveTurns<T>(
     task: ReconcileTask,
     part: readonly T[],
@@ -158,13 +158,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return false
   }
 
-  /** Entities as they are over there, with what others wrote of them as far as that is told. */
+  /** Fetches the centre's entities, with their foreign attributes if known. */
   async function lookUp(
     task: ReconcileTask,
     heads: readonly Pick<Entity, 'id' | 'type'>[],
   ): Promise<ReadonlyMap<string, LookedUp> | Exclude<PassResult, 'done'>> {
     const isSelvedge = (await live.isSelvedge()) === true
-    // One that was given other types here meanwhile has those that it had.
+    // The centre may hold an entity under types it no longer has here.
     const types = isSelvedge ? ['*'] : [...new Set(heads.flatMap(({ type }) => listOf(type)))]
     const query = [
       idQuery(heads.map(({ id }) => id)),
@@ -182,7 +182,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return new Map(there.map((entity) => [entity.id, { entity, isForeign: others.get(entity.id) }]))
   }
 
-  /** What the live lane has not told yet is told by this, and would be older behind it. */
+  /** Also covers changes the live lane has not sent; they would arrive later with older values otherwise. */
   async function compareNow(task: ReconcileTask, part: readonly EntityView[]): Promise<PassResult> {
     const found = await lookUp(
       task,
@@ -197,7 +197,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return (await send(task, steps)) ? 'done' : 'ended'
   }
 
-  /** What was deleted here goes over there, but for what others wrote. */
+  /** Deletes at the centre what was deleted here, except attributes of other clients. */
   async function removeNow(task: ReconcileTask, part: readonly TombstoneRow[]): Promise<PassResult> {
     const found = await lookUp(
       task,
@@ -212,7 +212,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       const keys = remoteKeys(there.entity)
       if (stays === undefined || (keys.length > 0 && keys.every((key) => stays.has(key)))) return []
       task.surplus++
-      // Where it is said what is of others, all else is from here, whatever it had when it was deleted.
+      // If foreign attributes are known, all others came from here, whatever the entity had when deleted.
       const ours =
         there.isForeign && keys.filter((key) => lookups.selection.takesAttribute(key.split(' ', 1)[0]!))
       return removalSteps(grave, undefined, lookups).map((step) =>
@@ -256,7 +256,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return all
   }
 
-  /** What others wrote over there, as far as that is told; undefined when it is not told now. */
+  /** Attributes of other clients at the centre, if it reports them; undefined if it cannot now. */
   async function foreignOf(all: readonly string[]): Promise<ReadonlyMap<string, IsForeign> | undefined> {
     if (all.length === 0 || (await live.isSelvedge()) !== true) return new Map()
     const theirs = await ports.once(() => requestForeign(all, ports.alias, live.confirmAbsentSelvedge))
@@ -275,7 +275,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return true
   }
 
-  /** Pages are of what is here; what was deleted here is asked for beside them. */
+  /** Pages list existing entities only, so deleted ones are queried separately. */
   async function deleted(task: ReconcileTask): Promise<boolean> {
     const page = following.gravesBehind(task.after, limits.uplinkEntitiesPerRequest.value)
     const last = page.at(-1)
@@ -293,7 +293,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     if (!(await compare(task, again)) || !(await removeAll(task, graves))) return false
     if (isLast) {
       const isSelvedge = await ports.until(
-        async () => (await centre.isSelvedge()) ?? later('it does not say now what it is'),
+        async () => (await centre.isSelvedge()) ?? later('the centre does not report now what it is'),
       )
       if (isSelvedge === undefined || isStopped(task)) return false
       task.phase = isSelvedge ? 'histories' : 'done'

@@ -1,6 +1,6 @@
 /**
- * What one log row, or an entity that changed while nobody followed, means for the other broker, as steps. Names and
- * values are those of the documents. Pure but for looking up what a row points to.
+ * Translates a log row, or an entity that changed while the uplink was behind, into steps. Names and values
+ * are those of the documents. Pure except for lookups.
  */
 
 import type {
@@ -35,13 +35,13 @@ import type { UplinkSelection } from './uplink-selection.ts'
 export interface ChangeLookups extends Omit<DeletionLookups, 'gravesAfter'> {
   readonly streamOf: (s: number) => FollowedStream | undefined
   readonly instanceOf: Following['instanceOf']
-  /** What an entity was when it was deleted, as far as that is still known. */
+  /** The last state of a deleted entity, while that is still known. */
   readonly tombstoneOf: (rid: number) => TombstoneRow | undefined
-  /** What an entity was when it was deleted with a log number, as far as that is still known. */
+  /** The last state of an entity deleted with a log number, while that is still known. */
   readonly tombstoneAt: (id: string, n: number) => TombstoneRow | undefined
 }
 
-/** What is read of what happened, for an uplink of a selection. */
+/** Creates the lookups of an uplink. */
 export const createLookups = (
   following: Following,
   { selection, scopePrefix }: { readonly selection: UplinkSelection; readonly scopePrefix: ScopePrefix },
@@ -54,8 +54,8 @@ export const createLookups = (
 })
 
 /**
- * `isPast` tells that an entity was told as it is since then: then a row belongs to its past. So do rows of what is gone
- * since; that it went comes later in the log.
+ * Steps for a log row. `isPast` says that a later state of the entity was already sent: then the row belongs
+ * to the past. So do rows of entities deleted since; their deletion follows later in the log.
  */
 export function stepsOf(
   row: Followed,
@@ -67,21 +67,21 @@ export function stepsOf(
   if (ports.isFromCentre(heard)) return []
   if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, heard, isPast }, ports))
   if (what.kind === 'erased') {
-    // What was told as it is was told with it.
+    // The current state was sent with the erasure.
     const now = isPast(what.id) ? undefined : ports.entity(what.id)?.entity()
     const { name = '', dataset = '*' } = what
     return now === undefined ? [] : eraseSteps(now, [{ name, dataset }], ports, heard)
   }
   if (what.kind !== 'deleted') return stepsOfChange(what, { at, heard, isPast: isPast(what.id) }, ports)
-  // One that came again and was told since then stays.
+  // A re-created entity that was sent since is not deleted.
   if (isPast(what.id) && ports.entity(what.id) !== undefined) return []
   return removalSteps(ports.tombstoneAt(what.id, n), heard, ports)
 }
 
-/** The commit time (ms) that what a row says bears: of an item of a batch that of the first one. */
+/** Commit time (ms) of a row; for an item of a batch, that of its first item. */
 export const commitTimeOf = ({ at, what }: Followed): number => ('id' in what ? what.at : at)
 
-/** The same for what is read without a pause: streams and entities are looked up once. */
+/** Same lookups, caching streams and entities while a batch is read without interruption. */
 export function memoized<T extends ChangeLookups>(ports: T): T {
   const streams = new Map<number, FollowedStream | undefined>()
   const views = new Map<string, EntityView | undefined>()
@@ -130,7 +130,7 @@ function stepsOfObservation(
       isPast(id) && now !== undefined
         ? [...resurrectedDrops(now, { id, type, heard }, attributes, ports)]
         : []
-    // Where it met the selection when it was deleted, the row of that tells it.
+    // If it matched the selection when it was deleted, the row of its deletion covers this.
     const gone =
       was === undefined || selection.takes(was)
         ? []
@@ -170,7 +170,7 @@ function stepsOfChange(
   const put = new Map<string, AttributeInstance[]>()
   const drops: (Step & { kind: 'drop' })[] = []
   for (const [name, dataset, instance, , since = at] of change.instances) {
-    // Where an entity stood is not told: over there it stands where it is placed now.
+    // The scope is part of the head, as placed at the centre.
     if (name === 'scope' || !selection.takesAttribute(name)) continue
     if (instance !== null) {
       put.set(name, [...(put.get(name) ?? []), withModifiedAt(instance, since)])
@@ -195,7 +195,7 @@ function stepsOfChange(
   return drops
 }
 
-/** What an entity is, as a change says it: its scope only where that was touched. */
+/** The head of an entity in a change; its scope only if that was changed. */
 function headOf(
   {
     id,
@@ -218,11 +218,11 @@ function headOf(
   }
 }
 
-/** What was not observed gets the time of its writing. */
+/** Adds the commit time to an instance that is not an observation. */
 const withModifiedAt = (instance: AttributeInstance, at: number): AttributeInstance =>
   instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
 
-/** The same without that time. */
+/** Removes the commit time. */
 export function withoutTime(instance: AttributeInstance): AttributeInstance {
   if (instance['modifiedAt'] === undefined) return instance
   const { modifiedAt: _, ...rest } = instance
@@ -230,8 +230,8 @@ export function withoutTime(instance: AttributeInstance): AttributeInstance {
 }
 
 /**
- * What of an entity became something else after a commit time, as it is now: a step for each way by which it came, none for
- * what came from where it would go.
+ * The parts of an entity that changed after a commit time, in their current state: one step for each Via
+ * chain, none for what came from the centre.
  */
 export function stepsOfEntity(
   view: EntityView,
@@ -259,7 +259,7 @@ export function stepsOfEntity(
     }
   }
   const isThere = isFromCentre(bornBy)
-  // Types and scopes have no times of their own.
+  // Types and scopes have no modification times of their own.
   if (byVia.size === 0 && !isThere) byVia.set(bornBy, new Map())
   const { id, type } = entity
   const scope = scopePrefix.scope(entity.scope, isThere)

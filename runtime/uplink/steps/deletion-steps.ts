@@ -1,6 +1,7 @@
 /**
- * What went here as steps for the other broker: attributes and scopes that were dropped, entities that were deleted, histories
- * that were erased, and what their past is told of. Pure but for looking up what is and was.
+ * Translates local deletions into steps for the centre: deleted attributes and scopes, deleted entities,
+ * erased histories, and the head under which past values are sent. Pure except for lookups of present and
+ * past entities.
  */
 
 import type { Erased, Following } from '#broker/changes/change-feed.ts'
@@ -18,36 +19,36 @@ import type { UplinkSelection } from './uplink-selection.ts'
 export interface DeletionLookups {
   readonly selection: UplinkSelection
   readonly entity: (id: string) => EntityView | undefined
-  /** All that went of what ever was under an id, the last at the end. */
+  /** All deletions of attributes under an id in any of its lives, latest last. */
   readonly droppedOf: Following['droppedOf']
   readonly gravesAfter: Following['gravesAfter']
-  /** Whether something that came by a chain of brokers came from where it would go. */
+  /** Whether a change with this Via chain came from the centre. */
   readonly isFromCentre: (heard: string | undefined) => boolean
   readonly scopePrefix: ScopePrefix
 }
 
-/** By which it is known where an entity is, or was. */
+/** Lookups needed to determine the scope of an entity. */
 export type ScopeLookups = Pick<DeletionLookups, 'entity' | 'gravesAfter' | 'isFromCentre' | 'scopePrefix'>
 
-/** A step by which an entity goes, as far as it is what was sent from here. */
+/** A step that deletes what this gateway sent of an entity. */
 type Removal = Step & { readonly kind: 'remove' }
 
-/** What is to go of an entity where it is not there any more. */
+/** An entity that sending its past may have resurrected at the centre. */
 export interface Resurrected {
   readonly entity: Head
-  /** What was told of its past. */
+  /** The past values that were sent. */
   readonly past: Attributes
-  /** What it lost before it was deleted, as `name` or `name datasetId`. */
+  /** Attributes deleted before the entity, as `name` or `name datasetId`. */
   readonly lost: readonly string[]
 }
 
-/** Steps by which goes what was told of an entity, or it lost, and is not there any more. */
+/** Steps that delete past values sent for a deleted entity, or attributes deleted from an existing one. */
 export function deletionsAfterPast(
   { entity, past, lost }: Resurrected,
   ports: DeletionLookups,
 ): readonly Step[] {
   const now = ports.entity(entity.id)?.entity()
-  // What came again is told without what it was, when that is told.
+  // A re-created entity is sent without its earlier attributes when its turn comes.
   if (now !== undefined) return [...resurrectedDrops(now, entity, past, ports)]
   const graves = ports.gravesAfter(entity.id, 0)
   const grave = graves.at(-1)
@@ -58,7 +59,8 @@ export function deletionsAfterPast(
       : past.size + lost.length > 0
         ? removalOf(grave, undefined, ports)
         : removalSteps(grave, undefined, ports)
-  // What it was before it came again and went for good is there, too, where neither was told.
+  // If neither the re-creation nor the final deletion was sent, the centre may still hold attributes from the
+  // entity's earlier lives.
   const before = graves.flatMap((one) => removalSteps(one, undefined, ports))
   const had = [...before, ...steps].flatMap((step) => [...step.had])
   const seen = latestObservation([...past.values()].flat()) ?? 0
@@ -69,16 +71,17 @@ export function deletionsAfterPast(
   }))
 }
 
-/** Earlier lives of an entity that was created again, of which the other broker may hold something. */
+/** Earlier lives of a re-created entity that may have left attributes at the centre. */
 export interface EarlierLives {
   readonly tombstones: readonly TombstoneRow[]
-  /** What these lives lost before they ended. */
+  /** Attributes deleted during these lives. */
   readonly lost: readonly Dropped[]
 }
 
 /**
- * Steps that delete at the other broker what earlier lives of an entity left there, but for what it has `now`; left out, none of
- * it was sent yet. A life of other types goes as a whole where the entity `isUnsent`: other brokers keep types otherwise.
+ * Steps that delete at the centre what earlier lives of an entity left there, except attributes it has `now`;
+ * without `now`, none of the current life was sent. If the entity `isUnsent`, a life with other types is
+ * deleted as a whole, because other brokers never remove types.
  */
 export function deletionsOfEarlierLives(
   head: Head,
@@ -117,7 +120,7 @@ export function deletionsOfEarlierLives(
   ]
 }
 
-/** Which attribute instances, of what was deleted here, are to be deleted at the other broker. */
+/** Attribute instances, among those deleted here, to be deleted at the centre. */
 export const ownKeys = (
   dropped: readonly Dropped[],
   { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
@@ -129,14 +132,14 @@ export const ownKeys = (
 const latestOf = (times: readonly (number | undefined)[]): number | undefined =>
   times.reduce((a, b) => (a === undefined || (b !== undefined && b > a) ? b : a), undefined)
 
-/** Drops of what an entity has no more and the past of it brings back. */
+/** Deletes attribute instances that the entity no longer has and its past values resurrect. */
 export function* resurrectedDrops(
   now: Entity,
   { heard, ...entity }: Head & Provenance,
-  told: Attributes,
+  past: Attributes,
   { droppedOf }: Pick<DeletionLookups, 'droppedOf'>,
 ): Generator<Step> {
-  for (const [name, instances] of told) {
+  for (const [name, instances] of past) {
     for (const dataset of new Set(instances.map(({ datasetId = '' }) => datasetId))) {
       if (hasInstance(now, name, dataset)) continue
       const key = keyOf(name, dataset)
@@ -146,18 +149,18 @@ export function* resurrectedDrops(
   }
 }
 
-/** That an attribute instance goes, which is named as `keyOf` does. */
+/** A step that deletes an attribute instance, named as by `keyOf`. */
 export function dropOf(entity: Head, key: string, origin: DeletionTimes & Provenance): Step {
   const [name = '', dataset = ''] = key.split(' ')
   return { kind: 'drop', entity, name, dataset, ...origin }
 }
 
-/** How an attribute instance is named. */
+/** The key of an attribute instance. */
 export const keyOf = (name: string, dataset: string): string => (dataset === '' ? name : `${name} ${dataset}`)
 
 /**
- * That an entity is gone, which is told where it was selected as it was last. What came from where it would go stays there, and
- * so does what this gateway did not send.
+ * Steps for a deleted entity, if its last state was selected. An entity that came from the centre, and
+ * attributes that this gateway did not send, stay there.
  */
 export function removalSteps(
   grave: TombstoneRow | undefined,
@@ -168,7 +171,7 @@ export function removalSteps(
   return was === undefined || !ports.selection.takes(was) ? [] : removalOf(grave!, heard, ports)
 }
 
-/** The same of what is there, whatever it was last. */
+/** Same, whatever its last state. */
 function removalOf(
   grave: TombstoneRow,
   heard: string | undefined,
@@ -182,13 +185,13 @@ function removalOf(
   return [{ kind: 'remove', entity: { id, type }, had, heard, at: grave.at, seen }]
 }
 
-/** The latest time (ms) at which any of these was observed. */
+/** The latest observation time (ms). */
 function latestObservation(instances: readonly AttributeInstance[]): number | undefined {
   const times = instances.flatMap(({ observedAt }) => dateTimeToMs(observedAt ?? '') ?? [])
   return times.length === 0 ? undefined : times.reduce((a, b) => Math.max(a, b))
 }
 
-/** All attribute instances of an entity, as `name` or `name datasetId`. */
+/** The attribute instances of an entity, as `name` or `name datasetId`. */
 export const instanceKeys = (entity: Entity): readonly string[] =>
   attributeNames(entity).flatMap((name) =>
     instancesOf(entity, name).map(({ datasetId = '' }) => keyOf(name, datasetId)),
@@ -197,7 +200,7 @@ export const instanceKeys = (entity: Entity): readonly string[] =>
 export const hasInstance = (entity: Entity, name: string, dataset: string): boolean =>
   instancesOf(entity, name).some(({ datasetId = '' }) => datasetId === dataset)
 
-/** Steps by which histories go that were erased here, of an entity that is there. */
+/** Steps that erase at the centre the histories erased here, for an existing entity. */
 export function eraseSteps(
   now: Entity,
   erased: readonly Erased[],
@@ -216,7 +219,10 @@ export function eraseSteps(
     .map(({ name, dataset }): Step => ({ kind: 'erase', entity: { id, type }, name, dataset, heard }))
 }
 
-/** What is told of the past of an entity: one that is gone is created by it, and has the scope that it had. */
+/**
+ * The head under which the past of an entity is sent. A deleted entity is created by it, so it carries its
+ * last scope.
+ */
 export function pastHead(
   { id, type }: Head,
   { entity, gravesAfter, isFromCentre, scopePrefix }: ScopeLookups,

@@ -1,6 +1,6 @@
 /**
- * Things in parts whose ids fit into the address of one request, and how that request names them. A comma parts the ids of a
- * list, so one that has a comma of its own is asked for alone, by a pattern. Pure.
+ * Splits items into parts whose ids fit into the URL of one request, and builds the query for a part. Because
+ * commas separate ids, an id that contains one is queried alone, by a pattern. Pure.
  */
 import { limits } from '#base/limits/limits.ts'
 
@@ -23,7 +23,7 @@ export function idParts<T>(all: readonly T[], idOf: (one: T) => string): readonl
   return parts
 }
 
-/** The parameter that asks for the entities of such a part (GS CIM 009, 5.7.2). */
+/** The query parameter for the entities of such a part (GS CIM 009, 5.7.2). */
 export function idQuery(ids: readonly string[]): string {
   const [id = ''] = ids
   if (ids.length === 1 && hasComma(id)) {

@@ -1,6 +1,6 @@
 /**
- * What telling of the past brought back at the other broker, though it is gone: the backfill lane says so and waits, the
- * live lane has it go in its own order, since what is gone may come again meanwhile.
+ * Deletes again what a history upload resurrected at the centre. The backfill lane registers it and waits;
+ * the live lane deletes it in its own order, because the entity may be re-created meanwhile.
  */
 
 import { type DeletionLookups, deletionsAfterPast, type Resurrected } from './deletion-steps.ts'
@@ -8,11 +8,11 @@ import type { Attributes, Head, Step } from './step-plan.ts'
 
 export interface Resurrections {
   /**
-   * Settles when nothing of it is there any more, nor what else it lost (`name` or `name datasetId`); with false when the uplink
-   * was closed.
+   * Resolves once the entity's past values and its lost attributes (`name` or `name datasetId`) are deleted
+   * at the centre; with false when the uplink was closed.
    */
   ensureDeleted(entity: Head, past: Attributes, lost?: readonly string[]): Promise<boolean>
-  /** Has go what is gone. What comes again later comes with later rows. */
+  /** Deletes what is registered. An entity re-created later is sent with later rows. */
   deleteAgain(deliver: (steps: readonly Step[]) => Promise<boolean>): Promise<void>
   close(): void
 }

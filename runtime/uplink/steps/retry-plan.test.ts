@@ -18,5 +18,5 @@ it.each(steps)('a step of kind $kind', (step) => {
 
 it('says what is wrong with a deletion that was kept without what the entity had', () => {
   const text = JSON.stringify({ kind: 'remove', entity, had: {} })
-  expect(() => parseStep(text)).toThrow(/urn:a had here was not kept/)
+  expect(() => parseStep(text)).toThrow(/own attributes of urn:a were not stored/)
 })

@@ -1,6 +1,7 @@
 /**
- * What is to be done of a step that was refused before, now that time has passed: what it told as current is past, and what
- * is current now is told instead; what has ended meanwhile, or came again, is left alone. Pure.
+ * Plans the retry of a refused step after some time. Its current values are sent as past, followed by the
+ * values that are current now. Steps for an entity deleted meanwhile, and deletions of something re-created,
+ * are skipped. Pure.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
@@ -8,7 +9,7 @@ import type { Step } from './step-plan.ts'
 
 export function retrySteps(step: Step, now: Entity | undefined): readonly Step[] {
   if (step.kind === 'remove') return now === undefined ? [step] : []
-  // What was observed since then would go with it.
+  // A repeated erasure would also remove later observations.
   if (now === undefined || step.kind === 'erase') return []
   if (step.kind === 'drop') {
     const isThere = instancesOf(now, step.name).some(({ datasetId = '' }) => datasetId === step.dataset)
@@ -24,7 +25,7 @@ export function retrySteps(step: Step, now: Entity | undefined): readonly Step[]
   return steps
 }
 
-/** A step as text. */
+/** Serializes a step. */
 export function serializeStep(step: Step): string {
   if ('attributes' in step)
     return JSON.stringify({ ...step, attributes: Object.fromEntries(step.attributes) })
@@ -32,8 +33,8 @@ export function serializeStep(step: Step): string {
 }
 
 /**
- * A step from its text.
- * @throws GatewayError ngsi-ld.conflict for a deletion that was kept without what the entity had here
+ * Parses a step.
+ * @throws GatewayError ngsi-ld.conflict for a deletion stored without the entity's own attributes
  */
 export function parseStep(text: string): Step {
   const step = JSON.parse(text) as Step
@@ -46,7 +47,7 @@ export function parseStep(text: string): Step {
   if (!Array.isArray(had))
     throw new GatewayError(
       'ngsi-ld.conflict',
-      `what ${step.entity.id} had here was not kept: delete it over there, and drop this`,
+      `the own attributes of ${step.entity.id} were not stored: delete the entity at the centre, then drop this dead letter`,
     )
   return { ...step, had: new Set(had as string[]) }
 }

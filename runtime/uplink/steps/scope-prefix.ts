@@ -1,17 +1,17 @@
 /**
- * Where the entities of this gateway stand at the other broker: below a scope of their own, where one is wished, so that a
- * centre of many sites tells them apart. What has no scope stands at that scope itself. What came from over there has
- * its place there already, and is told without one. Pure.
+ * The scopes of this gateway's entities at the centre: below a configured prefix, so that a centre of many
+ * sites can distinguish them. An entity without a scope gets the prefix itself. An entity that originates at
+ * the centre already has its scope there, and is sent without one. Pure.
  */
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 
 export interface ScopePrefix {
-  /** The scope below which all is; undefined where things stand as they do here. */
+  /** The prefix; undefined if scopes are sent unchanged. */
   readonly prefix: string | undefined
-  /** The scope to tell of an entity; undefined where none is to be told. */
+  /** The scope to send for an entity; undefined if none is to be sent. */
   scope(here: Entity['scope'], isFromCentre: boolean): Entity['scope']
-  /** An entity as it is over there. */
+  /** The entity as the centre holds it. */
   entity(here: Entity): Entity
 }
 
@@ -33,12 +33,12 @@ export function createScopePrefix(prefix: string | undefined): ScopePrefix {
   } satisfies ScopePrefix)
 }
 
-/** Whether scopes are the same, in whatever order. */
+/** Whether scopes are equal, in any order. */
 export const isSameScope = (one: Entity['scope'], other: Entity['scope']): boolean =>
   textOf(one) === textOf(other)
 
 const textOf = (scope: Entity['scope'] = []): string => [...listOf(scope)].toSorted().join()
 
-/** Whether all of it is at or below a prefix that was told before. */
+/** Whether all scopes are at or below a prefix that was sent before. */
 export const isBelow = (scope: Entity['scope'], prefix: string): boolean =>
   listOf(scope ?? []).every((one) => one === prefix || one.startsWith(`${prefix}/`))

@@ -1,6 +1,7 @@
 /**
- * What waited long to be told as current, and went meanwhile, is told as past: so nothing of it is written over there long after it
- * went here, where it could not be told from what others wrote since. Pure but for looking up what is.
+ * Turns a put that waited long into past values where its attributes were deleted meanwhile. Otherwise the
+ * centre would store them long after their deletion, and they would look like later writes of other clients.
+ * Pure except for lookups.
  */
 
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -9,14 +10,14 @@ import { listOf } from '#ngsi-ld/values/json.ts'
 import { pastHead, type ScopeLookups } from './deletion-steps.ts'
 import { type Layer, layersOf, type Step } from './step-plan.ts'
 
-/** The layers to be sent instead of one that puts; undefined where nothing of that went. */
+/** The layers that replace a put; undefined if none of its attributes was deleted. */
 export function splitStale(layer: Layer, lookups: ScopeLookups): readonly Layer[] | undefined {
   const split = layer.steps.map((step) => splitStep(step as Put, lookups))
   const isSame = split.every((some, i) => some.length === 1 && some[0] === layer.steps[i])
   return isSame ? undefined : layersOf(split.flat().map(withoutBefore))
 }
 
-/** What came before is in layers of its own. */
+/** Earlier values are in layers of their own. */
 const withoutBefore = ({ before: _, ...step }: Put | Past): Step => step
 
 type Put = Step & { readonly kind: 'put' }
@@ -25,10 +26,10 @@ type Past = Step & { readonly kind: 'past' }
 function splitStep(step: Put, lookups: ScopeLookups): readonly (Put | Past)[] {
   const { id, type } = step.entity
   const found = lookups.entity(id)?.entity()
-  // Types only come to what there is: who lacks one is another under the same id.
+  // An entity only ever gains types; if one is missing, another entity has the same id.
   const now =
     found !== undefined && listOf(type).every((one) => listOf(found.type).includes(one)) ? found : undefined
-  // What was never here, as gaps are, did not go.
+  // Entities that never existed here, such as gaps, cannot have been deleted.
   if (now === undefined && found === undefined && lookups.gravesAfter(id, 0).length === 0) return [step]
   const past = new Map<string, readonly AttributeInstance[]>()
   const current = new Map<string, readonly AttributeInstance[]>()

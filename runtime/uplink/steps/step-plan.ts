@@ -1,7 +1,7 @@
 /**
- * How changes become requests to another broker. Steps are laid into layers: those of a layer are of one kind and
- * concern different things, so they may travel together; what comes after another for the same entity is in a later layer.
- * So the order per entity is kept with few requests. Pure.
+ * Plans requests from changes. Steps are grouped into layers: the steps of a layer have one kind and
+ * different subjects, so they can share requests; a later step for the same entity is in a later layer. This
+ * keeps the order per entity with few requests. Pure.
  */
 
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -10,18 +10,18 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 /** Instances by attribute name. */
 export type Attributes = ReadonlyMap<string, readonly AttributeInstance[]>
 
-/** How what is sent came to be here, which the other broker has to know. */
+/** The origin of a change, which the centre needs. */
 export interface Provenance {
-  /** The chain of other brokers that it came through; left out where it began here. */
+  /** The Via chain of the change; absent if it originated here. */
   readonly heard?: string | undefined
 }
 
 /**
- * - put: values that are current now; the entity comes into being where there is none
- * - past: values that belong into history and never become current where a newer one is
- * - drop: an attribute instance is gone ('' is the default instance)
- * - remove: the entity is gone, as far as it is what was sent from here
- * - erase: the history of an attribute is gone, of one instance or of all ('*'); what is current stays
+ * - put: values that are current now; the entity is created if missing
+ * - past: values for the history, which never replace a newer current value
+ * - drop: an attribute instance was deleted ('' is the default instance)
+ * - remove: the entity was deleted; only what this gateway sent is deleted at the centre
+ * - erase: the history of an attribute was erased, of one instance or of all ('*'); current values stay
  */
 export type Step = Provenance &
   (
@@ -29,9 +29,9 @@ export type Step = Provenance &
         readonly kind: 'put' | 'past'
         readonly entity: Head
         readonly attributes: Attributes
-        /** Of what is put: observations that come before those of `attributes`. */
+        /** Observations that precede those of `attributes`, for a put. */
         readonly before?: Attributes
-        /** Of `attributes`, one that follows from the time of the others: its last value says it all. */
+        /** An attribute of `attributes` derived from the time of the others; only its last value matters. */
         readonly mirror?: string
       }
     | (DeletionTimes & {
@@ -46,30 +46,33 @@ export type Step = Provenance &
         readonly name: string
         readonly dataset: string
       }
-    /** `had` are the attribute instances it had here, as `name` or `name datasetId`. */
+    /** `had` lists the attribute instances it had here, as `name` or `name datasetId`. */
     | (DeletionTimes & { readonly kind: 'remove'; readonly entity: Head; readonly had: ReadonlySet<string> })
   )
 
-/** What is to go, where others may have written it since over there. */
+/** Times of a deletion, to recognize later writes of other clients at the centre. */
 export interface DeletionTimes {
-  /** When (commit time, ms) it went here. */
+  /** Commit time (ms) of the deletion here. */
   readonly at?: number | undefined
-  /** The latest time (ms) at which any of it was observed: of a device whose clock is ahead that is later. */
+  /**
+   * The latest observation time (ms) among the deleted values; later than `at` if the device's clock is
+   * ahead.
+   */
   readonly seen?: number | undefined
 }
 
-/** What an entity is beside its attributes. */
+/** An entity without its attributes. */
 export interface Head {
   readonly id: string
   readonly type: Entity['type']
   readonly scope?: Entity['scope']
-  /** The types are all that the entity has: those that it lost are to go. */
+  /** Whether these are all types of the entity, so that the centre removes others. */
   readonly statesTypes?: true
 }
 
 export interface Layer extends Provenance {
   readonly kind: Step['kind']
-  /** For put and past at most one per entity. */
+  /** For put and past, at most one step per entity. */
   readonly steps: readonly Step[]
 }
 
@@ -98,8 +101,8 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
 }
 
 /**
- * What comes before what is put is told before it, by the fewest requests: where many entities have a few values they are
- * put one round after the other, where a few have many these are told as past.
+ * Sends earlier values of a put before it with the fewest requests. Many entities with a few values are put
+ * in rounds; for few entities with many values, these are sent as past.
  */
 function spread(layer: Layer): readonly Layer[] {
   const depths = layer.steps.map(depthOf)
@@ -120,11 +123,11 @@ function spread(layer: Layer): readonly Layer[] {
   ]
 }
 
-/** How many values of one attribute come before that which is put. */
+/** The largest number of earlier values of one attribute. */
 const depthOf = (step: Step): number =>
   step.kind === 'put' ? Math.max(0, ...[...(step.before?.values() ?? [])].map(({ length }) => length)) : 0
 
-/** Each deeper entity takes a request of its own, each round of the others takes one for all. */
+/** Each entity above the depth needs a request of its own; each round below it needs one for all. */
 function depthWithFewestRequests(depths: readonly number[]): number {
   const ascending = depths.toSorted((a, b) => a - b)
   let [most, fewest] = [0, ascending.filter((depth) => depth > 0).length]
@@ -135,7 +138,7 @@ function depthWithFewestRequests(depths: readonly number[]): number {
   return most
 }
 
-/** The values of a step that come in a round of those before it. */
+/** The values that a step contributes to a round. */
 function roundOf(step: Step, round: number): readonly Step[] {
   if (step.kind !== 'put' || step.before === undefined) return []
   const { before, mirror: _, ...rest } = step
@@ -152,7 +155,7 @@ const keyOf = (step: Step): string =>
     ? `${step.entity.id} ${step.name} ${step.dataset}`
     : step.entity.id
 
-/** Two steps of one kind on one entity as one; undefined when the second has to come after the first. */
+/** Merges two steps of one kind for one entity; undefined if the second must be sent after the first. */
 function merged(one: Step, other: Step): Step | undefined {
   if (one.kind === 'put' && other.kind === 'put') {
     const before = new Map(one.before)
@@ -180,15 +183,15 @@ function merged(one: Step, other: Step): Step | undefined {
       attributes.set(name, [...(attributes.get(name) ?? []), ...instances])
     return { ...other, attributes }
   }
-  // Of each life that ended all it had is to go.
+  // The attributes of every ended life are deleted.
   if (one.kind === 'remove' && other.kind === 'remove') return { ...other, had: one.had.union(other.had) }
-  // What went twice is told in any order, and went when it went last.
+  // Repeated deletions may arrive in any order; the latest one counts.
   if (one.kind === 'drop' && other.kind === 'drop')
     return (one.at ?? 0) > (other.at ?? Number.POSITIVE_INFINITY) ? one : other
   return other
 }
 
-/** Whether both were observed, this one not after the other of its dataset. */
+/** Whether both were observed, and the first not after the second of the same dataset. */
 function isBefore(
   { datasetId, observedAt }: AttributeInstance,
   others: readonly AttributeInstance[],
@@ -197,7 +200,7 @@ function isBefore(
   return observedAt !== undefined && next !== undefined && Date.parse(observedAt) <= Date.parse(next)
 }
 
-/** The body of an entity with some of its attributes; one instance stands without a list. */
+/** The request body of an entity; a single current instance is not wrapped in a list. */
 export function bodyOf(
   { id, type, scope }: Head,
   attributes: Attributes,
@@ -209,11 +212,11 @@ export function bodyOf(
   return body
 }
 
-/** How many instances a step tells. */
+/** The number of attribute instances in a step. */
 export const instanceCount = (step: Step): number =>
   'attributes' in step ? [...step.attributes.values()].reduce((sum, all) => sum + all.length, 0) : 1
 
-/** Whether all that a step tells was observed. */
+/** Whether all attributes of a step are observations. */
 export const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean => {
   const attributes = withoutMirror(step)
   return (
@@ -222,6 +225,6 @@ export const isObserved = (step: Step & { kind: 'put' | 'past' }): boolean => {
   )
 }
 
-/** What a step tells, without the attribute that only says when. */
+/** The attributes of a step without the mirror attribute. */
 export const withoutMirror = ({ attributes, mirror }: Step & { kind: 'put' | 'past' }): Attributes =>
   new Map([...attributes].filter(([name]) => name !== mirror))

@@ -1,5 +1,5 @@
 /**
- * What of the changes an uplink takes up: the selection of its subscription, asked of an entity as it is. Pure.
+ * The selection of an uplink's subscription, tested against the current entity. Pure.
  */
 import { createHash } from 'node:crypto'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -8,21 +8,21 @@ import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { textBudget } from '#ngsi-ld/values/pattern.ts'
 
 export interface UplinkSelection {
-  /** Whether an entity goes up; `entity` holds the values that are to go. */
+  /** Whether an entity is sent; `entity` holds the values to be sent. */
   takes(entity: Entity): boolean
-  /** Whether an entity of that id and type may go up, whatever it is like otherwise. */
+  /** Whether an entity of that id and type can be selected, whatever its values. */
   mayTake(head: Pick<Entity, 'id' | 'type'>): boolean
-  /** Whether an attribute goes up. */
+  /** Whether an attribute is sent. */
   takesAttribute(name: string): boolean
-  /** True when nothing is left out. */
+  /** Whether everything is sent. */
   readonly takesAll: boolean
-  /** Types that go up, where nothing but the type decides. */
+  /** The selected types, if only the type decides. */
   readonly types: readonly string[] | undefined
-  /** True when what an entity is like decides, and not only which one it is. */
+  /** Whether the selection depends on values and not only on id and type. */
   readonly dependsOnValues: boolean
 }
 
-/** Members of a subscription that select (GS CIM 009, 5.2.12). */
+/** Compiles the selecting members of a subscription (GS CIM 009, 5.2.12). */
 export function selectionOf(subscription: Subscription): UplinkSelection {
   const { entities, q, geoQ, scopeQ, watchedAttributes, notification } = subscription
   const selectors = entities === undefined || entities.length === 0 ? undefined : entities
@@ -42,7 +42,7 @@ export function selectionOf(subscription: Subscription): UplinkSelection {
   }
 }
 
-/** The same for two subscriptions that select the same in the same words. */
+/** A hash of the selection; subscriptions with equal selecting members have the same hash. */
 export function selectionHash({
   entities,
   q,

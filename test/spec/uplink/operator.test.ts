@@ -280,7 +280,7 @@ describe('an operator', () => {
     })
     await vi.waitFor(async () => {
       const { code, stdout } = await said('uplink', 'test', 'urn:held')
-      expect(stdout).toContain('nothing listens there')
+      expect(stdout).toContain('nothing listens at this address')
       expect(code).toBe(1)
     }, withinMs)
     await create('Held', '3')
@@ -289,9 +289,7 @@ describe('an operator', () => {
       expect(health.status).toBe(200)
       expect(health.json()).toMatchObject({
         status: 'degraded',
-        degraded: expect.arrayContaining([
-          expect.stringContaining('the uplink urn:held sends nothing since'),
-        ]),
+        degraded: expect.arrayContaining([expect.stringContaining('uplink urn:held has sent nothing since')]),
       })
     }, withinMs)
     await said('uplink', 'pause', 'urn:held')

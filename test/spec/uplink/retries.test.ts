@@ -152,7 +152,7 @@ it('a retry is not waited for while nothing gets through', async () => {
   broker.close()
   broker.closeAllConnections()
   const answer = await retry
-  expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('sends nothing now')])
+  expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('cannot send now')])
   expect(await queued()).toEqual([refused])
 })
 
