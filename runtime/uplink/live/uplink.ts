@@ -183,10 +183,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     return steps.length > 0 && (await deliverAll(steps))
   }
 
-  /**
-   * Falls back when the log is too far behind: current state is sent first, the rest is left to the backfill
-   * lane.
-   */
+  /** Too far behind to replay the log: sends current state first and leaves the rest to backfill. */
   function catchUp(): void {
     const { n, at } = following.position()
     const here = { n, at: Math.max(at, state.position.at) }
@@ -291,7 +288,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     }
   }
 
-  /** Reports the gaps of a sent span, one request at a time. False when the uplink was closed. */
+  /** Reports the gaps of a sent span in several requests. False when the uplink was closed. */
   async function sendGaps(report: GapReport, yieldIfDue: YieldIfDue): Promise<boolean> {
     // The end of the span identifies repeated gaps, so it is stored before the first of them is sent.
     await save(true)
@@ -311,7 +308,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     return true
   }
 
-  /** Stores the state: at once if `isLast`, otherwise if it changed and at most once a second. */
+  /** Stores the state: at once if `isLast`, else if it changed and at most once a second. */
   async function save(isLast = false): Promise<void> {
     const now = ports.clock.monotonic()
     if (!isLast && (!isUnsaved || now - savedAt < limits.uplinkSaveMs.value)) return
@@ -339,8 +336,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       }
     }
   }
-  // Sends after the last stored state are unknown, and a restored backup lacks data: both are handled like an
-  // outage.
+  // A crash or a restore leaves the state behind the log, like an outage.
   if (restored !== undefined || state.position.n < following.position().n) catchUp()
   const bounding = { ...ports, id, state, isFilling: () => isFilling, onBound: () => save(true) }
   const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(restarting)
