@@ -1,16 +1,16 @@
 /**
- * What of GS CIM 009 is built, clause by clause, and which tests show it. The page docs/compat.md is made of it; a tidy
- * test holds that every test named is there, and that every spec test of NGSI-LD is named.
+ * The implemented clauses of GS CIM 009, with the tests that verify each. docs/compat.md is generated from
+ * this list. A tidy test checks that every listed test exists, and that every spec test of NGSI-LD is listed.
  */
 
 export interface Clause {
-  /** Number in GS CIM 009 V1.8.1; what came with V1.9.1 has none. */
+  /** Number in GS CIM 009 V1.8.1; clauses added in V1.9.1 have none. */
   readonly clause: string
   readonly title: string
   readonly state: 'done' | 'partial' | 'not'
-  /** Below test/. */
+  /** Paths below test/. */
   readonly tests: readonly string[]
-  /** What is missing, or what is particular. */
+  /** Missing parts, or particularities. */
   readonly note?: string
 }
 
@@ -44,13 +44,13 @@ export const clauses: readonly Clause[] = [
       property('distribution'),
       property('history-merge'),
     ],
-    'Notifications of a context source are passed on unchanged; with splitEntities they are merged with the parts of the same entity held here and by other sources. Where one source alone takes a write, its 404 is the answer; 207 is for writes of which a part succeeded.',
+    'The gateway forwards notifications of a context source unchanged; with splitEntities it merges them with the parts of the entity stored here and at other sources. If a single source receives a write, its 404 is the response; 207 is for writes that succeed in part.',
   ),
   done(
     '1.9',
-    'Entities of which several hold parts: splitEntities',
+    'Entities split across several brokers: splitEntities',
     [distribution('08-split-entities'), distribution('07-subscriptions')],
-    'outbound.splitEntities is its default. Without it sources judge conditions, and what is found is completed by what others hold of it; conditions that are fulfilled only together are judged with splitEntities=true.',
+    'outbound.splitEntities sets its default. Without it sources evaluate conditions, and the gateway completes their results with the parts stored at other brokers; conditions that only the merged entity satisfies require splitEntities=true.',
   ),
   done('4.4, 5.5.7', 'The core @context, expansion and compaction of terms', [
     contexts('01-resolve-contexts'),
@@ -70,7 +70,7 @@ export const clauses: readonly Clause[] = [
     '4.5',
     'Linked entities, inline and flat',
     [consumption('05-linked-entities'), distribution('01-reading'), distribution('09-asked-for')],
-    'Those that others hold, where the relationship names their type.',
+    'Includes entities stored at other brokers, if the relationship states their type.',
   ),
   done(
     '4.5.6 to 4.5.9, 4.5.19',
@@ -81,9 +81,9 @@ export const clauses: readonly Clause[] = [
       consumption('09-whole-history'),
       distribution('05-histories'),
     ],
-    'No instance says when its entity expires (V1.9.1).',
+    'Instances do not show when their entity expires (V1.9.1).',
   ),
-  done('4.6 to 4.8', 'Names, values, geometries and times that are taken', [
+  done('4.6 to 4.8', 'Accepted names, values, geometries and times', [
     model('01-kinds'),
     model('03-names-and-nulls'),
     provision('01-create-entity'),
@@ -101,7 +101,7 @@ export const clauses: readonly Clause[] = [
     '4.9',
     'Query language: conditions on linked entities',
     [consumption('05-linked-entities'), distribution('11-linked-conditions'), property('linked-conditions')],
-    'In queries of entities also of linked ones that sources hold, where the condition or the relationship names their type; one that is held here counts as it is here. Those of subscriptions and snapshots go by what is linked here; in queries of histories and purges they are 400.',
+    'Queries of entities also evaluate linked entities stored at sources, if the condition or the relationship states their type; an entity stored here counts in its local state. Subscriptions and snapshots evaluate only entities linked here; queries of histories and purges return 400.',
   ),
   done('4.10', 'Geo-queries', [
     consumption('02-query-entities'),
@@ -114,7 +114,7 @@ export const clauses: readonly Clause[] = [
     '4.15',
     'Language filter',
     [consumption('08-language-filter'), 'spec/broker/notifying.test.ts'],
-    'Where no language suits, the text without one (@none) comes before any other.',
+    'If no language matches, the text without a language (@none) takes precedence over all others.',
   ),
   done('4.16', 'Several types of one entity', [model('04-types-and-scopes'), distribution('01-reading')]),
   done('4.17', 'Selection of entity types', [
@@ -130,25 +130,25 @@ export const clauses: readonly Clause[] = [
       consumption('09-whole-history'),
       distribution('01-reading'),
     ],
-    'A level may also begin with a digit, and have hyphens. The value of deleted scopes in a history is an empty list, as the ETSI suite has it.',
+    'A level may also begin with a digit, and contain hyphens. The value of deleted scopes in a history is an empty list, as in the ETSI suite.',
   ),
   done('4.19', 'Queries on scopes', [consumption('06-query-by-post'), property('sql-query')]),
   done(
     '4.20',
-    'Names of operations and groups of them, which registrations offer',
+    'Names of operations and groups of operations offered in registrations',
     [distribution('12-operations'), distribution('03-entity-maps'), distribution('07-subscriptions')],
-    'The identity of a source is never asked for.',
+    'The gateway never requests the identity of a source.',
   ),
   done('4.21', 'pick, omit and attrs', [consumption('01-retrieve-entity'), consumption('06-query-by-post')]),
   partial(
     '1.9 (4.23, 5.7.2.4)',
     'Order of entities',
     [consumption('06-query-by-post'), distribution('01-reading')],
-    'As the ETSI suite has it, against the clause: orderBy without local=true is answered where no context sources are registered; 5.7.2.4 wants 400 everywhere.',
+    'As in the ETSI suite, contrary to the clause: orderBy without local=true is accepted if no context sources are registered; 5.7.2.4 requires 400 in every case.',
   ),
   done(
     '5.2.2 to 5.2.7, 5.2.32, 5.2.35 to 5.2.38',
-    'Data types: entities and attributes of each kind, what all have in common',
+    'Data types: entities and attributes of each kind, common members',
     [model('01-kinds'), model('02-instances'), model('04-types-and-scopes'), provision('01-create-entity')],
   ),
   done('5.2.8 to 5.2.11, 5.2.34', 'Data types: registrations, their information, intervals and management', [
@@ -177,7 +177,7 @@ export const clauses: readonly Clause[] = [
     consumption('06-query-by-post'),
   ]),
   done('5.5.2, 6.3.2', 'Error types', [binding('03-02-errors')]),
-  done('5.5.9, 6.3.10', 'Pages, counts, links to neighbours', [
+  done('5.5.9, 6.3.10', 'Pages, counts, links to previous and next page', [
     consumption('02-query-entities'),
     property('paging'),
   ]),
@@ -199,10 +199,10 @@ export const clauses: readonly Clause[] = [
   done('5.6.17', 'Merge entity', [provision('17-merge-entity'), property('merge')]),
   done('5.6.18, 5.6.19', 'Replace entity, replace attribute', [provision('18-replace')]),
   done('1.9', 'Purge entities', [provision('21-purge')]),
-  done('1.9', 'Proofs of attributes are kept as they were sealed', [provision('01-create-entity')]),
+  done('1.9', 'Proofs of attributes are stored as they were sealed', [provision('01-create-entity')]),
   done(
     '1.9 (4.22, 4.5.5)',
-    'Entities and attributes that expire, also those that several hold',
+    'Expiry of entities and attributes, also if several brokers hold them',
     [
       'spec/broker/expiry.test.ts',
       model('05-transient-attributes'),
@@ -210,9 +210,9 @@ export const clauses: readonly Clause[] = [
       property('distribution'),
       provision('11-temporal-entities'),
     ],
-    'A history does not tell when its entity expires. An uplink tells when attributes expire, and of an entity that it has: over there it may be held for longer (4.22).',
+    'A history does not show when its entity expires. An uplink sends the expiry of attributes, but of an entity only that it has expired: the central broker may store it longer (4.22).',
   ),
-  done('1.9', 'Downgrade to the version that a Prefer header or a subscription names', [
+  done('1.9', 'Downgrade to the version requested by a Prefer header or a subscription', [
     binding('03-21-conformance'),
   ]),
   done('5.7.1', 'Retrieve entity', [consumption('01-retrieve-entity')]),
@@ -224,25 +224,25 @@ export const clauses: readonly Clause[] = [
     '5.7.3, 5.7.4',
     'Retrieve and query histories',
     [consumption('03-retrieve-temporal'), consumption('04-query-temporal'), consumption('09-whole-history')],
-    'GeoJSON has no form for histories: 406. Aggregates are of observed values where no other timeproperty is named.',
+    'GeoJSON has no form for histories: 406. Aggregates use observed values unless another timeproperty is given.',
   ),
   partial(
     '5.7.4, 6.3.10',
-    'Histories in parts and in order: Content-Range, orderBy',
+    'Partial and ordered histories: Content-Range, orderBy',
     [consumption('03-retrieve-temporal'), consumption('04-query-temporal'), property('history-merge')],
-    'As the ETSI suite has it, against the clause: the unit of Content-Range is spelled date-time, where 6.3.10 has DateTime; orderBy=id without local=true is answered where no context sources are registered.',
+    'As in the ETSI suite, contrary to the clause: the unit of Content-Range is spelled date-time, while 6.3.10 has DateTime; orderBy=id without local=true is accepted if no context sources are registered.',
   ),
-  done('5.7.5 to 5.7.10', 'Types and attributes there are', [consumption('05-discovery')]),
+  done('5.7.5 to 5.7.10', 'Available types and attributes', [consumption('05-discovery')]),
   done('5.8.1 to 5.8.5', 'Subscriptions', [subscribing, 'spec/ngsi-ld/05.08-subscription/03-life.test.ts']),
   partial(
     '1.9',
-    'Subscriptions to entities of which several hold parts: splitEntities',
+    'Subscriptions to entities split across several brokers: splitEntities',
     [distribution('07-subscriptions')],
-    'Conditions on what a source tells are judged on what all hold; on what changes here, by what is here.',
+    'For a notification of a source, conditions are evaluated on the entity merged from all brokers; for a local change, on the local entity.',
   ),
   done(
     '5.8.6',
-    'Notifications: over HTTP and MQTT, at changes and at intervals',
+    'Notifications: over HTTP and MQTT, on changes and at intervals',
     [
       'spec/broker/matching.test.ts',
       'spec/broker/notifying.test.ts',
@@ -251,9 +251,9 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.08-subscription/02-streams.test.ts',
       'spec/ngsi-ld/05.08-subscription/03-life.test.ts',
       'spec/ngsi-ld/05.08-subscription/04-streams-after-a-kill.test.ts',
-      'spec/ngsi-ld/05.08-subscription/05-told-over-http.test.ts',
+      'spec/ngsi-ld/05.08-subscription/05-http-notifications.test.ts',
     ],
-    'A notification contains linked entities as they are when it is made; changes of linked entities do not trigger one. Any 2xx is success, not 200 alone. Changes that match during a cooldown or a throttling window are sent at its end. A batch operation sends one notification with all entities; several where they are more than 256 or 512 KB, or where an entity waits for an earlier notification.',
+    'A notification contains linked entities in their state when it is created; changes of linked entities do not trigger one. Any 2xx is success, not only 200. Changes that match during a cooldown or a throttling window are sent at its end. A batch operation sends one notification with all entities; it sends several if there are more than 256 entities or 512 KB, or if an entity waits for an earlier notification.',
   ),
   done('5.9, 5.10', 'Registrations and their discovery', [registering]),
   done('5.11', 'Subscriptions to registrations', [
@@ -261,13 +261,13 @@ export const clauses: readonly Clause[] = [
   ]),
   done(
     '5.12',
-    'Which registrations match',
+    'Matching of registrations',
     [
       matching,
       'spec/ngsi-ld/05.11-registration-subscription/01-source-subscriptions.test.ts',
       distribution('09-asked-for'),
     ],
-    'In distributed operations a selection of several types at once (A;B) is met by whoever registered one of them, since entities may be held in parts.',
+    'In distributed operations a source that registered one type of a selection of several types (A;B) matches, because entities may be split across sources.',
   ),
   done('5.13', 'Storing, listing, serving, deleting and reloading contexts', [
     contexts('02-stored-contexts'),
@@ -276,7 +276,7 @@ export const clauses: readonly Clause[] = [
     '5.14',
     'Entity maps: of entities and histories, one or many, by GET and by POST',
     [distribution('03-entity-maps')],
-    'They live in memory, as 5.14 allows. Maps of sources that offer to make them are linked; pages are asked of these by id, and what becomes of a map becomes of them.',
+    'They are stored in memory, as 5.14 allows. Maps of sources that offer entity maps are linked: the gateway requests pages from them by id, and updates and deletes them together with its own map.',
   ),
   done('5.15', 'Identity of the source', ['spec/ngsi-ld/05.15-information/01-source-identity.test.ts']),
   done(
@@ -286,11 +286,11 @@ export const clauses: readonly Clause[] = [
       'spec/ngsi-ld/05.16-snapshots/01-snapshots.test.ts',
       'spec/ngsi-ld/05.16-snapshots/02-snapshots-of-more.test.ts',
     ],
-    'Sources are asked within the time that their registrations allow; the end of a lifetime alone is not told.',
+    "Sources are queried within the timeouts of their registrations; the end of a snapshot's lifetime alone sends no notification.",
   ),
   done(
     '6.2 to 6.3',
-    'Paths, methods, media types, where a @context stands',
+    'Paths, methods, media types, position of the @context',
     [
       binding('03-02-errors'),
       binding('03-04-negotiation'),
@@ -299,15 +299,15 @@ export const clauses: readonly Clause[] = [
       binding('lenient'),
       property('http'),
     ],
-    'A body without Content-Length is 411, also one in chunks (6.3.4). 415 has a body that says which Content-Type to send. timeAt and endTimeAt may have an offset from UTC. A query by id alone is answered (5.7.2.4 wants type, attrs, q or a geo-query). The link to the next page stands before that of the @context.',
+    'A body without Content-Length is 411, also with chunked encoding (6.3.4). The body of a 415 states which Content-Type to send. timeAt and endTimeAt may have an offset from UTC. A query by id alone is accepted (5.7.2.4 requires type, attrs, q or a geo-query). The link to the next page precedes that of the @context.',
   ),
   done('7', 'Notifications over MQTT', ['spec/mqtt/notifications.test.ts', 'spec/mqtt/publisher.test.ts']),
   done(
     'none',
-    'Beyond the standard: values without observedAt are told alone and brought back with their times',
+    'Beyond the standard: values without observedAt are returned separately and restored with their times',
     [provision('13-history-brought-back')],
   ),
-  done('none', 'Beyond the standard: ETag, If-Match and If-None-Match, SenML, failures of our own', [
+  done('none', 'Beyond the standard: ETag, If-Match and If-None-Match, SenML, internal errors', [
     binding('conditional-reads'),
     binding('conditional-writes'),
     binding('beyond-the-standard'),
