@@ -1,4 +1,4 @@
-/** Kinds of attributes, how they are written and shown, and what else stands in them [NGSI-LD 4.5.1 to 4.5.24]. */
+/** Kinds of attributes, their representations, and their other members [NGSI-LD 4.5.1 to 4.5.24]. */
 import { describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -16,7 +16,7 @@ const make = async (attributes: object): Promise<string> => {
 const read = async (id: string, query = ''): Promise<Record<string, unknown>> =>
   (await gateway.get(`${path}/${id}${query}`)).json()
 
-/** One of each kind: normalized, concise, simplified. */
+/** One attribute of each kind: normalized, concise, simplified. */
 const kinds: readonly (readonly [string, object, unknown, unknown])[] = [
   ['Property', property(1), 1, 1],
   ['GeoProperty', { type: 'GeoProperty', value: point }, point, point],
@@ -53,7 +53,7 @@ function twice<T>(value: T): readonly [T, T] {
 }
 
 describe.each(kinds)('a %s', (_, normalized, concise, simplified) => {
-  it('shall be read and shown normalized and concise, and shown simplified', async () => {
+  it('shall be accepted and returned normalized and concise, and returned simplified', async () => {
     for (const given of [normalized, concise]) {
       const id = await make({ a: given })
       expect((await read(id))['a']).toEqual(normalized)
@@ -63,7 +63,7 @@ describe.each(kinds)('a %s', (_, normalized, concise, simplified) => {
     }
   })
 
-  it('shall be what a simplified merge keeps, and takes back as it was shown', async () => {
+  it('shall be preserved by a simplified merge, which accepts it as it was returned', async () => {
     const id = await make({ a: normalized })
     const shown = { a: simplified }
     expect((await gateway.send('PATCH', `${path}/${id}?format=simplified`, shown)).status).toBe(204)
@@ -82,7 +82,7 @@ describe.each(kinds)('a %s', (_, normalized, concise, simplified) => {
     expect((await read(await make({ outer })))['outer']).toEqual(outer)
   })
 
-  it('shall not be mixed with another, by no way in', async () => {
+  it('shall not be mixed with another, in any write', async () => {
     const id = await make({ a: 1 })
     const [, member] = Object.keys(normalized)
     const mixed: object[] = [
@@ -96,7 +96,7 @@ describe.each(kinds)('a %s', (_, normalized, concise, simplified) => {
       expect(await send('POST', '', { id: freshId(), type: 'Room', a })).toEqual([400, 'POST', sent])
       expect(await send('POST', `/${id}/attrs`, { a })).toEqual([400, 'POST', sent])
       expect(await send('PATCH', `/${id}/attrs`, { a })).toEqual([400, 'PATCH', sent])
-      // A merge may leave the value as it is.
+      // A merge may omit the value.
       if (Object.keys(a).length > 1)
         expect(await send('PATCH', `/${id}`, { a })).toEqual([400, 'PATCH', sent])
       expect(await send('PUT', `/${id}/attrs/a`, a)).toEqual([400, 'PUT', sent])
@@ -105,8 +105,8 @@ describe.each(kinds)('a %s', (_, normalized, concise, simplified) => {
   })
 })
 
-describe('what is written in more than one way', () => {
-  it('shall be one geometry, as an object or as its text', async () => {
+describe('an attribute with several spellings', () => {
+  it('shall be a single geometry, as an object or as its text', async () => {
     const id = await make({ place: { type: 'GeoProperty', value: JSON.stringify(point) } })
     expect((await read(id))['place']).toEqual({ type: 'GeoProperty', value: point })
   })
@@ -116,7 +116,7 @@ describe('what is written in more than one way', () => {
     expect((await read(id))['kind']).toEqual({ type: 'VocabProperty', vocab: 'hot' })
   })
 
-  it('shall be no collection of geometries', async () => {
+  it('shall not be a collection of geometries', async () => {
     const value = { type: 'GeometryCollection', geometries: [point] }
     for (const place of [{ type: 'GeoProperty', value }, { value }, value]) {
       const answer = await gateway.send('POST', path, { id: freshId(), type: 'Room', place })
@@ -125,7 +125,7 @@ describe('what is written in more than one way', () => {
   })
 })
 
-describe('members that only answers have', () => {
+describe('members that only responses have', () => {
   const told = {
     createdAt: '2000-01-01T00:00:00Z',
     modifiedAt: 'never',
@@ -143,7 +143,7 @@ describe('members that only answers have', () => {
   }
   const system = { createdAt: 'never', modifiedAt: 5, deletedAt: '2000-01-01T00:00:00Z' }
 
-  it('shall be ignored by every way in', async () => {
+  it('shall be ignored in every write', async () => {
     const id = await make({ ...system, a: property(1, told) })
     expect(await read(id)).toEqual({ id, type: 'Room', a: property(1) })
     for (const [method, place, body] of [
@@ -166,7 +166,7 @@ describe('members that only answers have', () => {
 })
 
 describe('members of an attribute', () => {
-  it('shall be kept, names among them by the @context', async () => {
+  it('shall be stored, with names resolved by the @context', async () => {
     const a = property(1, {
       observedAt: '2024-01-01T00:00:00Z',
       unitCode: 'CEL',
@@ -195,7 +195,7 @@ describe('members of an attribute', () => {
     { note: { vocab: '' } },
     { note: { languageMap: { e_n: 'x' } } },
     { note: { objectList: [{}] } },
-  ])('shall be refused when they are not of their form: %j', async (members) => {
+  ])('shall be rejected when malformed: %j', async (members) => {
     const body = { id: freshId(), type: 'Room', a: property(1, members) }
     expect((await gateway.send('POST', path, body)).status).toBe(400)
   })
@@ -211,7 +211,7 @@ describe('members of an attribute', () => {
     ['2024-01', undefined],
     ['2023-02-29T00:00:00Z', undefined],
     ['2024-01-01T24:00:00Z', undefined],
-  ])('shall have the time %s as %s', async (given, kept) => {
+  ])('shall store the time %s as %s', async (given, kept) => {
     const id = freshId()
     const body = { id, type: 'Room', a: property(1, { observedAt: given }) }
     expect((await gateway.send('POST', path, body)).status).toBe(kept === undefined ? 400 : 201)

@@ -1,4 +1,4 @@
-/** Several instances of one attribute, told apart by datasetId [NGSI-LD 4.5.5]. */
+/** Several instances of one attribute, distinguished by datasetId [NGSI-LD 4.5.5]. */
 import { describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -18,7 +18,7 @@ const read = async (id: string, query = ''): Promise<unknown> =>
   ((await gateway.get(`${path}/${id}${query}`)).json() as { a?: unknown }).a
 
 describe('the default instance', () => {
-  it('shall have no datasetId, and be @none where it is named', async () => {
+  it('shall have no datasetId, and be addressed as @none', async () => {
     const none = { datasetId: '@none' }
     const id = await make([property(1, none), property(2, one)])
     expect(await read(id)).toEqual([property(1), property(2, one)])
@@ -31,7 +31,7 @@ describe('the default instance', () => {
     expect(await read(id, '?format=simplified')).toEqual({ dataset: { 'urn:d:1': 2 } })
   })
 
-  it('shall be the only one that goes without a datasetId, and all with deleteAll', async () => {
+  it('shall be the only one deleted without a datasetId, and all with deleteAll', async () => {
     const id = await make()
     expect((await gateway.ask('DELETE', `${path}/${id}/attrs/a`)).status).toBe(204)
     expect(await read(id)).toEqual([property(2, one), property(3, two)])
@@ -52,7 +52,7 @@ describe('a write', () => {
     ['POST', 'update', property(9, one)],
     ['POST', 'merge', property(9, one)],
     ['POST', 'upsert?options=update', property(9, one)],
-  ])('shall touch only the instance it names: %s %s', async (method, place, body) => {
+  ])('shall change only the instance with this datasetId: %s %s', async (method, place, body) => {
     const id = await make()
     const isBatch = place !== '' && !/^[/?]/.test(place)
     const answer = isBatch
@@ -66,13 +66,13 @@ describe('a write', () => {
     ['PATCH', '/attrs', { a: property(nothing, one) }],
     ['PATCH', '/attrs/a', { value: nothing, ...one }],
     ['PATCH', '', { a: property(nothing, one) }],
-  ])('shall delete only the instance it names: %s %s', async (method, place, body) => {
+  ])('shall delete only the instance with this datasetId: %s %s', async (method, place, body) => {
     const id = await make()
     expect((await gateway.send(method, `${path}/${id}${place}`, body)).status).toBe(204)
     expect(await read(id)).toEqual([property(1), property(3, two)])
   })
 
-  it('shall touch only the instance of a sub-attribute that it names', async () => {
+  it('shall change only the given instance of a sub-attribute', async () => {
     const id = await make(property(1, { b: [property(1), property(2, one)] }))
     const at = `${path}/${id}`
     await gateway.send('PATCH', `${at}/attrs/a`, { b: property(3, one) })
@@ -96,7 +96,7 @@ describe('a write', () => {
         { object: 'urn:x:2', ...one },
       ],
     ],
-  ])('shall name each instance once: %j', async (a) => {
+  ])('shall contain each instance once: %j', async (a) => {
     const id = await make()
     for (const [method, place, body] of [
       ['POST', '', { id: freshId(), type: 'Room', a }],
@@ -115,7 +115,7 @@ describe('a write', () => {
     expect(await read(id)).toEqual([property(1), property(2, one), property(3, two)])
   })
 
-  it('shall make one Relationship of several that differ in their targets alone', async () => {
+  it('shall combine Relationships that differ only in their targets', async () => {
     const id = await make([{ object: 'urn:x:1' }, { object: 'urn:x:2' }])
     expect(await read(id)).toEqual({ type: 'Relationship', object: ['urn:x:1', 'urn:x:2'] })
   })

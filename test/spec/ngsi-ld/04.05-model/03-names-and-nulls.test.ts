@@ -1,4 +1,7 @@
-/** Names, ids, types and scopes, and where NGSI-LD Null and the null of JSON may stand [NGSI-LD 4.5.0, 4.6.2, 4.18]. */
+/**
+ * Names, ids, types and scopes, and where NGSI-LD Null and JSON null are allowed [NGSI-LD 4.5.0, 4.6.2,
+ * 4.18].
+ */
 import { describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -17,12 +20,15 @@ const read = async (id: string): Promise<Record<string, unknown>> =>
   (await gateway.get(`${path}/${id}`)).json()
 
 describe('a name', () => {
-  it.each(['ä', '名前', 'a_b1', 'ex:speed', 'http://x.example/a-b'])('shall be taken: %s', async (name) => {
-    expect(await read(await make({ [name]: property(2) }))).toHaveProperty([name], property(2))
-  })
+  it.each(['ä', '名前', 'a_b1', 'ex:speed', 'http://x.example/a-b'])(
+    'shall be accepted: %s',
+    async (name) => {
+      expect(await read(await make({ [name]: property(2) }))).toHaveProperty([name], property(2))
+    },
+  )
 
   it.each(['1a', '_a', 'a-b', 'a b', 'a.b', 'a$', 'a(b)', '', '@a', 'a;b', nothing])(
-    'shall be refused: %s',
+    'shall be rejected: %s',
     async (name) => {
       const id = await make()
       const body = { [name]: property(2) }
@@ -62,7 +68,7 @@ describe('types', () => {
 })
 
 describe('a scope', () => {
-  it('shall be overwritten by append, added to with noOverwrite, replaced by update where there is one', async () => {
+  it('shall be overwritten by append, extended with noOverwrite, replaced by update if present', async () => {
     const id = await make()
     const refused = await gateway.send('PATCH', `${path}/${id}/attrs`, { scope: '/a' })
     expect([refused.status, refused.json()]).toEqual([
@@ -80,7 +86,7 @@ describe('a scope', () => {
     expect((await read(id))['scope']).toBe('/f')
   })
 
-  it('shall be no attribute: 400 for a partial update or a replacement, and yet be deleted like one', async () => {
+  it('shall not be an attribute in a partial update or a replacement (400), but be deletable like one', async () => {
     const id = await make({ scope: '/a' })
     const scope = `${path}/${id}/attrs/scope`
     expect((await gateway.send('PATCH', scope, { value: '/b' })).status).toBe(400)
@@ -116,7 +122,7 @@ describe('NGSI-LD Null', () => {
     ['a unit', { a: property(1, { unitCode: nothing }) }],
     ['a time', { a: property(1, { observedAt: nothing }) }],
     ['a sub-attribute', { a: property(1, { b: nothing }) }],
-  ])('shall not be %s where something is created or replaced', async (_, members) => {
+  ])('shall not be %s in a create or replace', async (_, members) => {
     const id = await make()
     const body = { id: freshId(), type: 'Room', a: property(1), ...members }
     expect((await gateway.send('POST', path, body)).status).toBe(400)
@@ -136,7 +142,7 @@ describe('NGSI-LD Null', () => {
     ['one of the terms', { a: { vocab: ['x', nothing] } }],
     ['one of the texts', { a: { languageMap: { en: ['x', nothing] } } }],
     ['one of the targets', { a: { ...relation, object: ['urn:x:1', nothing] } }],
-  ])('shall not be kept as if it were data, as %s', async (_, members) => {
+  ])('shall not be stored as data, as %s', async (_, members) => {
     const id = await make()
     for (const place of ['', '/attrs']) {
       expect([(await gateway.send('PATCH', `${path}/${id}${place}`, members)).status, place]).toEqual([
@@ -148,7 +154,7 @@ describe('NGSI-LD Null', () => {
   })
 })
 
-describe('the null of JSON', () => {
+describe('JSON null', () => {
   it.each([
     { id: null },
     { type: null },
@@ -163,7 +169,7 @@ describe('the null of JSON', () => {
     { a: { languageMap: { en: null } } },
     { a: { json: null } },
     { a: { valueList: null } },
-  ])('shall be refused, by every way in: %j', async (members) => {
+  ])('shall be rejected in every write: %j', async (members) => {
     const id = await make()
     for (const [method, place] of [
       ['POST', '/attrs'],

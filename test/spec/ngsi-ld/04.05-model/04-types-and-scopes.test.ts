@@ -1,4 +1,4 @@
-/** Several types and several scopes of one entity [NGSI-LD 4.16, 4.18]: what adds to them, and what takes them away. */
+/** Several types and several scopes of one entity [NGSI-LD 4.16, 4.18]: adding and removing them. */
 import { describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -43,7 +43,7 @@ describe('types of an entity', () => {
     },
   )
 
-  it('shall be others where the entity is replaced, or deleted and made again', async () => {
+  it('shall change if the entity is replaced, or deleted and re-created', async () => {
     const id = await created({ type: ['Room', 'Lab'] })
     await gateway.send('POST', `${operations}/upsert`, [{ id, type: 'Hall' }])
     expect(await of(id)).toEqual({ type: 'Hall' })
@@ -70,14 +70,14 @@ describe('scopes of an entity', () => {
   it.each([
     ['/Madrid', '/Madrid'],
     ['Madrid', '/Madrid'],
-    // More than the grammar has.
+    // More than the grammar allows.
     ['/hall-b/2', '/hall-b/2'],
     ['/Madrid/Gärten/Parque_2', '/Madrid/Gärten/Parque_2'],
     [
       ['/a', 'b/c'],
       ['/a', '/b/c'],
     ],
-  ])('%j shall be kept as %j', async (scope, kept) => {
+  ])('%j shall be stored as %j', async (scope, kept) => {
     expect(await of(await created({ type: 'Room', scope }))).toEqual({ type: 'Room', scope: kept })
   })
 
@@ -90,7 +90,7 @@ describe('scopes of an entity', () => {
     expect([scope, made.status]).toEqual([scope, 400])
   })
 
-  it('shall be replaced by merging and updating, added to without overwriting, and taken away', async () => {
+  it('shall be replaced by merge and update, extended by append without overwriting, and removed', async () => {
     const id = await created({ type: 'Room', scope: '/a' })
     await gateway.send('PATCH', `${path}/${id}`, { scope: ['/a', '/b'] })
     expect(await of(id)).toMatchObject({ scope: ['/a', '/b'] })
@@ -105,7 +105,7 @@ describe('scopes of an entity', () => {
     await gateway.send('POST', `${path}/${id}/attrs`, { scope: '/f' })
     await gateway.send('PATCH', `${path}/${id}`, { scope: 'urn:ngsi-ld:null' })
     expect(await of(id)).toEqual({ type: 'Room' })
-    // Where there is none, none can be updated.
+    // An update requires an existing scope.
     const answer = await gateway.send('PATCH', `${path}/${id}/attrs`, { scope: '/g', a: property(1) })
     expect([answer.status, answer.json()]).toMatchObject([
       207,

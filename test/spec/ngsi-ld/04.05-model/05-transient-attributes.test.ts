@@ -1,4 +1,7 @@
-/** When attributes and entities expire, as writes say it [NGSI-LD V1.9.1, 4.22]: kept, replaced and taken away as other members are. */
+/**
+ * Expiry of attributes and entities in writes [NGSI-LD V1.9.1, 4.22]: stored, replaced and removed like other
+ * members.
+ */
 import { expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -59,7 +62,7 @@ it.each([
   },
 )
 
-it('an end is a system attribute: shown with sysAttrs alone, in every format', async () => {
+it('the expiry is a system attribute: returned only with sysAttrs, in every format', async () => {
   const id = freshId('Alert')
   const inner = { type: 'Property', value: 3, expiresAt: soon }
   const a = property(1, { expiresAt: soon, inner })
@@ -72,7 +75,7 @@ it('an end is a system attribute: shown with sysAttrs alone, in every format', a
   expect(whole).toMatchObject({ expiresAt: soon, a: { expiresAt: soon, inner: { expiresAt: soon } } })
 })
 
-it.each(['soon', '2098-01-01', 7, never])('%j is no time to expire at: 400', async (expiresAt) => {
+it.each(['soon', '2098-01-01', 7, never])('%j is not a valid expiry: 400', async (expiresAt) => {
   const type = 'Alert'
   expect((await gateway.send('POST', path, { id: freshId(type), type, expiresAt })).status).toBe(400)
   const a = property(1, { expiresAt })

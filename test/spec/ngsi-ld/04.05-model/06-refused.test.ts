@@ -1,4 +1,4 @@
-/** What no entity may hold, by whichever write it comes [NGSI-LD 4.5, 4.7, 5.2.4, 5.5.4, 5.5.7]. */
+/** Content that every write rejects [NGSI-LD 4.5, 4.7, 5.2.4, 5.5.4, 5.5.7]. */
 import { describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -9,7 +9,7 @@ const point = { type: 'GeoProperty', value: { type: 'Point', coordinates: [8, 49
 const aNull = 'urn:ngsi-ld:null'
 const badRequestData = 'https://uri.etsi.org/ngsi-ld/errors/BadRequestData'
 
-/** Every write that takes attributes of an entity that exists, with what it answers to a good one. */
+/** Every write that accepts attributes of an existing entity, with its status for a valid one. */
 async function refusals(attributes: Record<string, unknown>): Promise<readonly [string, number][]> {
   const id = freshId()
   await gateway.send('POST', entities, { id, type: 'Room', keep: property(1), location: point })
@@ -42,25 +42,31 @@ describe('every write', () => {
       { operationSpace: { type: 'Relationship', object: 'urn:x:1' } },
     ],
     ['an attribute with the name of a non-reified property', { observedAt: property(1) }],
-    ['one with the full name of it', { 'https://uri.etsi.org/ngsi-ld/unitCode': property(1) }],
+    [
+      'one with the full name of a non-reified property',
+      { 'https://uri.etsi.org/ngsi-ld/unitCode': property(1) },
+    ],
     ['one with the name of a system attribute', { createdAt: property('2025-01-01T00:00:00Z') }],
     ...[
       ...['value', 'object', 'languageMap', 'json', 'vocab', 'valueList', 'objectList', 'coordinates'],
       ...['previousValue', 'previousObjectList', 'entity', 'entityList'],
       ...['hasValue', 'hasObject', 'hasLanguageMap'].map((term) => `https://uri.etsi.org/ngsi-ld/${term}`),
     ].map((name): [string, Record<string, unknown>] => [
-      `an attribute that is called ${name}`,
+      `an attribute named ${name}`,
       { [name]: property(1) },
     ]),
-    ['@type beside type in an attribute', { a: { ...property(1), '@type': 'Property' } }],
+    ['@type and type in one attribute', { a: { ...property(1), '@type': 'Property' } }],
     ['a Relationship with a unit', { r: { type: 'Relationship', object: 'urn:x:1', unitCode: 'CEL' } }],
     ['a JsonProperty with a unit', { j: { type: 'JsonProperty', json: {}, unitCode: 'CEL' } }],
     ['a JsonProperty that is a scalar', { j: { type: 'JsonProperty', json: 5 } }],
-    ['a concise one that is a text', { j: { json: 'text' } }],
+    ['a concise JsonProperty that is a text', { j: { json: 'text' } }],
     ['a LanguageProperty with a valueType', { l: { languageMap: { en: 'a' }, valueType: 'Text' } }],
-    ['members of a proof outside of one', { p: { ...property(1), entityIdSealed: 'urn:x:1' } }],
-    ['them in a sub-attribute', { p: { ...property(1), q: { value: 1, entityTypeSealed: 'Room' } } }],
-    ['a relationship to no IRI', { r: { type: 'Relationship', object: 'urn:x:%zz' } }],
+    ['members of a proof outside a proof', { p: { ...property(1), entityIdSealed: 'urn:x:1' } }],
+    [
+      'members of a proof in a sub-attribute',
+      { p: { ...property(1), q: { value: 1, entityTypeSealed: 'Room' } } },
+    ],
+    ['a relationship to an invalid IRI', { r: { type: 'Relationship', object: 'urn:x:%zz' } }],
     ['a longitude beyond 180', { location: { type: 'Point', coordinates: [181, 0] } }],
     [
       'a latitude beyond 90',
@@ -76,18 +82,18 @@ describe('every write', () => {
     ],
     ['a @context within a value', { a: property({ '@context': { b: 'urn:x:b' }, b: 1 }) }],
     ['a @context within an attribute', { a: { ...property(1), '@context': { b: 'urn:x:b' } } }],
-  ])('shall refuse %s', async (_, attributes) => {
+  ])('shall reject %s', async (_, attributes) => {
     expect(await refusals(attributes)).toEqual(everywhere)
   })
 
-  it('shall take names that data models use, though the core @context defines them', async () => {
+  it('shall accept names that data models use although the core @context defines them', async () => {
     const names = ['name', 'description', 'title', 'status', 'values', 'data', 'reason', 'key', 'ngsildproof']
     const attributes = Object.fromEntries(names.map((name) => [name, property(1)]))
     const taken = await refusals(attributes)
     expect(taken.map(([, status]) => status)).toEqual([201, 204, 204, 204, 204, 204])
   })
 
-  it('shall refuse id and type under both of their names', async () => {
+  it('shall reject id and type with both spellings', async () => {
     const id = freshId()
     for (const double of [{ '@id': id }, { '@type': 'Room' }]) {
       expect((await gateway.send('POST', entities, { id, type: 'Room', ...double })).status).toBe(400)
@@ -105,7 +111,7 @@ describe('every write', () => {
     expect((await gateway.send('POST', registrations, doubled)).status).toBe(400)
   })
 
-  it('shall take raw JSON with whatever members, and geometries at the edge of the globe', async () => {
+  it('shall accept raw JSON with any members, and geometries at the edge of the globe', async () => {
     const taken = await refusals({
       j: { type: 'JsonProperty', json: { '@context': 5, id: 'no URI' } },
       operationSpace: { type: 'Point', coordinates: [-180, 90] },
@@ -125,16 +131,16 @@ describe('NGSI-LD Null', () => {
 
   it.each<[string, 'POST' | 'PATCH' | 'PUT', string, unknown]>([
     ['in an append', 'POST', '/attrs', { a: property(aNull) }],
-    ['bare in an append', 'POST', '/attrs', { a: aNull }],
-    ['in place of an entity', 'PUT', '', { type: 'Room', a: aNull }],
-    ['in place of an attribute', 'PUT', '/attrs/a', property(aNull)],
+    ['as a bare value in an append', 'POST', '/attrs', { a: aNull }],
+    ['in the replacement of an entity', 'PUT', '', { type: 'Room', a: aNull }],
+    ['in the replacement of an attribute', 'PUT', '/attrs/a', property(aNull)],
     ['within a value in an update', 'PATCH', '/attrs', { a: property({ b: aNull }) }],
     ['within a value in a partial update', 'PATCH', '/attrs/a', { value: { b: aNull } }],
     ['for one language in an update', 'PATCH', '/attrs', { l: { languageMap: { en: aNull, fr: 'c' } } }],
     ['for one language in a partial update', 'PATCH', '/attrs/l', { languageMap: { en: aNull } }],
     ['for a datasetId', 'PATCH', '/attrs/a', { value: 2, datasetId: aNull }],
     ['for a type', 'PATCH', '', { type: aNull }],
-    ['in a list that is merged', 'PATCH', '', { a: property([aNull]) }],
+    ['%s shall be rejected', 'PATCH', '', { a: property([aNull]) }],
   ])('%s shall be refused', async (_, method, path, body) => {
     const at = await url()
     const refused = await gateway.send(method, at + path, body as object)
@@ -152,7 +158,7 @@ describe('NGSI-LD Null', () => {
 })
 
 describe('a partial update', () => {
-  it('shall give no relationship a unit and no attribute the members of a proof', async () => {
+  it('shall not add a unit to a relationship nor the members of a proof to an attribute', async () => {
     const id = freshId()
     await gateway.send('POST', entities, { id, type: 'Room', a: property(1), r: { object: 'urn:x:1' } })
     const unit = await gateway.send('PATCH', `${entities}/${id}/attrs/r`, { unitCode: 'CEL' })
@@ -167,7 +173,7 @@ describe('an id', () => {
   it.each([
     ...['http://h:port/', 'http://h:80a', 'http://a@b@h/', 'http://h:1:2/', 'http://[::1]:x/'],
     ...['urn:x:%zz', 'urn:x:a#b#c', 'urn:x:[1]', 'urn:x:a b', 'urn:x:{1}', 'nothing', 'urn:'],
-  ])('%s is no IRI and shall be refused', async (id) => {
+  ])('%s is not an IRI and shall be rejected', async (id) => {
     expect((await gateway.send('POST', entities, { id, type: 'Room' })).status).toBe(400)
     expect((await gateway.get(`${entities}?id=${encodeURIComponent(id)}`)).status).toBe(400)
   })

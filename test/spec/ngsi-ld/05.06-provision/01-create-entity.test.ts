@@ -7,7 +7,7 @@ const path = '/ngsi-ld/v1/entities'
 const ofEtsi = (name: string): string => `https://uri.etsi.org/ngsi-ld/errors/${name}`
 
 describe('a new entity', () => {
-  it('shall be answered by 201 with its relative address, and be readable at once', async () => {
+  it('shall be answered by 201 with its relative address, and be readable immediately', async () => {
     const id = freshId()
     const created = await gateway.send('POST', path, { id, type: 'Room', temperature: property(21.5) })
     expect(created.status).toBe(201)
@@ -17,7 +17,7 @@ describe('a new entity', () => {
     expect(read.json()).toEqual({ id, type: 'Room', temperature: property(21.5) })
   })
 
-  it('shall be taken with and without a trailing slash, as JSON-LD with its own @context', async () => {
+  it('shall be accepted with and without a trailing slash, as JSON-LD with its own @context', async () => {
     const id = freshId()
     const created = await gateway.send('POST', `${path}/`, {
       '@context': [
@@ -41,7 +41,7 @@ describe('a new entity', () => {
     })
   })
 
-  it('shall be understood in concise representation', async () => {
+  it('shall be accepted in concise representation', async () => {
     const id = freshId()
     const geometry = { type: 'Point', coordinates: [1, 2] }
     const body = {
@@ -63,7 +63,7 @@ describe('a new entity', () => {
     })
   })
 
-  it('shall have an address even if its id holds what a path cannot', async () => {
+  it('shall have an address even if its id contains characters not allowed in a path', async () => {
     const id = 'urn:ngsi-ld:Thing:a%2Fb/c?d'
     const created = await gateway.send('POST', path, { id, type: 'Room' })
     expect(created.status).toBe(201)
@@ -71,8 +71,8 @@ describe('a new entity', () => {
   })
 })
 
-describe('an entity whose id is taken', () => {
-  it('shall be refused with 409 AlreadyExists and stay as it was', async () => {
+describe('an entity whose id exists', () => {
+  it('shall be rejected with 409 AlreadyExists and remain unchanged', async () => {
     const id = freshId()
     await gateway.send('POST', path, { id, type: 'Room', a: property(1) })
     const again = await gateway.send('POST', path, { id, type: 'Room', a: property(2) })
@@ -86,7 +86,7 @@ describe('an entity whose id is taken', () => {
     expect((await gateway.get(`${path}/${id}`)).json()).toHaveProperty('a.value', 1)
   })
 
-  it('shall be made by only one of two concurrent requests', async () => {
+  it('shall be created by only one of two concurrent requests', async () => {
     const id = freshId()
     const body = { id, type: 'Room' }
     const both = await Promise.all([gateway.send('POST', path, body), gateway.send('POST', path, body)])
@@ -94,43 +94,43 @@ describe('an entity whose id is taken', () => {
   })
 })
 
-describe('a body that is no entity', () => {
+describe('an invalid entity body', () => {
   const type = 'Room'
   const id = 'urn:ngsi-ld:Thing:bad'
   it.each([
-    ['is no JSON', '{"id": ', 'InvalidRequest', /not JSON/],
+    ['is not JSON', '{"id": ', 'InvalidRequest', /not JSON/],
     ['is empty', '', 'InvalidRequest', /no body/],
     ['is not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'InvalidRequest', /UTF-8/],
     ['is an array', [], 'BadRequestData', /object/],
     ['is null', 'null', 'BadRequestData', /object/],
     ['has no id', { type }, 'BadRequestData', /^id/],
-    ['has an id that is no URI', { id: 'room 1', type }, 'BadRequestData', /^id/],
+    ['has an id that is not a URI', { id: 'room 1', type }, 'BadRequestData', /^id/],
     [
       'has an id that fits in no URL',
       { id: `urn:x:${'x'.repeat(8187)}`, type },
       'BadRequestData',
       /^id: .*8192/,
     ],
-    ['has an id that is no text', { id: 7, type }, 'BadRequestData', /^id/],
+    ['has an id that is not a text', { id: 7, type }, 'BadRequestData', /^id/],
     ['has no type', { id }, 'BadRequestData', /^type/],
     ['has an empty list of types', { id, type: [] }, 'BadRequestData', /^type/],
     ['has an attribute that is null', { id, type, a: null }, 'BadRequestData', /^a\b/],
     ['has a property without value', { id, type, a: { type: 'Property' } }, 'BadRequestData', /^a\b/],
     ['mixes kinds', { id, type, a: { type: 'Property', object: 'urn:x:1' } }, 'BadRequestData', /^a\b/],
     [
-      'has a relationship to no URI',
+      'has a relationship to an invalid URI',
       { id, type, a: { type: 'Relationship', object: 'x y' } },
       'BadRequestData',
       /^a\b/,
     ],
     [
-      'has a broken geometry',
+      'has an invalid geometry',
       { id, type, location: { type: 'GeoProperty', value: { type: 'Point', coordinates: ['x'] } } },
       'BadRequestData',
       /^location/,
     ],
     [
-      'has a broken time',
+      'has an invalid time',
       { id, type, a: property(1, { observedAt: 'yesterday' }) },
       'BadRequestData',
       /observedAt/,
@@ -156,7 +156,7 @@ describe('a body that is no entity', () => {
       'BadRequestData',
       /deep/,
     ],
-  ])('that %s shall be refused with 400', async (_, body, name, detail) => {
+  ])('that %s shall be rejected with 400', async (_, body, name, detail) => {
     const refused = await gateway.ask('POST', path, { body, headers: { 'Content-Type': 'application/json' } })
     expect(refused.status).toBe(400)
     expect(refused.headers['content-type']).toBe('application/json')
@@ -168,14 +168,14 @@ describe('a body that is no entity', () => {
     expect((await gateway.get(`${path}/${id}`)).status).toBe(404)
   })
 
-  it('that has more attributes than allowed shall be refused with 400', async () => {
+  it('that has more attributes than allowed shall be rejected with 400', async () => {
     const many = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`a${i}`, 1]))
     const refused = await gateway.send('POST', path, { id, type, ...many })
     expect(refused.status).toBe(400)
     expect(refused.text).toContain('1000 attributes')
   })
 
-  it('shall keep the proof of an attribute as it was sealed, and leave it out for readers before 1.9', async () => {
+  it('shall store the proof of an attribute as it was sealed, and omit it for clients before 1.9', async () => {
     const id = freshId()
     const proof = { type: 'DataIntegrityProof', cryptosuite: 'ecdsa-rdfc-2019', proofValue: 'zQeV' }
     const ngsildproof = { type: 'Property', entityIdSealed: id, entityTypeSealed: 'Hot', value: proof }
@@ -196,7 +196,7 @@ describe('a body that is no entity', () => {
     expect((await gateway.send('POST', path, { id: freshId(), type, t: wrong })).status).toBe(400)
   })
 
-  it('shall not change what all objects inherit', async () => {
+  it('shall not change inherited members of objects', async () => {
     const body = `{"id":"${freshId()}","type":"Room","__proto__":{"type":"Property","value":1},"constructor":5}`
     const answer = await gateway.ask('POST', path, { body, headers: { 'Content-Type': 'application/json' } })
     expect([201, 400]).toContain(answer.status)

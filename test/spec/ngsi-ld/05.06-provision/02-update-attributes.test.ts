@@ -13,7 +13,7 @@ async function room(at: GatewayOfFile = gateway): Promise<string> {
 }
 
 describe('an attribute that exists', () => {
-  it('shall be replaced whole, the others kept, answered by 204', async () => {
+  it('shall be replaced as a whole, the others unchanged, answered by 204', async () => {
     const id = await room()
     const patched = await gateway.send('PATCH', `${path}/${id}/attrs`, { a: property(2) })
     expect([patched.status, patched.text, patched.headers['content-length']]).toEqual([204, '', undefined])
@@ -21,7 +21,7 @@ describe('an attribute that exists', () => {
     expect([a, b]).toEqual([property(2), property('x')])
   })
 
-  it('shall be named in the context of the request, of JSON-LD as of merge-patch', async () => {
+  it('shall be named in the context of the request, both in JSON-LD and in merge-patch', async () => {
     const id = freshId()
     const full = 'http://www.w3.org/ns/sosa/hasSimpleResult'
     await gateway.send('POST', path, { id, type: 'Room', [full]: property(1) })
@@ -70,7 +70,7 @@ describe('NGSI-LD Null', () => {
     expect((await gateway.get(`${path}/${id}`)).json()).not.toHaveProperty('x')
   })
 
-  it('shall be refused within a value, which only merge goes into, and as a datasetId', async () => {
+  it('shall be rejected within a value, which only merge reaches into, and as a datasetId', async () => {
     const id = await room()
     const before = (await gateway.get(`${path}/${id}`)).json()
     for (const [place, body] of [
@@ -86,7 +86,7 @@ describe('NGSI-LD Null', () => {
 })
 
 describe('an ngsildproof', () => {
-  it('shall say which entity was sealed, in members that are no attributes', async () => {
+  it('shall state which entity was sealed, in members that are not attributes', async () => {
     const id = await room()
     const ngsildproof = {
       type: 'Property',
@@ -108,7 +108,7 @@ describe('an attribute that does not exist', () => {
     expect((await gateway.get(`${path}/${id}`)).json()).toHaveProperty('c.value', 3)
   })
 
-  it('shall be refused in a 207 with its full name under the profile 1.1.2', async () => {
+  it('shall be refused in a 207 with its full name in the profile 1.1.2', async () => {
     const id = await room(old)
     const patched = await old.send('PATCH', `${path}/${id}/attrs`, { a: property(2), c: property(3) })
     expect(patched.status).toBe(207)
@@ -124,7 +124,7 @@ describe('an attribute that does not exist', () => {
   })
 })
 
-describe('what cannot be updated', () => {
+describe('an invalid update', () => {
   it('shall be 404 for an unknown entity', async () => {
     const answer = await gateway.send('PATCH', `${path}/urn:ngsi-ld:Thing:none/attrs`, { a: property(1) })
     expect(answer.status).toBe(404)

@@ -12,7 +12,7 @@ async function room(): Promise<string> {
 }
 
 describe('attributes of a body without id and type', () => {
-  it('shall be added, and replace those that exist', async () => {
+  it('shall be added, and replace existing ones', async () => {
     const id = await room()
     const answer = await gateway.send('POST', `${path}/${id}/attrs/`, { a: property(2), b: property(3) })
     expect(answer.status).toBe(204)
@@ -24,7 +24,7 @@ describe('attributes of a body without id and type', () => {
     })
   })
 
-  it('shall replace nothing with options=noOverwrite, which a 207 says', async () => {
+  it('shall replace nothing with options=noOverwrite, and be listed in a 207', async () => {
     const id = await room()
     const answer = await gateway.send('POST', `${path}/${id}/attrs?options=noOverwrite`, {
       a: property(2),
@@ -44,7 +44,7 @@ describe('attributes of a body without id and type', () => {
     })
   })
 
-  it('shall take what a client sends that got 409 on its create, less id and type', async () => {
+  it('shall be accepted after a create with 409, without id and type', async () => {
     const id = await room()
     const entity = {
       '@context': ['http://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld'],
@@ -58,7 +58,7 @@ describe('attributes of a body without id and type', () => {
     expect((await gateway.get(`${path}/${id}`)).json()).toHaveProperty('a.value', 7)
   })
 
-  it('shall be taken as a patch too, as clients send it', async () => {
+  it('shall be accepted by PATCH too, as clients send it', async () => {
     const id = await room()
     const type = { 'Content-Type': 'application/merge-patch+json' }
     const answer = await gateway.send('POST', `${path}/${id}/attrs`, { b: property(2) }, type)
@@ -67,7 +67,7 @@ describe('attributes of a body without id and type', () => {
     expect((await gateway.send('POST', path, { id, type: 'Room' }, type)).status).toBe(415)
   })
 
-  it('shall add types and keep instances apart by datasetId', async () => {
+  it('shall add types and distinguish instances by datasetId', async () => {
     const id = await room()
     const more = { type: 'Hall', a: [property(2), property(3, { datasetId: 'urn:d:1' })] }
     expect((await gateway.send('POST', `${path}/${id}/attrs`, more)).status).toBe(204)
@@ -77,7 +77,7 @@ describe('attributes of a body without id and type', () => {
   })
 })
 
-describe('what cannot be appended', () => {
+describe('an invalid append', () => {
   it('shall be 404 for an unknown entity and 400 for an unknown option', async () => {
     expect((await gateway.send('POST', `${path}/urn:ngsi-ld:Thing:none/attrs`, { a: 1 })).status).toBe(404)
     const answer = await gateway.send('POST', `${path}/${await room()}/attrs?options=overwrite`, { a: 1 })

@@ -18,7 +18,7 @@ async function room(): Promise<string> {
 }
 
 describe('PATCH of one attribute', () => {
-  it('shall overwrite the members given and keep the others', async () => {
+  it('shall overwrite the given members and keep the others', async () => {
     const id = await room()
     const answer = await gateway.send('PATCH', `${path}/${id}/attrs/a`, { value: 5, accuracy: property(0.5) })
     expect(answer.status).toBe(204)
@@ -26,7 +26,7 @@ describe('PATCH of one attribute', () => {
     expect(a).toEqual(property(5, { unitCode: 'CEL', accuracy: property(0.5) }))
   })
 
-  it('shall touch only the instance of its datasetId', async () => {
+  it('shall change only the instance with its datasetId', async () => {
     const id = await room()
     expect(
       (await gateway.send('PATCH', `${path}/${id}/attrs/b`, { value: 9, datasetId: 'urn:d:1' })).status,
@@ -47,12 +47,12 @@ describe('PATCH of one attribute', () => {
   })
 
   it.each([
-    ['an attribute that is not there', 'c', { value: 1 }, 404],
-    ['an instance that is not there', 'b', { value: 1, datasetId: 'urn:d:7' }, 404],
+    ['a missing attribute', 'c', { value: 1 }, 404],
+    ['a missing instance', 'b', { value: 1, datasetId: 'urn:d:7' }, 404],
     ['another kind', 'a', { type: 'Relationship', object: 'urn:x:1' }, 400],
-    ['a name that is none', 'a%20b', { value: 1 }, 400],
+    ['an invalid name', 'a%20b', { value: 1 }, 400],
     ['an array', 'a', [1], 400],
-  ])('shall refuse %s', async (_, name, body, status) => {
+  ])('shall reject %s', async (_, name, body, status) => {
     expect((await gateway.send('PATCH', `${path}/${await room()}/attrs/${name}`, body)).status).toBe(status)
   })
 })
@@ -78,7 +78,7 @@ describe('DELETE of one attribute', () => {
     expect(await b()).toBeUndefined()
   })
 
-  it('shall be 404 for an unknown entity and 400 for a deleteAll that is neither true nor false', async () => {
+  it('shall be 404 for an unknown entity and 400 for a deleteAll other than true or false', async () => {
     expect((await gateway.ask('DELETE', `${path}/urn:ngsi-ld:Thing:none/attrs/a`)).status).toBe(404)
     expect((await gateway.ask('DELETE', `${path}/${await room()}/attrs/a?deleteAll=yes`)).status).toBe(400)
   })

@@ -5,7 +5,7 @@ import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 const gateway = gatewayOfFile()
 const path = '/ngsi-ld/v1/entities'
 
-it('a deleted entity shall be gone: 204, then 404 to every request about it', async () => {
+it('a deleted entity shall be 404 in every request about it', async () => {
   const id = freshId()
   await gateway.send('POST', path, { id, type: 'Room', a: property(1) })
   expect((await gateway.ask('DELETE', `${path}/${id}/`)).status).toBe(204)
@@ -14,7 +14,7 @@ it('a deleted entity shall be gone: 204, then 404 to every request about it', as
   expect((await gateway.send('PATCH', `${path}/${id}/attrs`, { a: 1 })).status).toBe(404)
 })
 
-it('its id shall be free for another entity', async () => {
+it('its id shall be available for another entity', async () => {
   const id = freshId()
   await gateway.send('POST', path, { id, type: 'Room', a: property(1) })
   await gateway.ask('DELETE', `${path}/${id}`)
@@ -22,6 +22,6 @@ it('its id shall be free for another entity', async () => {
   expect((await gateway.get(`${path}/${id}`)).json()).toEqual({ id, type: 'Hall' })
 })
 
-it('an id that is no URI shall be 400', async () => {
+it('an id that is not a URI shall be 400', async () => {
   expect((await gateway.ask('DELETE', `${path}/room`)).status).toBe(400)
 })

@@ -1,4 +1,4 @@
-/** Batch operations [NGSI-LD 5.6.7 to 5.6.10, 6.14 to 6.17]: each item stands for itself. */
+/** Batch operations [NGSI-LD 5.6.7 to 5.6.10, 6.14 to 6.17]: each item succeeds or fails independently. */
 import { describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -26,7 +26,7 @@ describe('batch create', () => {
     expect([await value(one), await value(two)]).toEqual([1, 1])
   })
 
-  it('shall answer 207 that names what failed, and create the rest', async () => {
+  it('shall answer 207 listing the failed items, and create the rest', async () => {
     const [taken, fresh] = [freshId(), freshId()]
     await gateway.send('POST', `${path}/create`, [thing(taken)])
     const items = [
@@ -51,7 +51,7 @@ describe('batch create', () => {
     expect([await value(taken), await value(fresh)]).toEqual([1, 1])
   })
 
-  it('shall read each item of a JSON-LD list in its own context', async () => {
+  it('shall parse each item of a JSON-LD list in its own context', async () => {
     const [one, two] = [freshId(), freshId()]
     const items = [
       { '@context': { x: 'https://one.example/' }, id: one, type: 'x:T' },
@@ -79,7 +79,7 @@ describe('batch upsert', () => {
     expect([await value(old), await value(fresh)]).toEqual([3, 2])
   })
 
-  it('shall replace the whole entity, or only what is given with options=update', async () => {
+  it('shall replace the whole entity, or only the given members with options=update', async () => {
     const id = freshId()
     await gateway.send('POST', `${path}/create`, [thing(id)])
     await gateway.send('POST', `${path}/upsert?options=update`, [{ id, type: 'Thing', b: property(2) }])
@@ -97,7 +97,7 @@ describe('batch upsert', () => {
     })
   })
 
-  it('shall let the last of one id win', async () => {
+  it('shall apply the last item of each id', async () => {
     const id = freshId()
     await gateway.send('POST', `${path}/upsert`, [thing(id, 1), thing(id, 2)])
     expect(await value(id)).toBe(2)
@@ -105,7 +105,7 @@ describe('batch upsert', () => {
 })
 
 describe('batch update', () => {
-  it('shall answer 204, or 207 that names the unknown', async () => {
+  it('shall answer 204, or 207 listing the unknown entities', async () => {
     const id = freshId()
     await gateway.send('POST', `${path}/create`, [thing(id)])
     expect((await gateway.send('POST', `${path}/update`, [thing(id, 2)])).status).toBe(204)
@@ -119,7 +119,7 @@ describe('batch update', () => {
 describe('NGSI-LD Null in a batch', () => {
   const nothing = 'urn:ngsi-ld:null'
 
-  it('shall delete what is there by update, and by upsert with options=update', async () => {
+  it('shall delete existing attributes by update, and by upsert with options=update', async () => {
     for (const operation of ['update', 'upsert?options=update']) {
       const id = freshId()
       await gateway.send('POST', `${path}/create`, [{ ...thing(id), b: property(1), scope: '/a' }])
@@ -133,7 +133,7 @@ describe('NGSI-LD Null in a batch', () => {
     }
   })
 
-  it('shall be an error of its item where something is created or replaced, and within values', async () => {
+  it('shall be an error of its item in a create or replace, and within values', async () => {
     const id = freshId()
     await gateway.send('POST', `${path}/create`, [thing(id)])
     for (const [operation, item] of [
@@ -155,7 +155,7 @@ describe('NGSI-LD Null in a batch', () => {
     expect(await value('urn:x:new')).toBe(404)
   })
 
-  it('shall tell by full names what noOverwrite left as it was', async () => {
+  it('shall list by full names the attributes that noOverwrite left unchanged', async () => {
     const id = freshId()
     await gateway.send('POST', `${path}/create`, [thing(id)])
     const items = [{ ...thing(id, 2), b: property(2) }]
@@ -168,7 +168,7 @@ describe('NGSI-LD Null in a batch', () => {
 })
 
 describe('batch delete', () => {
-  it('shall take a list of ids', async () => {
+  it('shall accept a list of ids', async () => {
     const [one, two] = [freshId(), freshId()]
     await gateway.send('POST', `${path}/create`, [thing(one), thing(two)])
     expect((await gateway.send('POST', `${path}/delete`, [one])).status).toBe(204)
@@ -182,8 +182,8 @@ describe('batch delete', () => {
   })
 })
 
-describe('an item that cannot be read', () => {
-  it('shall be told by its place in the list, for it may have no id', async () => {
+describe('an unreadable item', () => {
+  it('shall be identified by its index in the list, because it may have no id', async () => {
     const id = freshId()
     const answer = await gateway.send('POST', `${path}/create`, [
       thing(id),
@@ -207,9 +207,9 @@ describe('an item that cannot be read', () => {
   })
 })
 
-describe('a body that is no batch', () => {
+describe('an invalid batch body', () => {
   it.each(['create', 'upsert', 'update', 'merge', 'delete'])(
-    'shall be refused whole by %s',
+    'shall be rejected as a whole by %s',
     async (operation) => {
       for (const body of [{}, [], [null], [thing(freshId()), null], 'text']) {
         const answer = await gateway.ask('POST', `${path}/${operation}`, {
@@ -221,7 +221,7 @@ describe('a body that is no batch', () => {
     },
   )
 
-  it('shall be refused with 413 when it has more than 10,000 items', async () => {
+  it('shall be rejected with 413 when it has more than 10,000 items', async () => {
     const answer = await gateway.send('POST', `${path}/delete`, Array(10_001).fill('urn:x:1'))
     expect(answer.status).toBe(413)
   })
@@ -237,7 +237,7 @@ describe('a large batch', () => {
   const post = (operation: string, body: string) =>
     gateway.ask('POST', `${path}/${operation}`, { body, headers: { 'Content-Type': 'application/json' } })
 
-  it('shall be written item by item like any other, though its body is larger than one may be elsewhere', async () => {
+  it('shall be written item by item like any other, although its body exceeds the limit of other requests', async () => {
     const { ids, body } = large(5000, ['7', '{"id": "urn:x:untyped"}'])
     expect(body.length).toBeGreaterThan(12_000_000)
     const created = await post('create', body)
@@ -262,7 +262,7 @@ describe('a large batch', () => {
     ).toBe(413)
   })
 
-  it('shall be refused whole, and nothing written, where it is no list of items', async () => {
+  it('shall be rejected as a whole, without any write, if it is not a list of items', async () => {
     for (const wrong of ['null', '{"id": }', '', '1]']) {
       const { ids, body } = large(5000, [wrong])
       const answer = await post('create', body)

@@ -1,6 +1,7 @@
 /**
- * Batches that name an entity more than once [NGSI-LD 5.6.7 to 5.6.10, 5.6.20], and what all items of a batch share:
- * against a whole gateway, because notifications and history tell how often something was written.
+ * Batches that contain an entity more than once [NGSI-LD 5.6.7 to 5.6.10, 5.6.20], and properties shared by
+ * all items of a batch. Runs against a whole gateway, because notifications and history show how often an
+ * entity was written.
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { noPlugins } from '#test/kit/gateway-inside.ts'
@@ -27,7 +28,7 @@ const thing = (id: string, a: number, more: object = {}): object => ({
   ...more,
 })
 const read = async (id: string): Promise<object> => (await gateway.get(`${entities}/${id}`)).json()
-/** What was told of an entity, one list per notification. */
+/** The notified states of an entity, one list per notification. */
 const told = (id: string): (number | undefined)[][] =>
   gateway.receiver.received
     .map(({ body }) => (JSON.parse(body) as { data: { id: string; a?: number }[] }).data)
@@ -46,7 +47,7 @@ const failed = (answer: { json(): unknown }): unknown => {
 }
 
 describe('an entity that occurs more than once', () => {
-  it('shall be created once, by the first; the others are errors', async () => {
+  it('shall be created once, by the first item; the others are errors', async () => {
     const id = freshId()
     const answer = await batch('create', [thing(id, 1), thing(id, 2), thing(id, 3)])
     expect([answer.status, failed(answer)]).toEqual([
@@ -62,7 +63,7 @@ describe('an entity that occurs more than once', () => {
     expect(await read(id)).toEqual(thing(id, 1))
   })
 
-  it('shall be as the last upsert has it, be written once, and named once among those created', async () => {
+  it('shall have the state of the last upsert, be written once, and be listed once among the created', async () => {
     const id = freshId()
     const answer = await batch('upsert', [thing(id, 1, { b: property(1) }), thing(id, 2)])
     expect([answer.status, answer.json()]).toEqual([201, [id]])
@@ -76,7 +77,7 @@ describe('an entity that occurs more than once', () => {
   })
 
   it.each(['update', 'merge', 'upsert?options=update'])(
-    'shall be written in order by %s, each time told and kept',
+    'shall be written in order by %s, each time notified and stored in history',
     async (operation) => {
       const id = freshId()
       await batch('create', [thing(id, 0)])
@@ -102,7 +103,7 @@ describe('an entity that occurs more than once', () => {
     await expect.poll(() => told(id)).toEqual([[1], [1], [3]])
   })
 
-  it('shall be deleted once; the second is an error', async () => {
+  it('shall be deleted once; the second item is an error', async () => {
     const id = freshId()
     await batch('create', [thing(id, 1)])
     const answer = await batch('delete', [id, id])
@@ -111,7 +112,7 @@ describe('an entity that occurs more than once', () => {
 })
 
 describe('the items of one batch', () => {
-  it('shall have one time of modification, however many groups they are written in', async () => {
+  it('shall have one modification time, even if written in several groups', async () => {
     const ids = Array.from({ length: 600 }, () => freshId('Many'))
     const items = (a: number): object[] => ids.map((id) => ({ ...thing(id, a), type: 'Many' }))
     const times = async (): Promise<Set<string>> => {
@@ -132,7 +133,7 @@ describe('the items of one batch', () => {
 })
 
 describe('the body of a 207', () => {
-  it('shall be application/json, whatever is asked for, with both lists and whole problems', async () => {
+  it('shall be application/json for any Accept header, with both lists and complete problems', async () => {
     const headers = { Accept: 'application/ld+json' }
     for (const operation of ['create', 'upsert', 'update', 'merge', 'delete']) {
       const item = operation === 'delete' ? 'no uri' : { id: 'no uri', type: 'Thing' }

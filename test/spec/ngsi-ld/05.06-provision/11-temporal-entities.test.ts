@@ -29,7 +29,7 @@ async function created(attributes: object): Promise<string> {
 }
 
 describe('creating a temporal entity', () => {
-  it('shall be 201 with a Location and no body; the entity is the end of its history', async () => {
+  it('shall be 201 with a Location and no body; the entity has the final state of its history', async () => {
     const id = freshId('Vehicle')
     const answer = await gateway.send('POST', temporal, { id, type: 'Vehicle', speed: speeds(2, 0, 1) })
     expect([answer.status, answer.headers['location'], answer.text]).toEqual([201, `${temporal}/${id}`, ''])
@@ -38,7 +38,7 @@ describe('creating a temporal entity', () => {
     expect(entity['speed']).toMatchObject({ value: 2, observedAt: at(2) })
   })
 
-  it('shall keep every kind of attribute and every dataset', async () => {
+  it('shall store every kind of attribute and every dataset', async () => {
     const id = await created({
       speed: [...speeds(0), property(9, { observedAt: at(1), datasetId: 'urn:d:1' })],
       near: [0, 1].map((n) => ({ type: 'Relationship', object: `urn:x:${n}`, observedAt: at(n) })),
@@ -52,7 +52,7 @@ describe('creating a temporal entity', () => {
     ])
   })
 
-  it('shall let the entity expire when it says (V1.9.1), also when it is added to, and keep that out of its history', async () => {
+  it('shall expire the entity at the given time (V1.9.1), also after additions, and omit the expiry from its history', async () => {
     const ends = (year: number) => `${year}-01-01T00:00:00Z`
     const id = await created({ expiresAt: ends(2098), speed: speeds(0) })
     const read = async () =>
@@ -70,7 +70,7 @@ describe('creating a temporal entity', () => {
     ['nothing', {}, 'InvalidRequest'],
     ['no id', { type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
     ['no type', { id: 'urn:x:1', speed: speeds(0) }, 'BadRequestData'],
-    ['an id that is no URI', { id: 'x', type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
+    ['an id that is not a URI', { id: 'x', type: 'Vehicle', speed: speeds(0) }, 'BadRequestData'],
     [
       'an attribute without value',
       { id: 'urn:x:1', type: 'V', speed: [{ type: 'Property' }] },
@@ -84,7 +84,7 @@ describe('creating a temporal entity', () => {
 })
 
 describe('extending a temporal entity', () => {
-  it('shall be 204; the past stays past, the newest becomes current', async () => {
+  it('shall be 204; past values remain past, the newest becomes current', async () => {
     const id = await created({ speed: speeds(10) })
     const more = {
       id,
@@ -98,7 +98,7 @@ describe('extending a temporal entity', () => {
     expect(entity).toMatchObject({ type: ['Vehicle', 'Car'], speed: { value: 20 }, name: { value: 'x' } })
   })
 
-  it('shall add other values of a time beside those that are there, and none twice', async () => {
+  it('shall add other values with an existing time, and none twice', async () => {
     const id = await created({ speed: speeds(0, 1, 2) })
     const other = [
       property('one', { observedAt: at(1) }),
@@ -109,7 +109,7 @@ describe('extending a temporal entity', () => {
     expect(await valuesOf(id)).toEqual([0, 1, 'one', 2, 'two'])
   })
 
-  it('shall be 404 for an entity that is not there, 400 for another id in the body', async () => {
+  it('shall be 404 for an unknown entity, 400 for another id in the body', async () => {
     const body = { speed: speeds(0) }
     expect((await gateway.send('POST', `${temporal}/urn:x:none/attrs`, body)).status).toBe(404)
     const id = await created(body)
@@ -118,7 +118,7 @@ describe('extending a temporal entity', () => {
     )
   })
 
-  it('shall take values observed elsewhere into the same history', async () => {
+  it('shall add values observed by other interfaces to the same history', async () => {
     const id = freshId('Vehicle')
     await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', speed: speeds(10)[0] })
     await gateway.send('PATCH', `/ngsi-ld/v1/entities/${id}/attrs`, { speed: speeds(11)[0] })
@@ -126,7 +126,7 @@ describe('extending a temporal entity', () => {
     expect(await valuesOf(id)).toEqual([1, 10, 11, 12])
   })
 
-  it('shall know what it holds again, in whichever order the members of an instance come', async () => {
+  it('shall recognize stored instances, in any order of their members', async () => {
     const id = freshId('Vehicle')
     const speed = { type: 'Property', value: 3, unitCode: 'KMH', observedAt: at(3) }
     await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', speed })
@@ -138,7 +138,7 @@ describe('extending a temporal entity', () => {
 })
 
 describe('an instance', () => {
-  it('shall be replaced under the id it has', async () => {
+  it('shall be replaced and keep its id', async () => {
     const id = await created({ speed: speeds(0, 1, 2) })
     for (const [i, { instanceId }] of (await instancesOf(id)).entries()) {
       const path = `${temporal}/${id}/attrs/speed/${instanceId}`
@@ -161,7 +161,7 @@ describe('an instance', () => {
     expect(await valuesOf(id)).toEqual([1])
   })
 
-  it('shall be there again, under the id it had, when it is told again after it was deleted', async () => {
+  it('shall be restored with its previous id when it is written again after its deletion', async () => {
     const id = await created({ speed: speeds(0, 1, 2, 3) })
     await gateway.send('PATCH', `/ngsi-ld/v1/entities/${id}/attrs`, { speed: speeds(4)[0] })
     const before = await instancesOf(id)
@@ -204,7 +204,7 @@ describe('deleting', () => {
     expect((await gateway.ask('DELETE', `${temporal}/${id}/attrs/speed${query}`)).status).toBe(404)
   })
 
-  it('an entity that came with its history shall take both away, and it can come again', async () => {
+  it('an entity created with its history shall delete both together, and can be created again', async () => {
     const body = { speed: speeds(0, 1) }
     const id = await created(body)
     expect((await gateway.ask('DELETE', `${temporal}/${id}`)).status).toBe(204)
@@ -215,7 +215,7 @@ describe('deleting', () => {
     expect(await valuesOf(id)).toEqual([0, 1])
   })
 
-  it('with types only where the entity has, or had, such types', async () => {
+  it('shall be returned only if the entity has, or had, the given types', async () => {
     const came = await created({ speed: speeds(1) })
     const gone = freshId('Vehicle')
     await gateway.send('POST', '/ngsi-ld/v1/entities', { id: gone, type: ['Vehicle', 'Boat'] })
@@ -232,7 +232,7 @@ describe('deleting', () => {
     }
   })
 
-  it('the history of an entity that was created otherwise shall leave the entity, and begin anew', async () => {
+  it('deleting the history of an entity created otherwise shall keep the entity, and start a new history', async () => {
     const id = freshId('Vehicle')
     const path = `/ngsi-ld/v1/entities/${id}`
     await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', speed: speeds(0)[0] })
@@ -246,7 +246,7 @@ describe('deleting', () => {
   })
 })
 
-describe('a deletion in the present', () => {
+describe('a current deletion', () => {
   it.each<[string, object, object]>([
     ['Property', property(1, { observedAt: at(0) }), { value: 'urn:ngsi-ld:null' }],
     ['Relationship', { type: 'Relationship', object: 'urn:x:1' }, { object: 'urn:ngsi-ld:null' }],
@@ -266,7 +266,7 @@ describe('a deletion in the present', () => {
     expect(await instancesOf(id, 'y', '?timeproperty=deletedAt')).toHaveLength(1)
   })
 
-  it('of the scope shall leave one, too, for scopes evolve', async () => {
+  it('of the scope shall leave one, too, because scopes have a history', async () => {
     const id = freshId('Vehicle')
     await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Vehicle', scope: '/a', y: property(1) })
     await gateway.ask('DELETE', `/ngsi-ld/v1/entities/${id}/attrs/scope`)
@@ -276,7 +276,7 @@ describe('a deletion in the present', () => {
   })
 })
 
-describe('scopes that name the time they were observed at', () => {
+describe('scopes with their observation times', () => {
   const scope = (minute: number, value: unknown) => property(value, { observedAt: at(minute) })
   const current = async (id: string): Promise<unknown> =>
     ((await gateway.get(`/ngsi-ld/v1/entities/${id}`)).json() as { scope: unknown }).scope
@@ -296,7 +296,7 @@ describe('scopes that name the time they were observed at', () => {
       expect((await gateway.get(`${temporal}/${id}?${query}`)).json()).not.toHaveProperty('scope')
   })
 
-  it('shall join those that are there: older ones as past, each once, others of the same time beside them', async () => {
+  it('shall be added to existing ones: older ones as past, each once, others of the same time as well', async () => {
     const id = await created({ scope: [scope(2, '/b')] })
     const add = async (...scopes: object[]): Promise<void> => {
       const answer = await gateway.send('POST', `${temporal}/${id}/attrs`, { scope: scopes })
@@ -311,7 +311,7 @@ describe('scopes that name the time they were observed at', () => {
     expect(await current(id)).toBe('/c')
   })
 
-  it('shall be changed and deleted one by one, and stay paths', async () => {
+  it('shall be changed and deleted one by one, and remain paths', async () => {
     const id = await created({ scope: [scope(0, '/a'), scope(1, '/b')] })
     const [first] = await instancesOf(id, 'scope')
     const one = `${temporal}/${id}/attrs/scope/${first!.instanceId}`

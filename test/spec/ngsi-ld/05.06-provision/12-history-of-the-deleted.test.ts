@@ -1,10 +1,10 @@
-/** History goes with the entity where it is set so [NGSI-LD 5.6.6, checklist of temporal behaviour]. */
+/** The history is deleted with the entity if history.afterDeletion is remove [NGSI-LD 5.6.6]. */
 import { expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile({ history: { afterDeletion: 'remove' } })
 
-it('shall leave nothing of a deleted entity, and an entity of the same id shall begin anew', async () => {
+it('shall delete the whole history with the entity; a new entity with the same id has a new history', async () => {
   const id = freshId('Vehicle')
   const path = `/ngsi-ld/v1/entities/${id}`
   const at = (second: number): object => ({ observedAt: `2025-01-01T00:00:0${second}Z` })

@@ -1,6 +1,7 @@
 /**
- * Beyond the standard: what has no observedAt is told alone, with the times when it was written (options=unobserved), and
- * is taken back at those times (options=sysAttrs), so that a history can go from one gateway to another.
+ * Beyond the standard: values without observedAt are returned separately with their write times
+ * (options=unobserved), and restored at those times (options=sysAttrs), so that a history can be copied from
+ * one gateway to another.
  */
 import { expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
@@ -20,7 +21,7 @@ async function history(id: string, query = unobserved): Promise<History> {
 }
 const bringBack = (body: object) => gateway.send('POST', `${temporal}?options=sysAttrs`, body)
 
-it('unobserved values shall be told without the observed ones, and with the ends of attributes', async () => {
+it('unobserved values shall be returned without the observed ones, and with the deletions of attributes', async () => {
   const id = freshId()
   const observed = [0, 1, 2].map((value) => property(value, { observedAt: at(value) }))
   await gateway.send('POST', temporal, { id, type: 'Door', state: [property('open')], angle: observed })
@@ -34,7 +35,7 @@ it('unobserved values shall be told without the observed ones, and with the ends
   expect([asked.status, asked.text]).toEqual([400, expect.stringContaining('timeproperty') as string])
 })
 
-it('values with times of their own shall be of those times, and leave the entity as it is', async () => {
+it('restored values shall have their original times, and not change the entity', async () => {
   const id = freshId()
   await gateway.send('POST', '/ngsi-ld/v1/entities', { id, type: 'Door', state: property('now') })
   const past = {
@@ -87,7 +88,7 @@ it('values with times of their own shall be of those times, and leave the entity
   expect((await history(id))['state']).toHaveLength(5)
 })
 
-it('what comes back shall be in order of its times, whatever was there before, and in parts', async () => {
+it('restored values shall be ordered by their times, with any existing history, and in parts', async () => {
   const id = freshId()
   const states = (from: number, to: number) =>
     Array.from({ length: to - from }, (_, i) => property(from + i, { modifiedAt: at(from + i) }))
@@ -101,7 +102,7 @@ it('what comes back shall be in order of its times, whatever was there before, a
   expect(last['state']?.map(({ value }) => value)).toEqual([37, 38, 39])
 })
 
-it('without the option system times shall be ignored, and one that is no time shall be refused', async () => {
+it('without the option system times shall be ignored, and an invalid one shall be rejected', async () => {
   const id = freshId()
   const body = { id, type: 'Door', state: [property('open', { modifiedAt: at(0) })] }
   expect((await gateway.send('POST', temporal, body)).status).toBe(201)

@@ -1,6 +1,7 @@
 /**
- * Creating and appending temporal entities only adds [NGSI-LD 5.6.11, 5.6.12]. An observation is its entity, attribute,
- * datasetId, observedAt and value: values of one time stand side by side, by whichever interface they came.
+ * Creating and appending temporal entities only adds [NGSI-LD 5.6.11, 5.6.12]. An observation is identified
+ * by entity, attribute, datasetId, observedAt and value: several values may share one time, whichever
+ * interface wrote them.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -54,7 +55,7 @@ async function send(method: string, path: string, body: object): Promise<void> {
 const create = (id: string, o: unknown, path = temporal): Promise<void> =>
   send('POST', path, { id, type: 'T', o })
 
-it('values of one time shall be added to those that are there, by a new request too', async () => {
+it('values with an existing time shall be added, also by a new request', async () => {
   const id = freshId()
   await create(id, all(396, 397, 398, 399))
   await create(id, all(400))
@@ -70,7 +71,7 @@ it.each([
   [[5, 4], 4, [5, 4]],
   [[4, 3], 3, [5, 4, 3]],
 ])(
-  'a current value shall stay in history beside %j of its time; the last one given, %j, is current',
+  'a current value shall remain in history with %j of its time; the last given one, %j, is current',
   async (given, current, values) => {
     const id = freshId()
     await send('POST', '/ngsi-ld/v1/entityOperations/upsert', [{ id, type: 'T', o: at(5) }] as object)
@@ -82,7 +83,7 @@ it.each([
   },
 )
 
-it('an observation that came by MQTT shall stay when history of its time is written', async () => {
+it('an observation received by MQTT shall remain when history with its time is written', async () => {
   const client = await connectRaw(gateway.mqttPort!, 'adds')
   client.send(
     publishPacket('site/d1/telemetry', JSON.stringify({ temp: 20, time }), { qos: 1, messageId: 1 }),
@@ -98,7 +99,7 @@ it('an observation that came by MQTT shall stay when history of its time is writ
   expect(await valuesOf(id, '', name)).toEqual([20, 21, 22])
 })
 
-it('every kind of attribute and dataset shall keep what it has of a time', async () => {
+it('every kind of attribute and dataset shall keep its values of a time', async () => {
   const id = freshId()
   const near = (n: number) => ({ type: 'Relationship', object: `urn:x:${n}`, observedAt: time })
   const body = (n: number) => ({
@@ -114,7 +115,7 @@ it('every kind of attribute and dataset shall keep what it has of a time', async
   expect(await instancesOf(id, '', 'near')).toMatchObject([{ object: 'urn:x:1' }, { object: 'urn:x:2' }])
 })
 
-it('an observation that was modified shall be there again, beside the modified one, when it is written again', async () => {
+it('the original of a modified observation shall be added again when it is written again', async () => {
   const id = freshId()
   await create(id, all(1, 2, 3))
   for (const [i, { instanceId }] of (await instancesOf(id)).entries())

@@ -1,4 +1,7 @@
-/** An entity that is deleted and created again has one history; the same observation is in it once [NGSI-LD 4.5.6]. */
+/**
+ * An entity that is deleted and re-created has one history, which contains the same observation once [NGSI-LD
+ * 4.5.6].
+ */
 import { expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -25,7 +28,7 @@ async function upsert(id: string, second: number): Promise<void> {
   expect([201, 204]).toContain(answer.status)
 }
 
-it('shall have an observation once that was written before and after the deletion', async () => {
+it('shall contain an observation once if it was written before and after the deletion', async () => {
   const id = freshId()
   for (const second of [5, 5]) {
     await upsert(id, second)

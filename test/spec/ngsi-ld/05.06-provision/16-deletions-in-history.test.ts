@@ -1,4 +1,4 @@
-/** NGSI-LD Null in a temporal entity says that an attribute was deleted [NGSI-LD 5.5.4, 5.6.11, 5.6.12]. */
+/** NGSI-LD Null in a temporal entity deletes an attribute [NGSI-LD 5.5.4, 5.6.11, 5.6.12]. */
 import { expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -22,7 +22,7 @@ async function post(body: object, path = temporal): Promise<void> {
   expect([answer.status < 300, answer.text]).toEqual([true, answer.text])
 }
 
-it('shall be taken with a new entity: what was deleted in the end is no current value', async () => {
+it('shall be accepted with a new entity: a finally deleted attribute has no current value', async () => {
   const id = freshId()
   const speed = [value(0), value(1), none({ deletedAt: at(2) }), value(0, { datasetId: 'urn:d:1' })]
   const near = { type: 'Relationship', object: 'urn:ngsi-ld:null', deletedAt: at(3) }
@@ -45,7 +45,7 @@ it('shall be taken with a new entity: what was deleted in the end is no current 
   expect((await history(id))['speed']).toEqual(told['speed'])
 })
 
-it('shall delete a current value that was observed before, and leave one that was observed since', async () => {
+it('shall delete a current value that was observed before, and keep one that was observed later', async () => {
   const id = freshId()
   await post({ id, type: 'T', speed: [value(10)], scope: [property('/a', { observedAt: at(0) })] })
   await post({ speed: [none({ deletedAt: at(5) })] }, `${temporal}/${id}/attrs`)
@@ -65,7 +65,7 @@ it.each([
   ['as a member', 'urn:ngsi-ld:null'],
   ['within a value', [property({ a: 'urn:ngsi-ld:null' })]],
   ['as a sub-attribute', [value(0, { unit: property('urn:ngsi-ld:null') })]],
-  ['with a time that is none', [none({ deletedAt: 'yesterday' })]],
+  ['with an invalid time', [none({ deletedAt: 'yesterday' })]],
 ])('shall be 400 %s', async (_, speed) => {
   expect((await gateway.send('POST', temporal, { id: freshId(), type: 'T', speed })).status).toBe(400)
 })

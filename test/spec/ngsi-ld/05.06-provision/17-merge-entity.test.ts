@@ -14,7 +14,7 @@ async function room(attributes: object): Promise<string> {
 }
 
 describe('PATCH of an entity', () => {
-  it('shall merge members and values recursively, and delete what is NGSI-LD Null', async () => {
+  it('shall merge members and values recursively, and delete members set to NGSI-LD Null', async () => {
     const id = await room({
       a: property({ x: 1, y: { z: 2, w: 3 } }, { unitCode: 'CEL', accuracy: property(0.1) }),
       b: property(1),
@@ -35,7 +35,7 @@ describe('PATCH of an entity', () => {
     })
   })
 
-  it('shall merge into geometries like into other values, and leave only what is one', async () => {
+  it('shall merge into geometries like into other values, and reject an invalid result', async () => {
     const at = (...coordinates: number[]) => ({ type: 'GeoProperty', value: { type: 'Point', coordinates } })
     const id = await room({ a: at(1, 2), b: property(1, { c: at(1, 2) }) })
     const merge = async (body: object, query = '') =>
@@ -62,7 +62,7 @@ describe('PATCH of an entity', () => {
     expect(await read(id)).toEqual(before)
   })
 
-  it('shall take application/merge-patch+json as JSON', async () => {
+  it('shall accept application/merge-patch+json as JSON', async () => {
     const id = await room({ a: property(1) })
     const headers = { 'Content-Type': 'application/merge-patch+json' }
     expect((await gateway.ask('PATCH', `${path}/${id}`, { body: { a: { value: 2 } }, headers })).status).toBe(
@@ -71,7 +71,7 @@ describe('PATCH of an entity', () => {
     expect(await read(id)).toMatchObject({ a: property(2) })
   })
 
-  it('shall touch only the instance named by datasetId', async () => {
+  it('shall change only the instance with the given datasetId', async () => {
     const other = { datasetId: 'urn:d:1' }
     const id = await room({ a: [property(1), property(2, other)] })
     await gateway.send('PATCH', `${path}/${id}`, { a: { type: 'Property', value: nothing, ...other } })
@@ -91,7 +91,7 @@ describe('PATCH of an entity', () => {
     expect(await read(id)).not.toHaveProperty('scope')
   })
 
-  it('shall keep the kinds when values are simplified, and refuse what does not fit', async () => {
+  it('shall keep the kinds when values are simplified, and reject values that do not fit', async () => {
     const id = await room({
       a: property(1),
       r: { type: 'Relationship', object: 'urn:x:1' },
@@ -115,7 +115,7 @@ describe('PATCH of an entity', () => {
     }
   })
 
-  it('shall write one language with lang, and renew times with observedAt', async () => {
+  it('shall write one language with lang, and set times with observedAt', async () => {
     const id = await room({
       l: { type: 'LanguageProperty', languageMap: { en: 'one', de: 'eins' } },
       a: property(1, { observedAt: '2024-01-01T00:00:00Z' }),
@@ -132,7 +132,7 @@ describe('PATCH of an entity', () => {
     expect(await read(id)).not.toHaveProperty('b.observedAt')
   })
 
-  it('shall merge members without a value into what is there', async () => {
+  it('shall merge members without a value into an existing attribute', async () => {
     const id = await room({ a: property(1, { note: property('x') }), l: { valueList: [1] } })
     const body = { a: { unitCode: 'CEL', note: { unitCode: 'C62' } } }
     expect((await gateway.send('PATCH', `${path}/${id}`, body)).status).toBe(204)
@@ -150,19 +150,19 @@ describe('PATCH of an entity', () => {
 
   it.each([
     ['an id that contradicts the path', '', { id: 'urn:other:1' }, 400],
-    ['a language that is none', '?lang=e%20n', { a: 1 }, 400],
-    ['a time that is none', '?observedAt=today', { a: 1 }, 400],
-    ['an option that is not known', '?options=temporalValues', { a: 1 }, 400],
-    ['a null of JSON', '', { a: { value: null } }, 400],
-    ['a name that is none', '', { 'a b': 1 }, 400],
-    ['types that the entity has not', '?type=Car', { a: 1 }, 404],
-  ])('shall refuse %s', async (_, query, body, status) => {
+    ['an invalid language', '?lang=e%20n', { a: 1 }, 400],
+    ['an invalid time', '?observedAt=today', { a: 1 }, 400],
+    ['an unknown option', '?options=temporalValues', { a: 1 }, 400],
+    ['a JSON null', '', { a: { value: null } }, 400],
+    ['an invalid name', '', { 'a b': 1 }, 400],
+    ['types that the entity lacks', '?type=Car', { a: 1 }, 404],
+  ])('shall reject %s', async (_, query, body, status) => {
     const id = await room({ a: property(1) })
     const answer = await gateway.send('PATCH', `${path}/${id}${query}`, body)
     expect([answer.status, answer.text]).toEqual([status, answer.text])
   })
 
-  it('shall be 404 for an entity that is not there, 400 for an id that is none, 405 for the list of all', async () => {
+  it('shall be 404 for an unknown entity, 400 for an invalid id, 405 for the path of the list', async () => {
     for (const [id, status] of [
       ['urn:x:none', 404],
       ['none', 400],
@@ -174,7 +174,7 @@ describe('PATCH of an entity', () => {
 })
 
 describe('batch merge', () => {
-  it('shall merge each, and name in a 207 what failed', async () => {
+  it('shall merge each item, and list the failed ones in a 207', async () => {
     const [one, two] = [await room({ a: property(1), b: property(1) }), await room({ a: property(1) })]
     const merge = '/ngsi-ld/v1/entityOperations/merge'
     const items = [

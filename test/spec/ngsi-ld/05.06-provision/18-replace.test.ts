@@ -14,7 +14,7 @@ async function room(attributes: object): Promise<string> {
 }
 
 describe('PUT of an entity', () => {
-  it('shall leave nothing of the old one but the time of its creation', async () => {
+  it('shall keep nothing of the old entity except its creation time', async () => {
     const id = await room({ a: property(1), b: property(1) })
     const { createdAt } = await read(id, '?options=sysAttrs')
     const body = { id, type: 'Office', b: 2, scope: ['/c', '/d'] }
@@ -23,7 +23,7 @@ describe('PUT of an entity', () => {
     expect(await read(id, '?options=sysAttrs')).toHaveProperty('createdAt', createdAt)
   })
 
-  it('shall take the id from the path', async () => {
+  it('shall use the id from the path', async () => {
     const id = await room({ a: property(1) })
     expect((await gateway.send('PUT', `${path}/${id}`, { type: 'Room' })).status).toBe(204)
     expect(await read(id)).toEqual({ id, type: 'Room' })
@@ -33,14 +33,14 @@ describe('PUT of an entity', () => {
     ['another id in the body', '', { id: 'urn:x:other', type: 'Room' }, 400],
     ['no type', '', { a: 1 }, 400],
     ['NGSI-LD Null', '', { type: 'Room', a: 'urn:ngsi-ld:null' }, 400],
-    ['types that the entity has not', '?type=Car', { type: 'Room' }, 404],
-  ])('shall refuse %s', async (_, query, body, status) => {
+    ['types that the entity lacks', '?type=Car', { type: 'Room' }, 404],
+  ])('shall reject %s', async (_, query, body, status) => {
     const id = await room({ a: property(1) })
     expect((await gateway.send('PUT', `${path}/${id}${query}`, body)).status).toBe(status)
     expect(await read(id)).toHaveProperty('a', property(1))
   })
 
-  it('shall create nothing', async () => {
+  it('shall not create an entity', async () => {
     for (const [id, status] of [
       ['urn:x:none', 404],
       ['none', 400],
@@ -52,7 +52,7 @@ describe('PUT of an entity', () => {
 })
 
 describe('PUT of an attribute', () => {
-  it('shall replace the instance that is named, with its members and kind', async () => {
+  it('shall replace the addressed instance, including its members and kind', async () => {
     const dataset = { datasetId: 'urn:d:1' }
     const id = await room({ a: [property(1, { unitCode: 'CEL' }), property(2, { note: 1, ...dataset })] })
     const put = (body: unknown) => gateway.send('PUT', `${path}/${id}/attrs/a`, body)
@@ -65,11 +65,11 @@ describe('PUT of an attribute', () => {
   })
 
   it.each([
-    ['an attribute that is not there', 'b', property(1), 404],
-    ['an instance that is not there', 'a', property(1, { datasetId: 'urn:d:9' }), 404],
+    ['a missing attribute', 'b', property(1), 404],
+    ['a missing instance', 'a', property(1, { datasetId: 'urn:d:9' }), 404],
     ['the scope', 'scope', ['/x'], 400],
-    ['a body that is no attribute', 'a', { unitCode: 'CEL' }, 400],
-  ])('shall refuse %s', async (_, name, body, status) => {
+    ['a body that is not an attribute', 'a', { unitCode: 'CEL' }, 400],
+  ])('shall reject %s', async (_, name, body, status) => {
     const id = await room({ a: property(1) })
     expect((await gateway.send('PUT', `${path}/${id}/attrs/${name}`, body)).status).toBe(status)
     expect(await read(id)).toHaveProperty('a', property(1))

@@ -20,7 +20,7 @@ const purge = async (query: string): Promise<number> =>
   (await gateway.ask('DELETE', `${path}${query}`)).status
 
 describe('DELETE of entities', () => {
-  it('shall delete what matches, be it more than a page, and nothing else', async () => {
+  it('shall delete all matching entities, even more than a page, and nothing else', async () => {
     const ids = await things('Many', 600, (n) => ({ a: property(n) }))
     const [other] = await things('Other', 1, () => ({ a: property(1) }))
     expect(await purge('?type=Many&q=a%3E=10')).toBe(204)
@@ -41,7 +41,7 @@ describe('DELETE of entities', () => {
     for (const id of ids) expect(await read(id)).toEqual({ id, type: 'Dropped', b: property(2) })
   })
 
-  it('shall leave only the attributes to keep, by the names of the context', async () => {
+  it('shall remove all attributes except those to keep, by the names of the context', async () => {
     const full = 'http://www.w3.org/ns/sosa/hasSimpleResult'
     const [id] = await things('Kept', 1, () => ({ a: property(1), [full]: property(2), scope: '/a' }))
     expect(await purge(`?type=Kept&id=${id}&keep=${encodeURIComponent(full)}`)).toBe(204)
@@ -51,20 +51,20 @@ describe('DELETE of entities', () => {
   it.each([
     ['no filter', ''],
     ['keep and drop together', '?type=T&keep=a&drop=b'],
-    ['a member that no entity can be without', '?type=T&drop=id'],
-    ['a parameter of answers', '?type=T&limit=5'],
+    ['a member that every entity requires', '?type=T&drop=id'],
+    ['a parameter of responses', '?type=T&limit=5'],
     ['an empty name', '?type=T&drop=a,'],
     ['an id alone', '?id=urn:x:1'],
     ['a pattern of ids alone', '?idPattern=.*'],
     ['an id and a pattern of ids', '?id=urn:x:1&idPattern=.*'],
     ['an empty pattern of ids', '?type=Lamp&idPattern='],
     ['scopes alone', '?scopeQ=/a'],
-    ['what is said of linked entities', `?type=T&q=${encodeURIComponent('a{b}==1')}`],
-  ])('shall refuse %s', async (_, query) => {
+    ['conditions on linked entities', `?type=T&q=${encodeURIComponent('a{b}==1')}`],
+  ])('shall reject %s', async (_, query) => {
     expect(await purge(query)).toBe(400)
   })
 
-  it('shall delete everything when local=true says so', async () => {
+  it('shall delete everything with local=true', async () => {
     const [id] = await things('Last', 1, () => ({ a: property(1) }))
     expect(await purge('?local=true')).toBe(204)
     expect(await read(id!)).toBe(404)

@@ -17,13 +17,13 @@ const stored = {
 
 beforeAll(() => gateway.send('POST', '/ngsi-ld/v1/entities', stored))
 
-it('shall give the entity in normalized representation', async () => {
+it('shall return the entity in normalized representation', async () => {
   const answer = await gateway.get(path)
   expect(answer.status).toBe(200)
   expect(answer.json()).toEqual(stored)
 })
 
-it('shall be 404 for an unknown entity and 400 for an id that is no URI', async () => {
+it('shall be 404 for an unknown entity and 400 for an id that is not a URI', async () => {
   const unknown = await gateway.get('/ngsi-ld/v1/entities/urn:ngsi-ld:Room:none')
   expect(unknown.status).toBe(404)
   expect(unknown.json()).toHaveProperty('type', 'https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound')
@@ -58,7 +58,7 @@ describe('representations', () => {
     })
   })
 
-  it('shall name the targets of a ListRelationship by their URIs alone, where concise or simplified', async () => {
+  it('shall represent the targets of a ListRelationship as plain URIs when concise or simplified', async () => {
     const route = { type: 'ListRelationship', objectList: [{ object: 'urn:x:1' }, { object: 'urn:x:2' }] }
     await gateway.send('POST', '/ngsi-ld/v1/entities', { id: 'urn:x:route', type: 'Route', route })
     const routeAs = async (format: string): Promise<unknown> =>
@@ -84,7 +84,7 @@ describe('representations', () => {
     })
   })
 
-  it('shall be refused with 400 when unknown or contradictory', async () => {
+  it('shall be rejected with 400 when unknown or contradictory', async () => {
     for (const query of [
       'options=pretty',
       'format=xml',

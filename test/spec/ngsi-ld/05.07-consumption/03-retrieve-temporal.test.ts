@@ -38,7 +38,7 @@ const speeds = async (query: string): Promise<unknown[]> => {
   return ((answer.json() as { speed?: Instance[] }).speed ?? []).map(({ value }) => value)
 }
 
-it('shall give all instances of all attributes, each with an id of its own', async () => {
+it('shall return all instances of all attributes, each with its own id', async () => {
   const evolution = (await gateway.get(path)).json() as { id: string; type: string; speed: Instance[] }
   expect(evolution).toMatchObject({ id, type: 'Sensor' })
   expect(evolution.speed.map(({ value }) => value)).toEqual([0, 1, 2, 3])
@@ -46,7 +46,7 @@ it('shall give all instances of all attributes, each with an id of its own', asy
   expect(new Set(evolution.speed.map(({ instanceId }) => instanceId)).size).toBe(4)
 })
 
-it('shall be 404 where the entity has other types than are asked for', async () => {
+it('shall be 404 if the entity does not have the requested types', async () => {
   const statuses = async (query: string): Promise<number[]> =>
     Promise.all(
       ['Sensor', 'Room,Sensor', '*', 'Room', 'Sensor;Room', '('].map(
@@ -71,7 +71,7 @@ describe('a window', () => {
     ['attrs=name', []],
     [`timeproperty=modifiedAt&timerel=before&timeAt=${at(3600)}`, []],
     [`timeproperty=modifiedAt&timerel=after&timeAt=${at(3600)}`, [0, 1, 2, 3]],
-  ])('%s shall hold %j', async (query, values) => {
+  ])('%s shall return %j', async (query, values) => {
     expect(await speeds(query)).toEqual(values)
   })
 
@@ -88,7 +88,7 @@ describe('a window', () => {
     ['lastN=some', /lastN/],
     ['options=aggregatedValues', /aggregatedValues/],
     ['q=speed', /\bq\b/],
-  ])('%s shall be 400 that says why', async (query, detail) => {
+  ])('%s shall be 400 with a reason', async (query, detail) => {
     const answer = await gateway.get(`${path}?${query}`)
     expect([query, answer.status]).toEqual([query, 400])
     expect((answer.json() as { detail: string }).detail).toMatch(detail)
@@ -96,7 +96,7 @@ describe('a window', () => {
 })
 
 describe('representations', () => {
-  it('shall be values with their times', async () => {
+  it('shall return values with their times', async () => {
     const answer = await gateway.get(`${path}?options=temporalValues&attrs=speed&lastN=2`)
     expect(answer.json()).toEqual({
       id,
@@ -111,12 +111,12 @@ describe('representations', () => {
     })
   })
 
-  it('shall carry modifiedAt with sysAttrs', async () => {
+  it('shall include modifiedAt with sysAttrs', async () => {
     const answer = await gateway.get(`${path}?options=sysAttrs&attrs=speed&lastN=1`)
     expect((answer.json() as { speed: object[] }).speed[0]).toHaveProperty('modifiedAt')
   })
 
-  it('shall bring a @context of one address as it is in JSON-LD', async () => {
+  it('shall return a @context with a single address as JSON-LD does', async () => {
     const answer = await gateway.get(path, { Accept: 'application/ld+json' })
     expect(answer.headers['content-type']).toBe('application/ld+json')
     expect(answer.json()).toHaveProperty('@context', expect.stringContaining('ngsi-ld-core-context'))
@@ -150,12 +150,12 @@ it('shall outlive the entity', async () => {
   expect(plain).not.toHaveProperty('createdAt')
 })
 
-describe('what one commit made', () => {
+describe('instances written in one commit', () => {
   const temporal = '/ngsi-ld/v1/temporal/entities'
   const values = async (path: string): Promise<unknown[]> =>
     ((await gateway.get(path)).json() as { speed: Instance[] }).speed.map(({ value }) => value)
 
-  it('shall be told in the order of the requests, of the last ones too', async () => {
+  it('shall be returned in the order of the requests, also with lastN', async () => {
     const same = 'urn:ngsi-ld:Sensor:batch'
     const items = [7, 8, 9].map((value) => ({ id: same, type: 'Sensor', speed: property(value) }))
     await gateway.send('POST', '/ngsi-ld/v1/entityOperations/upsert?options=update', items)
@@ -165,7 +165,7 @@ describe('what one commit made', () => {
     expect(await values(`${path}&lastN=1`)).toEqual([9])
   })
 
-  it('shall be told in the order of its observation, where it came as one history', async () => {
+  it('shall be returned in the order of observation, if written as one history', async () => {
     const same = 'urn:ngsi-ld:Sensor:history'
     const speed = [3, 1, 0, 2].map((second) => property(second, { observedAt: at(second) }))
     await gateway.send('POST', temporal, { id: same, type: 'Sensor', speed })
@@ -174,7 +174,7 @@ describe('what one commit made', () => {
   })
 })
 
-it('more instances than an answer holds shall come in parts that join without a gap', async () => {
+it('more instances than a response may hold shall be returned in parts without gaps', async () => {
   const long = 'urn:ngsi-ld:Sensor:long'
   const total = limits.temporalInstancesMax.value + 500
   await gateway.send('POST', '/ngsi-ld/v1/entities', {

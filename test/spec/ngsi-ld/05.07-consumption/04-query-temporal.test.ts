@@ -55,11 +55,11 @@ it.each([
 it.each([
   ['id', ['urn:v:1', 'urn:v:2', 'urn:v:gone']],
   ['id;desc', ['urn:v:gone', 'urn:v:2', 'urn:v:1']],
-])('orderBy=%s shall order entities, deleted ones among them: %j', async (orderBy, ids) => {
+])('orderBy=%s shall order entities, including deleted ones: %j', async (orderBy, ids) => {
   expect(await idsOf(`type=Vehicle&${since}&orderBy=${orderBy}`)).toEqual(ids)
 })
 
-it('shall be asked for by POST as well', async () => {
+it('shall also be available by POST', async () => {
   const post = (body: object, query = '') =>
     gateway.send('POST', `/ngsi-ld/v1/temporal/entityOperations/query${query}`, body)
   const temporalQ = { timerel: 'after', timeAt: at(1), lastN: 1 }
@@ -91,7 +91,7 @@ it('shall page entities with links and a count', async () => {
   expect(answer.headers['link']).toMatch(/offset=2>;\s*rel="next".*offset=0>;\s*rel="prev"/)
 })
 
-it('shall show what pick and omit leave', async () => {
+it('shall show the members selected by pick and omit', async () => {
   expect(await found(`type=Car&${since}&pick=id`)).toEqual([{ id: 'urn:v:2' }])
   expect(Object.keys((await found(`type=Bus&${since}&omit=type,speed`))[0]!)).toEqual(['id', 'load'])
 })
@@ -119,7 +119,7 @@ it.each([
     /duration/,
     'BadRequestData',
   ],
-])('%s shall be 400 that says why', async (query, detail, type) => {
+])('%s shall be 400 with a reason', async (query, detail, type) => {
   const answer = await gateway.get(`${temporal}?${query}`)
   expect(answer.status).toBe(400)
   const problem = answer.json() as { type: string; detail: string }
@@ -127,7 +127,7 @@ it.each([
   expect(problem.type).toMatch(new RegExp(`/${type}$`))
 })
 
-it('temporalValues shall hold the values of each kind in their own way', async () => {
+it('temporalValues shall contain the values in the form of each kind', async () => {
   const one = (type: string, member: string, value: unknown) => ({ type, [member]: value, observedAt: at(0) })
   const body = {
     id: 'urn:k:1',
@@ -164,12 +164,12 @@ it('temporalValues shall hold the values of each kind in their own way', async (
   expect(counted).not.toHaveProperty('a.sum')
 })
 
-it('shall not be told in GeoJSON, which has no form for it', async () => {
+it('shall not be available as GeoJSON, which has no form for it', async () => {
   const answer = await gateway.get(`${temporal}?type=Bus&${since}`, { accept: 'application/geo+json' })
   expect(answer.status).toBe(406)
 })
 
-it('shall take the representation that format names, whatever options say of another', async () => {
+it('shall use the representation in format, even if options has another', async () => {
   const [bus] = await found(
     `type=Bus&attrs=load&${since}&format=temporalValues&options=aggregatedValues&aggrMethods=sum`,
   )
@@ -212,7 +212,7 @@ describe('aggregates', () => {
     })
   })
 
-  it('shall be over all time without a duration, and in queries begin where the query begins', async () => {
+  it("shall cover all time without a duration, and in queries start at the query's start", async () => {
     const [bus] = await found(`type=Bus&${since}&${aggregates('sum')}&attrs=load`)
     expect(bus).toMatchObject({ load: { sum: [[1, at(0), at(1)]] } })
     const [car] = await found(`type=Car&${since}&${aggregates('min', 'PT1H')}`)
@@ -220,12 +220,12 @@ describe('aggregates', () => {
   })
 })
 
-it('attributes that no method can be applied to shall be left out where they were not asked for', async () => {
+it('attributes without an applicable method shall be omitted unless requested', async () => {
   const [yard] = await found(`type=Yard&${since}&options=aggregatedValues&aggrMethods=sum`)
   expect(Object.keys(yard!)).toEqual(['id', 'type', 'speed'])
 })
 
-it('with lastN aggregates shall be of the last instances', async () => {
+it('with lastN aggregates shall be computed from the last instances', async () => {
   const path = `${temporal}/urn:l:1?attrs=a&options=aggregatedValues&aggrMethods=totalCount,sum`
   const whole = [at(0), at(60)]
   const window = `timerel=between&timeAt=${at(0)}&endTimeAt=${at(60)}`
@@ -242,7 +242,7 @@ it('with lastN aggregates shall be of the last instances', async () => {
   })
 })
 
-describe('an answer that cannot hold everything', () => {
+describe('a response that cannot hold everything', () => {
   const range = (answer: { headers: Readonly<Record<string, string | undefined>> }) =>
     answer.headers['content-range']
   it('shall be 206 with the oldest and their range', async () => {
@@ -250,11 +250,11 @@ describe('an answer that cannot hold everything', () => {
     expect([answer.status, range(answer)]).toEqual([206, `date-time ${at(0)}-${at(14)}/*`])
     expect((answer.json() as Record<string, unknown[]>)['a']).toHaveLength(15)
   })
-  it('shall be 206 with the newest where lastN was asked for', async () => {
+  it('shall be 206 with the newest if lastN was requested', async () => {
     const answer = await gateway.get(`${temporal}/urn:l:1?lastN=20`)
     expect([answer.status, range(answer)]).toEqual([206, `date-time ${at(24)}-${at(10)}/20`])
   })
-  it('shall name the time that was asked for, in queries as well', async () => {
+  it('shall contain the requested time, in queries as well', async () => {
     const answer = await gateway.get(`${temporal}?type=Long,Bus&${since}`)
     expect([answer.status, range(answer)]).toEqual([206, expect.stringContaining(`date-time ${at(0)}-`)])
   })

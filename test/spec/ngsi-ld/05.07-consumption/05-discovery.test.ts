@@ -1,4 +1,4 @@
-/** Which types and attributes there are [NGSI-LD 5.7.5 to 5.7.10, 6.25 to 6.28]. */
+/** Available types and attributes [NGSI-LD 5.7.5 to 5.7.10, 6.25 to 6.28]. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -49,7 +49,7 @@ describe('types', () => {
     })
   })
 
-  it('shall have their attributes when details are asked for', async () => {
+  it('shall have their attributes with details', async () => {
     const details: { typeName: string; attributeNames: string[] }[] = await get('/types?details=true')
     expect(details).toHaveLength(3)
     expect(details[0]).toEqual({
@@ -61,7 +61,7 @@ describe('types', () => {
     expect(details[2]).toMatchObject({ id: `${iri}Car`, attributeNames: ['location', 'temperature'] })
   })
 
-  it('shall each tell entities and the kinds of their attributes', async () => {
+  it('shall each return the number of entities and the kinds of their attributes', async () => {
     expect(await get('/types/Room')).toMatchObject({
       type: 'EntityTypeInfo',
       typeName: 'Room',
@@ -79,7 +79,7 @@ describe('types', () => {
     expect(await get(`/types/${name}`)).toMatchObject({ typeName: `${iri}Car`, entityCount: 1 })
   })
 
-  it('shall be 404 when no entity has them, 400 when they are no names', async () => {
+  it('shall be 404 when no entity has them, 400 when the name is invalid', async () => {
     const unknown = await gateway.get(`${base}/types/Boat`)
     expect(unknown.status).toBe(404)
     expect(unknown.json()).toHaveProperty('type', 'https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound')
@@ -109,7 +109,7 @@ describe('attributes', () => {
     })
   })
 
-  it('shall each tell how many entities have them, and all their kinds', async () => {
+  it('shall each return the number of entities that have them, and all their kinds', async () => {
     expect(await get('/attributes/temperature', { Accept: 'application/ld+json' })).toEqual({
       id: 'https://uri.etsi.org/ngsi-ld/default-context/temperature',
       type: 'Attribute',
@@ -123,7 +123,7 @@ describe('attributes', () => {
   })
 })
 
-it('shall follow what happens to entities', async () => {
+it('shall reflect every change of entities', async () => {
   const of = async (): Promise<unknown> => {
     const { attributeList }: { attributeList: string[] } = await get('/attributes')
     return attributeList.includes('humidity')

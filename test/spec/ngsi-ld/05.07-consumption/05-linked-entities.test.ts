@@ -1,4 +1,4 @@
-/** Linked entities in answers and in q [NGSI-LD 4.5.23, 4.9, 4.21]. */
+/** Linked entities in responses and in q [NGSI-LD 4.5.23, 4.9, 4.21]. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -11,7 +11,7 @@ const to = (...names: readonly string[]): object => ({
   object: names.length === 1 ? urn(names[0]!) : names.map(urn),
 })
 
-/** house -> street -> city -> house, and a house whose street is not here. */
+/** house -> street -> city -> house, and a house whose street is not stored. */
 beforeAll(async () => {
   await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
     {
@@ -42,7 +42,7 @@ const json = async (query: string, headers?: Record<string, string>): Promise<ne
 }
 
 describe('joined inline, an entity', () => {
-  it('shall stand in the relationship that leads to it', async () => {
+  it('shall be nested in the relationship that leads to it', async () => {
     expect(await json(`/${urn('House:1')}?join=inline`)).toEqual({
       id: urn('House:1'),
       type: 'House',
@@ -64,7 +64,7 @@ describe('joined inline, an entity', () => {
     })
   })
 
-  it('shall take the place of its id in the simplified form', async () => {
+  it('shall replace its id in the simplified form', async () => {
     const found = await json(`/${urn('House:1')}?join=inline&joinLevel=2&format=simplified&omit=near`)
     expect(found).toEqual({
       id: urn('House:1'),
@@ -85,7 +85,7 @@ describe('joined inline, an entity', () => {
     expect(road.houses).toHaveProperty('entityList', [{ id: urn('House:2') }])
   })
 
-  it('shall never contain itself, nor what containedBy names', async () => {
+  it('shall never contain itself, nor an entity in containedBy', async () => {
     const text = JSON.stringify(await json(`/${urn('House:1')}?join=inline&joinLevel=8`))
     expect(text.match(/"id":"urn:ngsi-ld:House:1"/g)).toHaveLength(1)
     const less = await json(`/${urn('House:1')}?join=inline&containedBy=${urn('Street:1')}`)
@@ -94,12 +94,12 @@ describe('joined inline, an entity', () => {
 })
 
 describe('joined flat, entities', () => {
-  it('shall stand behind those asked for, each once', async () => {
+  it('shall follow the selected entities, each once', async () => {
     const ids = ((await json('?type=House&join=flat&joinLevel=8')) as { id: string }[]).map(({ id }) => id)
     expect(ids).toEqual(['House:1', 'House:2', 'Street:1', 'City:1'].map(urn))
   })
 
-  it('shall make a list of a retrieved one, also where nothing is linked', async () => {
+  it('shall be returned as a list when retrieving one entity, even if nothing is linked', async () => {
     expect(await json(`/${urn('Street:1')}?join=flat&pick=name,in{name}`)).toEqual([
       { name: property('Long'), in: to('City:1') },
       { name: property('Town') },
@@ -107,7 +107,7 @@ describe('joined flat, entities', () => {
     expect(await json(`/${urn('House:2')}?join=flat`)).toMatchObject([{ id: urn('House:2') }])
   })
 
-  it('shall be projected by omit as far as it reaches', async () => {
+  it('shall be projected by omit at every level', async () => {
     expect(await json(`/${urn('Street:1')}?join=flat&options=keyValues&omit=lanes,in{oldest,type}`)).toEqual([
       { id: urn('Street:1'), type: 'Street', name: 'Long', in: urn('City:1') },
       { id: urn('City:1'), name: 'Town' },
@@ -132,7 +132,7 @@ describe('q through a relationship', () => {
   })
 })
 
-describe('a join that cannot be meant', () => {
+describe('an invalid join', () => {
   it.each([
     ['join=sideways', /^join/],
     ['joinLevel=2', /^joinLevel/],

@@ -56,7 +56,7 @@ describe('a Query in a body', () => {
     expect(idsOf(answer.json())).toEqual(expected.map(lamp))
   })
 
-  it('shall be shown and paged as one in the address', async () => {
+  it('shall be rendered and paged like a query by GET', async () => {
     const answer = await post(
       { entities: [{ type: 'Lamp' }], pick: ['power'] },
       '?limit=2&count=true&format=simplified',
@@ -124,7 +124,7 @@ describe('q into values', () => {
     expect(await ids(`q=${encoded(q)}`)).toEqual(expected.map(lamp))
   })
 
-  it('shall compare a vocabulary by the IRIs of terms where expandValues names it, else by IRIs alone', async () => {
+  it('shall compare a vocabulary by the IRIs of terms listed in expandValues, else by IRIs alone', async () => {
     const typed = {
       type: 'Query',
       q: 'mode=="open"',
@@ -163,7 +163,7 @@ describe('orderBy', () => {
     expect(await ordered(orderBy, more)).toEqual(expected.map(lamp))
   })
 
-  it('shall order texts by the rules of Unicode, or of the collation that is asked for', async () => {
+  it('shall order texts by the rules of Unicode, or of the requested collation', async () => {
     const words = ['Zebra', 'apple', 'Äpfel', 'Apple', 'zebra']
     const entities = words.map((word, n) => ({
       id: `urn:ngsi-ld:Word:${n}`,
@@ -177,12 +177,12 @@ describe('orderBy', () => {
     }
     expect(await inOrder('')).toEqual(['Äpfel', 'apple', 'Apple', 'zebra', 'Zebra'])
     expect(await inOrder('&collation=und-u-kf-upper')).toEqual(['Äpfel', 'Apple', 'apple', 'Zebra', 'zebra'])
-    // Where case does not count, the order of creation remains.
+    // If letter case is ignored, equal texts remain in the order of creation.
     expect(await inOrder('&collation=und-u-ks-level2')).toEqual(['Äpfel', 'apple', 'Apple', 'Zebra', 'zebra'])
     await gateway.ask('DELETE', `${path}?type=Word`)
   })
 
-  it('shall compare values of unlike kinds in the order of 4.23.2, whatever the direction what is missing last', async () => {
+  it('shall order values of different kinds as in 4.23.2, with missing values last in both directions', async () => {
     const typed = (type: string, text: string) => ({ '@type': type, '@value': text })
     const inOrder = [
       ...[-1, 10, 'a', 'b', { a: 1 }, { a: 1, b: 0 }, { a: 2 }, { b: 0 }, [], [1, 'x'], [1, 'y'], [2], ['a']],
@@ -218,7 +218,7 @@ describe('orderBy', () => {
     await gateway.ask('DELETE', `${path}?type=Thing`)
   })
 
-  it('shall be that of time where members are times, a fraction of a second too', async () => {
+  it('shall order members that contain times by time, including fractions of a second', async () => {
     const times = ['00:00:00.5Z', '00:00:00Z', '00:00:01Z', '00:00:00.25Z'].map(
       (time) => `2026-01-01T${time}`,
     )
@@ -233,7 +233,7 @@ describe('orderBy', () => {
     await gateway.ask('DELETE', `${path}?type=Watch`)
   })
 
-  it('shall be the member ordering of a Query, under the names of OrderingParams', async () => {
+  it('shall accept the member ordering of a Query, with the names of OrderingParams', async () => {
     const entities = [{ type: 'Lamp' }, { type: 'Pole' }]
     const near = { orderBy: ['location;dist-desc'], coordinates: [0, 0], geometry: 'Point' }
     const answer = await post({ entities, ordering: near }, '?limit=3')
@@ -249,7 +249,7 @@ describe('orderBy', () => {
     }
   })
 
-  it('shall lead through everything once', async () => {
+  it('shall reach every entity once', async () => {
     const seen: string[] = []
     let next: string | undefined = `${path}?type=*&orderBy=power;desc&limit=2`
     while (next !== undefined) {
@@ -280,7 +280,7 @@ describe('orderBy', () => {
   })
 })
 
-/** A position behind an entity with this key. */
+/** A page position after an entity with this key. */
 function place(key: unknown): string {
   return Buffer.from(JSON.stringify([key, 1])).toString('base64url')
 }
@@ -288,7 +288,7 @@ function place(key: unknown): string {
 describe('GeoJSON', () => {
   const Accept = 'application/geo+json'
 
-  it('shall be a Feature with the context in it', async () => {
+  it('shall be a Feature that includes the context', async () => {
     const answer = await gateway.get(`${path}/${lamp(1)}?format=simplified`, { Accept })
     expect(answer.headers['content-type']).toBe(Accept)
     expect(answer.json()).toMatchObject({
@@ -301,7 +301,7 @@ describe('GeoJSON', () => {
     expect((answer.json() as { properties: object }).properties).not.toHaveProperty('id')
   })
 
-  it('shall have its context in a Link for those who prefer JSON', async () => {
+  it('shall have its context in a Link header for clients that prefer JSON', async () => {
     const answer = await gateway.get(`${path}?type=Light`, { Accept, Prefer: 'body=json' })
     expect(answer.headers['link']).toMatch(/json-ld#context/)
     expect(answer.json()).toEqual({
@@ -316,14 +316,14 @@ describe('GeoJSON', () => {
     })
   })
 
-  it('shall show the GeoProperty that is asked for, and an empty collection when nothing is found', async () => {
+  it('shall show the requested GeoProperty, and an empty collection when nothing is found', async () => {
     const answer = await gateway.get(`${path}?type=Light&geometryProperty=place`, { Accept })
     expect(answer.json()).toHaveProperty(['features', 0, 'geometry', 'coordinates'], [9, 9])
     const none = await gateway.get(`${path}?type=None`, { Accept })
     expect(none.json()).toMatchObject({ type: 'FeatureCollection', features: [] })
   })
 
-  it('shall have no geometry where instances can be told apart only by a datasetId that is not named', async () => {
+  it('shall have no geometry if instances have datasetIds and the request names none', async () => {
     const id = 'urn:ngsi-ld:Spot:1'
     const at = (n: number): object => ({ ...point(n, n), datasetId: `urn:d:${n}` })
     await gateway.send('POST', path, { id, type: 'Spot', location: [at(1), at(2)] })
@@ -343,7 +343,7 @@ describe('GeoJSON', () => {
     expect((await gateway.get('/ngsi-ld/v1/types', { Accept })).status).toBe(406)
   })
 
-  it('shall be the only place for geometryProperty', async () => {
+  it('shall be the only format that accepts geometryProperty', async () => {
     expect((await gateway.get(`${path}/${lamp(1)}?geometryProperty=location`)).status).toBe(400)
   })
 })

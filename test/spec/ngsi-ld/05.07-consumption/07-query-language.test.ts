@@ -1,4 +1,6 @@
-/** The query language, type selection and geo-queries word by word, by GET and by POST [NGSI-LD 4.9, 4.10, 4.17]. */
+/**
+ * The query language, type selection and geo-queries in detail, by GET and by POST [NGSI-LD 4.9, 4.10, 4.17].
+ */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -261,7 +263,7 @@ describe('a geo-query', () => {
     ],
     ['overlaps', 'Polygon', [ring(25, 35)], [7]],
   ])(
-    '%s %s %j shall find %j, and nothing without a place',
+    '%s %s %j shall find %j, and nothing without a geometry',
     async (georel, geometry, coordinates, expected) => {
       const query = `georel=${encoded(georel)}&geometry=${geometry}&coordinates=${encoded(JSON.stringify(coordinates))}`
       const answer = await gateway.get(`${path}?type=Place&${query}`)

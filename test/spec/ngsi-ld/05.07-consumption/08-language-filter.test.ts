@@ -1,4 +1,4 @@
-/** The language filter [NGSI-LD 4.15]: of a LanguageProperty one text, in the language that suits best. */
+/** The language filter [NGSI-LD 4.15]: one text of a LanguageProperty, in the best matching language. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
@@ -34,7 +34,7 @@ describe('lang', () => {
     ['de,en;q=0.5,fr;q=0.8', 'fr'],
     ['nl-BE;q=0.2,en;q=0.1', 'nl'],
     ['en;q=0,fr;q=0.1', 'fr'],
-    // Any that there is.
+    // Any existing language.
     ['*', 'en'],
     ['de', 'en'],
   ])('%s shall be answered in %s', async (lang, language) => {
@@ -45,7 +45,7 @@ describe('lang', () => {
     })
   })
 
-  it('shall leave what is beside the text, and reduce sub-attributes, too', async () => {
+  it('shall keep members other than the text, and reduce sub-attributes, too', async () => {
     expect(await nameIn('fr')).toEqual({
       ...{ type: 'Property', value: 'Grand-Place', lang: 'fr', observedAt: '2025-01-01T00:00:00Z' },
       sign: { type: 'Property', value: 'GP', lang: '@none' },
@@ -54,7 +54,7 @@ describe('lang', () => {
     expect(await nameIn('en', '&options=keyValues')).toBe('Grand Place')
   })
 
-  it('shall be taken by queries, in an address and in a body, and of histories', async () => {
+  it('shall apply to queries, by GET and by POST, and to histories', async () => {
     const expected = [{ id, name: { type: 'Property', value: 'Grand-Place', lang: 'fr' } }]
     expect((await gateway.get(`${path}?type=Street&lang=fr&pick=id,name`)).json()).toMatchObject(expected)
     const body = { type: 'Query', entities: [{ type: 'Street' }], lang: 'fr', pick: ['id', 'name'] }

@@ -1,6 +1,6 @@
 /**
- * Without a temporal query a history has all instances, also those without observedAt [NGSI-LD 5.7.3.4]; scopes have a
- * history of their own [4.5.6, 4.18].
+ * Without a temporal query a history has all instances, including those without observedAt [NGSI-LD 5.7.3.4];
+ * scopes have their own history [4.5.6, 4.18].
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
@@ -35,7 +35,7 @@ describe('the history of an entity without a temporal query', () => {
     await patch(id, { level: observed(5) })
   })
 
-  it('shall have all kinds of attributes, each value that they had', async () => {
+  it('shall have all kinds of attributes, with every value they had', async () => {
     const { state, near, name, place, level } = await history(id)
     expect(values(state)).toEqual(['on', 'off'])
     expect(near).toMatchObject([{ type: 'Relationship', object: 'urn:x:1', instanceId: expect.any(String) }])
@@ -44,7 +44,7 @@ describe('the history of an entity without a temporal query', () => {
     expect(values(level)).toEqual([0, 5])
   })
 
-  it('shall have those that attrs, pick and omit leave, and the last ones of each', async () => {
+  it('shall have the attributes selected by attrs, pick and omit, and the last instances of each', async () => {
     expect(Object.keys(await history(id, '?attrs=state,level'))).toEqual(['id', 'type', 'level', 'state'])
     expect(Object.keys(await history(id, '?pick=state'))).toEqual(['state'])
     expect(await history(id, '?omit=state')).not.toHaveProperty('state')
@@ -59,7 +59,7 @@ describe('the history of an entity without a temporal query', () => {
     })
   })
 
-  it('shall have no other than observed ones with a temporal query', async () => {
+  it('shall have only observed instances with a temporal query', async () => {
     const told = await history(id, `?timerel=after&timeAt=${at(0)}`)
     expect(Object.keys(told)).toEqual(['id', 'type', 'level'])
   })
@@ -84,7 +84,7 @@ describe('the history of an entity without a temporal query', () => {
     expect((await gateway.get(`${temporal}/${id}?${query.replace('none', 'none,level')}`)).status).toBe(200)
   })
 
-  it('shall come in parts where it is too long: all that were not observed with the first', async () => {
+  it('shall be returned in parts if it is too long: all unobserved instances in the first', async () => {
     const long = freshId('Board')
     const levels = Array.from({ length: 40 }, (_, minute) => observed(minute))
     await gateway.send('POST', temporal, { id: long, type: 'Board', level: levels, state: [property('on')] })
@@ -112,7 +112,7 @@ describe('scopes', () => {
   const write = (method: string, path: string, body: object) =>
     gateway.send(method, `${entities}${path}`, body)
 
-  it('that entities are given have the time when they were set as observedAt', async () => {
+  it('have as observedAt the time when they were set', async () => {
     const id = freshId('Room')
     await write('POST', '', { id, type: 'Room', scope: '/old', level: observed(0) })
     await write('PATCH', `/${id}`, { scope: ['/new', '/newer'] })
@@ -148,7 +148,7 @@ describe('scopes', () => {
     expect(await finds('/a/b', between(12, 18))).toBe(true)
   })
 
-  it('that were removed select nothing from then on', async () => {
+  it('do not select an entity after their removal', async () => {
     const id = freshId('Shed')
     await write('POST', '', { id, type: 'Shed', scope: '/s', level: property(1) })
     await gateway.ask('DELETE', `${entities}/${id}/attrs/scope`)
