@@ -1,16 +1,16 @@
 /**
- * Entity maps (GS CIM 009, 5.2.39 and 5.14): which entities a query found, and where each of them is held, so that its
- * pages can be had later without asking everybody again. They live in memory, for a while and up to bounds on their
- * number and on the entities that they name together; the oldest goes first.
+ * Entity maps (GS CIM 009, 5.2.39 and 5.14): the entities that a query found and their holders, so that later
+ * pages need not query all sources again. Maps live in memory for a limited time. Their number and their
+ * total of entities are bounded; the oldest map is evicted first.
  */
 import { randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 
 export interface EntityMapContent {
-  /** Ids of registrations, or `@none` for what is held here, by entity id; in the order of the query. */
+  /** Ids of registrations, or `@none` for local data, by entity id; in the order of the query. */
   readonly origins: ReadonlyMap<string, readonly string[]>
-  /** Maps that sources made of the same query, by the id of the registration. */
+  /** Maps that sources created for the same query, by registration id. */
   readonly linked: ReadonlyMap<string, string>
 }
 
@@ -23,7 +23,7 @@ export interface EntityMap extends EntityMapContent {
 export interface EntityMaps {
   create(tenant: string, content: EntityMapContent, lifetimeMs: number): EntityMap
   get(tenant: string, id: string): EntityMap | undefined
-  /** Gives it another end, up to the ceiling of lifetimes. False when there is none. */
+  /** Changes the expiry, up to the maximum lifetime; false if the map does not exist. */
   extend(tenant: string, id: string, expiresAt: number): boolean
   delete(tenant: string, id: string): boolean
 }
@@ -44,7 +44,7 @@ export function createEntityMaps(clock: Clock): EntityMaps {
     drop(key)
     return undefined
   }
-  /** Makes room for a map that names so many entities. */
+  /** Evicts maps until a map with this number of entities fits. */
   function makeRoom(size: number): void {
     for (const [key, { expiresAt }] of maps) if (expiresAt <= clock.now()) drop(key)
     for (const key of maps.keys()) {

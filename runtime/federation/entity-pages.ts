@@ -1,5 +1,6 @@
 /**
- * What one source has, page by page, up to a bound. Where it fails there is less of it, and a warning.
+ * Reads all entities of one source page by page, up to a limit. If the source fails, the result is incomplete
+ * and has a warning.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
@@ -12,7 +13,7 @@ import type { SourceRequest } from './source-form.ts'
 import { agentOf, type SourceAnswer, type Sources, type Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 
-/** Finds the context that an answer brings along; a tenant may host it. */
+/** Resolves a context in an answer; a tenant may host it. */
 export type ResolveContext = (local: Json, tenant: string) => Context | Promise<Context>
 
 export interface ReaderPorts {
@@ -22,16 +23,16 @@ export interface ReaderPorts {
 
 export interface EntityAnswer {
   readonly entities: readonly JsonObject[]
-  /** What their names mean. */
+  /** The context of their names. */
   readonly context: Context
   readonly warnings: Warning[]
-  /** The Content-Range of every page that did not hold all of its histories. */
+  /** The Content-Range of every page whose histories were cut. */
   readonly ranges: readonly string[]
-  /** Location of the entity map that the source made. */
+  /** Location of the entity map that the source created. */
   readonly map: string | undefined
 }
 
-/** Entities of one source; none with a warning where it fails. */
+/** The entities of one source; with a warning if it fails. */
 export async function entitiesOf(
   { sources, resolve }: ReaderPorts,
   read: ReadRequest,
@@ -46,7 +47,7 @@ export async function entitiesOf(
   let next: SourceRequest | undefined = withMapParameters(request, read, registration)
   while (next !== undefined) {
     const answer: SourceAnswer = await sources.send(read.requester, registration, next)
-    // One that knows no entity maps is asked without.
+    // A source that refuses the entity map parameters is queried again without them.
     if (entities.length === 0 && next !== request && 'status' in answer && answer.status === 400) {
       next = request
       continue
@@ -60,7 +61,7 @@ export async function entitiesOf(
     try {
       const page = entitiesIn(JSON.parse(answer.text) as Json)
       const brought = [...entities, ...page].find((entity) => entity['@context'] !== undefined)?.['@context']
-      // Without its context nobody knows what a page says.
+      // Without its context, a page cannot be interpreted.
       context = brought === undefined ? answer.context : await resolve(brought, read.requester.tenant)
       entities.push(...page)
     } catch (error) {
@@ -68,7 +69,11 @@ export async function entitiesOf(
       break
     }
     if (entities.length >= limits.sourceEntitiesMax.value) {
-      warnings.push({ code: 199, agent: agentOf(registration), text: 'has more entities than were taken' })
+      warnings.push({
+        code: 199,
+        agent: agentOf(registration),
+        text: 'has more entities than the limit; the rest is missing',
+      })
       break
     }
     next = nextPage({ ...next, contexts: [answer.context] }, registration, answer.headers['link'])
@@ -76,10 +81,10 @@ export async function entitiesOf(
   return { entities, context, warnings, ranges, map }
 }
 
-/** 201 tells that it made an entity map besides, 203 that an older form is told, 206 that there is more. */
+/** 201: it also created an entity map; 203: it answered in an older form; 206: there is more. */
 const isAnswer = (status: number): boolean => [200, 201, 203, 206].includes(status)
 
-/** A query that makes an entity map too, where one is wished for and the source offers that. */
+/** Adds the entity map parameters to a query, if requested and offered by the source. */
 function withMapParameters(
   request: SourceRequest,
   { mapParameters }: ReadRequest,
@@ -94,7 +99,7 @@ function withMapParameters(
   return { ...request, path: `${path}${path.includes('?') ? '&' : '?'}${parameters}` }
 }
 
-/** The entities of an answer: one, a list, or those of a collection in GeoJSON, whose properties they are. */
+/** The entities of an answer: one, a list, or the properties of a GeoJSON collection. */
 function entitiesIn(body: Json): JsonObject[] {
   const isCollection = isObject(body) && body['type'] === 'FeatureCollection'
   return listOf<Json>(isCollection ? (body['features'] ?? []) : body)

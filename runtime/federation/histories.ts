@@ -1,7 +1,8 @@
 /**
- * Distributed retrieval and query of histories (GS CIM 009, 4.3.6, 5.7.3 and 5.7.4): asks the sources that claim something
- * of what is wanted, part by part where their answers are too long for one, and gives a broker that answers from here
- * and from what they told. Conditions are judged on all values of the window, whoever holds them.
+ * Distributed retrieval and query of histories (GS CIM 009, 4.3.6, 5.7.3 and 5.7.4). Queries the sources that
+ * may hold relevant data, in several parts if their answers are too long for one. Returns a broker that
+ * answers from local and remote data. Conditions are evaluated on all values of the window, regardless of
+ * their holder.
  */
 import { limits } from '#base/limits/limits.ts'
 import { windowOf } from '#broker/history/evolution-sources.ts'
@@ -32,18 +33,18 @@ import { historyRequestFor, type Question, type ReadRequest } from './requests.t
 import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
 
-/** What is wanted of which time. */
+/** A question about histories within a time window. */
 export interface HistoryQuestion extends Question {
-  /** Parameters of the window as they came: timerel, timeAt, endTimeAt, timeproperty, lastN. */
+  /** Parameters of the window as received: timerel, timeAt, endTimeAt, timeproperty, lastN. */
   readonly times: Readonly<Record<string, string>>
   readonly query: TemporalQuery
 }
 
 export interface GatheredHistories {
   readonly broker: TenantBroker
-  /** Who has something of which entity. */
+  /** The source of each remote history. */
   readonly copies: readonly { readonly source: string; readonly entity: { readonly id: string } }[]
-  /** Locations of the entity maps that sources made, by the id of their registration. */
+  /** Locations of the entity maps that sources created, by registration id. */
   readonly linked: ReadonlyMap<string, string>
   readonly warnings: readonly Warning[]
 }
@@ -81,7 +82,7 @@ interface Wanted {
   readonly one: string | undefined
 }
 
-/** All that one source has, part by part, up to a bound. */
+/** Reads all histories of one source, part by part, up to a limit. */
 async function historiesOf(
   ports: ReaderPorts,
   read: ReadRequest,
@@ -113,7 +114,7 @@ async function historiesOf(
     }
     const before = end
     end = endOf(answers.ranges, isBackwards)
-    // A source that does not get on would be asked for ever.
+    // Stop at a source whose range does not advance; it would be queried forever.
     if (end === undefined || end === before || instances > limits.sourceInstancesMax.value) break
     times = timesFrom(question, end)
   }
@@ -126,7 +127,7 @@ async function historiesOf(
   return { source: registration.id, copies, warnings, map }
 }
 
-/** What a source may say of it; undefined when that is nothing. */
+/** The part of a history that a source may report; undefined if none. */
 function copyOf(
   registration: Registration,
   history: EntityHistory,
@@ -137,7 +138,7 @@ function copyOf(
   const { from, to } = windowOf(query)
   const isIn = (one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
-    // Without a temporal query a history has all instances, also those without the time asked for.
+    // Without a temporal query a history has all instances, also those without the selected time.
     return time === undefined ? query.timerel === undefined : time >= from && time < to
   }
   const attributes = [...history.attributes].flatMap(([name, list]) => {
@@ -148,7 +149,7 @@ function copyOf(
   return { mode: modeOf(registration), claim, history: { ...history, attributes: new Map(attributes) } }
 }
 
-/** How far what a source told is complete; undefined when it is everything. */
+/** The time up to which a source's data is complete; undefined if all of it is. */
 function endOf(ranges: readonly string[], isBackwards: boolean): number | undefined {
   const ends = ranges.flatMap((range) => {
     const found = /^\s*date-?time\s+(\S+?Z)-(\S+?Z)\//i.exec(range)
@@ -158,7 +159,7 @@ function endOf(ranges: readonly string[], isBackwards: boolean): number | undefi
   return isBackwards ? Math.max(...ends) : Math.min(...ends)
 }
 
-/** The window that is left. Instances of its first moment come twice, and count once. */
+/** The remaining window. Instances at its first moment are read twice and counted once. */
 function timesFrom({ times, query }: HistoryQuestion, end: number): HistoryQuestion['times'] | undefined {
   const { from, to } = windowOf(query)
   const bounded = (start: number, stop: number) => ({
@@ -177,7 +178,7 @@ function timesFrom({ times, query }: HistoryQuestion, end: number): HistoryQuest
   return { ...times, timerel: 'after', timeAt: msToDateTime(end) }
 }
 
-/** One entity's history and aggregates, from here and from what others told. */
+/** Merges one entity's history and aggregates from local and remote data. */
 function togetherOf(broker: TenantBroker, byId: CopiesById) {
   const merged = (id: string, query: TemporalQuery): EntityHistory | undefined => {
     const own = broker.history(id, query)
@@ -196,18 +197,20 @@ function togetherOf(broker: TenantBroker, byId: CopiesById) {
     const names = new Set([...answers].filter((name) => query.attrs?.has(name) ?? true))
     const whole = merged(id, { ...query, attrs: names, limit: most })!
     if (whole.cut.size > 0)
-      throw tooComplex(`${id} has more than ${most} values here and at its sources; ask for less time`)
+      throw tooComplex(
+        `${id} has more than ${most} values here and at its sources; choose a shorter time window`,
+      )
     const sums = [...(own?.attributes ?? [])].filter(([name]) => !answers.has(name))
     return { id, type: whole.type, attributes: new Map([...sums, ...sumUp(whole, query)]) }
   }
   return { merged, aggregate }
 }
 
-/** A broker that knows what others told beside its own histories. */
+/** Wraps a broker so that it also returns the histories of sources. */
 function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
   const { merged, aggregate } = togetherOf(broker, byId)
 
-  /** Ids of the entities of a page. */
+  /** Ids of the entities on a page. */
   async function page(search: EntityQuery, query: TemporalQuery): Promise<TemporalPage<string>> {
     const { limit, offset, count, order: _, after: _after, attrs: _attrs, ...what } = search
     const { attrs: _names, datasets: _datasets, lastN: _lastN, ...window } = query
@@ -267,12 +270,12 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
   return Object.freeze({ ...broker, inventory, history: merged, temporal })
 }
 
-/** What there is of an entity, if there is any. */
+/** The history of an entity, unless it is empty. */
 const reportable = <Found extends { readonly attributes: ReadonlyMap<string, unknown> }>(
   found: Found | undefined,
 ): readonly Found[] => (found === undefined || found.attributes.size === 0 ? [] : [found])
 
-/** The attributes and instances that a query wants. */
+/** The attributes and instances that a query selects. */
 function shown(history: HistoryCopy['history'], query: TemporalQuery): HistoryCopy['history'] {
   const { attrs, datasets, unobserved, timeproperty } = query
   const isTimed = (one: TimedInstance): boolean =>
@@ -287,7 +290,7 @@ function shown(history: HistoryCopy['history'], query: TemporalQuery): HistoryCo
   return { ...history, attributes: new Map(attributes) }
 }
 
-/** Every value of the window as one entity, and what has no time as it is. */
+/** The entity with every value of the window, and its values without a time. */
 function pastOf({ entity, attributes }: EntityHistory) {
   const { id, type, scope } = entity
   const members: Record<string, AttributeInstance[]> = {}

@@ -1,7 +1,7 @@
 /**
- * Distributed discovery of types and attributes (GS CIM 009, 4.3.6 and 5.7.5 to 5.7.10): what sources say they have,
- * as far as they claim it, beside what there is here. How many entities have something adds up over all, so one that
- * is held twice counts twice, which the standard allows for: its counts are estimates.
+ * Distributed discovery of types and attributes (GS CIM 009, 4.3.6 and 5.7.5 to 5.7.10): merges the local
+ * inventory with those that sources report, limited to their claims. Entity counts are summed, so an entity
+ * held twice counts twice; the standard defines these counts as estimates.
  */
 import type { AttributeUse, Inventory, TypeUse } from '#broker/entities/inventory.ts'
 import type { Json } from '#contract'
@@ -13,7 +13,7 @@ import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json
 import type { Requester, Sources, Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 
-/** Which of the six questions is asked; names are canonical. */
+/** A discovery operation with its interest; names are full IRIs. */
 export interface InventoryQuestion {
   readonly operation: Operation
   readonly interest: Interest
@@ -67,7 +67,7 @@ export async function gatherInventory(
   }
 }
 
-/** Any of the bodies of discovery: a list of names, a list with details, or one with all there is to know. */
+/** Reads any discovery response: a list of names, a list with details, or the details of one. */
 function readInventory(body: Json, { expand }: Context): SourceInventory {
   const types: TypeUse[] = []
   const attributes: AttributeUse[] = []
@@ -108,7 +108,7 @@ const countIn = (value: Json | undefined): number =>
 
 const textsIn = (value: Json | undefined): readonly string[] => (value === undefined ? [] : textsOf(value))
 
-/** What a source tells, without what its registration does not say that it has. */
+/** Limits a source's inventory to its registered types and attributes. */
 function claimed({ information }: Registration, { types, attributes }: SourceInventory): SourceInventory {
   const namedTypes = information.map(({ entities }) => entities?.flatMap((entity) => entity.types))
   const ofType = (type: string): boolean =>

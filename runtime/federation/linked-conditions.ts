@@ -1,7 +1,8 @@
 /**
- * Conditions on linked entities (GS CIM 009, 4.9) where these may be elsewhere. Who is held here may fulfil them by one that
- * is not, and no index knows that: all that fulfil the rest are judged one by one, up to a bound. What is missed for
- * that is told, to be asked for; then the query runs again.
+ * Conditions on linked entities (GS CIM 009, 4.9) that other brokers may hold. A local entity may satisfy
+ * them through a remote one, which no index knows. So all entities that satisfy the remaining conditions are
+ * evaluated one by one, up to a limit. Unknown linked entities are reported, to be queried before the query
+ * runs again.
  */
 import { limits } from '#base/limits/limits.ts'
 import { pageOfIds } from '#broker/entities/page-cut.ts'
@@ -13,42 +14,45 @@ import { compileSearch } from '#ngsi-ld/query/search.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface KnownEntities {
-  /** What is held here. */
+  /** The local broker. */
   readonly here: Pick<TenantBroker, 'query' | 'retrieve'>
-  /** Ids of what sources told. */
+  /** Ids of entities that sources reported. */
   readonly reportedIds: Iterable<string>
-  /** An entity with what sources told of it. */
+  /** An entity merged with the parts that sources reported. */
   whole(id: string, own: EntityView | undefined): EntityView | undefined
-  /** Is told of entities that are missed. */
+  /** Called with unknown linked entities. */
   readonly linked: Linked | undefined
-  /** Is told who is held here and fulfils all but what is linked. */
+  /** Called with local entities that satisfy all conditions except those on linked entities. */
   matched(id: string): void
 }
 
-/** A page of those that fulfil a query: first who may by what is held here, in order of creation, then by id. @throws ngsi-ld.too-complex */
+/**
+ * A page of matching entities: first the candidates from the local broker in order of creation, then the
+ * others by id. @throws ngsi-ld.too-complex
+ */
 export async function linkedPage(query: EntityQuery, known: KnownEntities): Promise<QueryPage> {
   const { limit, offset, count, after: _, ...search } = query
   const { here, whole } = known
   const fits = compileSearch(search, (id, types) => {
     const own = here.retrieve(id)
-    // Only whoever says of which type it is links to what others hold (4.5.23).
+    // A link without a type is not followed to other brokers (4.5.23).
     const found = own === undefined && types.length === 0 ? undefined : whole(id, own)
     if (found === undefined && types.length > 0) known.linked?.(id, types)
     return found
   })
   const ids = new Set<string>()
-  // Ids alone are kept: entities may be large.
+  // Only ids are kept, because entities may be large.
   const found: string[] = []
-  const judge = (id: string, view: EntityView | undefined): void => {
+  const evaluate = (id: string, view: EntityView | undefined): void => {
     if (view !== undefined && fits(view.entity(), view.times())) found.push(id)
   }
   for await (const view of candidatesOf(query, here)) {
     ids.add(view.id)
     known.matched(view.id)
-    judge(view.id, whole(view.id, view))
+    evaluate(view.id, whole(view.id, view))
   }
   const others = [...known.reportedIds].filter((id) => !ids.has(id)).sort()
-  for (const id of others) judge(id, whole(id, here.retrieve(id)))
+  for (const id of others) evaluate(id, whole(id, here.retrieve(id)))
   const page = pageOfIds(found.slice(offset, offset + limit), (id) => whole(id, here.retrieve(id)))
   return {
     ...page,
@@ -57,10 +61,10 @@ export async function linkedPage(query: EntityQuery, known: KnownEntities): Prom
   }
 }
 
-/** All that are held here and may fulfil a query, whatever they are linked to. */
+/** All local entities that satisfy the query without its conditions on linked entities. */
 async function* candidatesOf(query: EntityQuery, here: KnownEntities['here']): AsyncGenerator<EntityView> {
   const most = limits.linkedCandidatesMax.value
-  const asked = {
+  const candidates = {
     ...query,
     q: query.q && withoutLinked(query.q),
     limit: limits.pageMax.value,
@@ -69,10 +73,12 @@ async function* candidatesOf(query: EntityQuery, here: KnownEntities['here']): A
   }
   let count = 0
   for (let after: string | undefined; ; ) {
-    const { entities, more, next } = await here.query({ ...asked, after })
+    const { entities, more, next } = await here.query({ ...candidates, after })
     count += entities.length
     if (count > most)
-      throw tooComplex(`more than ${most} entities may fulfil conditions on what others may hold`)
+      throw tooComplex(
+        `more than ${most} entities would have to be checked for conditions on linked entities; narrow the query`,
+      )
     yield* entities
     if (!more || next === undefined) return
     after = next

@@ -1,7 +1,7 @@
 /**
- * Entity maps that sources made of the same query (GS CIM 009, 5.14.2 and 5.14.3): what becomes of a map becomes of
- * those linked to it. Each source is warnings where it lies and only where it offers to be; one that cannot be warnings makes a
- * warning and holds its map until that ends by itself.
+ * Entity maps that sources created for the same query (GS CIM 009, 5.14.2 and 5.14.3): a change of a map is
+ * forwarded to its linked maps. A source is called only if it offers the operation. A source that cannot be
+ * reached causes a warning and keeps its map until it expires.
  */
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
@@ -11,11 +11,11 @@ import { warningsOf } from './warnings.ts'
 
 export interface MapChange {
   readonly operation: Extract<Operation, 'updateEntityMap' | 'deleteEntityMap'>
-  /** The change itself; none for a deletion. */
+  /** The change; absent for a deletion. */
   readonly body?: object
 }
 
-/** Tells the sources of linked maps of a change, all at once; answers what went wrong. */
+/** Forwards a change to the sources of linked maps in parallel; returns warnings about failures. */
 export async function changeLinkedMaps(
   { sources, core }: { readonly sources: Sources; readonly core: Context },
   requester: Requester,
@@ -40,7 +40,7 @@ export async function changeLinkedMaps(
 
 const json = 'application/json'
 
-/** Where a source keeps a map, from what it called its location; under the name that the standard has now, where that was an id only. */
+/** The path of a source's map, from its location; under the current name if the location is only an id. */
 function pathOf(location: string): string | undefined {
   const [, kind = 'entityMaps', id] = /^(?:.*\/(entityMaps?)\/)?([^/?#\s]+)$/.exec(location) ?? []
   return id === undefined ? undefined : `/ngsi-ld/v1/${kind}/${id}`

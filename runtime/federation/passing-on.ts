@@ -1,8 +1,9 @@
 /**
- * Distributed subscriptions (GS CIM 009, 4.3.6 and 5.8): a subscription is made at every source that claims something of
- * it and offers that, is made anew there when either changes, and is deleted there when it is not wanted any more.
- * What is to be done stands on disk before it is tried, so that a source that is away gets it later. The new one is
- * there before the old one goes, so nothing is missed, and something may be told twice.
+ * Distributed subscriptions (GS CIM 009, 4.3.6 and 5.8). A subscription is created at every source that
+ * claims relevant data and offers the operation. It is replaced there when the subscription or the
+ * registration changes, and deleted when it is no longer needed. Each step is on disk before it is attempted,
+ * so an unreachable source receives it later. The new subscription exists before the old one is deleted, so
+ * no notification is missed; some may arrive twice.
  */
 import { hash, randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -25,22 +26,22 @@ export interface PassingOnPorts {
   readonly sources: Sources
   readonly contexts: Pick<Contexts, 'resolve'>
   readonly tenant: (name: string) => TenantBroker | undefined
-  /** What this gateway calls itself in Via, in a tenant. */
+  /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
   readonly clock: Clock
   readonly log: Log
-  /** What splitEntities is where a subscription does not say it. */
+  /** Value of splitEntities for subscriptions that do not set it. */
   readonly splits?: boolean | undefined
 }
 
-/** Where sources bring notifications to. */
+/** Path at which sources deliver notifications. */
 export const sourceNotificationsPath = '/selvedge/v1/source-notifications'
 const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
 
 export interface PassingOn {
   subscriptionChanged(tenant: string, id: string): void
   registrationChanged(tenant: string, id: string): void
-  /** Takes up what was to be done, and makes up for what changed meanwhile. */
+  /** Resumes pending steps after a start, and applies changes made meanwhile. */
   start(tenants: readonly string[]): void
   close(): Promise<void>
 }
@@ -48,16 +49,16 @@ export interface PassingOn {
 export function createPassingOn(ports: PassingOnPorts): PassingOn {
   const { clock, log } = ports
   const known = new Set<string>()
-  /** Ids of what is being asked for right now. */
+  /** Ids with a request in flight. */
   const busy = new Set<string>()
-  /** Ids of what has to wait for that, with the tenant. */
+  /** Ids waiting for a free slot, with their tenant. */
   const waiting = new Map<string, string>()
   let queue: Promise<void> = Promise.resolve()
   let isClosed = false
   let sending = 0
   const timer = setInterval(() => void sweep(), limits.passedOnRetryMs.value).unref()
 
-  /** Runs after what came before; nobody waits for it. */
+  /** Runs work in order; nobody waits for it. */
   function enqueue(tenant: string, work: (broker: TenantBroker) => Promise<void>): void {
     known.add(tenant)
     queue = queue.then(async () => {
@@ -80,7 +81,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     return forwardedSubscription({ ...subscription, ...split }, registration, clock.now())
   }
 
-  /** Brings what a source has in line with what is wanted of it now. */
+  /** Reconciles the subscriptions at a source with those needed now. */
   async function settle(tenant: string, broker: TenantBroker, pair: Pair): Promise<void> {
     const subscription = broker.subscriptions.get(pair.subscription)?.subscription
     const registration = broker.registrations.get(pair.registration)?.registration
@@ -121,7 +122,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     if (state === 'leaving') attempt(tenant, broker, moved)
   }
 
-  /** Tries what is to be done; what fails is tried again later. */
+  /** Attempts the pending step; a failed attempt is retried later. */
   function attempt(tenant: string, broker: TenantBroker, one: PassedOn): void {
     if (isClosed || busy.has(one.id)) return
     if (sending >= limits.passedOnAtOnce.value) {
@@ -138,15 +139,15 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
         busy.delete(one.id)
         sending--
         const now = broker.passedOn.get(one.id)
-        // It may have become unwanted meanwhile.
+        // The subscription may have been cancelled during the request.
         if (now?.state === 'leaving' && one.state === 'coming') attempt(tenant, broker, now)
         const [next] = waiting
-        if (next !== undefined) take(...next)
+        if (next !== undefined) attemptWaiting(...next)
       })
   }
 
-  /** Tries what had to wait because enough was being asked for. */
-  function take(id: string, tenant: string): void {
+  /** Attempts a step that waited for a free slot. */
+  function attemptWaiting(id: string, tenant: string): void {
     waiting.delete(id)
     const broker = ports.tenant(tenant)
     const one = broker?.passedOn.get(id)
@@ -188,7 +189,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     const wanted = wantedOf(subscription, one.registration)
     if (wanted === undefined) return move(tenant, broker, one, 'leaving')
     const context = await ports.contexts.resolve(wanted.context, tenant)
-    // Who holds a tunnel open brings its notifications through it, too.
+    // A source behind a tunnel also delivers its notifications through it.
     const way = isTunnelled(one.registration.endpoint)
       ? tunnelUri(ports.alias(''))
       : subscription!.asked!.origin
@@ -208,7 +209,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     const now = broker.passedOn.get(one.id)
     if (now?.state !== 'coming' || 'failure' in answer) return
     const { status } = answer
-    // That it exists already is what an earlier try did whose answer was lost.
+    // A 409 means that an earlier attempt succeeded and its response was lost.
     const isThere = (status >= 200 && status < 300) || status === 409
     if (!isThere && (status >= 500 ? status !== 508 : status === 408 || status === 429)) return
     if (!isThere) log.warn('subscription.refused', { tenant, registration: one.registration.id, status })
@@ -228,7 +229,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
     await broker.passedOn.delete(one.id)
   }
 
-  /** Tries again what did not work, and lets go what belongs to registrations that have expired. */
+  /** Retries pending steps, and drops subscriptions of expired registrations. */
   function sweep(): void {
     for (const tenant of known) {
       const broker = ports.tenant(tenant)
@@ -271,10 +272,10 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
 
 type Settle = (tenant: string, broker: TenantBroker, pair: Pair) => Promise<void>
 
-/** How many pairs share a commit, and a turn. */
+/** Number of pairs handled in one commit and one turn. */
 const pairsAtOnce = 64
 
-/** Every subscription that this registration has, or had, something to do with. */
+/** Reconciles every subscription that this registration concerns or concerned. */
 async function settleRegistration(
   tenant: string,
   broker: TenantBroker,

@@ -1,6 +1,6 @@
 /**
- * One HTTP exchange with a context source. It never throws or rejects, follows no redirect, takes answers up to a
- * bound, and gives up in time. What an answer means is decided by whoever asked.
+ * One HTTP exchange with a context source. It never throws or rejects, follows no redirects, and bounds the
+ * size and time of an answer. The caller interprets the answer.
  */
 import {
   type ClientRequest,
@@ -22,19 +22,19 @@ export interface PeerRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | Buffer | undefined
   readonly timeoutMs: number
-  /** How long (ms) whoever has it wait for its turn may do so; left out, for ever. Then it is answered by a failure. */
+  /** Maximum time (ms) in a caller's queue; unlimited if omitted. Then the result is a failure. */
   readonly heldMs?: number | undefined
 }
 
-/** An answer, or why there was none. */
+/** An answer, or the reason for its absence. */
 export type PeerAnswer =
   | { readonly status: number; readonly headers: IncomingMessage['headers']; readonly text: string }
   | {
       readonly failure: 'timeout' | 'unreachable'
       readonly reason: string
-      /** There was an answer, of more bytes than are taken. */
+      /** The answer exceeded the size limit. */
       readonly isTooLarge?: boolean
-      /** It was not sent, because it waited too long for its turn. */
+      /** The request was not sent, because it was queued for too long. */
       readonly isHeldUp?: boolean
     }
 
@@ -44,11 +44,11 @@ export interface Peer {
 }
 
 export interface PeerSettings {
-  /** Whether sources on this machine may be asked. */
+  /** Whether sources on this machine are allowed. */
   readonly allowsLoopback: boolean
-  /** Certificates, in PEM, of those who vouch for sources; undefined: those of the system. */
+  /** Trusted CA certificates in PEM; by default those of the system. */
   readonly ca?: readonly string[] | undefined
-  /** How those are asked that cannot be connected to. */
+  /** Exchanges with gateways that are reachable only through a tunnel. */
   readonly tunnels?: { readonly exchange: Peer['exchange'] } | undefined
 }
 
@@ -64,7 +64,7 @@ export function createPeer(settings: PeerSettings): Peer {
     ...(settings.ca === undefined ? {} : { ca: [...settings.ca] }),
   }
   const kept: Agents = { http: new HttpAgent(options), https: new HttpsAgent(secure) }
-  /** Of a connection for each request. */
+  /** Agents that open a new connection for each request. */
   const fresh: Agents = {
     http: new HttpAgent({ ...options, keepAlive: false }),
     https: new HttpsAgent({ ...secure, keepAlive: false }),
@@ -90,12 +90,13 @@ export function createPeer(settings: PeerSettings): Peer {
         }
         const timer = setTimeout(() => {
           end({ failure: 'timeout', reason: `no answer within ${outgoing.timeoutMs} ms` })
-          // A connection that is only closed may still pass on, minutes later, what was sent again since then.
+          // The connection is reset: after a normal close, it could still deliver the request minutes later,
+          // after newer ones.
           if (request?.socket instanceof Socket) request.socket.resetAndDestroy()
           request?.destroy()
         }, outgoing.timeoutMs)
         const again = (): boolean => {
-          // To give up ends a connection, too; nobody would end what is sent after that.
+          // A timeout also closes the connection; a request sent after it would never be ended.
           if (isOver || isClosed) return false
           request = send(outgoing, fresh, { end, again: undefined })
           return true
@@ -120,13 +121,13 @@ interface Agents {
 interface Ends {
   end(answer: PeerAnswer): void
   /**
-   * Sends it once more, where it may: the connection had been kept since an earlier request, and was gone. A source closes
-   * idle ones when it likes, which may cross a request on its way. Returns whether it is sent.
+   * Sends a GET once more on a new connection, if a reused connection was closed. A source may close idle
+   * connections while a request is on its way. Returns whether it was sent.
    */
   readonly again: (() => boolean) | undefined
 }
 
-/** Sends a request; undefined where it cannot be sent. */
+/** Sends a request; undefined if it cannot be sent. */
 function send(
   { url: address, method, headers: given, body }: PeerRequest,
   agents: Agents,
@@ -141,7 +142,7 @@ function send(
   try {
     request = open(url, { method, headers, agent: isTls ? agents.https : agents.http })
   } catch (error) {
-    // Such as a header that cannot be sent.
+    // For example, a header with invalid characters.
     end({ failure: 'unreachable', reason: (error as Error).message })
     return undefined
   }
@@ -177,7 +178,11 @@ function receive(request: ClientRequest, response: IncomingMessage, end: Ends['e
     size += chunk.length
     chunks.push(chunk)
     if (size <= limits.sourceAnswerBytesMax.value) return
-    end({ failure: 'unreachable', reason: `an answer of more than ${size} bytes`, isTooLarge: true })
+    end({
+      failure: 'unreachable',
+      reason: `the answer has more than ${limits.sourceAnswerBytesMax.value} bytes`,
+      isTooLarge: true,
+    })
     request.destroy()
   })
   response.on('error', (error) => end({ failure: 'unreachable', reason: error.message }))

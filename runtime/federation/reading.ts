@@ -1,7 +1,7 @@
 /**
- * Distributed consumption (GS CIM 009, 4.3.6 and 5.7): asks the sources that claim something of what is wanted, and
- * gives a broker that answers the same questions from here and from what they told. Where a source fails the answer
- * comes without it, or with its last known copy, and a warning says so.
+ * Distributed consumption (GS CIM 009, 4.3.6 and 5.7): queries the sources that may hold relevant entities
+ * and returns a broker that answers from local and remote data. If a source fails, the result lacks its data
+ * or uses its last known copy, with a warning.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -21,12 +21,12 @@ import { compileSearch } from '#ngsi-ld/query/search.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { linkedPage } from './linked-conditions.ts'
-import { judges, type Question, type ReadRequest, requestFor } from './requests.ts'
+import { evaluatesConditions, type Question, type ReadRequest, requestFor } from './requests.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
 
-/** A copy and whose it is. */
+/** A remote entity and its source. */
 export interface SourcedCopy extends EntityCopy {
   /** Id of the registration. */
   readonly source: string
@@ -35,20 +35,23 @@ export interface SourcedCopy extends EntityCopy {
 export interface Gathered {
   readonly broker: TenantBroker
   readonly copies: readonly SourcedCopy[]
-  /** Locations of the entity maps that sources made, by the id of their registration. */
+  /** Locations of the entity maps that sources created, by registration id. */
   readonly linked: ReadonlyMap<string, string>
-  /** Entities that matched by what some hold of them, which others were asked for with conditions and did not tell. */
+  /**
+   * Entities found at some sources, that other sources did not report because they evaluated the conditions
+   * on their own part.
+   */
   uncertain(): readonly Uncertain[]
   readonly warnings: readonly Warning[]
 }
 
-/** What of a source is not known, since it judged by what it holds. */
+/** Entities of which a source may hold unreported parts. */
 export interface Uncertain {
   readonly registration: Registration
   readonly ids: readonly string[]
 }
 
-/** What is asked when the first answers are there, and whom. */
+/** A follow-up query and its sources. */
 export interface Further {
   readonly question: Question
   readonly registrations: readonly Registration[]
@@ -65,7 +68,7 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
       try {
         const { '@context': _, ...body } = json
         const parsed = parseEntity(body, context)
-        // One that is over does not count, however new it is (4.5.5.3).
+        // Expired instances do not count, however new they are (4.5.5.3).
         const current = withoutExpired(parsed, clock.now()).entity
         const claim = claimOf(registration, current.id, listOf<string>(current.type))
         if (claim === undefined || isExpired(current, clock.now())) return []
@@ -93,13 +96,13 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
     return { source: registration.id, copies, warnings, map }
   }
 
-  /** All that these sources have for a question. */
+  /** Queries all sources and merges their entities. */
   async function gather(read: ReadRequest, question: Question, one: string | undefined): Promise<Gathered> {
-    const asked = read.registrations.filter(isOfThePresent).flatMap((registration) => {
+    const queries = read.registrations.filter(isOfThePresent).flatMap((registration) => {
       const request = requestFor(registration, question, one, read)
       return request === undefined ? [] : [{ registration, answer: copiesOf(read, registration, request) }]
     })
-    const answers = await Promise.all(asked.map(({ answer }) => answer))
+    const answers = await Promise.all(queries.map(({ answer }) => answer))
     const combined = together(
       read.broker,
       answers.flatMap(({ copies }) => copies),
@@ -110,8 +113,8 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
       uncertain() {
         if (question.splits === false) return []
         const found = combined.found()
-        return asked.flatMap(({ registration }, index) => {
-          if (!judges(registration, question)) return []
+        return queries.flatMap(({ registration }, index) => {
+          if (!evaluatesConditions(registration, question)) return []
           const ids = [...found.difference(new Set(answers[index]!.copies.map(({ entity }) => entity.id)))]
           return ids.length === 0 ? [] : [{ registration, ids }]
         })
@@ -120,17 +123,17 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
     }
   }
 
-  /** What is known and what these tell besides, who make no entity maps of it; undefined where nothing is asked. */
+  /** Adds the results of follow-up queries, without creating entity maps; undefined if there are none. */
   async function further(
     { mapParameters: _, ...read }: ReadRequest,
     known: Gathered,
-    asked: readonly Further[],
+    queries: readonly Further[],
   ): Promise<Gathered | undefined> {
-    if (asked.length === 0) return undefined
+    if (queries.length === 0) return undefined
     const answers = await Promise.all(
-      asked.map(({ question, registrations }) => {
+      queries.map(({ question, registrations }) => {
         const [id = ''] = question.interests[0]?.ids ?? []
-        // Such a one is a part alone, and can only be retrieved.
+        // An id with a comma is a part of its own and can only be retrieved.
         return gather({ ...read, registrations }, question, id.includes(',') ? id : undefined)
       }),
     )
@@ -142,7 +145,7 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   return Object.freeze({ gather, further })
 }
 
-/** A broker that answers from here and from these copies; `found` tells all of them, and what matched here. */
+/** Merges copies with the local broker; `found` returns the ids of all copies and of local matches. */
 function together(
   broker: TenantBroker,
   copies: readonly SourcedCopy[],
@@ -157,14 +160,14 @@ function together(
   return { broker: overlay(broker, byId, seen), copies, found: () => new Set([...seen, ...byId.keys()]) }
 }
 
-/** Locations of the entity maps that sources made. */
+/** Locations of the entity maps that sources created. */
 export function linkedMaps(
   answers: readonly { readonly source: string; readonly map: string | undefined }[],
 ): ReadonlyMap<string, string> {
   return new Map(answers.flatMap(({ source, map }) => (map === undefined ? [] : [[source, map]])))
 }
 
-/** A broker that knows copies of others beside its own entities; `matched` takes down which of its own it finds. */
+/** Wraps a broker so that it also returns remote entities; `matched` records the local entities it finds. */
 function overlay(
   broker: TenantBroker,
   byId: ReadonlyMap<string, readonly EntityCopy[]>,
@@ -185,11 +188,11 @@ function overlay(
       version: () => Number.parseInt(hash('sha1', text).slice(0, 12), 16),
     }
   }
-  const isTold = (name: string): boolean =>
+  const isReported = (name: string): boolean =>
     [...byId.values()].some((copies) => copies.some(({ entity }) => hasName(entity, name)))
   return Object.freeze({
     ...broker,
-    inventory: knowing(broker.inventory, isTold),
+    inventory: knowing(broker.inventory, isReported),
     retrieve: (id) => merged(id, broker.retrieve(id)),
     async query(query: EntityQuery, linked?: Linked): Promise<QueryPage> {
       if (query.q !== undefined && hasLinked(query.q))
@@ -203,20 +206,20 @@ function overlay(
       const { limit, offset, count, ...search } = query
       const matches = compileSearch(search)
       const fits = (view: EntityView): boolean => matches(view.entity(), view.times())
-      // Of those before the page, and of the others, only the ids are kept: entities may be large.
+      // Only ids are kept of entities before the page and of remote ones, because entities may be large.
       const seen = new Set<string>()
       const held: string[] = []
-      const meet = (view: EntityView): void => {
+      const visit = (view: EntityView): void => {
         seen.add(view.id)
         matched.add(view.id)
         const whole = merged(view.id, view)!
         if (whole === view || fits(whole)) held.push(view.id)
       }
-      const first = await firstOf(broker, query, { meet, left: () => offset + limit - held.length })
+      const first = await firstOf(broker, query, { visit, missing: () => offset + limit - held.length })
       const others = [...byId.keys()].sort().filter((id) => {
         if (seen.has(id)) return false
         const own = broker.retrieve(id)
-        // One that is held here and matches as it is comes on a later page.
+        // A local entity that matches without remote parts follows on a later page.
         return (own === undefined || !fits(own)) && fits(merged(id, own)!)
       })
       const all = first.more ? held : [...held, ...others]
@@ -234,25 +237,26 @@ function overlay(
 const hasName = (entity: EntityCopy['entity'], name: string): boolean =>
   Object.hasOwn(entity, name) || listOf(entity.type).includes(name)
 
-/** What a broker knows, and the names in what others tell for a request. */
-export const knowing = (inventory: OwnInventory, isTold: (name: string) => boolean): OwnInventory => ({
+/** Adds the names in remote entities to the names that a broker knows. */
+export const knowing = (inventory: OwnInventory, isReported: (name: string) => boolean): OwnInventory => ({
   ...inventory,
-  isKnown: (name) => inventory.isKnown(name) || isTold(name),
+  isKnown: (name) => inventory.isKnown(name) || isReported(name),
 })
 
-/** Goes through what a broker holds itself until nothing is left to meet; tells whether there is more, and how many in all. */
+/** Visits local matches until enough are found; returns whether there are more, and the total. */
 async function firstOf(
   broker: TenantBroker,
   query: EntityQuery,
-  { meet, left }: { readonly meet: (view: EntityView) => void; readonly left: () => number },
+  { visit, missing }: { readonly visit: (view: EntityView) => void; readonly missing: () => number },
 ): Promise<Pick<QueryPage, 'more' | 'count'>> {
   const most = limits.pageMax.value
-  let page = await broker.query({ ...query, limit: Math.min(left(), most), offset: 0, count: true })
+  let page = await broker.query({ ...query, limit: Math.min(missing(), most), offset: 0, count: true })
   const { count } = page
   for (;;) {
-    for (const view of page.entities) meet(view)
+    for (const view of page.entities) visit(view)
     const { more, next: after } = page
-    if (!more || left() <= 0 || after === undefined) return count === undefined ? { more } : { more, count }
-    page = await broker.query({ ...query, limit: Math.min(left(), most), offset: 0, after, count: false })
+    if (!more || missing() <= 0 || after === undefined)
+      return count === undefined ? { more } : { more, count }
+    page = await broker.query({ ...query, limit: Math.min(missing(), most), offset: 0, after, count: false })
   }
 }

@@ -1,6 +1,6 @@
 /**
- * How context sources are asked for what a client wants (GS CIM 009, 4.3.6.2): only for what their registrations
- * claim, with conditions only where they can judge them, and by an operation that they offer.
+ * Builds the requests to context sources for a client's question (GS CIM 009, 4.3.6.2). A request is limited
+ * to the source's claims, to conditions that the source can evaluate, and to operations that it offers.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
@@ -20,20 +20,21 @@ import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Requester } from './sources.ts'
 
-/** What is wanted, as the client said it; names and texts are in the context of its request. */
+/** A question as the client asked it; names and texts are in the context of its request. */
 export interface Question {
   readonly interests: readonly Interest[]
-  /** Parameters that a source may be asked with as they are: type, id, idPattern, q, scopeQ, the geo set. */
+  /** Parameters that can be sent unchanged: type, id, idPattern, q, scopeQ, the geo set. */
   readonly parameters: Readonly<Record<string, string>>
-  /** Datasets that are to be shown, `@none` that of default instances; left out, all. */
+  /** Datasets to show, `@none` for default instances; all if omitted. */
   readonly datasets?: readonly string[] | undefined
-  /** The geo-query, for registrations that state the location of their entities. */
+  /** The geo-query, for registrations that state a location. */
   readonly geo?: GeoQuery | undefined
-  /** Attributes that q and the geo-query look at, canonical. */
+  /** Attributes used in q and the geo-query, as full IRIs. */
   readonly looksAt: readonly string[]
   /**
-   * Whether parts of one entity may be held by several (splitEntities). Then no source judges conditions; where none is, each
-   * has its entities whole; left out, sources judge, and what one finds is completed from the others.
+   * Whether several brokers may hold parts of one entity (splitEntities). If true, no source evaluates
+   * conditions. If false, each source holds its entities whole. If omitted, sources evaluate conditions, and
+   * entities found at one are completed from the others.
    */
   readonly splits?: boolean | undefined
 }
@@ -43,17 +44,17 @@ export interface ReadRequest {
   readonly broker: TenantBroker
   readonly registrations: readonly Registration[]
   readonly context: Context
-  /** Headers that name the context. */
+  /** Headers with the context. */
   readonly headers: Readonly<Record<string, string>>
-  /** Parameters with which sources that know entity maps make one of what they find. */
+  /** Parameters that make capable sources create an entity map. */
   readonly mapParameters?: Readonly<Record<string, string>> | undefined
 }
 
 const sysAttrs = { options: 'sysAttrs' }
-/** Parameters that only make sense where all attributes that they look at are. */
+/** Conditions that need all attributes they use. */
 const conditions: ReadonlySet<string> = new Set(['q', 'georel', 'geometry', 'coordinates', 'geoproperty'])
 
-/** Ids in parts that an address has room for; one with a comma in it, which a list would take for two, is a part alone. */
+/** Splits ids into lists that fit into a URL; an id with a comma is a list of its own. */
 export function inParts(all: readonly string[]): readonly (readonly string[])[] {
   const [odd = [], plain = []] = [true, false].map((is) => all.filter((id) => id.includes(',') === is))
   const most = limits.sourceIdsMax.value
@@ -63,15 +64,15 @@ export function inParts(all: readonly string[]): readonly (readonly string[])[] 
   return [...parts, ...odd.map((id) => [id])]
 }
 
-/** Whether a source itself decides which entities fulfil the conditions of a question. */
-export function judges(registration: Registration, question: Question): boolean {
+/** Whether a source evaluates the conditions of a question itself. */
+export function evaluatesConditions(registration: Registration, question: Question): boolean {
   const { parameters, splits } = question
   if (splits === true) return false
   const has = (name: string): boolean => parameters[name] !== undefined
   return has('scopeQ') || ((has('q') || has('georel')) && !isBlind(registration, question))
 }
 
-/** Whether a source lacks something that conditions look at. */
+/** Whether a source lacks an attribute used in the conditions. */
 function isBlind(registration: Registration, question: Question): boolean {
   const named = concerned(registration, question).map(namesOf)
   return (
@@ -82,7 +83,7 @@ function isBlind(registration: Registration, question: Question): boolean {
 const concerned = ({ information }: Registration, { interests }: Question) =>
   information.filter((info) => interests.some((interest) => isOfInterest(interest, info)))
 
-/** How a source is asked for entities; undefined when it has nothing of what is wanted. */
+/** The request for entities to a source; undefined if it holds nothing relevant. */
 export function requestFor(
   registration: Registration,
   question: Question,
@@ -116,7 +117,7 @@ export function requestFor(
   return usable.find(([operation]) => offers(registration, operation))?.[1]()
 }
 
-/** How a source is asked for histories: the same, of a time. */
+/** The request for histories within the time window. */
 export function historyRequestFor(
   registration: Registration,
   question: Question & { readonly times: Readonly<Record<string, string>> },
@@ -124,7 +125,7 @@ export function historyRequestFor(
   { context, headers }: ReadRequest,
 ): SourceRequest | undefined {
   const mode = modeOf(registration)
-  // What is said here or elsewhere of an entity counts too, unless a source speaks alone, or has its entities whole.
+  // Conditions apply to merged histories, unless the source is the only holder or holds its entities whole.
   const isSole = mode === 'exclusive' || mode === 'redirect' || question.splits === false
   const all = narrowed(registration, question, context)
   if (all === undefined) return undefined
@@ -140,14 +141,14 @@ export function historyRequestFor(
       contexts,
     }
   }
-  // A query has to name a time.
+  // A temporal query requires a time.
   const isQuery = offers(registration, 'queryTemporal') && question.times['timerel'] !== undefined
   return isQuery
     ? { method: 'GET', path: pathOf('/temporal/entities', { ...given, ...wanted }), headers, contexts }
     : undefined
 }
 
-/** Parameters for a source: what is wanted, as far as it claims it; undefined when it has nothing of it. */
+/** The parameters for a source, limited to its claims; undefined if it holds nothing relevant. */
 function narrowed(
   registration: Registration,
   question: Question,
@@ -181,7 +182,9 @@ function narrowed(
   return given
 }
 
-/** The ids, or the pattern of ids, that both the request and a registration name; undefined when they have none in common. */
+/**
+ * The ids, or the id pattern, that both the request and the registration allow; undefined if there are none.
+ */
 function restrictedIds(
   entities: readonly EntityInfo[],
   wanted: readonly string[] | undefined,
@@ -212,7 +215,7 @@ function pathOf(path: string, parameters: Readonly<Record<string, string>>): str
   return `${basePath}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`
 }
 
-/** The same question as a Query in a body [NGSI-LD 5.2.23]. */
+/** The same question as a query body [NGSI-LD 5.2.23]. */
 function postQuery(
   given: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,
@@ -240,7 +243,7 @@ function postQuery(
   }
 }
 
-/** The request for the page that a Link header calls next, at the same source only. */
+/** The request for the next page from a Link header, at the same source only. */
 export function nextPage(
   request: SourceRequest,
   { endpoint }: Registration,
@@ -249,7 +252,7 @@ export function nextPage(
   const text = typeof link === 'string' ? link : (link ?? []).join(',')
   const found = /<([^<>]*)>\s*;[^<]*rel="?next"?/i.exec(text)
   if (found === null) return undefined
-  // Whoever answers through a tunnel has no address of its own.
+  // A source behind a tunnel has no address of its own.
   const base = isTunnelled(endpoint) ? 'http://localhost' : baseOf(endpoint)
   const url = URL.parse(found[1]!, base + request.path)
   if (url === null || url.origin !== new URL(base).origin) return undefined

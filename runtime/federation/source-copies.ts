@@ -1,7 +1,7 @@
 /**
- * What sources that allow copies have told last, in memory up to a bound of bytes, the longest unused going first, and
- * on disk by way of the broker. A copy stands for its source as long as its registration says, and after that while the
- * source cannot be reached; after a restart it only does the latter.
+ * The last answers of sources that allow caching, in memory up to a limit of bytes with LRU eviction, and on
+ * disk through the broker. A copy replaces its source as long as the registration allows, and afterwards
+ * while the source is unreachable. After a restart only the latter applies.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,12 +11,12 @@ import type { Json } from '#contract'
 import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
 
-/** An answer of a source, as far as it is kept. */
+/** The cached parts of an answer. */
 export interface KeptAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
   readonly text: string
-  /** Of the context of its names. */
+  /** Key of the context of its names. */
   readonly contextKey: string
 }
 
@@ -25,17 +25,17 @@ interface Copy {
   readonly at: number
   readonly bytes: number
   readonly store: KeptCopies
-  /** Something was written to the source since, or the gateway was not there to see. */
+  /** The source was written to since, or the gateway was restarted. */
   isStale: boolean
-  /** Something was written to the source since, or it said so. */
+  /** The source was written to since, or reported a change. */
   isOutdated: boolean
 }
 
 const keptHeaders = ['content-type', 'content-range', 'link', 'ngsild-results-count']
 
-/** Keys begin with that of the source. */
+/** Keys begin with the key of the source. */
 export function createSourceCopies({ clock }: { clock: Clock }) {
-  /** In order of use. */
+  /** Least recently used first. */
   const copies = new Map<string, Copy>()
   const loaded = new WeakSet<KeptCopies>()
   let bytesKept = 0
@@ -47,7 +47,7 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
     bytesKept -= known.bytes
     known.store.drop(key)
   }
-  /** Whether there is room for it. */
+  /** Stores a copy; false if it is too large. */
   function put(key: string, copy: Omit<Copy, 'bytes'>): boolean {
     drop(key)
     const bytes = key.length + copy.answer.text.length
@@ -66,7 +66,7 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
   }
 
   return Object.freeze({
-    /** Takes up what was kept before a restart, the first time. */
+    /** Loads the copies from before a restart, once. */
     load(store: KeptCopies): void {
       if (loaded.has(store)) return
       loaded.add(store)
@@ -84,7 +84,7 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
       const copy = { answer: kept, at: clock.monotonic(), store, isStale: false, isOutdated: false }
       if (put(key, copy)) store.put({ key, source, at: clock.now(), answer: JSON.stringify(kept) })
     },
-    /** The copy, if the source need not be asked again yet. */
+    /** The copy, if it is still fresh. */
     fresh(key: string, cacheDuration: string) {
       const copy = copies.get(key)
       const duration = parseDuration(cacheDuration)
@@ -95,13 +95,13 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
       const copy = copies.get(key)
       return copy === undefined ? undefined : used(key, copy)
     },
-    /** One entity out of what a source told when it was asked for something else, under the same names. */
+    /** An entity from a cached answer to another request with the same context. */
     entity(source: string, id: string, contextKey: string) {
       const quoted = JSON.stringify(id)
       for (const [key, copy] of [...copies].reverse()) {
         const { answer, isOutdated } = copy
         if (isOutdated || !key.startsWith(source) || !answer.text.includes(quoted)) continue
-        // Of a choice of attributes it would be a part.
+        // An answer to a request for some attributes has only a part of the entity.
         if (answer.contextKey !== contextKey || /[?&](?:attrs|pick|omit)=/.test(key)) continue
         const found = listOf(JSON.parse(answer.text) as Json).find((one) => isObject(one) && one['id'] === id)
         if (found !== undefined) return { ...used(key, copy), text: JSON.stringify(found) }
@@ -109,7 +109,7 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
       return undefined
     },
     drop,
-    /** Copies of a source say no more what it holds. */
+    /** Marks all copies of a source as outdated. */
     outdate(source: string): void {
       for (const [key, copy] of copies) {
         if (!key.startsWith(source)) continue

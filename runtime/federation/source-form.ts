@@ -1,7 +1,7 @@
 /**
- * A request in the form that a source wants it in (GS CIM 009, 4.3.6.6 to 4.3.6.8): names in its @context, bodies of
- * its media type, without what its version of the standard does not know. What a source wishes nothing about is passed
- * on as it came.
+ * Converts a request to the form that a source requires (GS CIM 009, 4.3.6.6 to 4.3.6.8): names in its
+ * @context, bodies in its media type, and only features of its version of the standard. Requests to sources
+ * without such requirements are forwarded unchanged.
  */
 import type { Json } from '#contract'
 import { type Context, coreContext } from '#ngsi-ld/context/context.ts'
@@ -12,26 +12,26 @@ import { isList, isObject } from '#ngsi-ld/values/json.ts'
 
 export interface SourceRequest {
   readonly method: string
-  /** From /ngsi-ld/v1 on, with its query. */
+  /** Path from /ngsi-ld/v1, with its query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body?: string | undefined
-  /** What names in the path and the body are in: one context, or one for each item of a list. */
+  /** The context of names in path and body: one, or one for each item of a list. */
   readonly contexts: readonly [Context, ...Context[]]
 }
 
 const json = 'application/json'
 const ld = 'application/ld+json'
 
-/** `wished` is the context behind the address that the source wants, if it wants one. */
+/** @param wantedContext the context that the source requires, if any. */
 export function inForm(
   request: SourceRequest,
-  wishes: SourceOptions,
-  wished: Context | undefined,
+  options: SourceOptions,
+  wantedContext: Context | undefined,
 ): SourceRequest {
   const body = request.body === undefined ? undefined : (JSON.parse(request.body) as Json)
-  const target = wished ?? (body === undefined ? undefined : contextToMove(request, wishes))
-  const { minor } = wishes
+  const target = wantedContext ?? (body === undefined ? undefined : contextToMove(request, options))
+  const { minor } = options
   const amended = (whole: Json): Json => (minor === undefined ? whole : amendBody(request.path, whole, minor))
   if (target === undefined)
     return body === undefined || minor === undefined
@@ -44,18 +44,18 @@ export function inForm(
     ...request,
     contexts: [target],
     path: translatePath(request.path, translations[0]!),
-    headers: { ...headers, ...linkTo(wishes.jsonldContext ?? target.address) },
+    headers: { ...headers, ...linkTo(options.jsonldContext ?? target.address) },
   } as const
   if (body === undefined) return moved
   const translated = amended(translateBody(request.path, body, translations))
   const items = isList(translated) ? translated : [translated]
-  if (wishes.contentType !== ld || !items.every(isObject))
+  if (options.contentType !== ld || !items.every(isObject))
     return {
       ...moved,
       headers: { ...moved.headers, 'content-type': json },
       body: JSON.stringify(translated),
     }
-  const context = wishes.jsonldContext ?? target.reference
+  const context = options.jsonldContext ?? target.reference
   const within = items.map((item) => ({ ...item, '@context': context }))
   return {
     ...moved,
@@ -70,8 +70,8 @@ const linkTo = (address: string | undefined): { readonly link?: string } =>
     : { link: `<${address}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"` }
 
 /**
- * The context that a body's names are to be in when the body or a header has to name it and did not before: that of
- * the request, or the core, under which all names are whole, where a header cannot name it.
+ * The context to convert a body's names to, if the media type of the source changes where the context is
+ * named. It is the context of the request, or the core context with full IRIs if no header can name it.
  */
 function contextToMove(
   { contexts, headers }: SourceRequest,

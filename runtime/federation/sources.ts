@@ -1,7 +1,7 @@
 /**
- * How a context source is asked: with the headers its registration wants, our name in Via, in the time it is given,
- * in the form it wants, and not at all while it rests after a failure. Where a registration allows copies, what the
- * source told last stands for it as long as the registration says, and while it cannot be reached.
+ * Sends requests to context sources: with the headers that the registration requires, this gateway in Via, a
+ * time limit, and in the source's form. A failed source is not called during its cooldown. If a registration
+ * allows caching, its last answer is used while it is fresh, and while the source is unreachable.
  */
 
 import { hash } from 'node:crypto'
@@ -18,13 +18,13 @@ import { createSourceCopies } from './source-copies.ts'
 import type { SourceRequest } from './source-form.ts'
 import { inForm } from './source-form.ts'
 
-/** Whose request is passed on. */
+/** The client's request that is forwarded. */
 export interface Requester {
   readonly registrations: RegistrationBroker
   readonly tenant: string
-  /** Our own pseudonym in Via. */
+  /** The pseudonym of this gateway in Via. */
   readonly alias: string
-  /** Headers as they came, names in lower case. */
+  /** Headers as received, names in lower case. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
 }
 
@@ -33,11 +33,11 @@ export type SourceAnswer =
       readonly status: number
       readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>
       readonly text: string
-      /** What its names are in, unless it brings a context itself. */
+      /** The context of its names, unless the answer has its own. */
       readonly context: Context
-      /** Of a copy that stands in for an answer: its age in seconds. */
+      /** Age in seconds, if it is a cached copy. */
       readonly age?: number
-      /** It stands in because the source could not be reached. */
+      /** The copy is used because the source is unreachable. */
       readonly isLastKnown?: boolean
     }
   | { readonly failure: 'timeout' | 'unreachable' | 'resting'; readonly reason: string }
@@ -46,12 +46,12 @@ export interface Sources {
   send(requester: Requester, registration: Registration, request: SourceRequest): Promise<SourceAnswer>
 }
 
-/** What went wrong elsewhere, as NGSILD-Warning tells it. */
+/** A problem at a source, as sent in NGSILD-Warning. */
 export interface Warning {
   readonly code: 110 | 111 | 199 | 299
   readonly agent: string
   readonly text: string
-  /** Age in seconds of a copy that stands in. */
+  /** Age in seconds of a cached copy. */
   readonly age?: number
 }
 
@@ -66,54 +66,54 @@ const isRead = ({ method, path }: SourceRequest): boolean =>
 export interface SourcesPorts {
   readonly peer: Peer
   readonly clock: Clock
-  /** The context behind an address that a registration names; a tenant may host it. */
+  /** Resolves the context that a registration names; a tenant may host it. */
   readonly resolve: (address: string, tenant: string) => Context | Promise<Context>
 }
 
 export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
-  /** Monotonic ms until which a source is left alone. */
-  const restsUntil = new Map<string, number>()
+  /** End of each source's cooldown, monotonic ms. */
+  const cooldowns = new Map<string, number>()
   const copies = createSourceCopies({ clock })
 
-  /** Asks, takes down what came of it, and lets a source rest that failed. */
+  /** Sends a request, records its outcome, and starts the cooldown of a failed source. */
   async function exchange(requester: Requester, registration: Registration, outgoing: PeerRequest) {
     const { cooldown } = registration.management ?? {}
     const answer = await peer.exchange(outgoing)
     const isFailure = 'failure' in answer || answer.status >= 500
     requester.registrations.outcome(registration.id, !isFailure)
     if (isFailure && cooldown !== undefined) {
-      if (restsUntil.size >= limits.registrationsMax.value) restsUntil.clear()
-      restsUntil.set(keyOf(requester, registration), clock.monotonic() + cooldown)
+      if (cooldowns.size >= limits.registrationsMax.value) cooldowns.clear()
+      cooldowns.set(keyOf(requester, registration), clock.monotonic() + cooldown)
     }
     return answer
   }
 
-  function rests(key: string): boolean {
-    const until = restsUntil.get(key)
+  function isCoolingDown(key: string): boolean {
+    const until = cooldowns.get(key)
     if (until === undefined) return false
     if (clock.monotonic() < until) return true
-    restsUntil.delete(key)
+    cooldowns.delete(key)
     return false
   }
 
   return Object.freeze({
     async send(requester, registration, request) {
       const { id, endpoint, management = {} } = registration
-      const wishes = sourceOptionsOf(registration, requester.headers)
+      const options = sourceOptionsOf(registration, requester.headers)
       let formed: SourceRequest
       try {
-        const { jsonldContext } = wishes
-        const wished =
+        const { jsonldContext } = options
+        const wantedContext =
           jsonldContext === undefined ? undefined : await resolve(jsonldContext, requester.tenant)
-        formed = inForm(request, wishes, wished)
+        formed = inForm(request, options, wantedContext)
       } catch (error) {
         return { failure: 'unreachable', reason: (error as Error).message }
       }
-      const headers = headersFor(requester, registration, { ...formed.headers, ...wishes.headers })
+      const headers = headersFor(requester, registration, { ...formed.headers, ...options.headers })
       const key = keyOf(requester, registration)
       const { cacheDuration, localOnly } = management
       const isKept = cacheDuration !== undefined && isRead(request)
-      // Whoever asks in another name, or for another tenant, is not told what was answered to this one.
+      // Copies are separated by request headers and tenant: they are never shown to other users.
       const { Via: _, ...named } = headers
       const copiesOf = `${key}${endpoint} ${hash('sha256', JSON.stringify(named))} `
       const copyKey = `${copiesOf}${formed.method} ${formed.path} ${formed.body ?? ''}`
@@ -130,8 +130,8 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
           (entity && copies.entity(copiesOf, decodeURIComponent(entity), context.key))
         return known ? { ...known, context, isLastKnown: true } : undefined
       }
-      if (rests(key)) {
-        const reason = 'it failed lately and is left alone for a while'
+      if (isCoolingDown(key)) {
+        const reason = 'it failed recently and is in its cooldown'
         return lastKnown() ?? { failure: 'resting', reason }
       }
       if (!isRead(request)) copies.outdate(key)
@@ -153,7 +153,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
         if (answer.status === 200 || answer.status === 206)
           copies.keep(copyKey, { source: id, store }, { ...answer, contextKey: context.key })
         else if (answer.status < 500) copies.drop(copyKey)
-        // What lists say of an entity that is gone is wrong.
+        // After a 404, cached lists may still contain the deleted entity.
         if (answer.status === 404) copies.outdate(copiesOf)
       }
       return result
@@ -161,15 +161,15 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
   } satisfies Sources)
 }
 
-/** The path of a retrieval of an entity with all its attributes. */
+/** The path of the retrieval of a whole entity. */
 const wholeEntity = /^\/ngsi-ld\/v1\/entities\/([^/?]+)\?options=sysAttrs$/
 
-/** Of a source, as one tenant registered it: another registration may come to have the id. */
+/** The key of a tenant's registration; it includes the creation time, since an id may be reused. */
 function keyOf({ tenant, registrations }: Requester, { id }: Registration): string {
   return `${tenant} ${id} ${registrations.get(id)?.statistics.createdAt ?? 0} `
 }
 
-/** The path with local=true, whatever it said before. */
+/** Sets local=true in a path. */
 function localised(path: string): string {
   const [place, parameters] = partsOf(path)
   const others = parameters.split('&').filter((pair) => pair !== '' && !pair.startsWith('local='))

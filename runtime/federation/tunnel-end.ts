@@ -1,12 +1,12 @@
 /**
- * One end of a tunnel: requests and answers of HTTP in messages over one connection that both sides may ask through. A message
- * is a line of JSON that says what it is, then the body as it is. Both ends look for signs of life, so that a connection that
- * is only half there is noticed and ended. It never throws or rejects for what the other side does.
+ * An end of a tunnel: HTTP requests and answers as messages on one connection, in both directions. A message
+ * is a line of JSON that describes it, followed by the body. Both ends check that the connection is alive and
+ * close half-open ones. Nothing the other side sends makes it throw or reject.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { PeerAnswer } from './peer.ts'
 
-/** What of a WebSocket is used. */
+/** The part of a WebSocket that is used. */
 export interface TunnelSocket {
   readonly bufferedAmount: number
   send(text: string): void
@@ -18,17 +18,17 @@ export interface TunnelSocket {
   on(event: 'error', listener: (error: Error) => void): unknown
 }
 
-/** What of the connection under it is looked at: how much came, and how much left. */
+/** The byte counters of the underlying connection. */
 export interface TunnelWire {
   readonly bytesRead: number
   readonly bytesWritten: number
-  /** Of those that were written, what has not left yet. */
+  /** Bytes written but not yet sent. */
   readonly writableLength: number
 }
 
 export interface TunnelRequest {
   readonly method: string
-  /** From the root on, with its query. */
+  /** Path from the root, with its query. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
@@ -41,14 +41,14 @@ export interface TunnelAnswer {
 }
 
 export interface TunnelEnd {
-  /** What was asked last may be unanswered yet: so many. */
-  asking(): number
+  /** Number of requests without an answer. */
+  inFlight(): number
   exchange(request: TunnelRequest, timeoutMs: number): Promise<PeerAnswer>
   close(code: number, reason: string): void
 }
 
 export interface TunnelEndPorts {
-  /** Answers what the other side asks. Never rejects. */
+  /** Answers requests of the other side. Never rejects. */
   readonly serve: (request: TunnelRequest) => Promise<TunnelAnswer>
   readonly wire: TunnelWire
   readonly beatMs: number
@@ -64,12 +64,12 @@ interface Head {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** Codes of closing: 1001 whoever closes goes away, 1002 it broke the rules, and: */
+/** Close codes: 1001 the sender stops, 1002 protocol error, and this one for a replaced connection. */
 export const displacedCode = 4409
 
 export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): TunnelEnd {
-  const asked = new Map<number, (answer: PeerAnswer) => void>()
-  let lastAsk = 0
+  const pending = new Map<number, (answer: PeerAnswer) => void>()
+  let lastId = 0
   let serving = 0
   let isClosed = false
   const isAlive = createPulse(ports.wire)
@@ -103,8 +103,9 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
       return
     }
     const { answer, status, headers = {} } = head ?? {}
-    if (answer === undefined || typeof status !== 'number') socket.close(1002, 'neither asks nor answers')
-    else asked.get(answer)?.({ status, headers, text: body })
+    if (answer === undefined || typeof status !== 'number')
+      socket.close(1002, 'neither a request nor an answer')
+    else pending.get(answer)?.({ status, headers, text: body })
   }
 
   socket.on('message', (data, isBinary) => {
@@ -116,45 +117,45 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
     if (isClosed) return
     isClosed = true
     clearInterval(beat)
-    for (const answer of [...asked.values()])
+    for (const answer of [...pending.values()])
       answer({ failure: 'unreachable', reason: 'the tunnel was closed' })
     ports.onClose(code, reason.toString())
   })
 
   return Object.freeze({
-    asking: () => asked.size,
+    inFlight: () => pending.size,
     exchange: (request, timeoutMs) =>
       new Promise<PeerAnswer>((resolve) => {
         const { method, path, headers, body } = request
-        const id = ++lastAsk
+        const id = ++lastId
         const message = messageOf({ ask: id, method, path, headers }, body)
         if (isClosed) return resolve({ failure: 'unreachable', reason: 'the tunnel was closed' })
-        if (asked.size >= limits.tunnelRequestsInFlight.value || !hasRoom(message))
+        if (pending.size >= limits.tunnelRequestsInFlight.value || !hasRoom(message))
           return resolve({ failure: 'unreachable', reason: 'the tunnel is full' })
         const end = (answer: PeerAnswer): void => {
           clearTimeout(timer)
-          asked.delete(id)
+          pending.delete(id)
           resolve(answer)
         }
         const timer = setTimeout(
           () => end({ failure: 'timeout', reason: `no answer within ${timeoutMs} ms` }),
           timeoutMs,
         )
-        asked.set(id, end)
+        pending.set(id, end)
         socket.send(message)
       }),
     close(code, reason) {
       socket.close(code, reason)
-      // Whoever does not answer the closing handshake is not waited for.
+      // The socket is terminated if the other side does not complete the closing handshake.
       setTimeout(() => socket.terminate(), limits.tunnelCloseMs.value).unref()
     },
   } satisfies TunnelEnd)
 }
 
 /**
- * Whether a connection lives, as far as looks now and then can tell: false when nothing moved at two looks in a row, since one
- * may come just before a late sign. Bytes count, not messages: a large one over a slow way takes many beats, and signs of life
- * wait behind it.
+ * Returns a check whether a connection is alive, to be called periodically. It fails after two checks without
+ * traffic, since one may come just before a late sign of life. It counts bytes, not messages: a large message
+ * on a slow line takes many periods, and pings wait behind it.
  */
 export function createPulse(wire: TunnelWire): () => boolean {
   let last: { read: number; left: number; waiting: number } | undefined
@@ -162,7 +163,7 @@ export function createPulse(wire: TunnelWire): () => boolean {
   return () => {
     const { bytesRead: read, writableLength: waiting } = wire
     const left = wire.bytesWritten - waiting
-    // What leaves counts only where something had to wait: else it may lie in the buffers of a dead connection.
+    // Sent bytes count only if some were waiting; otherwise they may lie in the buffers of a dead connection.
     const moved = last === undefined || read > last.read || (last.waiting > 0 && left > last.left)
     last = { read, left, waiting }
     silentLooks = moved ? 0 : silentLooks + 1

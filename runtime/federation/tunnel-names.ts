@@ -1,7 +1,7 @@
 /**
- * To whom the names of gateways belong that open tunnels to this one: the first who comes with a name has it, and proves it by the
- * same secret from then on. The file holds hashes only; it is on disk before a name is believed. Names are given back by
- * whoever may write that file, and by nobody who comes over the network.
+ * Owners of the names of gateways that open tunnels to this one. The first gateway to use a name owns it and
+ * proves it with the same secret from then on. The file holds only hashes and is on disk before a name is
+ * accepted. Only a user who may write that file can release a name; nobody can over the network.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import {
@@ -22,25 +22,26 @@ import { refuseOpenMode } from '#config/load/http-token.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { flush, replaceSecret } from '#store/file/durable-files.ts'
 
-/** A name that somebody has. */
+/** A name and its owner. */
 export interface TunnelName {
   readonly alias: string
-  /** Of the secret: SHA-256 in hexadecimal digits. */
+  /** SHA-256 of the secret, in hexadecimal. */
   readonly hash: string
-  /** When (DateTime) and from which address it was taken. */
+  /** Time (DateTime) and address of the first use. */
   readonly since: string
   readonly from: string
 }
 
 export interface TunnelNames {
   /**
-   * Whose name it is, if it is that of somebody else; else it belongs to this secret, on disk.
-   * @throws http.busy when there is no room for another name; config.invalid when the file cannot be used.
+   * Returns the owner if the name belongs to another gateway; otherwise the name is stored for this secret.
+   *
+   * @throws http.busy if the limit of names is reached; config.invalid if the file cannot be used.
    */
   prove(alias: string, secret: string, from: string): TunnelName | undefined
 }
 
-/** Where a data folder has them. */
+/** The file in a data folder. */
 export const tunnelNamesFile = (dataFolder: string): string => join(dataFolder, 'tunnel-names')
 
 export function createTunnelNames(file: string, clock: Pick<Clock, 'now'>): TunnelNames {
@@ -59,7 +60,7 @@ export function createTunnelNames(file: string, clock: Pick<Clock, 'now'>): Tunn
         return theirs.length === hash.length && timingSafeEqual(theirs, hash) ? undefined : owner
       }
       if (known.size >= limits.tunnelNamesMax.value)
-        throw new GatewayError('http.busy', `${known.size} names of gateways are taken; release some`)
+        throw new GatewayError('http.busy', `${known.size} gateway names are in use; release one of them`)
       const one = { alias, hash: hash.toString('hex'), since: msToDateTime(clock.now()), from }
       append(file, lineOf(one))
       known = new Map(known).set(alias, one)
@@ -69,7 +70,7 @@ export function createTunnelNames(file: string, clock: Pick<Clock, 'now'>): Tunn
   } satisfies TunnelNames)
 }
 
-/** All names that are taken, in order of time. @throws config.invalid when the file cannot be read or understood. */
+/** All names in order of time. @throws config.invalid if the file cannot be read or parsed. */
 export function readTunnelNames(file: string): readonly TunnelName[] {
   const invalid = (why: string, cause?: unknown): GatewayError =>
     new GatewayError('config.invalid', `${file} ${why}`, { file }, cause)
@@ -82,12 +83,12 @@ export function readTunnelNames(file: string): readonly TunnelName[] {
   }
   try {
     refuseOpenMode(file, fstatSync(descriptor).mode)
-    // What a power cut left of a last line was not believed yet.
+    // An incomplete last line, left by a power cut, was never accepted.
     const lines = readFileSync(descriptor, 'utf8').split('\n').slice(0, -1)
     return lines.map((line, i) => {
       const [alias = '', hash = '', since = '', from = '', ...more] = line.split(' ')
       if (alias === '' || !/^[0-9a-f]{64}$/.test(hash) || from === '' || more.length > 0)
-        throw invalid(`line ${i + 1} is no name with its hash, time and address`)
+        throw invalid(`line ${i + 1}: expected a name, a hash, a time and an address`)
       return { alias, hash, since, from }
     })
   } finally {
@@ -95,7 +96,7 @@ export function readTunnelNames(file: string): readonly TunnelName[] {
   }
 }
 
-/** Gives a name back: the next who comes with it has it. False when nobody has it. @throws config.invalid */
+/** Releases a name for the next gateway that uses it; false if it has no owner. @throws config.invalid */
 export function releaseTunnelName(file: string, alias: string): boolean {
   const all = readTunnelNames(file)
   const left = all.filter((one) => one.alias !== alias)
@@ -118,7 +119,7 @@ function append(file: string, line: string): void {
   const isNew = statSync(file, { throwIfNoEntry: false }) === undefined
   const descriptor = openSync(file, 'a+', 0o600)
   try {
-    // What a power cut left of a line goes.
+    // Removes an incomplete line left by a power cut.
     const bytes = readFileSync(descriptor)
     ftruncateSync(descriptor, bytes.lastIndexOf(0x0a) + 1)
     writeSync(descriptor, line)

@@ -1,7 +1,7 @@
 /**
- * The gateways that hold a tunnel open to this one, by what they call themselves. One name has one connection: who comes
- * later takes the place of who came before, since that one is probably dead; where it was another process, that is told,
- * for two gateways may have the same identity.
+ * The gateways with an open tunnel to this one, by pseudonym. Each name has one connection: a new one
+ * replaces the old one, which is probably dead. If the new one is another process, a warning is logged,
+ * because two gateways may share an identity.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -22,13 +22,13 @@ import {
 } from './tunnel-end.ts'
 import type { TunnelNames } from './tunnel-names.ts'
 
-/** Who holds a tunnel open. */
+/** A gateway that opens a tunnel. */
 export interface Visitor {
   /** The pseudonym of the gateway. */
   readonly alias: string
-  /** Of its process: another one each time it starts. */
+  /** Identifies its process; changes with each start. */
   readonly instance: string
-  /** Address it comes from. */
+  /** Its address. */
   readonly from: string
   readonly wire: TunnelWire
 }
@@ -43,13 +43,15 @@ export interface TunnelStatus {
 
 export interface Tunnels {
   /**
-   * Whether a gateway may have its name, which is its own from then on.
-   * @throws http.busy when there is no room for another gateway; tunnel.name-taken when the name is that of another one.
+   * Admits a gateway under its name, which it owns from then on.
+   *
+   * @throws http.busy if the limit of tunnels is reached; tunnel.name-taken if the name belongs to another
+   * gateway.
    */
   admit(visitor: Pick<Visitor, 'alias' | 'from'>, secret: string): void
-  /** `serve` answers what the gateway asks. */
+  /** @param serve answers the requests of the gateway. */
   take(socket: TunnelSocket, visitor: Visitor, serve: TunnelEndPorts['serve']): void
-  /** Asks the gateway whose name the address holds. Never rejects. */
+  /** Sends a request to the gateway named in the URL. Never rejects. */
   exchange(request: PeerRequest): Promise<PeerAnswer>
   statuses(): readonly TunnelStatus[]
   close(): void
@@ -76,14 +78,14 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
   return Object.freeze({
     admit({ alias, from }, secret) {
       if (!open.has(alias) && open.size >= limits.tunnelsMax.value)
-        throw new GatewayError('http.busy', `${open.size} gateways hold a tunnel open`)
+        throw new GatewayError('http.busy', `too many tunnels are open (${open.size}); retry later`)
       const owner = names.prove(alias, secret, from)
       if (owner === undefined) return
       const { since } = owner
       log.warn('tunnel.refused', { alias, from, since, owner: owner.from })
       throw new GatewayError(
         'tunnel.name-taken',
-        `the name ${alias} belongs to another gateway since ${since}`,
+        `the name ${alias} has belonged to another gateway since ${since}`,
       )
     },
     take(socket, visitor, serve) {
@@ -102,7 +104,7 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
       })
       open.set(alias, { visitor, end, since: clock.now() })
       if (before === undefined) return log.info('tunnel.up', facts)
-      before.end.close(displacedCode, `another connection of ${alias} came from ${from}`)
+      before.end.close(displacedCode, `replaced by another connection of ${alias} from ${from}`)
       if (before.visitor.instance === instance) return log.info('tunnel.up', { ...facts, again: true })
       log.warn('tunnel.taken-over', { ...facts, before: before.visitor.from })
     },
@@ -110,7 +112,7 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
       const target = tunnelled(url)
       const found = target === undefined ? undefined : open.get(target.alias)
       if (target === undefined || found === undefined)
-        return { failure: 'unreachable', reason: `${target?.alias ?? url} holds no tunnel open` }
+        return { failure: 'unreachable', reason: `${target?.alias ?? url} has no open tunnel` }
       requests.value++
       const text = body === undefined ? '' : body.toString()
       return found.end.exchange({ method, path: target.path, headers: { ...headers }, body: text }, timeoutMs)
@@ -118,7 +120,7 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
     statuses: () =>
       [...open.values()].map(({ visitor: { alias, from }, end, since }) => ({
         ...{ alias, from, since: msToDateTime(since) },
-        inFlight: end.asking(),
+        inFlight: end.inFlight(),
       })),
     close() {
       for (const { end } of open.values()) end.close(1001, 'the gateway stops')

@@ -1,6 +1,6 @@
 /**
- * Distributed provision (GS CIM 009, 4.3.6 and 5.6): sends parts of a write to the sources they belong to, and says
- * of each what came of it. What is done here, and what the whole answers, is decided by whoever asked.
+ * Distributed provision (GS CIM 009, 4.3.6 and 5.6): sends parts of a write to their sources and returns the
+ * outcome of each. The caller does the local part and builds the response.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
@@ -13,12 +13,12 @@ import type { Requester, SourceAnswer, Sources } from './sources.ts'
 export interface PartOutcome {
   readonly registration: Registration
   readonly isProxied: boolean
-  /** Absent when it went well. */
+  /** Absent on success. */
   readonly error?: GatewayError
-  /** The error as the source told it. */
+  /** The source's own problem body. */
   readonly problem?: Json
   readonly status: number
-  /** The JSON that a source answered, if any. */
+  /** The JSON body of the source's answer, if any. */
   readonly body?: Json
 }
 
@@ -47,7 +47,7 @@ function judged(
   answer: SourceAnswer,
 ): Pick<PartOutcome, 'status' | 'error' | 'problem' | 'body'> {
   if ('failure' in answer) {
-    // One that rests after a failure counts as timed out [5.2.34].
+    // A source in its cooldown counts as timed out [5.2.34].
     const code = answer.failure === 'unreachable' ? 'peer.unavailable' : 'peer.timeout'
     const error = new GatewayError(code, `${id}: ${answer.reason}`)
     return { status: error.entry.status, error }
@@ -72,7 +72,7 @@ function jsonOf(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json
   } catch {
-    // What is no JSON says nothing.
+    // A body that is not JSON is ignored.
     return undefined
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What a plugin gets: the base and the capabilities that its manifest names, each made when it is named. Whatever it opens or
- * follows ends with it.
+ * Builds the host of a plugin: the base, and the capabilities that its manifest names. Everything that a
+ * plugin opens or follows ends with it.
  */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,14 +17,14 @@ import { openRemoteBroker, type RemoteSettings } from './remote-broker-port.ts'
 import { createTimetable } from './timetable.ts'
 
 export interface CapabilityPorts extends ChangesPorts {
-  /** Requests to this gateway from within. */
+  /** Serves requests to this gateway from within. */
   readonly serve: Serve
-  /** Where people reach it. */
+  /** Address of this gateway for people. */
   readonly address: () => string
   /** Addresses of a plugin. */
   readonly addresses: (name: string) => readonly string[]
   readonly isOwn: (url: string) => boolean
-  /** By which the logs of their files end. */
+  /** Checkpoints the logs of plugin files. */
   readonly copyBack: CopyBackFile
   readonly context: () => Context
   readonly clock: Clock
@@ -33,18 +33,18 @@ export interface CapabilityPorts extends ChangesPorts {
 }
 
 export interface CapabilitySettings extends RemoteSettings {
-  /** Folder of their files. */
+  /** Folder of the plugin files. */
   readonly folder: string
 }
 
-/** For whom it is made. */
+/** The plugin that receives the host. */
 export interface Recipient {
   /** Its section of the settings. */
   readonly settings: unknown
-  /** Ends what it was given. */
+  /** Disposes of the given capabilities. */
   readonly given: AsyncDisposableStack
   readonly signal: AbortSignal
-  /** It cannot go on. */
+  /** Quarantines the plugin. */
   quarantine(error: unknown): void
   component(name: string): BrokerPort
 }
@@ -79,7 +79,7 @@ export function hostFor(
   return Object.freeze({ ...base, ...Object.fromEntries(named) }) satisfies Host<unknown, never>
 }
 
-/** Whatever still follows ends with the plugin. */
+/** Closes all followers when the plugin ends. */
 function followed(changes: Capabilities['changes'], given: AsyncDisposableStack): Capabilities['changes'] {
   const open = new Set<{ close(): void }>()
   given.defer(() => {

@@ -1,7 +1,8 @@
 /**
- * The log as plugins follow it: what became of entities, each named once per batch as it is now, so that a follower that is
- * behind does less for it and not more. A follower keeps its cursor with what it derives; nothing is pinned for it, and
- * where the log does not reach back any more it reads everything anew.
+ * The log of changes for plugins. A batch names each changed entity once, in its current state, so a follower
+ * that is behind has less work per change. A follower stores its cursor with its derived data. Nothing is
+ * retained for followers: if the log no longer reaches back to the cursor, the follower reads everything
+ * again.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -15,16 +16,16 @@ import type { ObservationBatch } from '#store/chunks/observation-blob.ts'
 
 export interface ChangesPorts {
   readonly following: Following
-  /** Calls back after each commit; returns what ends that. */
+  /** Calls the listener after each commit; returns a function that ends this. */
   readonly onCommit: (listener: () => void) => () => void
   readonly clock: Pick<Clock, 'monotonic'>
   readonly log: Log
 }
 
-/** Of whom the followers are. */
+/** The plugin that owns the followers. */
 export interface Owner {
   readonly name: string
-  /** A follower failed too often. */
+  /** Called when a follower failed too often. */
   quarantine(error: unknown): void
 }
 
@@ -33,7 +34,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
   return Object.freeze({
     position: () => following.position().n,
     entities(behind, limit) {
-      // Whoever reads all of them reads large ones, too.
+      // A full read passes large entities, so discarded memory is collected.
       collectDiscarded()
       const page = following.entities(behind, Math.min(limit, limits.pluginBatchEntities.value))
       for (const [, view] of page) noteDiscarded(view.text().length)
@@ -62,7 +63,7 @@ function stateOf(rid: number, view: EntityView): EntityState {
   }
 }
 
-/** Takes batches one after the other, resting between them, until it is closed or failed too often. */
+/** Delivers batches one after the other with rests in between, until it is closed or has failed too often. */
 function follow(
   { following, onCommit, clock, log }: ChangesPorts,
   owner: Owner,
@@ -100,7 +101,7 @@ function follow(
         if (batch.changed.length > 0 || batch.deleted.length > 0 || batch.observed.length > 0)
           await follower.take(batch)
         cursor = batch.through
-        // Who is far behind works half of the time.
+        // A follower far behind works at most half of the time.
         if (following.position().n - cursor > limits.pluginBatchRows.value)
           rest = Math.min(rest, clock.monotonic() - begunAt)
       }
@@ -136,22 +137,24 @@ function follow(
 
 type Row = Followed<ObservationBatch | undefined>
 
-/** Where in a batch of observations one is. */
+/** A position in a batch of observations. */
 interface Place {
   batch: ObservationBatch
   at: number
 }
 
-/** At most so many entities that the next batch comes soon; the rows beyond wait. */
+/**
+ * Builds a batch of a bounded number of entities, so that the next one follows soon; the remaining rows wait.
+ */
 function batchOf(
   rows: readonly Row[],
   { following, streams }: { readonly following: Following; readonly streams: Streams },
   follower: Follower,
 ): ChangeBatch {
-  /** What the last change of each entity says of it. */
+  /** The last change of each entity. */
   const touched = new Map<string, FollowedChange>()
   const newest = new Map<number, Place>()
-  /** Streams of which an entity has to be read to know what they are of. */
+  /** Number of streams whose entity has to be read. */
   let unknown = 0
   let last = rows[0]!
   for (const row of rows) {
@@ -163,26 +166,26 @@ function batchOf(
   const changed: EntityState[] = []
   const deleted: string[] = []
   for (const [id, { type }] of touched) {
-    // What is of another type by then is not read; whether it has become one of these since is told by a later row.
+    // An entity that had another type at this change is not read; a later row reports a change of type.
     const found = isFollowed(follower, type) ? following.entityWithRid(id) : undefined
     const state = found && stateOf(found.rid, found.view)
     if (state !== undefined && isFollowed(follower, state.types)) changed.push(state)
-    // It may have been one of those, and is not any more.
+    // It may have had one of the followed types before.
     else deleted.push(id)
   }
   const observed = [...newest].flatMap(([s, place]) => observedAt(place, streams.of(s)) ?? [])
   return { through: last.n, at: last.at, changed, deleted, observed }
 }
 
-/** Whether what is of these types is told; a change that names none may be of any. */
+/** Whether a follower wants entities of these types; a change without a type may concern any. */
 const isFollowed = ({ types }: Follower, type: string | readonly string[] | undefined): boolean =>
   types === undefined || type === undefined || [type].flat().some((one) => types.has(one))
 
 const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
 
 /**
- * Thousands of values may come of one stream between two batches, and only the newest is told. Returns how many streams
- * are new here, and not known from earlier batches either.
+ * Keeps only the newest value of each stream, since thousands may arrive between two batches. Returns the
+ * number of streams that are new here and unknown from earlier batches.
  */
 function note(newest: Map<number, Place>, batch: ObservationBatch, streams: Pick<Streams, 'has'>): number {
   const { triples } = batch
@@ -213,7 +216,7 @@ function observedAt(
   return { ...stream, time: triples[at + 1]!, value: other === undefined ? value : other[1] }
 }
 
-/** What a stream is a stream of, which never changes. */
+/** The entity and attribute of a stream, which never change. */
 type Named = Pick<ObservedValue, 'id' | 'name'>
 
 type Streams = ReturnType<typeof createStreams>
@@ -222,7 +225,7 @@ function createStreams(following: Following) {
   const known = new Map<number, Named>()
   return Object.freeze({
     has: (s: number): boolean => known.has(s),
-    /** Undefined where neither an entity nor its tombstone is left. */
+    /** Undefined if neither the entity nor its tombstone exists. */
     of(s: number): Named | undefined {
       const kept = known.get(s)
       if (kept !== undefined) return kept

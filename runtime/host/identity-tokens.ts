@@ -1,6 +1,7 @@
 /**
- * Tokens of an identity manager (POST /v1/auth/tokens with name and password, answered with X-Subject-Token): one at a time,
- * kept until shortly before it expires. The password is read when a token is asked for, and never kept.
+ * Tokens of an identity manager (POST /v1/auth/tokens with name and password, answered with X-Subject-Token).
+ * A token is cached until shortly before it expires. The password is read for each token request and never
+ * kept.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,9 +12,9 @@ import type { RemoteIdentity } from '#contract'
 import type { Peer } from '#federation/peer.ts'
 
 export interface IdentityTokens {
-  /** The header that shows the token. @throws GatewayError peer.unavailable or peer.refused where there is none. */
+  /** The header with the token. @throws GatewayError peer.unavailable or peer.refused if there is none. */
   header(): Promise<Readonly<Record<string, string>>>
-  /** The token was refused: the next one is asked for. */
+  /** Drops a refused token; the next call requests a new one. */
   forget(): void
 }
 
@@ -36,7 +37,10 @@ export function createIdentityTokens(
       throw new GatewayError('peer.unavailable', `the identity manager ${url}: ${answer.reason}`)
     const token = answer.headers['x-subject-token']
     if (answer.status !== 201 || typeof token !== 'string')
-      throw new GatewayError('peer.refused', `the identity manager ${url} gave no token: ${answer.status}`)
+      throw new GatewayError(
+        'peer.refused',
+        `the identity manager ${url} returned no token: status ${answer.status}`,
+      )
     kept = { token, until: expiryOf(answer.text) - limits.identitySlackMs.value }
     return token
   }
@@ -55,7 +59,7 @@ export function createIdentityTokens(
   } satisfies IdentityTokens)
 }
 
-/** When the token of an answer expires, ms; far away where it does not say, since a refusal tells as well. */
+/** Expiry of a token, ms; infinite if not stated, since a refusal also renews it. */
 function expiryOf(text: string): number {
   try {
     const body = JSON.parse(text) as { readonly token?: { readonly expires_at?: unknown } }

@@ -1,6 +1,6 @@
 /**
- * Opens the plugins of the settings with their listeners: who runs, under which address each is reached, and which addresses are
- * ours. Plugins start beside the gateway, which is ready without them.
+ * Opens the configured plugins and their listeners: which plugins run, the addresses of each, and which
+ * addresses belong to this gateway. Plugins start in parallel with the gateway, which is ready without them.
  */
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +24,7 @@ import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
 import { createPlugins, type Wanted } from './plugins.ts'
 
-/** How each is loaded; what is missing here is not built. */
+/** Loader of each plugin; a missing one is not built. */
 export type Loaders = {
   readonly [N in PluginName]?: () => Promise<Plugin<Settings[N], Capability>>
 }
@@ -37,7 +37,7 @@ export interface HostPorts {
   readonly following: Following
   readonly onCommit: (listener: () => void) => () => void
   readonly copyBack: CopyBackFile
-  /** Bounds what is written to clients and not read, of all listeners together. */
+  /** Bounds the unread output of all listeners together. */
   readonly outflow: Outflow
   readonly clock: Clock
   readonly log: Log
@@ -45,15 +45,19 @@ export interface HostPorts {
 }
 
 export interface PluginHost extends Components {
-  /** Whether a path of the main listener needs no token; it waits for a plugin that starts. */
+  /** Whether a path of the main listener needs no token; waits for a starting plugin. */
   isOpen(path: string, method: string): boolean | Promise<boolean>
-  /** Whether pages of any origin may read what the main listener answers at a path. */
+  /** Whether pages of every origin may read the responses of the main listener at a path. */
   isShared(path: string): boolean
-  /** Opens listeners, and lets what runs there start. Whoever asks it before that waits for it. @param httpPort of the main listener, where it is open. */
+  /**
+   * Opens the listeners, then starts the plugins. Earlier requests wait.
+   *
+   * @param httpPort port of the main listener, if it is open.
+   */
   listen(httpPort: number | undefined): Promise<void>
   status(): object
   complaints(): readonly string[]
-  /** Ports that are open, by name. */
+  /** Open ports, by name. */
   ports(): Readonly<Record<string, number>>
   close(): Promise<void>
 }
@@ -66,7 +70,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
   const isLocal = isLoopbackListener(host)
   const servers = new Map<string, HttpServer>()
   let mainPort: number | undefined
-  /** Why listeners are not open. */
+  /** Reasons why listeners are not open. */
   const unopened: string[] = []
   const wanted: Wanted[] = (Object.entries(loaders) as [PluginName, NonNullable<Loaders[PluginName]>][])
     .filter(([name]) => settings[name].enabled)
@@ -114,7 +118,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
       const { outflow, log } = ports
       servers.set(name, await createHttpServer({ ...entrance, refuse, outflow, log }, { host, port }))
     } catch (error) {
-      // Devices are served all the same, and so is this under the main port.
+      // The gateway continues, and the plugin stays reachable through the main port.
       const { message } = toGatewayError(error)
       unopened.push(`${name} has no port of its own: ${message}`)
       ports.log.error('plugin.no-listener', { plugin: name, error: message })
@@ -144,7 +148,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
   } satisfies PluginHost)
 }
 
-/** The context of the platform over the core context, compiled when somebody needs it. */
+/** The platform's context over the core context, compiled on first use. */
 function platformContext(core: Context): () => Context {
   const { '@context': own } = platformContextDocument as { readonly '@context': Json }
   let compiled: Context | undefined
@@ -154,7 +158,7 @@ function platformContext(core: Context): () => Context {
 const portsOf = (main: number | undefined, servers: ReadonlyMap<string, HttpServer>): ReadonlySet<number> =>
   new Set([...(main === undefined ? [] : [main]), ...[...servers.values()].map(({ port }) => port)])
 
-/** Whether an address leads back here: one of our ports at an address of this machine, or the one we are known by. */
+/** Whether an address belongs to this gateway: one of its ports on this machine, or its public address. */
 function isOwn(
   url: string,
   { ports, publicUrl }: { ports: ReadonlySet<number>; publicUrl: string | undefined },

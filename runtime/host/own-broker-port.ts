@@ -1,6 +1,6 @@
 /**
- * Routes of this gateway as a broker, without a socket between: requests take the same way as those from outside, and so do
- * their errors. It never rejects.
+ * The routes of this gateway as a broker, without a socket. Requests and errors pass the same code as those
+ * from outside. It never rejects.
  */
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
@@ -14,14 +14,17 @@ import type {
 } from '#contract'
 import { within } from './patience.ts'
 
-/** What answers a request; it never rejects. */
+/** Answers a request; never rejects. */
 export type Serve = (
   request: Request,
   env: {
     readonly incoming: IncomingMessage
     readonly body: Buffer
     readonly isWithin: true
-    /** Aborted when nobody waits any more. A request that has it would be kept until a whole collection of garbage. */
+    /**
+     * Aborted when nobody waits any more. Attached to the Request, it would be kept until a full garbage
+     * collection.
+     */
     readonly signal: AbortSignal
   },
 ) => Response | Promise<Response>
@@ -39,13 +42,13 @@ export function createOwnBroker(address: () => string, serve: Serve): BrokerPort
 /** A component of this process. */
 export interface Component {
   readonly serve: Serve
-  /** Its entities before they are written out; undefined where it has to be asked by `serve`. */
+  /** Its entities before serialization; undefined if the request must go to `serve`. */
   list(request: ListRequest): Promise<ListAnswer | WrittenAnswer | undefined>
-  /** What it would have answered to what it threw. @throws what is no refusal. */
+  /** The response for a thrown error. @throws any error that is not a refusal. */
   refusalOf(error: unknown): Response
 }
 
-/** A component as a broker, whose lists need not be written out. */
+/** A component as a broker whose lists need no serialization. */
 export function createComponentBroker(address: () => string, component: Component): Required<BrokerPort> {
   const { serve } = component
   const { exchange } = createOwnBroker(address, serve)
@@ -110,10 +113,10 @@ async function answerOf(
     })
     return await writtenOut(await serve(request, { incoming, body: bytes, isWithin: true, signal }))
   } catch (error) {
-    // Such as a path that no URL can have.
+    // For example, an invalid path.
     return { failure: 'unreachable', reason: (error as Error).message }
   }
 }
 
-/** One for all: nobody reads it. */
+/** A shared socket that nobody reads. */
 const unconnected = new Socket()

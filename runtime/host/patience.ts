@@ -1,11 +1,11 @@
 /**
- * How long somebody waits for an answer: until it comes, time is up, or nobody wants it any more. What works on it is told by the
- * signal, so that it can stop.
+ * Bounds the wait for an answer: until it arrives, time is up, or the caller cancels. A signal aborts the
+ * work.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { BrokerAnswer, BrokerRequest } from '#contract'
 
-/** The answer of `work`, unless time or patience ends before. Rejects only with what `work` rejects with. */
+/** The answer of `work`, or a failure after a timeout or cancellation. Rejects only if `work` rejects. */
 export function within<T>(
   { timeoutMs, signal }: Pick<BrokerRequest, 'timeoutMs' | 'signal'>,
   work: (signal: AbortSignal) => Promise<T>,
@@ -17,7 +17,7 @@ export function within<T>(
     late.resolve(answer)
     gone.abort()
   }
-  const abandon = (): void => giveUp({ failure: 'unreachable', reason: 'nobody waits for it any more' })
+  const abandon = (): void => giveUp({ failure: 'unreachable', reason: 'the request was cancelled' })
   const timer = setTimeout(() => giveUp({ failure: 'timeout', reason: `no answer within ${ms} ms` }), ms)
   if (signal?.aborted === true) abandon()
   else signal?.addEventListener('abort', abandon)

@@ -1,7 +1,8 @@
 /**
- * The life of plugins: each is loaded, given what its manifest names, and started beside the others, while the gateway serves
- * already; who asks one that starts waits for it. One that cannot be started, or fails too often, is quarantined: its routes
- * answer 503, health says why, and the gateway lives.
+ * Life cycle of plugins. Each is loaded, given the capabilities its manifest names, and started in parallel
+ * with the others while the gateway already serves. Requests to a starting plugin wait. A plugin that cannot
+ * start or fails too often is quarantined: its routes answer 503, health reports the reason, and the gateway
+ * continues.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,7 +13,7 @@ import { setAsideDamaged } from '#store/plugins/plugin-file.ts'
 import { type CapabilityPorts, type CapabilitySettings, fileOf, hostFor } from './capabilities.ts'
 import { createComponentBroker } from './own-broker-port.ts'
 
-/** One to be run: loaded when it starts. */
+/** A plugin to run; loaded when it starts. */
 export interface Wanted {
   readonly name: string
   load(): Promise<Plugin<never, Capability>>
@@ -23,47 +24,47 @@ export type PluginState = 'starting' | 'running' | 'quarantined' | 'closed'
 
 export interface Plugins {
   /**
-   * Starts all, beside whatever else happens, the first one when what is under way in this turn of the event loop is done:
-   * 10 to 20 ms of work each. Settles when each runs or is quarantined.
+   * Starts all plugins in parallel. The first one starts after the current turn of the event loop; each takes
+   * 10 to 20 ms of work. Settles when every plugin runs or is quarantined.
    */
   start(): Promise<void>
   has(name: string): boolean
   /**
-   * The answer of a plugin to a request of a path of its own, once it has started, for which it waits as long as
-   * `limits.pluginWaitMs`. @throws plugin.unavailable while it does not run.
+   * A plugin's response to a request. Waits up to `limits.pluginWaitMs` for a starting plugin. @throws
+   * plugin.unavailable while it does not run.
    */
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
-  /** Whether a path of a plugin needs no token, which only a plugin that has started says; so this waits for it, like `fetch`. */
+  /** Whether a path of a plugin needs no token. Only a started plugin can say so; it waits like `fetch`. */
   isOpen(name: string, path: string, method: string): boolean | Promise<boolean>
-  /** Whether pages of any origin may read what it answers. */
+  /** Whether pages of every origin may read its responses. */
   isShared(name: string): boolean
   status(): object
   complaints(): readonly string[]
   close(): Promise<void>
 }
 
-/** A plugin as it stands. */
-interface Kept {
+/** A plugin and its state. */
+interface ManagedPlugin {
   readonly wanted: Wanted
   state: PluginState
-  /** Whether its start takes longer than it may. */
+  /** Whether its start exceeds the time limit. */
   isLate: boolean
   reason: string
   running: Running | undefined
-  /** Closes what runs, once: whoever does takes it away. */
+  /** Closes the running plugin; removed by its caller, so that it runs once. */
   close: (() => void | Promise<void>) | undefined
-  /** Requests that it works on. */
+  /** Number of requests in progress. */
   busy: number
-  /** Called when it works on none any more. */
-  rests: (() => void) | undefined
-  /** Ends what it was given. */
+  /** Called when no request is in progress any more. */
+  onIdle: (() => void) | undefined
+  /** Disposes of the given capabilities. */
   readonly given: AsyncDisposableStack
   readonly abort: AbortController
-  /** Settles when it runs or will not. */
+  /** Settles when it runs or cannot run. */
   readonly start: PromiseWithResolvers<void>
-  /** Settles when its own start is through, however that went. */
+  /** Settles when its start function has finished, with or without success. */
   begun: Promise<unknown>
-  /** Settles when nothing of its end is under way. */
+  /** Settles when no step of its end is in progress. */
   ended: Promise<void>
 }
 
@@ -73,11 +74,11 @@ export function createPlugins(
   wanted: readonly Wanted[],
 ): Plugins {
   const { log } = ports
-  const all = new Map(wanted.map((one) => [one.name, keep(one)]))
+  const all = new Map(wanted.map((one) => [one.name, manage(one)]))
   ports.metrics.gauge('selvedge_plugins_quarantined', () => count('quarantined'))
   const count = (state: PluginState): number => [...all.values()].filter((one) => one.state === state).length
 
-  async function quarantine(one: Kept, error: unknown): Promise<void> {
+  async function quarantine(one: ManagedPlugin, error: unknown): Promise<void> {
     if (one.state === 'quarantined' || one.state === 'closed') return
     one.state = 'quarantined'
     one.start.resolve()
@@ -85,7 +86,7 @@ export function createPlugins(
     log.error('plugin.quarantined', { plugin: one.wanted.name, error })
     await end(one)
     try {
-      // Else it would fail the same way after each start.
+      // A damaged file would cause the same failure at each start.
       if (setAsideDamaged(fileOf(settings, one.wanted.name), error))
         log.error('plugin.file-renewed', { plugin: one.wanted.name })
     } catch (failure) {
@@ -97,14 +98,14 @@ export function createPlugins(
     }
   }
 
-  /** One that started after all is ended again, for what that gave. */
-  function end(one: Kept): Promise<void> {
+  /** Ends a plugin. If its start finishes later, it is ended again to close what that opened. */
+  function end(one: ManagedPlugin): Promise<void> {
     one.abort.abort()
     one.ended = one.ended.then(() => endNow(one))
     return one.ended
   }
 
-  async function endNow(one: Kept): Promise<void> {
+  async function endNow(one: ManagedPlugin): Promise<void> {
     await restOf(one)
     const { close } = one
     one.close = undefined
@@ -117,7 +118,7 @@ export function createPlugins(
     }
   }
 
-  async function startOne(one: Kept): Promise<void> {
+  async function startOne(one: ManagedPlugin): Promise<void> {
     const { name } = one.wanted
     const late = setTimeout(() => {
       one.isLate = true
@@ -125,7 +126,7 @@ export function createPlugins(
     }, limits.pluginStartMs.value)
     try {
       const plugin = await one.wanted.load()
-      // Closed meanwhile: nothing is opened that nobody would close.
+      // Closed meanwhile: open nothing, since nobody would close it.
       if (one.state !== 'starting') return
       const recipient = {
         settings: one.wanted.settings,
@@ -140,7 +141,7 @@ export function createPlugins(
       const running = await starting
       one.running = running
       one.close = () => running.close?.()
-      // Closed meanwhile, or what follows the log for it failed too often.
+      // Closed meanwhile, or quarantined because a follower failed too often.
       if (one.state !== 'starting') return await end(one)
       one.state = 'running'
       log.info('plugin.started', { plugin: name, version: plugin.version })
@@ -155,15 +156,15 @@ export function createPlugins(
   async function startAll(): Promise<void> {
     const starts: Promise<void>[] = []
     for (const one of all.values()) {
-      // Each has a turn of its own.
+      // Each start has its own turn.
       await new Promise((resolve) => setImmediate(resolve))
       if (one.state === 'starting') starts.push(startOne(one))
     }
     await Promise.all(starts)
   }
 
-  /** What it was given is taken away when its start needs it no more. */
-  async function close(one: Kept): Promise<void> {
+  /** Disposes of the capabilities when the start no longer needs them. */
+  async function close(one: ManagedPlugin): Promise<void> {
     one.abort.abort()
     await atMost(limits.pluginDrainMs.value, one.begun)
     await end(one)
@@ -175,7 +176,7 @@ export function createPlugins(
       refusalOf,
       async serve(request, { body, signal }) {
         const environment = { body: async () => body, signal }
-        // One that does not run throws at once, and is told as a broker that cannot be reached.
+        // If the plugin does not run, this throws at once and is reported as an unreachable broker.
         const running = answer(name, request, environment)
         try {
           return await running
@@ -200,14 +201,18 @@ export function createPlugins(
     return answerNow(name, one, request, environment)
   }
 
-  async function answerLater(one: Kept, request: Request, environment: RouteEnvironment): Promise<Response> {
+  async function answerLater(
+    one: ManagedPlugin,
+    request: Request,
+    environment: RouteEnvironment,
+  ): Promise<Response> {
     await startOf(one)
     return answerNow(one.wanted.name, one, request, environment)
   }
 
   function answerNow(
     name: string,
-    one: Kept | undefined,
+    one: ManagedPlugin | undefined,
     request: Request,
     environment: RouteEnvironment,
   ): Response | Promise<Response> {
@@ -216,7 +221,7 @@ export function createPlugins(
       return descriptionFor(request, description)
     if (fetch !== undefined) return counted(one!, () => one!.running!.fetch!(request, environment))
     if (one === undefined || one.state === 'running')
-      throw new GatewayError('http.no-route', `there is no ${name}`)
+      throw new GatewayError('http.no-route', `there is no plugin ${name}`)
     const why = one.state === 'quarantined' ? `failed: ${one.reason}` : `is ${one.state}`
     throw new GatewayError('plugin.unavailable', `${name} ${why}`, { retryAfterSeconds: 1 })
   }
@@ -244,7 +249,7 @@ export function createPlugins(
         return state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? [])
       }),
     async close() {
-      // None takes anything new while another one still ends.
+      // No plugin accepts new requests while another one still ends.
       for (const one of all.values()) {
         if (one.state !== 'quarantined') one.state = 'closed'
         one.start.resolve()
@@ -254,8 +259,8 @@ export function createPlugins(
   } satisfies Plugins)
 }
 
-/** Settles when a plugin has started or will not, or when it takes too long to be waited for. */
-const startOf = ({ start }: Kept): Promise<void> => atMost(limits.pluginWaitMs.value, start.promise)
+/** Settles when a plugin has started or cannot start, or after the maximum wait. */
+const startOf = ({ start }: ManagedPlugin): Promise<void> => atMost(limits.pluginWaitMs.value, start.promise)
 
 async function atMost(ms: number, wanted: Promise<unknown>): Promise<void> {
   const late = Promise.withResolvers<void>()
@@ -277,37 +282,37 @@ function descriptionFor({ method }: Request, description: object): Response {
   return Response.json(description)
 }
 
-/** What a plugin refuses is an answer to who asked it in process, too. */
+/** Turns a plugin's refusal into a response for callers in process. */
 function refusalOf(error: unknown): Response {
   if (!(error instanceof GatewayError)) throw error
   const problem = problemOf(error)
   return Response.json(problem, { status: problem.status })
 }
 
-/** Counts a request while it is worked on. */
-async function counted<T>(one: Kept, work: () => T | Promise<T>): Promise<T> {
+/** Counts a request while it is in progress. */
+async function counted<T>(one: ManagedPlugin, work: () => T | Promise<T>): Promise<T> {
   one.busy++
   try {
     return await work()
   } finally {
     one.busy--
-    if (one.busy === 0) one.rests?.()
+    if (one.busy === 0) one.onIdle?.()
   }
 }
 
-/** Settles when a plugin works on no request any more, or has had time enough. */
-function restOf(one: Kept): Promise<void> {
+/** Settles when no request is in progress, or after the maximum drain time. */
+function restOf(one: ManagedPlugin): Promise<void> {
   if (one.busy === 0) return Promise.resolve()
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, limits.pluginDrainMs.value)
-    one.rests = () => {
+    one.onIdle = () => {
       clearTimeout(timer)
       resolve()
     }
   })
 }
 
-const keep = (wanted: Wanted): Kept => ({
+const manage = (wanted: Wanted): ManagedPlugin => ({
   wanted,
   state: 'starting',
   isLate: false,
@@ -315,7 +320,7 @@ const keep = (wanted: Wanted): Kept => ({
   running: undefined,
   close: undefined,
   busy: 0,
-  rests: undefined,
+  onIdle: undefined,
   given: new AsyncDisposableStack(),
   abort: new AbortController(),
   start: Promise.withResolvers(),

@@ -1,6 +1,6 @@
 /**
- * Another broker by HTTP, as plugins have it: with its tenant, its credentials and who vouches for it. Answers are bounded in
- * time and size, and it never rejects.
+ * Another broker over HTTP, for plugins: with its tenant, credentials and trusted CA. Answers are bounded in
+ * time and size. It never rejects.
  */
 import { getCACertificates } from 'node:tls'
 import { limits } from '#base/limits/limits.ts'
@@ -14,11 +14,11 @@ import { within } from './patience.ts'
 
 export interface RemoteSettings {
   readonly allowsLoopback: boolean
-  /** Certificates, in PEM, of those who vouch for others; undefined: those of the system. */
+  /** Trusted CA certificates in PEM; by default those of the system. */
   readonly ca?: readonly string[] | undefined
 }
 
-/** @throws GatewayError config.invalid for an address that is none, or a file that cannot be read. */
+/** @throws GatewayError config.invalid for an invalid address or an unreadable file. */
 export function openRemoteBroker(
   { url, tenant, headers, tokenFile, caFile, identity, isConfigured = false }: RemoteBroker,
   settings: RemoteSettings,
@@ -27,7 +27,7 @@ export function openRemoteBroker(
   const address = addressOf(url)
   const ca = caFile === undefined ? undefined : readAuthorities(caFile)
   const peer = createPeer({
-    // Who writes the settings may mean this machine; who asks over HTTP may not.
+    // The settings may name this machine; clients over HTTP may not.
     allowsLoopback: settings.allowsLoopback || isConfigured,
     ca: ca === undefined ? settings.ca : [...(settings.ca ?? getCACertificates()), ca],
   })
@@ -62,7 +62,7 @@ export function openRemoteBroker(
       within(request, async () => {
         const answer = await exchange(request)
         if (tokens === undefined || 'failure' in answer || answer.status !== 401) return answer
-        // It may have been withdrawn before its time.
+        // The token may have been revoked before it expired.
         tokens.forget()
         return exchange(request)
       }),
@@ -70,10 +70,10 @@ export function openRemoteBroker(
   } satisfies BrokerPort & { close(): void })
 }
 
-/** Without `/ngsi-ld/v1`, which paths of requests begin with. */
+/** Removes `/ngsi-ld/v1`, which is part of each request's path. */
 function addressOf(url: string): string {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
-    throw new GatewayError('config.invalid', `${url} is no http or https address`)
+    throw new GatewayError('config.invalid', `${url} is not an http or https address`)
   return new URL(url).href.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/, '')
 }
 

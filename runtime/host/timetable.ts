@@ -1,6 +1,6 @@
 /**
- * Jobs of a plugin that come again at times of cron expressions. A job that still runs is not begun again; one that throws is
- * told and comes again at its next time.
+ * Runs jobs of a plugin at the times of cron expressions. A running job is not started again. An error of a
+ * job is logged, and it runs again at its next time.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -10,7 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import { cronWords, isCron, openSchedule, type Schedule } from '#base/time/schedule.ts'
 
 export interface Timetable {
-  /** @throws GatewayError config.invalid for a text that is no cron expression. */
+  /** @throws GatewayError config.invalid for an invalid cron expression. */
   add(cron: string, job: () => void | Promise<void>): void
   close(): void
 }

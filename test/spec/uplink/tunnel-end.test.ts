@@ -80,10 +80,10 @@ describe('the ends of a tunnel', () => {
     serve = () => new Promise(() => undefined)
     const most = limits.tunnelRequestsInFlight.value
     const many = Array.from({ length: most }, () => ends.near.exchange(get('/'), 300))
-    expect(ends.near.asking()).toBe(most)
+    expect(ends.near.inFlight()).toBe(most)
     expect(await ends.near.exchange(get('/'), 300)).toMatchObject({ failure: 'unreachable' })
     for (const answer of await Promise.all(many)) expect(answer).toMatchObject({ failure: 'timeout' })
-    expect(ends.near.asking()).toBe(0)
+    expect(ends.near.inFlight()).toBe(0)
     // Those that nobody waits for any more are still being served there.
     expect(await ends.near.exchange(get('/'), 300)).toMatchObject({ status: 503 })
   })

@@ -168,7 +168,9 @@ describe('a tunnel', () => {
     const other = await startEdge(centre.httpUrl, {}, 'other')
     expect(await centre.event('tunnel.refused')).toMatchObject({ alias, from: '127.0.0.1' })
     const { reason } = await other.event('tunnel.down')
-    expect(reason).toMatch(new RegExp(`^answered 403: the name ${alias} belongs to another gateway since 20`))
+    expect(reason).toMatch(
+      new RegExp(`^answered 403: the name ${alias} has belonged to another gateway since 20`),
+    )
     expect((await status(centre)).connected).toEqual([])
     const first = await startEdge(centre.httpUrl)
     await centre.event('tunnel.up')
