@@ -1,0 +1,37 @@
+/** What the routes of a plugin receive. */
+
+/** Access of a route to its connection. */
+export interface RouteEnvironment {
+  /**
+   * The whole body, bounded, decompressed if it is gzip; empty if there is none, also for GET. @throws
+   * GatewayError
+   */
+  body(): Promise<Buffer>
+  /**
+   * Present if the request is a WebSocket upgrade: accepts the connection (a `WebSocket` of the library ws).
+   */
+  readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal
+}
+
+/** A GET in process. */
+export interface ListRequest {
+  /** Path with query. */
+  readonly path: string
+  readonly headers: Pick<Headers, 'get' | 'has'>
+  readonly signal: AbortSignal
+}
+
+/** The part of a WebSocket that serving it needs. */
+export interface WebSocketLike {
+  readonly protocol: string
+  readonly readyState: number
+  send(text: string, done?: (error?: Error) => void): void
+  close(code?: number, reason?: string): void
+  ping(): void
+  terminate(): void
+  on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
+  on(event: 'close', listener: (code: number, reason: Buffer) => void): unknown
+  on(event: 'pong' | 'error', listener: (error?: Error) => void): unknown
+}
