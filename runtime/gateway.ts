@@ -109,7 +109,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     { ...settings.commit, writebackMs: limits.writebackMs.value, history: settings.history },
   )
   opened.defer(() => tenants.close())
-  opened.defer(collectGarbage(tenants.giveBackMemory))
+  opened.defer(collectGarbage(tenants.releaseMemory))
   const { main, broker, snapshots } = tenants
   const contexts = openContexts({ ...main, hosted: hostedIn(broker), clock, log }, settings)
   tenants.start()

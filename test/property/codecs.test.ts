@@ -43,7 +43,7 @@ test('sums of integers are those of the integers one by one, and what is passed 
       let sum = 0
       expect(Array.from(sums)).toEqual(integers.map((integer) => (sum += integer)))
       expect(reader.byte()).toBe(42)
-      expect(() => reader.sums(new Float64Array(1))).toThrow(/ends too early/)
+      expect(() => reader.sums(new Float64Array(1))).toThrow(/is truncated/)
     }),
   )
 })

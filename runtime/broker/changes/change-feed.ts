@@ -144,7 +144,7 @@ export function createFollowing(ports: FollowingPorts) {
     const row = history.stream(s)
     if (row === undefined) return undefined
     const current = entities.byRid(row.rid)
-    const owner = current ?? entities.graveOf(row.rid)
+    const owner = current ?? entities.tombstoneOf(row.rid)
     if (owner === undefined) return undefined
     const { type } = JSON.parse(owner.doc) as Entity
     const mirror = row.mirror === null ? undefined : names.text(row.mirror)
@@ -210,7 +210,7 @@ export function createFollowing(ports: FollowingPorts) {
 
   /** The contents of these records. */
   function pastOf(rid: number, span: Span): FollowedPast | undefined {
-    const owner = entities.byRid(rid) ?? entities.graveOf(rid)
+    const owner = entities.byRid(rid) ?? entities.tombstoneOf(rid)
     if (owner === undefined) return undefined
     const { type } = JSON.parse(owner.doc) as Entity
     const changes = recordsOf(rid, span)
@@ -267,14 +267,14 @@ export function createFollowing(ports: FollowingPorts) {
       return fromShape(then, value, time)
     },
     /** The tombstone of a deleted entity. */
-    graveOf: (rid: number): TombstoneRow | undefined => entities.graveOf(rid),
+    graveOf: (rid: number): TombstoneRow | undefined => entities.tombstoneOf(rid),
     entity: (id: string): EntityView | undefined => entityWithRid(id)?.view,
     entityWithRid,
     /** The current entity of this number, or its last state if it was deleted. */
     standing(rid: number): Entity | undefined {
       const row = entities.byRid(rid)
       if (row !== undefined) return createView(row, live.entity(row.rid)).entity()
-      const grave = entities.graveOf(rid)
+      const grave = entities.tombstoneOf(rid)
       return grave && (JSON.parse(grave.doc) as Entity)
     },
     /** The attribute instance of a stream, also if its entity left no trace. */
@@ -284,7 +284,7 @@ export function createFollowing(ports: FollowingPorts) {
     },
     /** The first entities with a higher rid, in their current state. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
-      entities.behind(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
+      entities.rowsAfter(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
     /** Attribute instances deleted at this commit time or later, with their Via chains. */
     dropped: (rid: number, since: number): readonly Dropped[] =>
       droppedBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
@@ -301,9 +301,9 @@ export function createFollowing(ports: FollowingPorts) {
       ]
     },
     /** Entities deleted within from <= ms < to, in order. */
-    gravesWithin: ({ from, to }: Span) => entities.gravesWithin(from, to),
+    gravesWithin: ({ from, to }: Span) => entities.tombstonesBetween(from, to),
     /** The first entities deleted after a log number, in order. */
-    gravesBehind: (n: number, limit: number) => entities.gravesBehind(n, limit),
+    gravesBehind: (n: number, limit: number) => entities.tombstonesSince(n, limit),
     /** The tombstone of an id with this log number. */
     graveAt: (id: string, n: number): TombstoneRow | undefined =>
       entities.tombstones(id).find((grave) => grave.n === n),

@@ -274,7 +274,7 @@ async function* deadOnes(
 ): AsyncGenerator<TombstoneRow> {
   const seen = new Set<string>()
   for (let after = 0; ; ) {
-    const graves = ports.edits.gravesAfter(after, candidatesPerRead)
+    const graves = ports.edits.tombstonesAfter(after, candidatesPerRead)
     for (const grave of graves) {
       after = grave.n
       if (seen.has(grave.id) || ports.entities.byId(grave.id) !== undefined) continue

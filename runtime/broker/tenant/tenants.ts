@@ -14,7 +14,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Restored } from '#store/backup/restore.ts'
 import { createRowBudget } from '#store/entities/recent-rows.ts'
-import { giveBackMemory } from '#store/file/free-memory.ts'
+import { releaseMemory } from '#store/file/free-memory.ts'
 import { openSnapshots } from './snapshot-files.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './tenant-broker.ts'
@@ -150,9 +150,9 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
       for (const tenant of tenants.values()) tenant.outside.start()
     },
     /** Releases unused memory of tenants and of the process. */
-    giveBackMemory(what: Holding): void {
+    releaseMemory(what: Holding): void {
       const databases = [...tenants.values()].map(({ database }) => database)
-      giveBackMemory(databases, what)
+      releaseMemory(databases, what)
     },
     async close(): Promise<void> {
       ports.room?.watch(undefined)

@@ -142,7 +142,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
       isBySize,
       goalBytes: Math.min(maxBytes * keptShare, short > 0 ? used - short : Number.POSITIVE_INFINITY),
       agedBefore,
-      survey: createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
+      survey: createSurvey(retained.partIndexes, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
       partsBefore: 0,
       parts: 0,
       evicted: { size: 0, age: 0 },
@@ -190,7 +190,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   }
 
   function hasHistory(rid: number): boolean {
-    const { changes, chunk } = retained.shelves
+    const { changes, chunk } = retained.partIndexes
     if (changes.seriesAfter(rid - 1)?.series === rid) return true
     return history.streamsOf(rid).some(({ s }) => chunk.seriesAfter(s - 1)?.series === s)
   }
@@ -291,7 +291,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     const isExhausted = current.survey.oldest() === undefined
     if (isExhausted && current.survey.isCut() && current.parts > current.partsBefore) {
       const { isBySize, agedBefore } = current
-      current.survey = createSurvey(retained.shelves, isBySize ? Number.POSITIVE_INFINITY : agedBefore)
+      current.survey = createSurvey(retained.partIndexes, isBySize ? Number.POSITIVE_INFINITY : agedBefore)
       current.partsBefore = current.parts
       return
     }

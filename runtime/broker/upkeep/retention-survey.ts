@@ -5,12 +5,12 @@
  * next search.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Part, PartKind, Shelf } from '#store/history/oldest-parts.ts'
+import type { Part, PartKind, PartIndex } from '#store/history/oldest-parts.ts'
 
 /** Searches for parts whose last time is before `bound`, ms. */
-export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: number) {
+export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>, bound: number) {
   const most = limits.evictionCandidatesMax.value
-  const toSearch = Object.values(shelves)
+  const toSearch = Object.values(partIndexes)
   let series = 0
   let before = bound
   let isCut = false
@@ -70,7 +70,7 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
       for (;;) {
         const part = parts[0]
         if (part === undefined) return undefined
-        const now = shelves[part.kind].partNow(part)
+        const now = partIndexes[part.kind].partNow(part)
         if (now?.t1 === part.t1) return now
         // Folding changed the part since the search, so it is placed again by its new time.
         takeFirst(now)
@@ -79,7 +79,7 @@ export function createSurvey(shelves: Readonly<Record<PartKind, Shelf>>, bound: 
     /** Skips the oldest part: continues with the next of its series, or skips the whole series. */
     pass(toNext: boolean): void {
       const part = parts[0]
-      takeFirst(toNext && part !== undefined ? shelves[part.kind].partAfter(part) : undefined)
+      takeFirst(toNext && part !== undefined ? partIndexes[part.kind].partAfter(part) : undefined)
     },
     /** True if not all parts found fit: another search finds the rest. */
     isCut: () => isCut,

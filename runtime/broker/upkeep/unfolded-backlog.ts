@@ -27,12 +27,12 @@ export interface Backlog {
    * Gaps after a number with history committed at a time (ms) or later, in order of their numbers, at most
    * `limit`.
    */
-  gapsBehind(g: number, since: number, limit: number): readonly OwnedGapRow[]
+  gapsSince(g: number, since: number, limit: number): readonly OwnedGapRow[]
   /**
    * The same for history removed before a follower had sent it, and for all gaps that began before a time
    * (ms).
    */
-  gapsOwed(g: number, before: number, limit: number): readonly OwnedGapRow[]
+  gapsUnread(g: number, before: number, limit: number): readonly OwnedGapRow[]
   /** Number of the gap changed longest ago that is not part of a sum; undefined if there is none. */
   firstGap(): number | undefined
   /** Sums of gaps beyond their ceiling: one per reason, of no particular entity. */
@@ -76,8 +76,8 @@ export function createBacklog(
       // Older history is removed first, which frees space.
       return Math.max(0, free) + spans.bytesBefore(from)
     },
-    gapsBehind: retained.gapsBehind,
-    gapsOwed: retained.gapsOwed,
+    gapsSince: retained.gapsSince,
+    gapsUnread: retained.gapsUnread,
     firstGap: retained.firstGap,
     gapSums: retained.gapSums,
     owe: owed.add,

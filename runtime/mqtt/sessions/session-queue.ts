@@ -18,7 +18,7 @@ import { reasons } from '#mqtt/wire/reasons.ts'
 import { queueIdsMax } from '#mqtt/wire/window.ts'
 import type { Qos } from '#mqtt/wire/wire.ts'
 import { asQos, type Message } from '#mqtt/wire/wire.ts'
-import { messageKey, type OwedRow, placeOf, type SessionRows } from '#store/tables/mqtt-rows.ts'
+import { messageKey, placeOf, type QueuedRow, type SessionRows } from '#store/tables/mqtt-rows.ts'
 import type { Chores } from './chores.ts'
 
 /** How a message goes to one subscriber. */
@@ -79,7 +79,7 @@ export interface Ceilings {
 
 export interface QueuePorts {
   readonly door: Pick<Door, 'commit'>
-  readonly rows: Pick<SessionRows, 'owed' | 'oldest'>
+  readonly rows: Pick<SessionRows, 'queued' | 'oldest'>
   readonly chores: Chores
   readonly sessions: () => Iterable<Session>
   readonly log: Log
@@ -222,7 +222,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
         setImmediate(() => pump(session))
         return
       }
-      const owed = rows.owed(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
+      const owed = rows.queued(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
       read += owed.length
       for (const row of owed) if (hasRoom(session)) send(session, owedMessage(row))
       if (owed.length === 0) queue.sent = queue.stored
@@ -356,7 +356,7 @@ const owedMessage = ({
   qos,
   properties,
   expires,
-}: OwedRow): Owed => ({
+}: QueuedRow): Owed => ({
   place: placeOf(k),
   size: bytes,
   released: released === 1,

@@ -1,5 +1,5 @@
 /**
- * The main thread's end of the thread that makes backups: starts one at a time and tells what became of it.
+ * Starts the backup thread from the main thread, one backup at a time, and reports its outcome.
  */
 import { Worker } from 'node:worker_threads'
 import { type ErrorCode, GatewayError, toGatewayError } from '#base/register/errors.ts'
@@ -19,7 +19,7 @@ export type FromBackup =
 export interface BackupMaker {
   /** @throws store.full, store.corrupt, store.failed; store.closed when it was ended. */
   make(options: BackupOptions, onProgress: (progress: BackupProgress) => void): Promise<Backup>
-  /** Ends what is under way; nothing of it stays but what the next one sweeps away. */
+  /** Ends the running backup. The next backup deletes the partial files it leaves. */
   end(): Promise<void>
 }
 
@@ -42,7 +42,7 @@ export function createBackupMaker(): BackupMaker {
         made.on('error', (error: unknown) => reject(toGatewayError(error)))
         made.on('exit', () => {
           worker = undefined
-          reject(new GatewayError('store.closed', 'the backup was ended'))
+          reject(new GatewayError('store.closed', 'the backup was cancelled'))
         })
       })
     },

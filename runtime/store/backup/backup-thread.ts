@@ -1,6 +1,7 @@
 /**
- * The thread that makes one backup and ends: copying and reading through take as long as the disk wants, and neither the
- * main thread nor the writer waits for it. It says how far it is, at the end what was made, or why nothing was.
+ * The worker thread that makes one backup and exits. Copying and verifying take as long as the disk needs,
+ * and neither the main thread nor the writer waits for them. It reports its progress, and finally the backup
+ * or the error.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { assert, isGatewayError, toGatewayError } from '#base/register/errors.ts'
@@ -10,15 +11,15 @@ import type { FromBackup } from './backup-starter.ts'
 
 assert(parentPort !== null, 'backups are made by a worker thread')
 const port = parentPort
-const say = (message: FromBackup): void => port.postMessage(message)
+const post = (message: FromBackup): void => port.postMessage(message)
 
 try {
   const backup = await makeBackup(workerData as BackupOptions, {
     clock: systemClock,
-    onProgress: (progress) => say({ kind: 'progress', progress }),
+    onProgress: (progress) => post({ kind: 'progress', progress }),
   })
-  say({ kind: 'made', backup })
+  post({ kind: 'made', backup })
 } catch (error) {
   const { code, message, details } = isGatewayError(error) ? error : toGatewayError(error)
-  say({ kind: 'failed', code, message, details })
+  post({ kind: 'failed', code, message, details })
 }

@@ -1,8 +1,8 @@
 /**
- * Makes a backup of a data folder, of a running gateway or a stopped one: each tenant as of one instant, read by a
- * connection of its own so that nobody waits for it, and the small files beside them. It is read through again when that
- * is asked for, and gets its name only when all of it is on disk; what was cut short is swept away by the next one.
- * It blocks, so the gateway has it made by a thread of its own.
+ * Makes a backup of the data folder of a running or stopped gateway. Each tenant is copied as of one instant
+ * through a connection of its own, so that no writer waits; the small files are copied beside it. The copies
+ * are verified on request. The backup gets its name only when all of it is on disk; the next backup deletes
+ * interrupted ones. This code blocks, so the gateway runs it in a thread of its own.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -29,17 +29,17 @@ import {
 
 export interface BackupOptions {
   readonly dataFolder: string
-  /** Where it is put; made when absent. */
+  /** Target folder; created when absent. */
   readonly folder: string
-  /** Whether the copies are read through. */
+  /** Whether the copies are read again and verified. */
   readonly verify: boolean
-  /** How many of this gateway are kept; left out, all. */
+  /** Number of backups of this gateway to keep; all when left out. */
   readonly keep?: number | undefined
-  /** The version that makes it. */
+  /** The product version that makes the backup. */
   readonly version: string
-  /** Bytes of the disk that are to stay free. */
+  /** Bytes of the disk that must stay free. */
   readonly sparedBytes: number
-  /** Whether somebody else needs the disk meanwhile: half of the time is left to them. */
+  /** Whether others need the disk meanwhile: the copy then pauses for half of the time. */
   readonly isGentle: boolean
 }
 
@@ -51,8 +51,8 @@ export interface BackupProgress {
 const pageBytes = 4096
 
 /**
- * @throws GatewayError store.full when there is no room for it, store.corrupt when a database cannot be copied or its
- * copy is not whole, store.failed when the disk refuses.
+ * @throws GatewayError store.full when there is no space for the backup, store.corrupt when a database cannot
+ * be copied or its copy is damaged, store.failed when the disk reports an error.
  */
 export async function makeBackup(
   options: BackupOptions,
@@ -62,12 +62,12 @@ export async function makeBackup(
   const startedAt = clock.now()
   const databases = tenantFiles(dataFolder)
   if (databases.length === 0)
-    throw new GatewayError('store.failed', `there is no gateway's data in ${dataFolder}`, { dataFolder })
+    throw new GatewayError('store.failed', `${dataFolder} holds no gateway data`, { dataFolder })
   const ofBytes = databases.reduce((sum, { file }) => sum + bytesOf(file), 0)
   try {
     makeFolder(folder)
   } catch (error) {
-    throw new GatewayError('store.failed', `${folder} cannot be made: ${(error as Error).message}`, {
+    throw new GatewayError('store.failed', `${folder} cannot be created: ${(error as Error).message}`, {
       folder,
     })
   }
@@ -81,8 +81,8 @@ export async function makeBackup(
     let before = 0
     for (const each of databases) {
       const file = each.name === '' ? basename(each.file) : join('tenants', basename(each.file))
-      const told = (doneBytes: number): void => onProgress({ doneBytes: before + doneBytes, ofBytes })
-      tenants.push({ ...(await copyTenant(each, join(partial, file), options, told)), file })
+      const report = (doneBytes: number): void => onProgress({ doneBytes: before + doneBytes, ofBytes })
+      tenants.push({ ...(await copyTenant(each, join(partial, file), options, report)), file })
       before += bytesOf(each.file)
       failpoint('backup:between-files')
     }
@@ -112,7 +112,10 @@ export async function makeBackup(
 
 const bytesOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0
 
-/** Gives it the first name of its time that is free: other gateways may put theirs there at the same hour. Returns the name. */
+/**
+ * Renames the backup to the first free name for its time, because other gateways may use the same folder.
+ * Returns the name.
+ */
 function placeFree(partial: string, folder: string, ms: number): string {
   const first = backupName(ms)
   for (let i = 1; ; i++) {
@@ -127,7 +130,10 @@ function placeFree(partial: string, folder: string, ms: number): string {
   }
 }
 
-/** Takes away what processes of this gateway that are gone left unfinished; those of others run elsewhere. */
+/**
+ * Deletes unfinished backups of this gateway whose process has ended. Backups of other gateways may be
+ * running elsewhere.
+ */
 function sweep(folder: string, gateway: string): void {
   for (const name of readdirSync(folder)) {
     const [, whose, pid] = /^\.partial-(.+)-(\d+)-backup-/.exec(name) ?? []
@@ -150,13 +156,13 @@ function freeIn(folder: string): number {
   return bavail * bsize
 }
 
-/** The disk may fill while a copy is made; what it lacks then is what the gateway needs. */
+/** Ends the backup when the disk fills up during the copy, because the gateway needs the remaining space. */
 function assertSpared({ folder, sparedBytes }: BackupOptions): void {
   const free = freeIn(folder)
   if (free >= sparedBytes) return
   throw new GatewayError(
     'store.full',
-    `the backup was ended, and what there was of it removed: ${folder} has ${free} bytes free, and ${sparedBytes} are to stay so`,
+    `the backup was cancelled and its partial files deleted: ${folder} has ${free} bytes free, but ${sparedBytes} must stay free`,
     { free, sparedBytes },
   )
 }
@@ -164,11 +170,15 @@ function assertSpared({ folder, sparedBytes }: BackupOptions): void {
 function assertRoom({ folder, sparedBytes }: BackupOptions, bytes: number): void {
   const free = freeIn(folder)
   if (free >= bytes + sparedBytes) return
-  throw new GatewayError('store.full', `${folder} has ${free} bytes free; the backup takes ${bytes}`, {
-    free,
-    bytes,
-    sparedBytes,
-  })
+  throw new GatewayError(
+    'store.full',
+    `${folder} has ${free} bytes free; the backup needs ${bytes}, and ${sparedBytes} must stay free`,
+    {
+      free,
+      bytes,
+      sparedBytes,
+    },
+  )
 }
 
 async function copyTenant(
@@ -183,7 +193,7 @@ async function copyTenant(
   let facts: TenantFacts
   let number: number
   try {
-    // One instant: what the writer adds from now on is not seen, and the copy never begins anew.
+    // One read transaction: later commits of the writer are not visible, and the copy never has to restart.
     source.exec('BEGIN')
     number = source.prepare<[], number | null>('SELECT max(n) FROM log').pluck().get() ?? 0
     facts = factsOf(source, name)
@@ -206,10 +216,13 @@ async function copyTenant(
   return { ...facts, number, ...readThrough(target) }
 }
 
-/** All is read once, so more would only be kept from the gateway, whose memory a thread's stays beside for good. */
+/**
+ * Every page is read once, so a larger cache would not help. Memory of a thread also stays allocated beside
+ * the gateway's.
+ */
 const cacheSize = 'cache_size = -1024'
 
-/** The copy as one file without side files, read through where it is to be verified. */
+/** Turns the copy into one file without side files, and verifies it if `facts` are given. */
 function finish(target: string, facts: TenantFacts | undefined): void {
   const copy = new BetterSqlite3(target)
   try {
@@ -217,10 +230,14 @@ function finish(target: string, facts: TenantFacts | undefined): void {
     copy.pragma('journal_mode = DELETE')
     if (facts === undefined) return
     const found = copy.pragma('integrity_check(1)', { simple: true })
-    if (found !== 'ok') throw new GatewayError('store.corrupt', `the copy ${target} is not whole: ${found}`)
+    if (found !== 'ok') throw new GatewayError('store.corrupt', `the copy ${target} is damaged: ${found}`)
     const counts = JSON.stringify(factsOf(copy, facts.name).counts)
     if (counts !== JSON.stringify(facts.counts))
-      throw new GatewayError('store.corrupt', `the copy ${target} holds ${counts}`, { counts: facts.counts })
+      throw new GatewayError(
+        'store.corrupt',
+        `the row counts of the copy ${target} differ from the source: ${counts}`,
+        { counts: facts.counts },
+      )
   } finally {
     copy.close()
     flush(target)
@@ -236,12 +253,12 @@ function rest(ms: number): void {
   if (ms >= 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
-/** What lies beside the databases: credentials, who the gateway is, certificates. */
+/** Copies the other files of the data folder: credentials, the gateway's identity, certificates. */
 function copySmallFiles(dataFolder: string, partial: string): BackedUpFile[] {
   const files: BackedUpFile[] = []
   for (const entry of readdirSync(dataFolder, { withFileTypes: true })) {
     const { name: file } = entry
-    if (!entry.isFile() || isOwnBusiness(file)) continue
+    if (!entry.isFile() || isExcluded(file)) continue
     const source = join(dataFolder, file)
     const { size, mode } = statSync(source)
     if (size > limits.backupFileBytesMax.value) continue
@@ -251,8 +268,8 @@ function copySmallFiles(dataFolder: string, partial: string): BackedUpFile[] {
   return files
 }
 
-/** Databases with what belongs to them, and what a process makes for itself. */
-const isOwnBusiness = (file: string): boolean =>
+/** Databases with their side files, and files that a process creates for itself. */
+const isExcluded = (file: string): boolean =>
   file === 'lock' || file === 'reserve' || file === manifestName || file.startsWith('selvedge.db')
 
 function refusal(error: unknown): GatewayError {

@@ -1,6 +1,7 @@
 /**
- * A backup is a folder with a manifest that says what is in it and when it was made; a folder without one, or whose name
- * begins with a dot, is none. Names sort by time. This file reads backups and lets go of old ones; it makes none.
+ * A backup is a folder with a manifest that states its content and time. A folder without a manifest, or with
+ * a name that begins with a dot, is not a backup. Names sort by time. This file reads backups and deletes old
+ * ones; it makes none.
  */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,9 +10,9 @@ import type { Content } from '#store/file/durable-files.ts'
 import type { TenantFacts } from '#store/file/inspection.ts'
 
 export interface BackedUpTenant extends TenantFacts, Content {
-  /** Within the backup, and within a data folder. */
+  /** Path within the backup, and within a data folder. */
   readonly file: string
-  /** The last number of its log. */
+  /** The last number of the tenant's log. */
   readonly number: number
 }
 
@@ -22,18 +23,18 @@ export interface BackedUpFile extends Content {
 
 export interface Manifest {
   readonly product: 'selvedge'
-  /** Of the manifest itself. */
+  /** Version of the manifest format. */
   readonly manifest: 1
   readonly version: string
   readonly dataFormat: number
   readonly gatewayId: string
-  /** Everything acknowledged before is in it. ms since 1970. */
+  /** Every write acknowledged before this time is in the backup. ms since 1970. */
   readonly startedAt: number
   readonly finishedAt: number
-  /** Whether the copies were read through and found whole. */
+  /** Whether the copies were read again and verified. */
   readonly verified: boolean
   readonly tenants: readonly BackedUpTenant[]
-  /** Everything else, such as credentials. */
+  /** Every other file, such as credentials. */
   readonly files: readonly BackedUpFile[]
 }
 
@@ -46,12 +47,12 @@ export interface Backup {
 export const manifestName = 'manifest.json'
 const namePattern = /^backup-\d{8}T\d{6}Z(-\d+)?$/
 
-/** `backup-20260102T030405Z`. */
+/** Name of a backup, such as `backup-20260102T030405Z`. */
 export function backupName(ms: number): string {
   return `backup-${new Date(ms).toISOString().slice(0, 19).replaceAll(/[-:]/g, '')}Z`
 }
 
-/** The backups of a folder, newest first. Undefined members of the folder are passed over. */
+/** The backups in a folder, newest first. Entries that are not backups are skipped. */
 export function listBackups(folder: string): readonly Backup[] {
   const found: Backup[] = []
   for (const name of existsSync(folder) ? readdirSync(folder) : []) {
@@ -63,15 +64,15 @@ export function listBackups(folder: string): readonly Backup[] {
   return found.toSorted((a, b) => b.manifest.startedAt - a.manifest.startedAt)
 }
 
-/** Those of one gateway: several may keep theirs in one folder. */
+/** The backups of one gateway; several gateways may share a folder. */
 export const backupsOf = (folder: string, gatewayId: string): readonly Backup[] =>
   listBackups(folder).filter(({ manifest }) => manifest.gatewayId === gatewayId)
 
-/** The newest that is known to be whole. */
+/** The newest verified backup. */
 export const newestVerified = (backups: readonly Backup[]): Backup | undefined =>
   backups.find(({ manifest }) => manifest.verified)
 
-/** @throws store.corrupt when it is no backup, store.newer when a newer version made it. */
+/** @throws store.corrupt when the folder is not a backup, store.newer when a newer version made it. */
 export function readBackup(path: string): Manifest {
   let text: string
   try {
@@ -79,7 +80,7 @@ export function readBackup(path: string): Manifest {
   } catch (error) {
     throw new GatewayError(
       'store.corrupt',
-      `${path} is no backup: it has no ${manifestName}`,
+      `${path} is not a backup: it has no ${manifestName}`,
       { path },
       error,
     )
@@ -88,10 +89,10 @@ export function readBackup(path: string): Manifest {
   try {
     manifest = JSON.parse(text) as Partial<Manifest>
   } catch (error) {
-    throw new GatewayError('store.corrupt', `${manifestName} of ${path} cannot be read`, { path }, error)
+    throw new GatewayError('store.corrupt', `${manifestName} of ${path} is not valid JSON`, { path }, error)
   }
   if (manifest.product !== 'selvedge' || !Array.isArray(manifest.tenants) || !Array.isArray(manifest.files))
-    throw new GatewayError('store.corrupt', `${path} is no backup of this product`, { path })
+    throw new GatewayError('store.corrupt', `${path} is not a backup of this product`, { path })
   if (manifest.manifest !== 1)
     throw new GatewayError('store.newer', `${path} was made by a newer version, ${manifest.version}`, {
       path,
@@ -107,13 +108,16 @@ function manifestIn(path: string): Manifest | undefined {
   }
 }
 
-/** Removes all but the newest of one gateway's backups, never the newest verified one. Returns how many went. */
+/**
+ * Deletes all but the newest backups of one gateway, never its newest verified one. Returns the number
+ * deleted.
+ */
 export function pruneBackups(folder: string, gatewayId: string, keep: number): number {
   const own = backupsOf(folder, gatewayId)
   const best = newestVerified(own)
   const old = own.slice(keep).filter((backup) => backup !== best)
   for (const { path } of old) {
-    // Without its manifest it is none any more, should the rest not be through.
+    // Delete the manifest first: an interrupted deletion then leaves no backup.
     rmSync(join(path, manifestName), { force: true })
     rmSync(path, { recursive: true, force: true })
   }

@@ -1,7 +1,7 @@
 /**
- * From a backup back to data: a whole data folder, or one tenant's database. What a backup says of a file is compared with
- * the file before anything gets its name. A restored database states that it is one and which time it lacks, as a gap of
- * its history; uplinks in it are marked, so that they compare what the other side has.
+ * Restores a whole data folder or one tenant's database from a backup. Each file is compared with the
+ * manifest before it is renamed into place. A restored database records the time it lacks as a gap in its
+ * history. Uplinks in it are marked, so that they compare their state with the other broker.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
@@ -14,12 +14,12 @@ import { flush, place, readThrough } from '#store/file/durable-files.ts'
 import { lockFolder } from '#store/file/folder-lock.ts'
 import { type BackedUpTenant, type Backup, type Manifest, readBackup } from './manifest.ts'
 
-/** What a database that was restored lacks; kept in it under `restored`. Times are ms. */
+/** What a restored database lacks; stored in it under the key `restored`. Times are ms. */
 export interface Restored {
   readonly at: number
-  /** Name of the backup; null where the database itself goes on without what its log lost. */
+  /** Name of the backup; null when the database continues after its log lost its end. */
   readonly backup: string | null
-  /** Nothing of this time is there. */
+  /** Start of the missing time. */
   readonly from: number
   readonly to: number
 }
@@ -29,13 +29,13 @@ export interface RestoreProgress {
   readonly ofBytes: number
 }
 
-/** While it lies in a data folder, what is beside it is half a backup. */
+/** While this entry exists in a data folder, the restored files are incomplete. */
 const unfinished = '.restoring'
 
 /**
- * Fills an empty data folder, or one that an earlier restore left half full.
- * @throws store.not-empty when the folder holds anything, store.corrupt when the backup is not what it says of itself,
- * store.newer, store.locked, store.full.
+ * Fills an empty data folder, or one that an interrupted restore left incomplete.
+ * @throws store.not-empty when the folder holds anything else, store.corrupt when a file differs from the
+ * manifest, store.newer, store.locked, store.full.
  */
 export function restoreFolder(
   from: string,
@@ -51,7 +51,7 @@ export function restoreFolder(
     isOurs = true
     const ofBytes = [...manifest.tenants, ...manifest.files].reduce((sum, { bytes }) => sum + bytes, 0)
     let doneBytes = 0
-    const told = (bytes: number): void => {
+    const report = (bytes: number): void => {
       doneBytes += bytes
       onProgress({ doneBytes, ofBytes })
       failpoint('restore:between-files')
@@ -59,30 +59,30 @@ export function restoreFolder(
     mkdirSync(join(dataFolder, unfinished), { recursive: true, mode: 0o700 })
     flush(dataFolder)
     for (const { file, mode, ...content } of manifest.files) {
-      bring(join(from, file), join(dataFolder, file), { ...content, mode })
-      told(content.bytes)
+      copyVerified(join(from, file), join(dataFolder, file), { ...content, mode })
+      report(content.bytes)
     }
     for (const tenant of manifest.tenants) {
-      bringTenant(from, tenant, {
+      copyTenant(from, tenant, {
         target: join(dataFolder, tenant.file),
         restored: { at: now, backup: nameOf(from), from: manifest.startedAt, to: now },
       })
-      told(tenant.bytes)
+      report(tenant.bytes)
     }
     failpoint('restore:before-end')
     rmSync(join(dataFolder, unfinished), { recursive: true })
     flush(dataFolder)
     return manifest
   } catch (error) {
-    if (isOurs) takeBack(manifest, dataFolder)
+    if (isOurs) undoRestore(manifest, dataFolder)
     throw refusal(error)
   } finally {
     unlock()
   }
 }
 
-/** What could not be restored leaves the folder as empty as it was. */
-function takeBack({ files, tenants }: Manifest, dataFolder: string): void {
+/** Deletes the files of a failed restore, so that the folder is empty again. */
+function undoRestore({ files, tenants }: Manifest, dataFolder: string): void {
   for (const { file } of [...files, ...tenants]) {
     for (const ending of ['', '.new', '.restored', '.restored.new', '.restored-journal'])
       rmSync(join(dataFolder, file + ending), { force: true })
@@ -90,14 +90,17 @@ function takeBack({ files, tenants }: Manifest, dataFolder: string): void {
   rmSync(join(dataFolder, unfinished), { recursive: true, force: true })
 }
 
-/** @throws store.failed when a restore of this folder was cut short. */
+/** @throws store.failed when a restore of this folder was interrupted. */
 export function assertRestored(dataFolder: string): void {
   if (!existsSync(join(dataFolder, unfinished))) return
-  const message = `${dataFolder} holds half a backup: run selvedge restore again`
+  const message = `a restore into ${dataFolder} was interrupted: run selvedge restore again`
   throw new GatewayError('store.failed', message, { dataFolder })
 }
 
-/** Brings one tenant's database out of a backup to a path where nothing is. @throws store.corrupt, store.newer */
+/**
+ * Restores one tenant's database from a backup to an unused path.
+ * @throws store.corrupt, store.newer
+ */
 export function restoreTenant(
   { path, name, manifest }: Backup,
   tenant: BackedUpTenant,
@@ -105,14 +108,16 @@ export function restoreTenant(
 ): Restored {
   const restored = { at, backup: name, from: manifest.startedAt, to: Math.max(manifest.startedAt, to) }
   try {
-    bringTenant(path, tenant, { target, restored })
+    copyTenant(path, tenant, { target, restored })
   } catch (error) {
     throw refusal(error)
   }
   return restored
 }
 
-/** Notes that a database lost the end of its log; what came after its last record until `to` is missing. */
+/**
+ * Records that a database lost the end of its log: everything after its last record until `to` is missing.
+ */
 export function markLoss(file: string, { at, to }: { readonly at: number; readonly to: number }): Restored {
   const from = lastRecordAt(file)
   const restored = { at, backup: null, from, to: Math.max(from, to) }
@@ -144,20 +149,26 @@ function assertReadable({ tenants, files, version }: Manifest, from: string): vo
   if (newest > formatVersion) {
     throw new GatewayError(
       'store.newer',
-      `${from} has data format ${newest}, of ${version}; this version knows ${formatVersion}`,
+      `${from} has data format ${newest}, of ${version}; this version supports up to ${formatVersion}`,
     )
   }
   for (const { file } of files) {
     if (!/^(?!\.\.?$)[^/\0]{1,255}$/.test(file))
-      throw new GatewayError('store.corrupt', `${from} names ${file}, which is no name of a file`)
+      throw new GatewayError(
+        'store.corrupt',
+        `the manifest of ${from} lists ${file}, which is not a valid file name`,
+      )
   }
   for (const { file } of tenants) {
     if (file !== 'selvedge.db' && !/^tenants\/[A-Za-z0-9][A-Za-z0-9_-]{0,63}\.db$/.test(file))
-      throw new GatewayError('store.corrupt', `${from} names ${file}, which is no place of a database`)
+      throw new GatewayError(
+        'store.corrupt',
+        `the manifest of ${from} lists ${file}, which is not a valid database path`,
+      )
   }
 }
 
-/** Backups may lie in the data folder, and so may what the system makes. */
+/** The backup itself may be inside the data folder, and so may files that the system creates. */
 function assertEmpty(dataFolder: string, from: string): void {
   const entries = readdirSync(dataFolder)
   if (entries.includes(unfinished)) return
@@ -170,7 +181,7 @@ function assertEmpty(dataFolder: string, from: string): void {
   if (foreign === undefined) return
   throw new GatewayError(
     'store.not-empty',
-    `${dataFolder} holds ${foreign}; a backup is restored into an empty folder only`,
+    `${dataFolder} holds ${foreign}; a backup can only be restored into an empty folder`,
     { dataFolder, entry: foreign },
   )
 }
@@ -181,19 +192,21 @@ interface Expected {
   readonly mode: number
 }
 
-/** Copies a file and gives it its name when it is what it has to be. */
-function bring(source: string, target: string, { bytes, sha256, mode }: Expected): void {
+/** Copies a file and renames it into place when its size and hash match. */
+function copyVerified(source: string, target: string, { bytes, sha256, mode }: Expected): void {
   if (!existsSync(source)) throw new GatewayError('store.corrupt', `${source} is missing`, { file: source })
   const fresh = `${target}.new`
   const found = readThrough(source, { file: fresh, mode })
   if (found.sha256 !== sha256 || found.bytes !== bytes) {
     rmSync(fresh, { force: true })
-    throw new GatewayError('store.corrupt', `${source} is not what its backup says`, { file: source })
+    throw new GatewayError('store.corrupt', `${source} differs from its manifest in size or hash`, {
+      file: source,
+    })
   }
   place(fresh, target)
 }
 
-function bringTenant(
+function copyTenant(
   from: string,
   { file, bytes, sha256 }: BackedUpTenant,
   { target, restored }: { readonly target: string; readonly restored: Restored },
@@ -201,13 +214,13 @@ function bringTenant(
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 })
   const fresh = `${target}.restored`
   for (const ending of ['', '-wal', '-shm', '-journal']) rmSync(fresh + ending, { force: true })
-  bring(join(from, file), fresh, { bytes, sha256, mode: 0o644 })
+  copyVerified(join(from, file), fresh, { bytes, sha256, mode: 0o644 })
   mark(fresh, restored)
   flush(fresh)
   place(fresh, target)
 }
 
-/** A gap without a stream, of no entity: what it holds in number nobody knows. */
+/** Records a gap without stream and entity, because the number of lost observations is unknown. */
 function mark(file: string, restored: Restored): void {
   const database = new BetterSqlite3(file)
   try {

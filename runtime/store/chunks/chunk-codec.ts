@@ -1,6 +1,7 @@
 /**
- * One chunk: up to about a thousand instances of one stream, ordered by observedAt, columnar and compressed (zstd 1).
- * Columns: observedAt (delta of delta), modifiedAt (difference to observedAt, delta), value.
+ * The format of one chunk: up to about a thousand instances of one stream, ordered by observedAt, stored by
+ * column and compressed (zstd level 1). Columns: observedAt (delta of delta), modifiedAt (difference to
+ * observedAt, delta), value.
  *
  * codec 1: numbers scaled to integers, delta-coded, bit-exact; one shape
  * codec 2: numbers as float64; one shape
@@ -12,13 +13,16 @@ import type { Json } from '#contract/pipeline.ts'
 import { fromScaled, isExact, scaleOf, toScaled } from './decimal.ts'
 import { type ByteReader, type ByteWriter, createByteReader, createByteWriter } from './varint.ts'
 
-/** Instances of one stream, ordered by time. `shapes` are JSON texts of instances without value and observedAt. */
+/**
+ * Instances of one stream, ordered by time. `shapes` are JSON texts of instances without value and
+ * observedAt.
+ */
 export interface Series {
   readonly times: Float64Array
   readonly modified: Float64Array
   readonly values: readonly Json[] | Float64Array
   readonly shapes: readonly string[]
-  /** Index into `shapes` per instance; absent when there is one shape. */
+  /** Index into `shapes` per instance; absent when there is only one shape. */
   readonly shapeOf?: readonly number[] | undefined
 }
 
@@ -82,19 +86,19 @@ export function decodeChunk(chunk: StoredChunk): Series {
   return { times, modified, values, shapes }
 }
 
-/** A chunk of numbers to be kept in memory: regular times and short decimals take few bytes. */
+/** A chunk of numbers in a compact form for memory: regular times and short decimals need few bytes. */
 export interface CompactNumbers {
   readonly count: number
-  /** All of them, or the first and what lies between each and the next, ms. */
+  /** All times, or the first time and the constant step to the next one, ms. */
   readonly times: Float64Array | { readonly first: number; readonly step: number }
-  /** All of them, or what they are times ten to the power of `scale`. */
+  /** All values, or integers that `scale` converts to the values (see decimal.ts). */
   readonly values: Float64Array | { readonly integers: Int32Array; readonly scale: number }
-  /** What both take. */
+  /** Bytes of times and values together. */
   readonly bytes: number
 }
 
 /**
- * Times and values alone of a chunk of numbers; undefined where it holds anything else.
+ * Decodes only times and values of a numeric chunk; undefined for other chunks.
  * @throws GatewayError store.corrupt when the body is damaged.
  */
 export function compactNumbers({ count, codec, body }: StoredChunk): CompactNumbers | undefined {
@@ -129,24 +133,24 @@ function compactValues(reader: ByteReader, codec: number, count: number): Compac
   return values.map((integer) => fromScaled(integer, scale))
 }
 
-/** Times and values of a chunk of numbers. */
+/** Times and values of a numeric chunk. */
 export interface Numbers {
   readonly times: Float64Array
   readonly values: Float64Array
 }
 
-/** Lays out compact numbers, one chunk at a time: what it returns is written over by the next. */
+/** Expands compact chunks one at a time. Each call overwrites the result of the previous call. */
 export function createNumberReader(): (compact: CompactNumbers) => Numbers {
   let room = { times: new Float64Array(0), values: new Float64Array(0) }
   return ({ count, times, values }) => {
     if (room.times.length < count) room = { times: new Float64Array(count), values: new Float64Array(count) }
-    const laid = { times: room.times.subarray(0, count), values: room.values.subarray(0, count) }
-    if ('step' in times) for (let i = 0; i < count; i++) laid.times[i] = times.first + i * times.step
-    else laid.times.set(times)
+    const expanded = { times: room.times.subarray(0, count), values: room.values.subarray(0, count) }
+    if ('step' in times) for (let i = 0; i < count; i++) expanded.times[i] = times.first + i * times.step
+    else expanded.times.set(times)
     if ('scale' in values)
-      for (let i = 0; i < count; i++) laid.values[i] = fromScaled(values.integers[i]!, values.scale)
-    else laid.values.set(values)
-    return laid
+      for (let i = 0; i < count; i++) expanded.values[i] = fromScaled(values.integers[i]!, values.scale)
+    else expanded.values.set(values)
+    return expanded
   }
 }
 
@@ -172,7 +176,7 @@ function commonScale(numbers: Float64Array): number {
     scale = scaleOf(value, scale)
     if (scale < 0) return -1
   }
-  // A larger scale must still be exact for the values seen before it.
+  // A larger scale must still be exact for the values checked before it.
   return numbers.every((value) => isExact(value, scale)) ? scale : -1
 }
 

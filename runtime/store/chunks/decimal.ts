@@ -1,20 +1,23 @@
 /**
- * Decimal sensor values are small integers in disguise: 21.37 is 2137 at scale 2. A value is scaled only when the
- * way back is bit-exact; everything else stays a float64.
+ * Decimal sensor values as scaled integers: 21.37 is 2137 at scale 2. A value is scaled only when the
+ * conversion back is bit-exact; every other value stays a float64.
  */
 
-/** Highest scale tried; sensors rarely give more decimals. */
+/** Highest scale tried; sensors rarely report more decimals. */
 export const scaleMax = 6
 const powers = [1, 10, 100, 1000, 10_000, 100_000, 1_000_000] as const
 const integerMax = 2 ** 46
 
-/** The way there and back gives the very same value, and the integer is small enough for all arithmetic on it. */
+/**
+ * True when scaling and unscaling return the identical value and the integer is small enough for exact
+ * arithmetic.
+ */
 export function isExact(value: number, scale: number): boolean {
   const integer = toScaled(value, scale)
   return Math.abs(integer) < integerMax && fromScaled(integer, scale) === value && !Object.is(value, -0)
 }
 
-/** The smallest scale at which `value` is an integer, not below `from`; -1 when there is none. */
+/** The smallest scale, from `from` upwards, at which `value` is an exact integer; -1 when there is none. */
 export function scaleOf(value: number, from = 0): number {
   for (let scale = from; scale <= scaleMax; scale++) if (isExact(value, scale)) return scale
   return -1

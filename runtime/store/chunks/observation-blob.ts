@@ -1,13 +1,16 @@
 /**
- * One log blob: the observations of one commit in arrival order, delta-coded, about 6 to 10 bytes each.
- * In memory they are a flat Float64Array of triples (stream and late flag, observedAt ms, value), which a worker
- * thread takes over without copying; values that are no numbers are NaN there and stand in `others` by position.
+ * The format of one log blob: the observations of one commit in arrival order, delta-coded, about 6 to 10
+ * bytes each. In memory they are a flat Float64Array of triples (stream and late flag, observedAt in ms,
+ * value), which is transferred to a worker thread without copying. A non-numeric value is NaN there, and its
+ * JSON value is in `others` by position.
  *
- * The first of a triple is stream * 2, plus 1 for a late one that must not become current at replay.
+ * The first number of a triple is stream * 2, plus 1 for a late observation that replay must not make
+ * current.
  *
- * Bytes: version 1, count, then per observation: first (signed delta), time (signed delta), value as
- * zigzag(integer) * 8 + scale for decimals, or 7 followed by a float64; then `others` as JSON. Version 2 has times by a
- * clock that was not set: its JSON is an object, with the boot and the offset of that clock beside `others`.
+ * Bytes: version 1, count, then per observation: first (signed delta), time (signed delta), and the value as
+ * zigzag(integer) * 8 + scale for decimals, or 7 followed by a float64. `others` follows as JSON. Version 2
+ * holds times of a clock that was not set: its JSON is an object that also has the boot and the offset of
+ * that clock.
  */
 
 import { GatewayError } from '#base/register/errors.ts'
@@ -19,9 +22,9 @@ import { createByteReader, createByteWriter } from './varint.ts'
 export interface ObservationBatch {
   /** stream, observedAt, value, stream, observedAt, value ... */
   readonly triples: Float64Array
-  /** Position (0-based) and JSON value of observations whose value is no number. */
+  /** Position (0-based) and JSON value of each non-numeric observation. */
   readonly others: readonly (readonly [position: number, value: Json])[]
-  /** By which clock the times are, where it was not set. */
+  /** The clock of the times, if it was not set. */
   readonly unset?: BootTime | undefined
 }
 
@@ -55,7 +58,7 @@ export function encodeObservations(batch: ObservationBatch): Uint8Array {
   return writer.finish()
 }
 
-/** @throws GatewayError store.corrupt when the bytes are no blob of a known version. */
+/** @throws GatewayError store.corrupt when the bytes are not a blob of a known version. */
 export function decodeObservations(bytes: Uint8Array): ObservationBatch {
   const reader = createByteReader(bytes)
   const version = reader.byte()

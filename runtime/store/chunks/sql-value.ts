@@ -1,7 +1,7 @@
-/** Values, and rows to write, as SQLite takes them. */
+/** Types of SQLite values and of rows to write. */
 
-/** What SQLite stores. Booleans travel as 0 and 1. */
+/** A value that SQLite stores. Booleans are stored as 0 and 1. */
 export type SqlValue = null | number | string | bigint | Uint8Array
 
-/** One row to write by a statement of some register: its name and its positional parameters. */
+/** One row to write: the name of a statement in a register, and its positional parameters. */
 export type RowOf<Writes> = readonly [statement: keyof Writes & string, ...parameters: SqlValue[]]

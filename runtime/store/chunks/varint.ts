@@ -1,6 +1,7 @@
 /**
- * Growing and shrinking byte strings of variable-length integers (LEB128 with zigzag for signed values), exact for
- * every integer JavaScript can hold (up to 2^53). The codecs of log blobs and chunks are made of these.
+ * Writer and reader for byte strings of variable-length integers (LEB128, with zigzag for signed values).
+ * They are exact for every integer that JavaScript can represent (up to 2^53). The codecs of log blobs and
+ * chunks use them.
  */
 import { GatewayError } from '#base/register/errors.ts'
 
@@ -61,21 +62,24 @@ export interface ByteReader {
   unsigned(): number
   signed(): number
   float64(): number
-  /** Fills `into` with the sums so far of as many signed integers. */
+  /** Fills `into` with the running sums of the next `into.length` signed integers. */
   sums(into: Float64Array): void
-  /** Passes over so many integers. */
+  /** Skips `count` integers. */
   skip(count: number): void
   /** The next `count` bytes, or all that remain. */
   bytes(count?: number): Uint8Array
 }
 
-/** Reads what a ByteWriter wrote. @throws GatewayError store.corrupt beyond the end. */
+/**
+ * Reads the output of a ByteWriter.
+ * @throws GatewayError store.corrupt beyond the end.
+ */
 export function createByteReader(source: Uint8Array): ByteReader {
   const buffer = Buffer.from(source.buffer, source.byteOffset, source.byteLength)
   let position = 0
   const need = (count: number): void => {
     if (position + count > buffer.length)
-      throw new GatewayError('store.corrupt', 'a stored byte string ends too early')
+      throw new GatewayError('store.corrupt', 'a stored byte string is truncated')
   }
   const unsigned = (): number => {
     let value = 0
@@ -104,7 +108,8 @@ export function createByteReader(source: Uint8Array): ByteReader {
       position += 8
       return value
     },
-    // One loop without calls, since reading history is mostly this. Beyond the end there are no bytes, hence no loop.
+    // One loop without calls, because reading history spends most of its time here. Reading beyond the end
+    // yields undefined, which ends each inner loop; `need` then throws.
     sums(into) {
       let at = position
       let sum = 0
@@ -121,7 +126,7 @@ export function createByteReader(source: Uint8Array): ByteReader {
           }
           if (byte < 128) sum += (bits >>> 1) ^ -(bits & 1)
           else {
-            // What has more bits than an integer of the machine takes.
+            // The value exceeds a 32-bit integer.
             let value = bits
             for (let scale = 2 ** 28; byte >= 128; scale *= 128) {
               byte = buffer[at++]!

@@ -1,18 +1,19 @@
 /**
- * When and through whom the attribute instances of an entity were created and modified, as the text that lies beside its
- * document. Those with the same times stand together, and all of them count from the creation of the entity: most
- * attributes came with it, and a short text leaves room for more rows in a page and in memory.
+ * Creation and modification times of an entity's attribute instances, with the Via chain of each, as the text
+ * stored beside its document. Instances with equal times are grouped, and times are relative to the creation
+ * of the entity. Most attributes were created with the entity, so the text is short and more rows fit into a
+ * page and into memory.
  */
 
 import type { Stamps } from '#ngsi-ld/representation/representation.ts'
 
-/** [created, modified, through whom] per `name` or `name datasetId`, ms; '' stands for the entity itself. */
+/** [created, modified, Via chain] per `name` or `name datasetId`, ms; the key '' is the entity itself. */
 export type StoredTimes = Record<string, [created: number, modified: number, heard?: string]>
 
-/** Instances with the same times; ms since the creation of the entity. */
+/** Instances with equal times; ms since the creation of the entity. */
 type Group = [created: number, modified: number, keys: string[], heard?: string]
 
-/** The text for an entity that was created then. */
+/** The stored text for an entity created at `created`. */
 export function timesText(created: number, times: Readonly<Record<string, Stamps>>): string {
   const groups = new Map<string, Group>()
   for (const [key, [at, modified, heard]] of Object.entries(times)) {
@@ -28,7 +29,7 @@ export function timesText(created: number, times: Readonly<Record<string, Stamps
   return JSON.stringify([...groups.values()])
 }
 
-/** The times of attributes that a row holds, in an object of its own. */
+/** The attribute times of a row, as a new object. */
 export function storedTimes({
   created,
   sys,

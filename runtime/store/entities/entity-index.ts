@@ -1,7 +1,7 @@
 /**
- * What of an entity the indexes know: its types, its scopes, which attributes it has, the scalars of their values, the places of
- * its GeoProperties. Pure: the rows follow from the document alone, so old rows can be deleted exactly. Sub-attributes
- * and members within JSON values are not indexed.
+ * The index rows of an entity: its types, its scopes, its attribute names, the scalars of their values, the
+ * places of its GeoProperties. Pure: the rows follow from the document alone, so old rows can be deleted
+ * exactly. Sub-attributes and members within JSON values are not indexed.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -12,17 +12,17 @@ import { isList, isObject, listOf } from '#ngsi-ld/values/json.ts'
 import { cellOf } from './place-cell.ts'
 
 /**
- * The column `kind` of a scalar: values of unlike kinds never meet in a range. A point on the globe is kept as the
- * number of its cell; every other geometry is a box in the R-tree. `several` marks an attribute with more than one
- * value or instance: two comparisons may hold for different ones of them. `whole` marks one that has an array or an
- * object, which an order compares as such.
+ * The column `kind` of a scalar. A range never contains values of different kinds. A point on the globe is
+ * stored as the number of its cell; every other geometry is a box in the R-tree. `several` marks an attribute
+ * with more than one value or instance, because two comparisons may hold for different ones of them. `whole`
+ * marks an attribute with an array or object, which is ordered as a whole.
  */
 export const scalarKinds = { number: 1, text: 2, boolean: 3, cell: 4, several: 5, whole: 6 } as const
 
-/** Scopes are kept as the texts of an attribute of this name, which no attribute can have. */
+/** Scopes are indexed as texts of an attribute with this name, which no real attribute can have. */
 export const scopeName = '@scope'
 
-/** Characters of a text that the index keeps. */
+/** Number of characters of a text that the index stores. */
 export const indexedTextMax = 256
 
 export type ScalarRow = readonly [name: string, kind: number, value: number | string]
@@ -30,7 +30,7 @@ export type ScalarRow = readonly [name: string, kind: number, value: number | st
 export interface PlaceRow {
   readonly name: string
   readonly box: { readonly x0: number; readonly x1: number; readonly y0: number; readonly y1: number }
-  /** Exact, for points off the globe. */
+  /** Exact position of a point outside the globe. */
   readonly lon?: number
   readonly lat?: number
 }
@@ -54,15 +54,15 @@ export function indexRows(entity: Entity): IndexRows {
 }
 
 /**
- * The rows to add and to remove when an entity becomes another. Places are removed by attribute: when one of them
- * changed, all of that attribute stand in `remove` and all that are to remain in `add`.
+ * The rows to add and to remove when an entity changes. Places are removed per attribute: when one of them
+ * changed, `remove` holds all places of that attribute and `add` all that remain.
  */
 export function diffIndexRows(
   before: Entity,
   after: Entity,
 ): { readonly add: IndexRows; readonly remove: IndexRows } {
   const names = new Set([...attributeNames(before), ...attributeNames(after)])
-  // An attribute that is the same object has the same rows: most writes change one of many.
+  // An identical attribute object has identical rows, and most writes change one of many attributes.
   const touched = [...names].filter((name) => before[name] !== after[name])
   const [old, next] = [rowsOf(before, touched), rowsOf(after, touched)]
   return { add: difference(next, old), remove: difference(old, next) }
@@ -123,19 +123,21 @@ function scopesOf({ scope }: Entity): readonly ScalarRow[] {
 }
 
 function scalarOf(name: string, item: Json): ScalarRow | undefined {
-  // SQLite keeps the sign of a zero, and comparisons do not: one zero is enough.
+  // SQLite distinguishes -0 from 0, but comparisons do not; so only 0 is stored.
   if (typeof item === 'number') return [name, scalarKinds.number, item === 0 ? 0 : item]
   if (typeof item === 'string') return [name, scalarKinds.text, indexedText(item)]
   if (typeof item === 'boolean') return [name, scalarKinds.boolean, item ? 1 : 0]
   return undefined
 }
 
-/** A text as the index has it: well formed, cut to its limit between characters. */
+/** The indexed form of a text: well-formed Unicode, cut at the limit without splitting a character. */
 export function indexedText(text: string): string {
   return cut(text, indexedTextMax)
 }
 
-/** A beginning that every indexed text has whose whole text begins so: a cut may fall one short of the limit. */
+/**
+ * A prefix that the indexed form of every text with this prefix has: the cut may be one short of the limit.
+ */
 export function indexedPrefix(text: string): string {
   return cut(text, indexedTextMax - 1)
 }

@@ -1,6 +1,7 @@
 /**
- * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number it
- * includes. Index rows (types, scalars, places) are written beside it, exactly those that the document implies.
+ * Entity documents as rows. A document is JSON text in core-compacted normalized form; `n` is the log number
+ * it includes. Its index rows (types, scalars, places) are written with it, exactly those that the document
+ * implies.
  */
 
 import type { Database } from '#store/file/database.ts'
@@ -41,16 +42,19 @@ export interface TombstoneRow {
   readonly rid: number
   readonly at: number
   readonly doc: string
-  /** Through which other brokers it had been created; null where it began here. */
+  /** Via chain of its creation; null when it was created at this gateway. */
   readonly heard: string | null
-  /** ms; null where that was not kept. */
+  /** ms; null when it was not recorded. */
   readonly created: number | null
 }
 
 const none: ReadonlyMap<number, EntityRow> = new Map()
 const columns = 'rid, id, n, created, modified, sys, doc'
 
-/** Read access to entity documents. @param budget that of all tenants, for what is kept in memory. */
+/**
+ * Read access to entity documents.
+ * @param budget the row cache budget that all tenants share
+ */
 export function createEntities(database: Database, budget = createRowBudget()) {
   const byId = database
     .prepare<[string], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE id = ?`)
@@ -58,7 +62,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
   const byRid = database
     .prepare<[number], readonly unknown[]>(`SELECT ${columns} FROM entity WHERE rid = ?`)
     .raw()
-  // CROSS JOIN keeps the order of the loops: the few rids outside, one look-up each inside.
+  // CROSS JOIN fixes the loop order: the few rids outside, one lookup each inside.
   const byRids = database
     .prepare<[string], readonly unknown[]>(
       'SELECT d.rid, d.id, n, created, modified, sys, doc FROM json_each(?) j CROSS JOIN entity d WHERE rid = j.value',
@@ -74,7 +78,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
     'SELECT rid FROM expiry WHERE at <= ? ORDER BY at LIMIT ?',
   )
   const firstExpiry = database.prepare<[], { at: number | null }>('SELECT min(at) AS at FROM expiry')
-  const behind = database
+  const rowsAfter = database
     .prepare<[number, number], readonly unknown[]>(
       `SELECT ${columns} FROM entity WHERE rid > ? ORDER BY rid LIMIT ?`,
     )
@@ -89,11 +93,11 @@ export function createEntities(database: Database, budget = createRowBudget()) {
       const values = byId.get(id)
       return values === undefined ? undefined : recent.remember(rowOf(values))
     },
-    /** To be called for every entity that was deleted, once that is on disk. */
+    /** Call for every deleted entity, once the deletion is on disk. */
     forget: recent.forget,
-    /** To be called at the end: others have the room then. */
+    /** Call when the tenant closes, so that other tenants can use the space. */
     forgetAll: recent.forgetAll,
-    /** To be called with every row that was written, once it is on disk: it takes the place of the one known. */
+    /** Call with every written row, once it is on disk: it replaces the cached row. */
     renew: recent.renew,
     byRid(rid: number): EntityRow | undefined {
       const known = recent.byRid(rid)
@@ -102,11 +106,11 @@ export function createEntities(database: Database, budget = createRowBudget()) {
       return values === undefined ? undefined : rowOf(values)
     },
     /**
-     * The rows of the first of these rids, as many as a page holds, without deleted entities. One statement reads all that are neither in
-     * memory nor `read` before.
+     * The rows of as many of these rids as fit into a page, without deleted entities. Rows that are neither
+     * cached nor in `read` are read with one statement.
      */
     byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): RowsWithin {
-      const known = rids.map((rid) => read.get(rid) ?? recent.met(rid))
+      const known = rids.map((rid) => read.get(rid) ?? recent.forSearch(rid))
       const missing = rids.filter((_, i) => known[i] === undefined)
       if (missing.length === 0) return rowsWithin(rids, (_, i) => known[i])
       const found = byRids.iterate(JSON.stringify(missing))
@@ -119,7 +123,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
             if (step.done !== true) next = rowOf(step.value)
           }
           if (next?.rid !== rid) return undefined
-          const row = recent.meet(next)
+          const row = recent.admit(next)
           next = undefined
           return row
         })
@@ -127,7 +131,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
         found.return?.()
       }
     },
-    /** The same, where all of them are in memory. */
+    /** Like `byRids`, but only if all rows are cached. */
     knownRows(rids: readonly number[]): RowsWithin | undefined {
       const rows: EntityRow[] = []
       for (const rid of rids) {
@@ -137,63 +141,66 @@ export function createEntities(database: Database, budget = createRowBudget()) {
       }
       return rowsWithin(rids, (_, i) => rows[i])
     },
-    /** To be forgotten when types of entities were written, once that is on disk. */
+    /** Forget these when entity types were written, once that is on disk. */
     pages: createKnownPages(),
-    /** To be told what was written of index rows, once that is on disk. */
+    /** Notify these of written index rows, once they are on disk. */
     columns: createKnownColumns(database),
-    /** The first rows behind a rid; they are not kept in memory. */
-    behind: (rid: number, limit: number): readonly EntityRow[] => behind.all(rid, limit).map(rowOf),
+    /** The first rows after a rid; they are not cached. */
+    rowsAfter: (rid: number, limit: number): readonly EntityRow[] => rowsAfter.all(rid, limit).map(rowOf),
     lastRid: () => lastRid.get()?.rid ?? 0,
-    /** The last number of a place that is no point; 0 where there is none. Costs nothing: searches ask it. */
+    /**
+     * The last number of a place that is not a point; 0 if there is none. Cached, because every search needs
+     * it.
+     */
     lastPlace(): number {
       lastPlaceKnown ??= lastPlace.get()?.i ?? 0
       return lastPlaceKnown
     },
-    /** To be called when places were written, once they are on disk. */
+    /** Call when places were written, once they are on disk. */
     renewPlaces(): void {
       lastPlaceKnown = undefined
     },
     count: () => total.get()?.c ?? 0,
-    /** Entities of which something has expired, the longest ago first. */
+    /** Entities with expired parts, earliest expiry first. */
     expired: (at: number, most: number): readonly number[] => expired.all(at, most).map(({ rid }) => rid),
-    /** When something of an entity expires first; infinity, where nothing does. Costs nothing: reads ask it. */
+    /** Time of the next expiry; infinity if there is none. Cached, because every read needs it. */
     firstExpiry(): number {
       expiresFirst ??= firstExpiry.get()?.at ?? Number.POSITIVE_INFINITY
       return expiresFirst
     },
-    /** To be called when expiries were written, once they are on disk. */
+    /** Call when expiries were written, once they are on disk. */
     renewExpiry(): void {
       expiresFirst = undefined
     },
-    ...createGraves(database),
+    ...createTombstones(database),
   })
 }
 
-/** What is left of deleted entities. */
-function createGraves(database: Database) {
-  const gravesWithin = database.prepare<[number, number], TombstoneRow>(
+/** Read access to the tombstones of deleted entities. */
+function createTombstones(database: Database) {
+  const tombstonesBetween = database.prepare<[number, number], TombstoneRow>(
     'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
   )
-  const graveOf = database.prepare<[number], TombstoneRow>(
+  const tombstoneOf = database.prepare<[number], TombstoneRow>(
     'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE rid = ?',
   )
-  const graves = database.prepare<[string], TombstoneRow>(
+  const ofId = database.prepare<[string], TombstoneRow>(
     'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE id = ? ORDER BY n',
   )
-  const gravesBehind = database.prepare<[number, number], TombstoneRow>(
+  const tombstonesSince = database.prepare<[number, number], TombstoneRow>(
     'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
   )
   return {
-    tombstones: (id: string) => graves.all(id),
-    /** Entities deleted within from <= ms < to, in order. */
-    gravesWithin: (from: number, to: number): readonly TombstoneRow[] => gravesWithin.all(from, to),
-    /** The first that were deleted after a log number, in order. */
-    gravesBehind: (n: number, limit: number): readonly TombstoneRow[] => gravesBehind.all(n, limit),
-    graveOf: (rid: number) => graveOf.get(rid),
+    tombstones: (id: string) => ofId.all(id),
+    /** Tombstones of entities deleted within from <= ms < to, in order. */
+    tombstonesBetween: (from: number, to: number): readonly TombstoneRow[] => tombstonesBetween.all(from, to),
+    /** The first tombstones after a log number, in order. */
+    tombstonesSince: (n: number, limit: number): readonly TombstoneRow[] => tombstonesSince.all(n, limit),
+    tombstoneOf: (rid: number) => tombstoneOf.get(rid),
   }
 }
 
-/** Columns made into an object here, because that is faster than to let the library do it. */
+/** Builds the object here, because that is faster than in the library. */
 export function rowOf(values: readonly unknown[]): EntityRow {
   const [rid, id, n, created, modified, sys, doc] = values as [
     ...[number, string, number, number, number, string, string],

@@ -1,16 +1,16 @@
 /**
- * The shape of an entity: which types it has and which attributes, of which kinds. It is kept as a short text of
- * interned names, so that all entities alike share one, and what types and attributes there are can be told from
- * the shapes alone, without a look at any document (GS CIM 009, 5.7.5 to 5.7.10).
+ * The shape of an entity: its types and its attributes with their kinds. A shape is stored as a short text of
+ * interned names and shared by all similar entities. The lists of existing types and attributes follow from
+ * the shapes alone, without reading any document (GS CIM 009, 5.7.5 to 5.7.10).
  */
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import type { Database } from '#store/file/database.ts'
 
-/** A shape that entities have, with their number. Names are interned. */
+/** A shape and the number of entities that have it. Names are interned. */
 export interface ShapeCount {
   readonly types: readonly number[]
-  /** An attribute whose instances are of several kinds is here once for each. */
+  /** An attribute with instances of several kinds is listed once per kind. */
   readonly attributes: readonly (readonly [name: number, kind: number])[]
   readonly entities: number
 }
@@ -28,7 +28,7 @@ export function shapeText(entity: Entity, intern: (name: string) => number): str
   return `=${types.sort(ascending).join()}|${parts.join()}`
 }
 
-/** Whether two versions of an entity have the same shape, found without making it. */
+/** True when two versions of an entity have the same shape, without building it. */
 export function hasShapeOf(before: Entity, after: Entity): boolean {
   if (before.type !== after.type && String(before.type) !== String(after.type)) return false
   const names = Object.keys(after)
@@ -44,7 +44,7 @@ const kindsOf = (entity: Entity, name: string): string =>
 
 const ascending = (a: number, b: number): number => a - b
 
-/** Read access to the shapes there are. */
+/** Read access to the existing shapes. */
 export function createShapes(database: Database) {
   const next = database
     .prepare<[number], number | null>('SELECT min(shape) FROM entity_shape WHERE shape > ?')

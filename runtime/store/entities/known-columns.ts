@@ -1,18 +1,20 @@
 /**
- * Columns of the index in memory, as far as they hold numbers: values of an attribute, cells of its places, and the types of
- * entities, each with its entity. A column that searches ask for is read piece by piece, and answers once it is whole; each search
- * reads one piece, of however many columns. Until then, and where there is no room for it, the tables answer. It follows what is
- * committed, so that no commit makes a search read it again; what is on disk and not yet published is not in it.
+ * In-memory copies of numeric index columns: values of an attribute, cells of its places, and entity types,
+ * each with the rid.
+ *
+ * A column that searches use is loaded piece by piece, one piece per search for all columns together. It
+ * answers searches once it is complete; until then, or when there is no space for it, the tables answer.
+ * Commits update it, so no search has to load it again. It holds only committed and published rows.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Database } from '#store/file/database.ts'
 import type { IndexRows } from './entity-index.ts'
 import { createNumberPairs, type NumberPairs, type NumberRange } from './number-pairs.ts'
 
-/** Which column: that of an attribute and a kind of scalars, or that of all types. */
+/** Names a column: an attribute with a kind of scalars, or all entity types. */
 export type ColumnName = { readonly name: number; readonly kind: number } | 'types'
 
-/** What of a column is asked for. */
+/** The part of a column that a search requests. */
 export interface ColumnPart {
   readonly column: ColumnName
   readonly ranges: readonly NumberRange[]
@@ -22,15 +24,15 @@ export type ColumnRow = readonly [rid: number, value: number]
 
 interface Column {
   readonly pairs: NumberPairs
-  /** The last pair that was read; undefined when the column is whole. */
+  /** The last pair loaded; undefined when the column is complete. */
   readTo: readonly [value: number, rid: number] | undefined
-  askedAt: number
+  usedAt: number
 }
 
 export interface KnownColumnSettings {
   readonly bytesMax: number
   readonly rowsPerSearch: number
-  /** Searches for which a column that had to leave is not read again. */
+  /** Number of searches during which an evicted column is not loaded again. */
   readonly rest: number
 }
 
@@ -53,17 +55,20 @@ export function createKnownColumns(database: Database, settings = defaults) {
     )
     .raw()
   const columns = new Map<string, Column>()
-  /** Columns that had to leave, with the search from which on they may come back: in the order of that, and no more than there are names. */
+  /**
+   * Evicted columns, each with the number of the search that may load it again, in that order. Bounded by the
+   * number of names.
+   */
   const resting = new Map<string, number>()
   let searches = 0
-  /** Rows that the search may still read. */
+  /** Number of rows that the current search may still load. */
   let left = 0
 
   const makeRoom = (): void => {
     let bytes = 0
     for (const { pairs } of columns.values()) bytes += pairs.bytes()
     while (bytes > settings.bytesMax) {
-      const [key, { pairs }] = [...columns].reduce((a, b) => (b[1].askedAt < a[1].askedAt ? b : a))
+      const [key, { pairs }] = [...columns].reduce((a, b) => (b[1].usedAt < a[1].usedAt ? b : a))
       columns.delete(key)
       resting.set(key, searches + settings.rest)
       bytes -= pairs.bytes()
@@ -79,20 +84,23 @@ export function createKnownColumns(database: Database, settings = defaults) {
     left -= rows.length
     makeRoom()
   }
-  /** The pairs of a column that is whole. */
+  /** The pairs of a column, if it is complete. */
   const known = (name: ColumnName): NumberPairs | undefined => {
     const key = keyOf(name)
     let column = columns.get(key)
     if (column === undefined) {
       if (left === 0 || resting.has(key)) return undefined
-      column = { pairs: createNumberPairs(), readTo: [-Infinity, 0], askedAt: searches }
+      column = { pairs: createNumberPairs(), readTo: [-Infinity, 0], usedAt: searches }
       columns.set(key, column)
     }
-    column.askedAt = searches
+    column.usedAt = searches
     readOn(name, column)
     return column.readTo === undefined && columns.has(key) ? column.pairs : undefined
   }
-  /** Where a pair is within what was read; what is behind that is read later, as it then is. */
+  /**
+   * The pairs that a changed row belongs to, if it lies within the loaded part. Rows after that are loaded
+   * later.
+   */
   const renewed = (name: ColumnName, value: number | string, rid: number): NumberPairs | undefined => {
     if (typeof value === 'string') return undefined
     const column = columns.get(keyOf(name))
@@ -102,7 +110,7 @@ export function createKnownColumns(database: Database, settings = defaults) {
   }
 
   return Object.freeze({
-    /** To be called when a search begins: what follows is asked by it. */
+    /** Call when a search begins; the calls that follow belong to it. */
     begin(): void {
       searches++
       left = settings.rowsPerSearch
@@ -113,27 +121,27 @@ export function createKnownColumns(database: Database, settings = defaults) {
     },
 
     /**
-     * Calls with each row of a part, rid and value, at most about `most` times: always with the same array, which `take` must not
-     * keep. Tells how often; undefined where the column is not in memory.
+     * Calls `visit` with each row (rid, value) of a part, at most about `most` times. The array is reused, so
+     * `visit` must not keep it. Returns the number of calls; undefined when the column is not in memory.
      */
-    each({ column, ranges }: ColumnPart, most: number, take: (row: ColumnRow) => void): number | undefined {
+    each({ column, ranges }: ColumnPart, most: number, visit: (row: ColumnRow) => void): number | undefined {
       const pairs = known(column)
       if (pairs === undefined) return undefined
-      // Begun with a fraction, it holds numbers as they are and not as objects.
+      // Starting with a fraction makes V8 store plain doubles instead of boxed numbers.
       const row: [rid: number, value: number] = [0, 0.5]
       let count = 0
       for (const range of ranges) {
         pairs.each(range, (value, rid) => {
           row[0] = rid
           row[1] = value
-          take(row)
+          visit(row)
           return ++count < most
         })
       }
       return count
     },
 
-    /** The rids of a part, at most about `most`; undefined where the column is not in memory. */
+    /** The rids of a part, at most about `most`; undefined when the column is not in memory. */
     rids({ column, ranges }: ColumnPart, most: number): readonly number[] | undefined {
       const pairs = known(column)
       if (pairs === undefined) return undefined
@@ -142,19 +150,19 @@ export function createKnownColumns(database: Database, settings = defaults) {
       return rids
     },
 
-    /** How many rows a part has. */
+    /** Number of rows of a part; undefined when the column is not in memory. */
     count({ column, ranges }: ColumnPart): number | undefined {
       const pairs = known(column)
       return pairs && ranges.reduce((sum, range) => sum + pairs.count(range), 0)
     },
 
-    /** Tells which of some rids, in order, have a type. */
+    /** Returns a filter for rids, in order, that have a type; undefined when the column is not in memory. */
     ofType(type: number): ((rids: readonly number[]) => readonly number[]) | undefined {
       const pairs = known('types')
       return pairs && ((rids) => pairs.having(type, rids))
     },
 
-    /** To be called with what was written of the index rows of an entity, once that is on disk. */
+    /** Call with the written index rows of an entity, once they are on disk. */
     renew(
       rid: number,
       { add, remove }: { readonly add: IndexRows; readonly remove: IndexRows },
@@ -171,7 +179,7 @@ export function createKnownColumns(database: Database, settings = defaults) {
       makeRoom()
     },
 
-    /** Where the tables were written by another hand. */
+    /** Call when another process wrote the tables. */
     forget: () => columns.clear(),
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Which entities are on the pages of lists by type that were asked for lately, so that to show such a page again takes no
- * search. What a page lists follows from the types of entities alone. So all pages are forgotten when any entity comes, goes or
- * gets other types, once that is on disk; whatever else an entity becomes changes no page.
+ * Caches pages of entity lists by type, so that a repeated request needs no search. A page depends on the
+ * types of entities alone. All pages are dropped when an entity is created, deleted or changes its types,
+ * once that is on disk. Other changes of an entity affect no page.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { EntitySearch } from '#ngsi-ld/query/search.ts'
@@ -37,7 +37,7 @@ export function createKnownPages() {
       return key === undefined ? undefined : pages.get(key)
     },
 
-    /** To be called with what a search has just found. */
+    /** Call with the result of a search. */
     remember(search: EntitySearch, place: Place, page: ListedPage): void {
       const key = keyOf(search, place)
       if (key === undefined || pages.has(key)) return
@@ -51,17 +51,20 @@ export function createKnownPages() {
     },
 
     forget,
-    /** Another one whenever what was found before may be outdated. */
+    /** Changes whenever earlier results may be outdated. */
     version: () => version,
   })
 }
 
-/** What a page takes, in entities of 8 bytes: an empty one takes room too, and names of types are as long as URLs may be. */
+/**
+ * Size of a cached page, in entities of 8 bytes. An empty page needs space too, and type names may be as long
+ * as URLs.
+ */
 const sizeOf = (key: string, { rids }: ListedPage): number =>
   rids.length + Math.ceil(key.length / 8) + pageSize
 const pageSize = 24
 
-/** Undefined where a search looks at more than one type. */
+/** Undefined when the search depends on more than one type. */
 function keyOf(
   { selection, ids, idPattern, selectors, scope, attrs, q, geo }: EntitySearch,
   { limit, offset, after }: Place,

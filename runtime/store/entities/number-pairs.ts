@@ -1,20 +1,20 @@
 /**
- * Pairs of a number and a rid, in order and each once, side by side in blocks: a hundred thousand take 1.6 MB, a range of them is
- * found in some twenty steps, and one that comes or goes moves those of its own block alone.
+ * A sorted set of pairs of a number and a rid, stored in blocks: a hundred thousand pairs need 1.6 MB. A
+ * range is found in about twenty steps, and an insertion or removal moves only the pairs of its block.
  */
 
 export interface NumberRange {
   readonly low: number
   readonly high: number
-  /** True when the bound itself is outside. */
+  /** True when the bound itself is excluded. */
   readonly lowOpen?: boolean | undefined
   readonly highOpen?: boolean | undefined
 }
 
-/** Pairs in a block; a full one is cut in two. */
+/** Pairs per block; a full block is split in two. */
 const blockSize = 512
 
-/** Number and rid by turns. */
+/** Numbers and rids, alternating. */
 interface Block {
   readonly numbers: Float64Array
   pairs: number
@@ -28,7 +28,7 @@ interface Place {
 export function createNumberPairs() {
   const blocks: Block[] = [emptyBlock()]
 
-  /** Where a pair is, or would be: in the last block that begins before it. */
+  /** Position of a pair, or where it would be inserted: in the last block that begins before it. */
   const find = (value: number, rid: number): Place => {
     let first = 0
     let last = blocks.length - 1
@@ -60,10 +60,10 @@ export function createNumberPairs() {
   }
 
   return Object.freeze({
-    /** Bytes that the blocks take. */
+    /** Bytes of all blocks. */
     bytes: () => blocks.length * 2 * blockSize * Float64Array.BYTES_PER_ELEMENT,
 
-    /** Takes in what is behind all that is there already. */
+    /** Adds a pair that follows all present ones. */
     append(value: number, rid: number): void {
       if (blocks.at(-1)!.pairs === blockSize) blocks.push(emptyBlock())
       put(blocks.at(-1)!, blocks.at(-1)!.pairs, value, rid)
@@ -90,7 +90,9 @@ export function createNumberPairs() {
       if (block.pairs === 0 && blocks.length > 1) blocks.splice(place.block, 1)
     },
 
-    /** Those of some rids, in order, that are with a value: each is sought in the block of the last one, and behind it. */
+    /**
+     * The given rids (ascending) that have this value. Each search starts at the block of the previous rid.
+     */
     having(value: number, rids: readonly number[]): readonly number[] {
       let at = rids.length === 0 ? 0 : find(value, rids[0]!).block
       return rids.filter((rid) => {
@@ -102,24 +104,24 @@ export function createNumberPairs() {
       })
     },
 
-    /** How many lie in a range. */
+    /** Number of pairs in a range. */
     count(range: NumberRange): number {
       const [start, end] = [startOf(range), endOf(range)]
-      // Between a number and itself, both outside, it ends before it begins.
+      // An empty open range ends before it begins.
       if (end.block < start.block) return 0
       let count = end.pair - start.pair
       for (let at = start.block; at < end.block; at++) count += blocks[at]!.pairs
       return Math.max(0, count)
     },
 
-    /** Calls with each in a range, in order, until one call returns false. */
-    each(range: NumberRange, take: (value: number, rid: number) => boolean): void {
+    /** Calls `visit` with each pair in a range, in order, until it returns false. */
+    each(range: NumberRange, visit: (value: number, rid: number) => boolean): void {
       const [start, end] = [startOf(range), endOf(range)]
       for (let at = start.block; at <= end.block; at++) {
         const { numbers, pairs } = blocks[at]!
         const last = at === end.block ? end.pair : pairs
         for (let pair = at === start.block ? start.pair : 0; pair < last; pair++)
-          if (!take(numbers[2 * pair]!, numbers[2 * pair + 1]!)) return
+          if (!visit(numbers[2 * pair]!, numbers[2 * pair + 1]!)) return
       }
     },
   })
@@ -129,14 +131,14 @@ export type NumberPairs = ReturnType<typeof createNumberPairs>
 
 const emptyBlock = (): Block => ({ numbers: new Float64Array(2 * blockSize), pairs: 0 })
 
-/** Where in a block a rid would be if rids were evenly spread over it: most are one behind the other. */
+/** Estimated position of a rid in a block, assuming evenly distributed rids, because most are consecutive. */
 function guessIn({ numbers, pairs }: Block, rid: number): number {
   const first = numbers[1]!
   const span = numbers[2 * pairs - 1]! - first
   return span > 0 && rid >= first ? Math.min(pairs - 1, Math.round(((rid - first) / span) * (pairs - 1))) : 0
 }
 
-/** Where in a block a pair is, or would be. */
+/** Position of a pair in a block, or where it would be inserted. */
 function placeIn(block: Block, value: number, rid: number): number {
   let first = 0
   let end = block.pairs

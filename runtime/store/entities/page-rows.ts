@@ -1,6 +1,6 @@
 /**
- * Takes rows for one page: as many as its bytes allow, and at least one. Rows are read one by one, so that those beyond the page are
- * not read at all: a thousand entities of 1 MB may follow a thousand small ones.
+ * Collects rows for one page: as many as its byte limit allows, and at least one. Rows are read one by one,
+ * so rows beyond the page are not read: a thousand entities of 1 MB may follow a thousand small ones.
  */
 import { limits } from '#base/limits/limits.ts'
 
@@ -16,11 +16,11 @@ export interface EntityRow {
 
 export interface RowsWithin {
   readonly rows: readonly EntityRow[]
-  /** How many of the rids this page covers. The next page begins behind them. */
+  /** Number of rids that this page covers. The next page begins after them. */
   readonly taken: number
 }
 
-/** @param rowOf the row of a rid; undefined where the entity was deleted */
+/** @param rowOf returns the row of a rid; undefined when the entity was deleted */
 export function rowsWithin(
   rids: readonly number[],
   rowOf: (rid: number, index: number) => EntityRow | undefined,

@@ -1,7 +1,8 @@
 /**
- * A place on the globe as one number, so that points lie in an ordinary index: longitude and latitude cut into 2^26
- * parts each (0.6 m and 0.3 m), their bits taken by turns (a Z-order curve). Near places mostly have near numbers, and
- * a box is a few ranges of them. A cell says where a point is to within its own size, never exactly.
+ * Maps a position on the globe to one number, so that points can be stored in an ordinary index. Longitude
+ * and latitude are divided into 2^26 parts each (0.6 m and 0.3 m), and their bits are interleaved (Z-order
+ * curve). Positions close to each other mostly have close numbers, and a box is a few ranges of them. A cell
+ * gives a position to within the size of the cell, never exactly.
  */
 import type { Box } from '#ngsi-ld/geo/figure.ts'
 
@@ -9,7 +10,10 @@ const bits = 26
 const parts = 2 ** bits
 const half = 2 ** 13
 
-/** With more squares than this the rest stays as coarse as it is: finer ranges cost more look-ups than they save. */
+/**
+ * When there are more squares than this, no further square is divided: finer ranges cost more lookups than
+ * they save.
+ */
 const squaresEnough = 48
 
 /** The cell of a position; undefined outside ±180 degrees of longitude and ±90 of latitude. */
@@ -18,16 +22,16 @@ export function cellOf(longitude: number, latitude: number): number | undefined 
   return interleave(column(longitude), row(latitude))
 }
 
-/** A box that holds every position of a cell. */
+/** A box that contains every position of a cell. */
 export const boxOfCell = (cell: number): Box => boxOfSquare({ ...cornerOf(cell), size: 1 })
 
-/** The position in the middle of a cell. */
+/** The position at the centre of a cell. */
 export function middleOfCell(cell: number): readonly [longitude: number, latitude: number] {
   const { x, y } = cornerOf(cell)
   return [longitudeOf(x + 0.5), latitudeOf(y + 0.5)]
 }
 
-/** Metres within which all positions of a cell are of its middle: half of 0.6 by 0.3, and rounding. */
+/** All positions of a cell are within so many metres of its centre: half of 0.6 by 0.3, plus rounding. */
 export const cellBlurMeters = 1
 
 function cornerOf(cell: number): { readonly x: number; readonly y: number } {
@@ -39,20 +43,20 @@ function cornerOf(cell: number): { readonly x: number; readonly y: number } {
   }
 }
 
-/** The first and the last of some cells in a row. */
+/** The first and the last of consecutive cells. */
 export type CellRange = readonly [first: number, last: number]
 
-/** Cells that together hold every wanted position. */
+/** Cells that together contain every wanted position. */
 export interface CellRanges {
-  /** Every position of these is wanted. */
+  /** Every position of these cells is wanted. */
   readonly whole: readonly CellRange[]
-  /** Some positions of these are wanted, as far as was looked. */
+  /** Some positions of these cells may be wanted. */
   readonly edge: readonly CellRange[]
 }
 
 /**
- * Cells of what is wanted, all of which lies in the windows. `test` says of a box whether all, none or (undefined) some of its
- * positions are wanted.
+ * Returns the cells of the wanted positions, all of which are within the windows. `test` returns for a box
+ * whether all (true), none (false) or some (undefined) of its positions are wanted.
  */
 export function cellRanges(windows: readonly Box[], test: (box: Box) => boolean | undefined): CellRanges {
   const whole: Square[] = []
@@ -77,7 +81,7 @@ interface Square {
   readonly size: number
 }
 
-/** Squares of one size that together hold the windows: four of them where there is one. */
+/** Squares of equal size that together contain the windows; up to four for one window. */
 function squaresAround(windows: readonly Box[]): readonly Square[] {
   const corners = windows.map(([west, south, east, north]) => [
     column(within(west, 180)),
@@ -86,7 +90,7 @@ function squaresAround(windows: readonly Box[]): readonly Square[] {
     row(within(north, 90)),
   ]) as unknown as Box[]
   const widest = Math.max(...corners.map(([x0, y0, x1, y1]) => Math.max(x1 - x0, y1 - y0)))
-  // They are looked at by quarters.
+  // The caller tests their quarters.
   const size = Math.max(2, 2 ** Math.ceil(Math.log2(widest + 1)))
   const squares = new Map<number, Square>()
   for (const [x0, y0, x1, y1] of corners) {
@@ -133,7 +137,7 @@ function merged(squares: readonly Square[]): readonly CellRange[] {
   return joined
 }
 
-/** Rounding of the divisions below stays far within this. */
+/** Rounding errors of the divisions below are far smaller. */
 const slack = 1e-9
 
 function column(longitude: number): number {
@@ -152,14 +156,17 @@ function latitudeOf(y: number): number {
   return (y / parts) * 180 - 90
 }
 
-/** Bits of x at even places, of y at odd ones: 52 in all, exact in a number. Halves, because shifts know 32. */
+/**
+ * Puts the bits of x at even positions and those of y at odd ones: 52 bits, exact in a number. Each half is
+ * handled separately, because shifts work on 32 bits.
+ */
 function interleave(x: number, y: number): number {
   const high = spread(Math.floor(x / half)) | (spread(Math.floor(y / half)) << 1)
   const low = spread(x % half) | (spread(y % half) << 1)
   return high * parts + low
 }
 
-/** 13 bits with a gap after each. */
+/** Spreads 13 bits, with a gap after each. */
 function spread(value: number): number {
   let spaced = value
   spaced = (spaced | (spaced << 8)) & 0x00ff00ff
@@ -168,7 +175,7 @@ function spread(value: number): number {
   return (spaced | (spaced << 1)) & 0x55555555
 }
 
-/** The bits at even places, closed up. */
+/** Collects the bits at even positions. */
 function gather(value: number): number {
   let closed = value & 0x55555555
   closed = (closed | (closed >>> 1)) & 0x33333333

@@ -1,51 +1,60 @@
 /**
- * Rows of entities read lately, within a bound of bytes for all tenants together. What is asked for by its id comes in, and a hand
- * goes round for it where most is kept: what was not read since it last came by leaves. What searches meet comes in where they meet
- * it more than twice as often as what would leave for it, so that the same rows stay while searches go over many more than there
- * is room for (TinyLFU: Einziger et al., 2017).
+ * Cache of entity rows, with one byte budget for all tenants. Rows read by id are always cached; a CLOCK hand
+ * in the tenant with the largest share evicts rows not read since it last passed. Rows read by searches are
+ * admitted only if searches read them more than twice as often as the row they would evict. So the same rows
+ * stay cached while searches read many more rows than fit (TinyLFU: Einziger et al., 2017).
  */
 import { limits } from '#base/limits/limits.ts'
 import type { EntityRow } from './page-rows.ts'
 
-/** A row kept in memory, what it takes there, and whether it was read since the hand came by. */
-interface Recent {
+/** A cached row, its size, and whether it was read since the hand last passed. */
+interface CachedRow {
   row: EntityRow
   bytes: number
   isRead: boolean
 }
 
-/** Rows of one tenant, as the budget sees them. */
+/** The cache of one tenant, as the budget sees it. */
 interface Holder {
   readonly bytes: () => number
-  /** Its hand goes on by one. */
-  readonly shed: () => void
-  /** Lets one go that was met less often; false where the next one was not. */
-  readonly yields: (often: number) => boolean
+  /** Advances the hand by one entry, and evicts that entry if it was not read. */
+  readonly advanceHand: () => void
+  /** Evicts the next entry if searches read it less often; returns false otherwise. */
+  readonly evictIfRarer: (often: number) => boolean
 }
 
-/** What the rows of all tenants take, and how often searches met them: of a tenant that is not searched any more less and less. */
+/**
+ * Total size of all tenants' rows, and how often searches read each. The counts of a tenant without searches
+ * decay.
+ */
 export function createRowBudget() {
   const holders = new Set<Holder>()
-  const meetings = createMeetings(limits.rowFrequenciesMax.value)
+  const frequencies = createFrequencies(limits.rowFrequenciesMax.value)
   let opened = 0
   let bytes = 0
   return Object.freeze({
-    /** For one more tenant: the same rids of two are counted apart as far as there is room. */
-    meetings() {
-      const first = opened++ * ridsApart
+    /**
+     * Counts of one more tenant. Equal rids of two tenants are counted separately as far as the table size
+     * allows.
+     */
+    frequencies() {
+      const first = opened++ * tenantOffset
       return {
-        of: (rid: number) => meetings.of(first + rid),
-        note: (rid: number) => meetings.note(first + rid),
+        of: (rid: number) => frequencies.of(first + rid),
+        note: (rid: number) => frequencies.note(first + rid),
       }
     },
-    /** To be told of every change of what one holds. */
+    /** Call on every change of a holder's size. */
     note(holder: Holder, change: number): void {
       bytes += change
       if (holder.bytes() > 0) holders.add(holder)
       else holders.delete(holder)
     },
-    /** Who has to give way before so many bytes come in: the one that holds most. Undefined where there is room, or nobody. */
-    inTheWay(needed: number): Holder | undefined {
+    /**
+     * The holder that must evict before `needed` bytes are added: the largest. Undefined when there is room,
+     * or no holder.
+     */
+    holderToEvict(needed: number): Holder | undefined {
       if (bytes + needed <= limits.documentsCachedBytes.value) return undefined
       let most: Holder | undefined
       for (const holder of holders) if (most === undefined || holder.bytes() > most.bytes()) most = holder
@@ -57,10 +66,10 @@ export function createRowBudget() {
 export type RowBudget = ReturnType<typeof createRowBudget>
 
 export function createRecentRows(budget: RowBudget) {
-  const byId = new Map<string, Recent>()
-  const byRid = new Map<number, Recent>()
-  const meetings = budget.meetings()
-  /** It stays where it is between two looks, because to find the first of a map costs a step for each that left before it. */
+  const byId = new Map<string, CachedRow>()
+  const byRid = new Map<number, CachedRow>()
+  const frequencies = budget.frequencies()
+  /** Kept between calls: finding the first entry of a Map costs one step for each entry deleted before it. */
   let hand = byId.values()
   let bytes = 0
   const grow = (change: number): void => {
@@ -74,32 +83,36 @@ export function createRecentRows(budget: RowBudget) {
     byRid.delete(entry.row.rid)
     grow(-entry.bytes)
   }
-  const atHand = (): Recent | undefined => {
+  const atHand = (): CachedRow | undefined => {
     const { value: entry, done } = hand.next()
     if (done === true) hand = byId.values()
     return entry
   }
   const holder: Holder = {
     bytes: () => bytes,
-    shed() {
+    advanceHand() {
       const entry = atHand()
       if (entry?.isRead === true) entry.isRead = false
       else if (entry !== undefined) forget(entry.row.id)
     },
-    yields(often) {
+    evictIfRarer(often) {
       const entry = atHand() ?? atHand()
-      if (entry === undefined || advantage * meetings.of(entry.row.rid) >= often) return false
+      if (entry === undefined || advantage * frequencies.of(entry.row.rid) >= often) return false
       forget(entry.row.id)
       return true
     },
   }
   const makeRoom = (needed: number): void => {
-    for (let most = budget.inTheWay(needed); most !== undefined; most = budget.inTheWay(needed)) most.shed()
+    for (let most = budget.holderToEvict(needed); most !== undefined; most = budget.holderToEvict(needed))
+      most.advanceHand()
   }
-  /** Whether there is room for a row that was met so often, now that those left which were met less often. */
+  /**
+   * Makes room by evicting rows that searches read less often. Returns false when there are not enough of
+   * them.
+   */
   const hasRoom = (needed: number, often: number): boolean => {
-    for (let most = budget.inTheWay(needed); most !== undefined; most = budget.inTheWay(needed))
-      if (!most.yields(often)) return false
+    for (let most = budget.holderToEvict(needed); most !== undefined; most = budget.holderToEvict(needed))
+      if (!most.evictIfRarer(often)) return false
     return true
   }
   const remember = (row: EntityRow): EntityRow => {
@@ -113,7 +126,7 @@ export function createRecentRows(budget: RowBudget) {
     grow(size)
     return row
   }
-  const read = (entry: Recent | undefined): EntityRow | undefined => {
+  const read = (entry: CachedRow | undefined): EntityRow | undefined => {
     if (entry !== undefined) entry.isRead = true
     return entry?.row
   }
@@ -125,15 +138,15 @@ export function createRecentRows(budget: RowBudget) {
       for (const id of [...byId.keys()]) forget(id)
     },
     remember,
-    /** A row that a search meets, where it is known. */
-    met(rid: number): EntityRow | undefined {
+    /** The cached row of a rid that a search needs. */
+    forSearch(rid: number): EntityRow | undefined {
       const entry = byRid.get(rid)
-      if (entry !== undefined) meetings.note(rid)
+      if (entry !== undefined) frequencies.note(rid)
       return read(entry)
     },
-    /** A row that a search met and had to read. */
-    meet(row: EntityRow): EntityRow {
-      const often = meetings.note(row.rid)
+    /** Call with a row that a search had to read; caches it if it is read often enough. */
+    admit(row: EntityRow): EntityRow {
+      const often = frequencies.note(row.rid)
       return often > 2 && hasRoom(bytesOf(row), often) ? remember(row) : row
     },
     renew(row: EntityRow): void {
@@ -148,8 +161,11 @@ export function createRecentRows(budget: RowBudget) {
   })
 }
 
-/** How often rids were met lately; those beyond `size` share their numbers with others, and all are halved now and then. */
-function createMeetings(size: number) {
+/**
+ * Approximate read counts per rid. Rids beyond `size` share counters, and all counts are halved from time to
+ * time.
+ */
+function createFrequencies(size: number) {
   const counts = new Uint8Array(size)
   let sum = 0
   return {
@@ -166,16 +182,22 @@ function createMeetings(size: number) {
   }
 }
 
-/** Between the counts of one tenant and those of the next: a prime. */
-const ridsApart = 7919
+/** Distance between the counters of two tenants: a prime. */
+const tenantOffset = 7919
 
-/** What comes in was met so many times as often as what leaves for it: rows that are met alike would only take turns. */
+/**
+ * A new row must be read so many times as often as the row it evicts. Without this, rows of equal frequency
+ * would keep replacing each other.
+ */
 const advantage = 2
 
-/** What a row holds in memory, about. */
+/** Approximate bytes of a row in memory. */
 const bytesOf = ({ doc, sys, id }: EntityRow): number =>
   bytesOfText(doc) + bytesOfText(sys) + bytesOfText(id) + 200
 
-/** V8 keeps a text with a character beyond Latin-1 by two bytes each; it knows of the others without looking at them. */
+/**
+ * V8 stores a text with a character beyond Latin-1 in two bytes per character. It tests other texts without a
+ * scan.
+ */
 const bytesOfText = (text: string): number => (isWide.test(text) ? 2 * text.length : text.length)
 const isWide = /[^\0-\xff]/

@@ -1,11 +1,14 @@
 /**
- * Reads rows of entities ahead for a caller that goes through their rids and may stop at any of them: a statement for each row
- * would cost as much again.
+ * Reads entity rows in batches for a caller that requests them one by one and may stop at any of them. One
+ * statement per row would double the cost.
  */
 import type { Entities } from './entity-rows.ts'
 import type { EntityRow } from './page-rows.ts'
 
-/** Returns the rows of these rids, which must be requested in this order; undefined for any other rid and for deleted entities. */
+/**
+ * Returns the rows of these rids, which must be requested in this order; undefined for any other rid and for
+ * deleted entities.
+ */
 export function rowsAhead(
   rids: readonly number[],
   byRids: Entities['byRids'],
@@ -22,5 +25,5 @@ export function rowsAhead(
   }
 }
 
-/** The caller may need none of them but the first. */
+/** Batch size; the caller may need only the first row. */
 const rowsAtOnce = 32

@@ -1,24 +1,25 @@
 /**
- * The write-ahead log of one database: when what is in it is copied back into the database's file. What is committed must
- * always find room there, because a log that cannot be copied back cannot end, and a disk full of it stays full. So a
- * commit that leaves less room than the file has still to grow by is refused before it is made.
+ * Controls when the write-ahead log (WAL) of one database is checkpointed into the database file. Committed
+ * pages must always fit into that file: a WAL that cannot be checkpointed cannot be truncated, so a full disk
+ * would stay full. A commit that would leave less free space than the file still has to grow by is therefore
+ * refused.
  */
 import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { type Database, openWriter } from './database.ts'
 
-/** A page in the log, with its header. */
+/** Size of one WAL frame: a page with its header. */
 export const walFrameBytes = 4120
 
 export interface CopyBack {
-  /** A transaction is about to begin. */
+  /** Call before a transaction begins. */
   begin(): void
-  /** Before a commit: whether what would be committed finds room in the file. */
+  /** Call before a commit: true when the database file has room for the pages of this commit. */
   hasRoom(): boolean
-  /** After a commit: copies back when the log is larger than it may be; with 0 the log is cut off, too. */
+  /** Call after a commit: checkpoints when the WAL exceeds its limit. A limit of 0 also truncates the WAL. */
   after(walBytesMax: number): void
-  /** Copies all of it back and cuts it off, as far as readers allow. True when that made room on the disk. */
+  /** Checkpoints and truncates the WAL as far as readers allow. Returns true when that freed disk space. */
   cutOff(): boolean
 }
 
@@ -29,14 +30,14 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
   const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   const walBytes = (): number => sizeOf(`${file}-wal`)
   let bytesBefore = 0
-  let lookAt = 0
+  let nextCheckAt = 0
 
-  /** How large the file is when all is copied back. */
+  /** Size of the file after a complete checkpoint. */
   const wholeBytes = (): number => (pageCount.get() as number) * pageBytes
 
   /**
-   * Returns the pages in the log. A checkpoint that fails loses nothing and is tried again with a later commit; on a full
-   * disk the commits fail too, and those are told.
+   * Returns the number of pages in the WAL. A failed checkpoint loses nothing and is retried with a later
+   * commit. On a full disk the commits fail too, and they report the error.
    */
   function checkpoint(mode: 'NOOP' | 'PASSIVE' | 'TRUNCATE'): number {
     try {
@@ -49,7 +50,7 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
   function cutOff(): boolean {
     const before = walBytes()
     if (before === 0) return false
-    // Who reads for long, as a backup does, is not waited for; then it is only copied back.
+    // Do not wait for a long reader such as a backup. In that case the WAL is checkpointed but not truncated.
     database.pragma('busy_timeout = 0')
     checkpoint('TRUNCATE')
     database.pragma(`busy_timeout = ${wait}`)
@@ -64,10 +65,10 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
       const whole = wholeBytes()
       const grown = whole - bytesBefore
       if (grown <= 0) return true
-      const owed = Math.max(0, bytesBefore - sizeOf(file))
+      const ungrown = Math.max(0, bytesBefore - sizeOf(file))
       const { bavail, bsize } = statfsSync(dirname(file))
-      // New pages take room twice: in the log, and where they are copied to.
-      return bavail * bsize >= owed + 2 * grown
+      // New pages take space twice: in the WAL and in the database file.
+      return bavail * bsize >= ungrown + 2 * grown
     },
     after(walBytesMax) {
       if (walBytesMax === 0) {
@@ -75,9 +76,9 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
         return
       }
       const now = performance.now()
-      if (now < lookAt) return
+      if (now < nextCheckAt) return
       const isRoomy = walBytesMax >= limits.walPagesMax.value * walFrameBytes
-      lookAt = isRoomy ? now + limits.walCheckMs.value : 0
+      nextCheckAt = isRoomy ? now + limits.walCheckMs.value : 0
       if (checkpoint('NOOP') * walFrameBytes < walBytesMax) return
       checkpoint('PASSIVE')
       onCopied()
@@ -87,10 +88,11 @@ export function createCopyBack(database: Database, file: string, onCopied: () =>
 }
 
 /**
- * Copies the log of a file that somebody else writes back into it, cuts it off, and begins the next one; false where that one
- * writes or reads meanwhile, so that the log goes on. All of it is done by SQLite, in its order: the log is flushed before it is
- * copied, the file before the log is cut off, and the head of the next log before anything stands behind it. So a power cut
- * finds whole logs only, and whoever writes there has nothing to flush. Copying holds nobody up, only the flush of a head does.
+ * Checkpoints and truncates the WAL of a file that another connection writes, and starts the next WAL.
+ * Returns false when another connection writes or reads meanwhile; the old WAL then continues. SQLite keeps
+ * the required order: flush the WAL, copy it, flush the file, truncate the WAL, write the header of the next
+ * WAL. A power cut therefore leaves only complete WALs, and the writer needs no flush of its own. Copying
+ * blocks nobody; only the flush of the new header does.
  */
 export function endLog(file: string): boolean {
   const database = openWriter(file, 'NORMAL')
@@ -101,7 +103,7 @@ export function endLog(file: string): boolean {
     if (checkpointed < log || checkpoint('NOOP').log !== log) return false
     database.pragma('busy_timeout = 0')
     if (checkpoint('TRUNCATE').busy !== 0) return false
-    // The least that can be written.
+    // The smallest possible write.
     database.pragma(`user_version = ${database.pragma('user_version', { simple: true })}`)
     return true
   } catch (error) {
@@ -112,7 +114,7 @@ export function endLog(file: string): boolean {
   }
 }
 
-/** What a checkpoint tells: pages in the log, and those of them that are in the file. */
+/** Result of a checkpoint: pages in the WAL, and how many of them are in the file. */
 interface Checkpointed {
   readonly busy: number
   readonly log: number

@@ -1,6 +1,7 @@
 /**
- * Whether a tenant's database is what it has to be before it is opened for writing: there, of our making, and readable. How
- * much is read has a bound, since a start must not take minutes; backups read everything. Nothing is mended here.
+ * Checks a tenant's database before it is opened for writing: the file exists, was written by this product
+ * and is readable. The check reads a bounded amount, because a start must not take minutes; backups read
+ * everything. Nothing is repaired here.
  */
 import { closeSync, existsSync, openSync, readdirSync, readSync, statSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
@@ -8,12 +9,13 @@ import { limits } from '#base/limits/limits.ts'
 import { isGatewayError } from '#base/register/errors.ts'
 import { type Database, openReader } from './database.ts'
 
-/** What is looked at first of a database that is too large to be read through at once. */
+/** Large tables, which the brief check of a large database skips. */
 const largeTables = ['chunk', 'log', 'entity', 'entity_history', 'scalar']
 
 /**
- * What is wrong with the file, in words that follow its name; undefined when nothing is, or when there never was one.
- * @throws store.failed when the disk does not let it be read: then nobody knows.
+ * Describes the damage in words that follow the file name. Returns undefined when the file is sound, or never
+ * existed.
+ * @throws store.failed when the disk does not allow the file to be read; its state is then unknown.
  */
 export function damageOf(
   file: string,
@@ -30,19 +32,19 @@ export function damageOf(
         ? complaintOf(database, 'integrity_check(1)')
         : facts.size <= limits.checkedBytesMax.value
           ? complaintOf(database, 'quick_check(1)')
-          : briefly(database)
+          : checkSmallTables(database)
     } finally {
       database.close()
     }
   } catch (error) {
-    if (isGatewayError(error, 'store.corrupt')) return 'is no readable database'
+    if (isGatewayError(error, 'store.corrupt')) return 'is not a readable database'
     const { code = '' } = error as { code?: string }
     if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) return 'is damaged'
     throw error
   }
 }
 
-/** A log without its database, or one that was set aside. */
+/** True when a WAL without its database exists, or a database that was set aside as damaged. */
 function hasTraces(file: string): boolean {
   const wal = statSync(`${file}-wal`, { throwIfNoEntry: false })
   if (wal !== undefined && wal.size > 0) return true
@@ -57,8 +59,8 @@ function complaintOf(database: Database, check: string): string | undefined {
   return found === 'ok' ? undefined : `is damaged: ${String(found).split('\n', 1)[0]}`
 }
 
-/** Tables one by one, the small ones, as long as there is time. */
-function briefly(database: Database): string | undefined {
+/** Checks the small tables one by one until the time is used up. */
+function checkSmallTables(database: Database): string | undefined {
   const until = performance.now() + limits.checkedMs.value
   const names = database
     .prepare<[], string>(
@@ -75,15 +77,18 @@ function briefly(database: Database): string | undefined {
   return undefined
 }
 
-/** Offsets in the index of the log (https://sqlite.org/walformat.html): its header, and how much was copied back. */
+/**
+ * Offsets in the WAL index (https://sqlite.org/walformat.html): its header, and the number of frames copied
+ * back.
+ */
 const at = { pageSize: 14, lastFrame: 16, salt: 32, copiedBack: 96, end: 100 } as const
 const walHeaderBytes = 32
 const walSaltAt = 16
 const frameHeaderBytes = 24
 
 /**
- * How many pages of the write-ahead log are gone that were flushed once: its index, as a killed process leaves it, knows
- * how many there were. SQLite itself takes a log that was cut off for one that ends there.
+ * Returns how many flushed pages of the WAL are missing. The WAL index that a killed process leaves behind
+ * holds their number. SQLite itself takes a truncated WAL for one that ends there.
  */
 export function lostFrames(file: string): number {
   const index = beginningOf(`${file}-shm`, at.end)

@@ -1,10 +1,11 @@
 /**
- * The data format of one tenant's database file: numbered migrations, never edited once released. `formatVersion` is the
- * number of the last one; the store refuses a file with a higher number. The first migration is the format of version 0.1.0.
+ * The data format of one tenant's database file, as numbered migrations that are never edited once released.
+ * `formatVersion` is the number of the last one; the store refuses a file with a higher number. The first
+ * migration is the format of version 0.1.0.
  *
- * `log` is the one numbered log (observation blobs and entity changes, in order of arrival); `entity` holds the documents;
- * `scalar`, `place`, `entity_type` and `entity_shape` index them; `chunk` is the folded history; `delivery` the outbox.
- * Times are integer milliseconds UTC.
+ * `log` is the one numbered log: observation blobs and entity changes in order of arrival. `entity` holds the
+ * documents; `scalar`, `place`, `entity_type` and `entity_shape` index them. `chunk` is the folded history
+ * and `delivery` the outbox. Times are integer milliseconds UTC.
  */
 
 export interface Migration {

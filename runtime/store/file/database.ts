@@ -1,7 +1,7 @@
 /**
- * Opens the database file of one tenant: pragmas, and migrations forward. The main thread reads through
- * such a connection and never writes; the writer thread holds the only one that does. `synchronous=FULL` is set
- * explicitly, because the library's WAL default (NORMAL) does not flush a commit.
+ * Opens the database file of one tenant: sets pragmas and applies migrations. The main thread reads through
+ * such a connection and never writes; the writer thread holds the only writing connection. `synchronous=FULL`
+ * is set explicitly, because the library's WAL default (NORMAL) does not flush a commit.
  */
 
 import { copyFileSync, existsSync, readdirSync, rmSync } from 'node:fs'
@@ -16,12 +16,13 @@ export type Database = BetterSqlite3.Database
 export type Synchronous = 'FULL' | 'NORMAL' | 'OFF'
 
 /**
- * Pages that a connection keeps: the upper levels of the trees. More of them are no help, because what is asked for often is
- * kept as documents and columns, and the operating system holds the file; 8 MB made searches slower.
+ * Page cache of a connection, enough for the upper levels of the B-trees. A larger cache does not help:
+ * frequently read data is cached as documents and columns, and the operating system caches the file. With 8
+ * MB searches were slower.
  */
 const cacheKib = 2048
 
-/** A connection that only reads. The file must exist and have the current format. */
+/** Opens a read-only connection. The file must exist and have the current format. */
 export function openReader(file: string): Database {
   return open(file, { readonly: true }, (database) => {
     database.pragma(`cache_size = -${cacheKib}`)
@@ -30,8 +31,8 @@ export function openReader(file: string): Database {
 }
 
 /**
- * Runs what reads a connection as of one instant: what is committed meanwhile is not seen, and no read has to begin by
- * finding out. Nothing in it may wait.
+ * Runs `read` in one read transaction, so that it sees one committed state. SQLite then also checks for new
+ * commits only once. `read` must be synchronous.
  */
 export function createSnapshot(database: Database): <T>(read: () => T) => T {
   const begin = database.prepare('BEGIN')
@@ -41,13 +42,15 @@ export function createSnapshot(database: Database): <T>(read: () => T) => T {
     try {
       return read()
     } finally {
-      // A disk that fails may have ended it.
+      // A disk error may have ended the transaction.
       if (database.inTransaction) end.run()
     }
   }
 }
 
-/** The connection that writes. Checkpoints are its own business: `wal_autocheckpoint` is off. */
+/**
+ * Opens the writing connection. `wal_autocheckpoint` is off because copy-back.ts decides when to checkpoint.
+ */
 export function openWriter(file: string, synchronous: Synchronous): Database {
   return open(file, {}, (database) => {
     database.pragma('journal_mode = WAL')
@@ -59,11 +62,11 @@ export function openWriter(file: string, synchronous: Synchronous): Database {
 }
 
 /**
- * Brings a tenant's file to the current format, creating it when absent. An older file is copied first and the
- * copy is kept until all steps are through; what an earlier try left of copies goes then, too. Returns the versions before and
- * after.
- * @throws GatewayError store.newer when the file is from a newer version, store.corrupt when it is no database,
- * store.full and store.failed when it cannot be read or written.
+ * Migrates a tenant's file to the current format, or creates it. An older file is copied first, and the copy
+ * is kept until all steps succeeded. Copies left by earlier attempts are then deleted too. Returns the
+ * versions before and after.
+ * @throws GatewayError store.newer when a newer version wrote the file, store.corrupt when it is not a
+ * database, store.full and store.failed when it cannot be read or written.
  */
 export function migrate(
   file: string,
@@ -78,16 +81,19 @@ export function migrate(
   try {
     const from = database.pragma('user_version', { simple: true }) as number
     if (from > to) {
-      throw new GatewayError('store.newer', `${file} has data format ${from}; this version knows ${to}`)
+      throw new GatewayError(
+        'store.newer',
+        `${file} has data format ${from}; this version supports up to ${to}`,
+      )
     }
     if (from === to) {
       removeCopies(file)
       return { from, to }
     }
-    if (from === 0) throw new GatewayError('store.corrupt', `${file} holds nothing`, { file })
+    if (from === 0) throw new GatewayError('store.corrupt', `${file} has no schema`, { file })
     database.pragma('wal_checkpoint(TRUNCATE)')
     copyFileSync(file, `${file}.format-${from}`)
-    take(
+    applySteps(
       database,
       steps.filter(({ version }) => version > from),
     )
@@ -108,16 +114,16 @@ function removeCopies(file: string): void {
 }
 
 /**
- * A new file gets its name when it is complete and flushed, so that one without content is always a damaged one. Until then
- * nobody needs any of it, so no step is flushed on its own.
+ * Gives a new file its name only when it is complete and flushed, so a file without content is always a
+ * damaged one. The steps are not flushed one by one, because an incomplete file is discarded.
  */
 function create(file: string, steps: readonly Migration[]): void {
   const fresh = `${file}.fresh`
   for (const ending of ['', '-wal', '-shm']) rmSync(fresh + ending, { force: true })
   const database = openWriter(fresh, 'OFF')
   try {
-    take(database, steps)
-    // As it closes nothing would say that there is no room for it.
+    applySteps(database, steps)
+    // Checkpoint here, because closing the database would not report a full disk.
     database.pragma('wal_checkpoint(TRUNCATE)')
     database.close()
     flush(fresh)
@@ -129,7 +135,7 @@ function create(file: string, steps: readonly Migration[]): void {
   place(fresh, file)
 }
 
-function take(database: Database, steps: readonly Migration[]): void {
+function applySteps(database: Database, steps: readonly Migration[]): void {
   for (const step of steps) {
     database.transaction(() => {
       database.exec(step.sql)
@@ -156,7 +162,7 @@ function storeError(file: string, error: unknown): GatewayError {
   if (error instanceof GatewayError) return error
   const { code = '', message } = error as { code?: string; message: string }
   if (code === 'SQLITE_NOTADB' || code.startsWith('SQLITE_CORRUPT')) {
-    return new GatewayError('store.corrupt', `${file} is no readable database`, { file }, error)
+    return new GatewayError('store.corrupt', `${file} is not a readable database`, { file }, error)
   }
   const entry = code === 'SQLITE_FULL' ? 'store.full' : 'store.failed'
   return new GatewayError(entry, `${file} cannot be used: ${message}`, { file }, error)

@@ -1,6 +1,7 @@
 /**
- * Files that are on disk when the call returns: written or copied, flushed, and only then given their name. Whoever looks
- * finds the old state or the new one, also after a power cut. Calls block; they are for threads and commands that may.
+ * Files that are on disk when the call returns: written or copied, flushed, and only then renamed into place.
+ * A reader finds either the old or the new state, also after a power cut. Calls block, so only threads and
+ * commands that may block use them.
  */
 import { createHash } from 'node:crypto'
 import {
@@ -18,13 +19,13 @@ import { dirname } from 'node:path'
 
 export interface Content {
   readonly bytes: number
-  /** In hexadecimal digits. */
+  /** Hexadecimal. */
   readonly sha256: string
 }
 
 const blockBytes = 256 * 1024
 
-/** Flushes a file or a folder. */
+/** Flushes a file or a folder to disk. */
 export function flush(path: string): void {
   const descriptor = openSync(path, 'r')
   try {
@@ -34,13 +35,13 @@ export function flush(path: string): void {
   }
 }
 
-/** Gives a flushed file or folder its name. */
+/** Renames a flushed file or folder into place and flushes its new parent folder. */
 export function place(from: string, to: string): void {
   renameSync(from, to)
   flush(dirname(to))
 }
 
-/** What a file holds; with `copyTo` it is written there as well, with this mode. */
+/** Returns size and hash of a file; with `copyTo` also copies it there with the given mode. */
 export function readThrough(
   file: string,
   copyTo?: { readonly file: string; readonly mode: number },
@@ -67,8 +68,8 @@ export function readThrough(
 }
 
 /**
- * Puts a text in the place of a file that only its owner may read. Written by root it belongs to whom the folder belongs to, so that
- * a command under sudo leaves nothing that the gateway cannot read.
+ * Replaces a file that only its owner may read. When run as root, the new file gets the owner of its folder,
+ * so that the gateway can read what a command under sudo wrote.
  */
 export function replaceSecret(file: string, text: string): void {
   const fresh = `${file}.new`

@@ -1,6 +1,6 @@
 /**
- * The lock of a data folder: one gateway at a time. It is a lock of the operating system on a small file, held as long
- * as the process lives, so that one left by a killed process never blocks the next start.
+ * The lock of a data folder: one gateway at a time. It is an operating system lock on a small file, held as
+ * long as the process lives. A killed process therefore never blocks the next start.
  */
 
 import { existsSync, mkdirSync } from 'node:fs'
@@ -8,12 +8,16 @@ import { dirname, join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 
-/** Locks that are held: a connection that nobody refers to is collected and closed, and its lock would be gone. */
+/**
+ * Connections that hold a lock. An unreferenced connection would be garbage-collected and closed, which would
+ * release its lock.
+ */
 const held = new Set<BetterSqlite3.Database>()
 
 /**
- * Makes the folder if it is absent (mode 0700) and locks it. Returns how to release it.
- * @throws GatewayError store.locked when another process holds it, store.failed when the folder cannot be used.
+ * Creates the folder if it is absent (mode 0700) and locks it. Returns a function that releases the lock.
+ * @throws GatewayError store.locked when another process holds the lock, store.failed when the folder cannot
+ * be used.
  */
 export function lockFolder(folder: string): () => void {
   let file: BetterSqlite3.Database | undefined
@@ -48,7 +52,10 @@ export function lockFolder(folder: string): () => void {
   }
 }
 
-/** The same; undefined when a gateway holds the lock. @throws store.failed */
+/**
+ * Locks the folder like `lockFolder`, but returns undefined when a gateway holds the lock.
+ * @throws store.failed
+ */
 export function lockUnlessInUse(folder: string): (() => void) | undefined {
   try {
     return lockFolder(folder)
@@ -58,7 +65,10 @@ export function lockUnlessInUse(folder: string): (() => void) | undefined {
   }
 }
 
-/** Step by step: where a parent takes no folders (/proc), mkdir of all at once never returns. */
+/**
+ * Creates a folder parent by parent. A recursive mkdir never returns where a parent accepts no folders
+ * (/proc).
+ */
 export function makeFolder(folder: string): void {
   if (existsSync(folder)) return
   const parent = dirname(folder)

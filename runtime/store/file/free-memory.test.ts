@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 
 const script = `
   import BetterSqlite3 from 'better-sqlite3'
-  import { giveBackMemory } from '#store/file/free-memory.ts'
+  import { releaseMemory } from '#store/file/free-memory.ts'
   const megabytes = () => process.memoryUsage.rss() / 2 ** 20
   const database = new BetterSqlite3(':memory:')
   let pieces = Array.from({ length: 40_000 }, () => Buffer.allocUnsafeSlow(3000).fill(1))
@@ -12,9 +12,9 @@ const script = `
   pieces = []
   gc()
   const before = megabytes()
-  giveBackMemory([database], 'caches')
+  releaseMemory([database], 'caches')
   const after = megabytes()
-  giveBackMemory([], 'free')
+  releaseMemory([], 'free')
   const is = database.prepare('SELECT 1').pluck().get()
   console.log(JSON.stringify({ before, after, is, whole: kept.every((piece) => piece[2999] === 1) }))
 `

@@ -1,6 +1,6 @@
 /**
- * A data folder seen from outside, by whoever is not the gateway: which tenants it holds, how much is in each, and
- * whether a gateway is using it. Nothing is migrated or mended, and what cannot be read is told as such.
+ * Inspects a data folder from another process: its tenants, how much each holds, and whether a gateway uses
+ * it. Nothing is migrated or repaired, and unreadable files are reported as such.
  */
 import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -26,13 +26,13 @@ export type Counted =
   | 'gaps'
 
 export interface FolderFacts {
-  /** Bytes of everything in it. */
+  /** Size of all files in the folder. */
   readonly bytes: number
   readonly inUse: boolean
-  /** Version of the data format this program writes. */
+  /** Version of the data format that this program writes. */
   readonly knownFormat: number
   readonly tenants: readonly TenantFacts[]
-  /** Files that could not be read, and why. */
+  /** Files that could not be read, with the reason. */
   readonly unreadable: readonly { readonly file: string; readonly reason: string }[]
 }
 
@@ -46,7 +46,7 @@ const countSql: Readonly<Record<Counted, string>> = {
   gaps: 'SELECT count(*) FROM gap',
 }
 
-/** Whether a gateway runs in the folder; undefined where it cannot be read. */
+/** True when a gateway runs in the folder; undefined when the folder cannot be read. */
 export function isFolderInUse(folder: string): boolean | undefined {
   try {
     if (!existsSync(folder) || tenantFiles(folder).length === 0) return false
@@ -58,7 +58,7 @@ export function isFolderInUse(folder: string): boolean | undefined {
   }
 }
 
-/** Undefined when the folder does not exist. While it is read, no gateway can start in it. */
+/** Returns undefined when the folder does not exist. No gateway can start in the folder during the call. */
 export function inspectFolder(folder: string): FolderFacts | undefined {
   if (!existsSync(folder)) return undefined
   const files = tenantFiles(folder)
@@ -80,7 +80,7 @@ export function inspectFolder(folder: string): FolderFacts | undefined {
   }
 }
 
-/** A reader of a WAL database leaves its side files behind; the ones that were not there before are taken away. */
+/** Reading a WAL database creates side files. Those that did not exist before are deleted afterwards. */
 function withoutTrace<T>(file: string, read: () => T): T {
   const sideFiles = [`${file}-shm`, `${file}-wal`].filter((side) => !existsSync(side))
   try {
@@ -113,7 +113,7 @@ function inspectTenant(name: string, file: string): TenantFacts {
   }
 }
 
-/** How much there is of what; zeros where a newer version wrote the file. */
+/** Counts the rows of each kind; zeros when a newer version wrote the file. */
 export function countsOf(database: Database): TenantFacts['counts'] {
   const isKnown = (database.pragma('user_version', { simple: true }) as number) <= formatVersion
   const counts = Object.entries(countSql).map(([what, sql]) => [what, isKnown ? count(database, sql) : 0])

@@ -1,6 +1,7 @@
 /**
- * Room that is kept for need: a file of some bytes in the data folder that is given up when the disk is full, so that
- * there is room to delete, and made anew when there is room again. Making it takes nobody's time but the disk's.
+ * The disk reserve: a file of fixed size in the data folder. It is deleted when the disk is full, so that
+ * there is space for deletions, and written again when there is space. Writing it does not block the event
+ * loop.
  */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
@@ -8,17 +9,17 @@ import { join } from 'node:path'
 import { failpoint } from '#base/register/failpoints.ts'
 
 export interface Reserve {
-  /** Bytes it has when it is held. */
+  /** Size of the reserve file. */
   readonly bytes: number
   isHeld(): boolean
-  /** Gives it up. False when there was none. */
+  /** Deletes the reserve. Returns false when there was none. */
   release(): boolean
-  /** Makes it. False when it could not be made. */
+  /** Writes the reserve. Returns false when that failed. */
   make(): Promise<boolean>
 }
 
 const blockBytes = 256 * 1024
-/** The most of a disk that lies idle for need. */
+/** Largest share of the disk that the reserve may occupy. */
 const shareMax = 0.05
 
 export function createReserve(dataFolder: string, wantedBytes: number): Reserve {
@@ -26,7 +27,7 @@ export function createReserve(dataFolder: string, wantedBytes: number): Reserve 
   const fresh = `${file}.new`
   const { blocks, bsize } = statfsSync(dataFolder)
   const bytes = Math.floor(Math.min(wantedBytes, blocks * bsize * shareMax))
-  // One that was cut short, or is of another size, is none.
+  // An incomplete reserve file, or one of another size, does not count.
   rmSync(fresh, { force: true })
   if (existsSync(file) && statSync(file).size !== bytes) rmSync(file)
   const isHeld = (): boolean => bytes > 0 && existsSync(file)
@@ -41,9 +42,9 @@ export function createReserve(dataFolder: string, wantedBytes: number): Reserve 
     },
     async make() {
       if (bytes === 0 || isHeld()) return true
-      // What cannot be compressed takes the room that it says.
+      // Random bytes cannot be compressed, so the file really occupies its size.
       const block = randomBytes(Math.min(blockBytes, bytes))
-      // Most starts find it made.
+      // Imported here, because most starts find the reserve in place.
       const { open, rename } = await import('node:fs/promises')
       try {
         const target = await open(fresh, 'w', 0o600)
@@ -67,7 +68,7 @@ export function createReserve(dataFolder: string, wantedBytes: number): Reserve 
 export interface FolderRoom {
   /** Bytes that this process may still write to the disk. */
   readonly freeBytes: number
-  /** Bytes of databases and snapshots; backups and the reserve do not count. */
+  /** Bytes of databases and snapshots; backups and the reserve are not counted. */
   readonly usedBytes: number
 }
 

@@ -1,13 +1,14 @@
 /**
- * One part of an entity's change history: log records as they were logged, one JSON object per line. A part is plain
- * text while it is open and small, so that the next records join it cheaply; full, it is compressed (zstd) once.
+ * One part of an entity's change history: log records as logged, one JSON object per line. A part is plain
+ * text while it is open and small, so that records can be appended cheaply. A full part is compressed once
+ * (zstd).
  */
 import { zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import type { EntityHistoryRow } from './history-rows.ts'
 
 const openRecordsMax = 64
 const openBytesMax = 8192
-/** First byte of a JSON object; zstd begins with another. */
+/** First byte of a JSON object; zstd data begins with another byte. */
 const brace = 0x7b
 
 export function encodeEntityChanges(records: readonly string[]): Uint8Array {
@@ -15,7 +16,7 @@ export function encodeEntityChanges(records: readonly string[]): Uint8Array {
   return records.length < openRecordsMax && text.length < openBytesMax ? text : zstdCompressSync(text)
 }
 
-/** True for a part that more records may join. */
+/** True for a part to which records can be appended. */
 export const isOpen = ({ body }: Pick<EntityHistoryRow, 'body'>): boolean => body[0] === brace
 
 /** The records of a part, oldest first. */

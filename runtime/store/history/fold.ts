@@ -1,7 +1,8 @@
 /**
- * The folder: packs the unfolded tail of one stream into chunks, and the log records of one entity into its change
- * history. It runs in the writer thread inside the commit that carries it. After it, chunks of the stream are still
- * disjoint in time: late instances are merged into the chunk whose span they fall into.
+ * Folds history: packs the unfolded tail of one stream into chunks, and the log records of one entity into
+ * its change history. It runs in the writer thread, inside the commit that carries it. Afterwards the chunks
+ * of the stream are still disjoint in time: late instances are merged into the chunk whose span contains
+ * them.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -15,20 +16,22 @@ import type { RowOf } from '#store/chunks/sql-value.ts'
 import { decodeEntityChanges, encodeEntityChanges, isOpen } from './entity-changes.ts'
 import type { ChunkRow, History, historyWrites } from './history-rows.ts'
 
-/** The tail of one stream, in arrival order. `folded` is the log number it reaches to. */
+/** The tail of one stream, in arrival order. `folded` is the last log number it includes. */
 export interface StreamFold {
   readonly s: number
   readonly folded: number
   readonly times: Float64Array
   readonly modified: Float64Array
-  /** NaN where the value is no number; then it stands in `others` by position. */
+  /** NaN for a non-numeric value, whose JSON value is in `others` by position. */
   readonly values: Float64Array
   readonly others: readonly (readonly [position: number, value: Json])[]
   readonly shapes: readonly string[]
   readonly shapeOf?: readonly number[] | undefined
 }
 
-/** Change records of one entity by their log numbers, oldest first. They are read where they are folded. */
+/**
+ * Change records of one entity by log number, oldest first. The writer thread reads them when it folds them.
+ */
 export interface EntityFold {
   readonly rid: number
   readonly numbers: readonly number[]
@@ -41,12 +44,12 @@ interface Instance {
   readonly shape: string
 }
 
-/** 9999-12-31, the last DateTime there is. */
+/** 9999-12-31, the last possible DateTime. */
 const latestMs = 253_402_300_799_999
 
 type Run = (row: RowOf<typeof historyWrites>) => void
 
-/** Writes the chunks of one stream and its cursor. Returns how many chunks were written. */
+/** Writes the chunks of one stream and its cursor. Returns the number of chunks written. */
 export function foldStream(fold: StreamFold, history: History, run: Run): number {
   const last = history.lastChunk(fold.s)
   const written = foldInOrder(fold, last, run) ?? foldAnyhow(fold, last, { history, run })
@@ -55,7 +58,7 @@ export function foldStream(fold: StreamFold, history: History, run: Run): number
   return written
 }
 
-/** What streams mostly have, packed as it is: numbers of one shape, in order, after all that is in chunks. */
+/** Fast path for the usual case: numbers of one shape, in order, after all folded instances. */
 function foldInOrder(fold: StreamFold, last: ChunkRow | undefined, run: Run): number | undefined {
   const { s, times, shapes } = fold
   const isPlain = fold.others.length === 0 && shapes.length === 1 && isAscending(times)
@@ -101,7 +104,7 @@ function insertNumbers(s: number, { times, modified, values, shapes }: NumberSer
   return written
 }
 
-/** Whether the last chunk of a stream is small enough to be packed anew with what follows it. */
+/** True when the last chunk of a stream is small enough to be repacked together with later instances. */
 const isPartial = ({ count, body }: ChunkRow): boolean =>
   count < limits.chunkPartialMin.value && body.length < limits.chunkBytesMax.value / 4
 
@@ -139,11 +142,11 @@ function foldAnyhow(
   return written
 }
 
-/** Appends the records of one entity to its change history, joining the last part while that is open. */
+/** Appends the records of one entity to its change history, extending the last part while it is open. */
 export function foldEntity({ rid, numbers }: EntityFold, history: History, run: Run): void {
   const logged = numbers.map((number) => {
     const change = history.loggedChange(number)
-    assert(change !== undefined, 'the log keeps what is not folded')
+    assert(change !== undefined, 'the log holds every record that is not folded')
     return change
   })
   const last = history.lastEntityChanges(rid)
@@ -158,7 +161,10 @@ export function foldEntity({ rid, numbers }: EntityFold, history: History, run: 
   run(['entity-history.insert', rid, n0, n1, t0, t1, texts.length, encodeEntityChanges(texts)])
 }
 
-/** Cuts at shape changes, codec changes (number or not) and the ceilings of a chunk; slots stay unique. */
+/**
+ * Splits at changes of shape, at changes between numbers and other values, and at the size limits of a chunk.
+ * Slots stay unique.
+ */
 function insertChunks(s: number, instances: readonly Instance[], run: Run): number {
   let written = 0
   let from = 0
@@ -177,7 +183,7 @@ function insertChunk(s: number, series: Series, run: Run): void {
   run(['chunk.insert', s, slotOf(t0), t0, t1, count, min, max, sum, sumsq, codec, shapes, body, m0, m1])
 }
 
-/** The least and the greatest of some times. */
+/** The smallest and the largest of some times. */
 function spanOf(times: ArrayLike<number>): readonly [least: number, greatest: number] {
   let least = Number.POSITIVE_INFINITY
   let greatest = Number.NEGATIVE_INFINITY
@@ -200,7 +206,7 @@ function cutAfter(instances: readonly Instance[], from: number): number {
       bytes >= limits.chunkBytesMax.value ||
       next.shape !== first.shape ||
       (typeof next.value === 'number') !== (typeof first.value === 'number')
-    // A slot holds one chunk at most, so instances of one slot stay together whatever their shape.
+    // A slot holds at most one chunk, so instances of one slot stay together whatever their shape.
     if (cut && slotOf(next.time) > slotOf(instances[to - 1]!.time)) break
   }
   return to
@@ -231,7 +237,7 @@ function instancesOfChunk(chunk: ChunkRow): Instance[] {
   }))
 }
 
-/** Ordered by observedAt; equal times keep their order of arrival; exact repeats are dropped. */
+/** Orders by observedAt; equal times keep their order of arrival; exact duplicates are dropped. */
 function sortInstances(instances: Instance[]): Instance[] {
   const sorted = instances.toSorted((a, b) => a.time - b.time)
   return sorted.filter((instance, i) => {

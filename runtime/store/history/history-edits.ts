@@ -1,7 +1,7 @@
 /**
- * Corrections of history: single instances that a client replaced or removed, what was erased as a whole, and which
- * entities exist only because somebody wrote their history. They lie over chunks and change records, which stay as they
- * were written; whoever reads history applies them.
+ * Corrections of history: single instances that a client replaced or removed, erased attributes and entities,
+ * and entities that exist only because a client wrote their history. Chunks and change records stay as
+ * written; every reader of history applies the corrections.
  */
 import { keySql, slotMax } from '#store/chunks/chunk-key.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
@@ -33,7 +33,7 @@ export interface HistoryErasedRow {
   readonly at: number
 }
 
-/** Read access to corrections, and to deleted entities one after the other. */
+/** Read access to corrections, and to tombstones in order. */
 export function createHistoryEdits(database: Database) {
   const edits = database.prepare<[number, string, string], HistoryEditRow>(
     'SELECT instance, at, body FROM history_edit WHERE rid = ? AND instance >= ? AND instance < ?',
@@ -45,18 +45,18 @@ export function createHistoryEdits(database: Database) {
     'SELECT name, dataset, n, at FROM history_erased WHERE rid = ?',
   )
   const born = database.prepare<[number], { rid: number }>('SELECT rid FROM history_born WHERE rid = ?')
-  const graves = database.prepare<[number, number], TombstoneRow>(
+  const tombstones = database.prepare<[number, number], TombstoneRow>(
     'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
   )
   return Object.freeze({
-    /** Of the instances of an entity whose ids begin like this. */
+    /** Corrections of an entity's instances whose ids have this prefix. */
     edits: (rid: number, prefix: string) => edits.all(rid, prefix, `${prefix}\uffff`),
-    /** How many instances of an entity are corrected. */
+    /** Number of corrected instances of an entity. */
     count: (rid: number) => count.get(rid)!.c,
     erased: (rid: number) => erased.all(rid),
     isBorn: (rid: number) => born.get(rid) !== undefined,
-    /** Deleted entities in order of deletion, after a log number. */
-    gravesAfter: (n: number, limit: number) => graves.all(n, limit),
+    /** Tombstones after a log number, in order of deletion. */
+    tombstonesAfter: (n: number, limit: number) => tombstones.all(n, limit),
   })
 }
 

@@ -1,6 +1,6 @@
 /**
- * Folded history as rows: streams, chunks per stream, entity changes per entity. Chunks of one stream are disjoint
- * in time and ordered by key; readers merge them with the unfolded tail, which lives in memory.
+ * Folded history as rows: streams, chunks per stream, entity changes per entity. The chunks of one stream are
+ * disjoint in time and ordered by key. Readers merge them with the unfolded tail, which is in memory.
  */
 import { keySql, slotMax, slotOf } from '#store/chunks/chunk-key.ts'
 import type { Database } from '#store/file/database.ts'
@@ -42,7 +42,7 @@ export interface ChunkRow {
   readonly max: number | null
   readonly sum: number | null
   readonly sumsq: number | null
-  /** Commit times of what is in it lie between these, ms. */
+  /** Commit times of all instances lie within these bounds, ms. */
   readonly m0: number
   readonly m1: number
   readonly codec: number
@@ -50,10 +50,10 @@ export interface ChunkRow {
   readonly body: Uint8Array
 }
 
-/** A chunk without what is in it. */
+/** A chunk without its content. */
 export type ChunkSummary = Omit<ChunkRow, 'codec' | 'shapes' | 'body'>
 
-/** A change record of the log, as it is folded: what it says, and when it was committed. */
+/** A change record in the log: its text and its commit time. */
 export interface LoggedChange {
   readonly at: number
   readonly text: string
@@ -125,7 +125,9 @@ export function createHistory(database: Database) {
     lastTime: (s: number) => lastTime.get(s, s)?.t1,
     /** The chunk that would contain `ms`: the last one that begins at or before its slot. */
     chunkAt: (s: number, ms: number) => before.get(s, s, slotOf(ms)),
-    /** Chunks that may hold instances with from <= observedAt <= to, in order of time, read a few at a time. */
+    /**
+     * Chunks that may hold instances with from <= observedAt <= to, in order of time, read a few at a time.
+     */
     *chunks(s: number, from: number, to: number): Generator<ChunkRow> {
       const first = before.get(s, s, slotOf(from))
       let slot = first === undefined ? slotOf(from) : slotOf(first.t0)
@@ -136,7 +138,7 @@ export function createHistory(database: Database) {
         slot = slotOf(rows.at(-1)!.t0) + 1
       }
     },
-    /** The same, the last first. */
+    /** Like `chunks`, in reverse order. */
     *chunksBackwards(s: number, from: number, to: number): Generator<ChunkRow> {
       const first = before.get(s, s, slotOf(from))
       const lowest = first === undefined ? slotOf(from) : slotOf(first.t0)
@@ -148,7 +150,7 @@ export function createHistory(database: Database) {
         slot = slotOf(rows.at(-1)!.t0) - 1
       }
     },
-    /** The same chunks in order of time, without what is in them. */
+    /** The chunks of `chunks`, without their content. */
     summaries(s: number, from: number, to: number): ChunkSummary[] {
       const first = lastTimeBefore.get(s, s, slotOf(from))
       const slot = first === undefined ? slotOf(from) : slotOf(first.t0)
@@ -156,7 +158,7 @@ export function createHistory(database: Database) {
     },
     entityChanges: (rid: number) => changes.all(rid),
     lastEntityChanges: (rid: number) => lastChanges.get(rid),
-    /** The log number of the last change of an entity that is folded; 0 where none is. Reads no body. */
+    /** The log number of the entity's last folded change; 0 if there is none. Reads no body. */
     lastFoldedChange: (rid: number): number => lastChange.get(rid) ?? 0,
     loggedChange: (n: number) => loggedChange.get(n),
   })

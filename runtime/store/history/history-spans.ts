@@ -1,25 +1,25 @@
 /**
- * Folded history by when it was committed, for those who follow the changes: which chunks and which entities may hold
- * something of a span of commit times.
+ * Folded history by commit time, for followers of changes: finds the chunks and entities that may hold
+ * instances committed within a span.
  */
 import { streamOfKey, streamSql } from '#store/chunks/chunk-key.ts'
 import type { Database } from '#store/file/database.ts'
 import { type ChunkRow, chunkColumns } from './history-rows.ts'
 
-/** How much of a stream was committed between two times (ms), both included. */
+/** Amount of data of a stream committed between two times (ms), both included. */
 export interface SpanVolume {
-  /** Its number. */
+  /** Number of the stream. */
   readonly s: number
   readonly from: number
   readonly to: number
   readonly observations: number
   readonly bytes: number
   readonly isNumeric: boolean
-  /** From the first to the last time of observation, ms. */
+  /** From the first to the last observedAt, ms. */
   readonly observedMs: number
 }
 
-/** A row of the table beside its body, about. */
+/** Approximate bytes of a row without its body. */
 const rowBytes = 48
 
 /** Read access to folded history by commit times (ms). */
@@ -44,16 +44,22 @@ export function createHistorySpans(database: Database) {
     .prepare<[number, number], number>('SELECT rid FROM entity_history WHERE t1 >= ? AND t0 < ?')
     .pluck()
   return Object.freeze({
-    /** Chunks that may hold instances committed within from <= ms < to: their keys by stream. */
+    /** Keys, by stream, of chunks that may hold instances committed within from <= ms < to. */
     touched: (from: number, to: number): Map<number, bigint[]> =>
       Map.groupBy(touched.all(from, to), streamOfKey),
-    /** Commit time of the earliest instance of the first chunk whose latest was committed at `from` or later. */
+    /**
+     * Commit time of the earliest instance in the first chunk whose latest instance was committed at `from`
+     * or later.
+     */
     firstCommit: (from: number) => firstCommit.get(from),
     chunk: (key: bigint) => byKey.get(key),
-    /** Chunks with instances committed at `from` or later; one from before their commit times were known counts as new. */
+    /**
+     * Chunks with instances committed at `from` or later. A chunk without recorded commit times counts as
+     * new.
+     */
     volumes: (from: number): SpanVolume[] =>
       volumes.all(from).map(({ numeric, ...volume }) => ({ ...volume, isNumeric: numeric === 1 })),
-    /** About how many bytes the chunks take that hold nothing committed at `from` or later. */
+    /** Approximate bytes of the chunks without instances committed at `from` or later. */
     bytesBefore: (from: number): number => (before.get(from) as number) * (sample.get()?.bytes ?? 0),
     /** Entities with folded changes that may have been committed within from <= ms < to. */
     changed: (from: number, to: number): ReadonlySet<number> => new Set(changed.all(from, to)),

@@ -1,8 +1,9 @@
 /**
- * History as it is given up: parts (chunks of streams, folded changes of entities, tombstones) with their span of time
- * and size, the room that all of it takes, and the gaps that were left by what is gone. Parts are removed whole, oldest
- * first within their series; a gap record tells how many instances went and when they were. Which parts go is decided
- * elsewhere. The file never shrinks: removed parts leave free pages that later ones fill, so used pages are counted.
+ * The removable parts of history: chunks of streams, folded changes of entities, and tombstones, with their
+ * time span and size. It also measures the space they use and records the gaps that removed parts leave.
+ * Parts are removed whole, oldest first within their series. A gap record states how many instances were
+ * removed and their time span. The broker room decides which parts to remove. The file never shrinks: removed
+ * parts leave free pages that later rows fill, so only used pages are counted.
  */
 import { slotMax } from '#store/chunks/chunk-key.ts'
 import type { RowOf } from '#store/chunks/sql-value.ts'
@@ -16,10 +17,10 @@ export const retentionWrites = {
   'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   'gap.extend': `UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ?, m1 = max(m1, ?),
        owed = max(owed, ?) WHERE g = ?`,
-  // Before the last trace of an entity goes.
+  // Runs before the last trace of an entity is deleted.
   'gap.own': `UPDATE gap SET owner = (SELECT json_object('id', id, 'type', doc -> '$.type') FROM tombstone WHERE n = ?)
      WHERE rid = ?`,
-  // One record per reason keeps the sum of what is let go.
+  // One record per reason holds the sum of the dropped gap records.
   'gap.sum': `INSERT INTO gap (${gapColumns})
      SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1, owed
      FROM gap WHERE g = ?
@@ -27,7 +28,7 @@ export const retentionWrites = {
        count = count + excluded.count, at = max(at, excluded.at), m1 = max(m1, excluded.m1)`,
   'gap.delete': 'DELETE FROM gap WHERE g = ?',
   'tombstone.delete': 'DELETE FROM tombstone WHERE n = ?',
-  // Row numbers of entities are never given again, also when their last trace is gone.
+  // A row number of an entity is never reused, even when its last trace was deleted.
   'rid.spend': `INSERT INTO meta (key, value) VALUES ('rid', ?)
      ON CONFLICT (key) DO UPDATE SET value = max(value, excluded.value)`,
 } as const
@@ -40,31 +41,31 @@ export interface Part {
   readonly kind: PartKind
   /** Stream number, row number of the entity, or the tombstone's own log number. */
   readonly series: number
-  /** Grows within a series: slot of a chunk, first log number of changes. */
+  /** Increases within a series: slot of a chunk, first log number of changes. */
   readonly place: number
-  /** Row number of the entity; 0 for chunks, whose stream knows it. */
+  /** Row number of the entity; 0 for chunks, whose stream has it. */
   readonly rid: number
-  /** Highest log number it was made from; 0 for chunks, whose stream keeps it. */
+  /** Highest log number that the part includes; 0 for chunks, whose stream has it. */
   readonly number: number
   readonly t0: number
   readonly t1: number
-  /** Commit time of the last of it, ms. */
+  /** Commit time of its last instance, ms. */
   readonly m1: number
   readonly count: number
   readonly bytes: number
 }
 
 /** All parts of one kind, by series and place. */
-export interface Shelf {
+export interface PartIndex {
   /** The oldest part of the first series with a higher number; undefined when there is none. */
   seriesAfter(series: number): Part | undefined
-  /** The part of the same series that follows. */
+  /** The next part of the same series. */
   partAfter(part: Part): Part | undefined
-  /** The part as it is now, which may have grown since; undefined when it is gone. */
+  /** The part in its current state, which may have grown; undefined when it was removed. */
   partNow(part: Part): Part | undefined
 }
 
-/** What retention removed of one stream (`s` = 0: entity changes). Its span may hold instances that came later. */
+/** A removed span of one stream (`s` = 0: entity changes). The span may hold instances that arrived later. */
 export interface GapRow {
   readonly g: number
   readonly s: number
@@ -75,22 +76,22 @@ export interface GapRow {
   readonly count: number
   readonly at: number
   readonly reason: GapReason | 'restore'
-  /** When the record began, ms; it stays, and no other one of the stream has it. */
+  /** Start of the record, ms. It never changes and is unique among the records of the stream. */
   readonly since: number
-  /** Commit time of the last that went, ms. */
+  /** Commit time of the last removed instance, ms. */
   readonly m1: number
-  /** 1 where somebody followed who had not been told of some of it when that went. */
+  /** 1 if a follower had not yet read some of the removed instances. */
   readonly owed: 0 | 1
 }
 
-/** With whose it was, where no other trace of that entity is left: id and type as JSON. */
+/** With the entity's id and type as JSON, if the entity has no other trace. */
 export type OwnedGapRow = GapRow & { readonly owner: string | null }
 
-/** Bytes of a row beside its body, about. */
+/** Approximate bytes of a row without its body. */
 const rowBytes = 48
 const logRowBytes = 24
 
-/** Read access to what may be removed and to what was. */
+/** Read access to removable parts and to gap records. */
 export function createRetained(database: Database) {
   const used = database.prepare<[], { used: number; rows: number }>(
     `SELECT (pages.page_count - free.freelist_count) * size.page_size AS used,
@@ -117,47 +118,50 @@ export function createRetained(database: Database) {
   const oldestGaps = database.prepare<[number], { g: number }>(
     `SELECT g FROM gap WHERE g > 0 AND reason <> 'restore' ORDER BY g LIMIT ?`,
   )
-  const gapsBehind = database.prepare<[number, number, number, number], OwnedGapRow>(
+  const gapsSince = database.prepare<[number, number, number, number], OwnedGapRow>(
     `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (m1 >= ? OR (reason = 'restore' AND at >= ?))
      ORDER BY g LIMIT ?`,
   )
-  const gapsOwed = database.prepare<[number, number, number], OwnedGapRow>(
+  const gapsUnread = database.prepare<[number, number, number], OwnedGapRow>(
     `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (owed = 1 OR since < ? OR reason = 'restore') ORDER BY g LIMIT ?`,
   )
   const gapSums = database.prepare<[], GapRow>(`SELECT ${gapColumns} FROM gap WHERE g <= 0`)
   return Object.freeze({
-    /** Bytes of the file that are in use, apart from the log, whose bodies have `logBytes`. Costs no scan. */
+    /** Bytes of used pages without the log, whose bodies take `logBytes`. Needs no scan. */
     usedBytes(logBytes: number): number {
       const found = used.get()!
       return found.used - logBytes - found.rows * logRowBytes
     },
-    /** Bytes of the pages that the file should have, and of those that later rows may fill. */
+    /** Bytes that the file should have, and bytes of its free pages. */
     pageBytes: () => pages.get()!,
-    shelves: Object.freeze({
-      chunk: chunkShelf(database),
-      changes: changesShelf(database),
-      tombstone: tombstoneShelf(database),
-    } satisfies Record<PartKind, Shelf>),
-    /** What was removed of a stream, in order of time. */
+    partIndexes: Object.freeze({
+      chunk: chunkIndex(database),
+      changes: changesIndex(database),
+      tombstone: tombstoneIndex(database),
+    } satisfies Record<PartKind, PartIndex>),
+    /** Gaps of a stream, in order of time. */
     gaps: (s: number) => gapsOfStream.all(s, s),
-    /** What was removed of an entity's streams and of its other changes. */
+    /** Gaps of an entity's streams and of its other changes. */
     gapsOfEntity: (rid: number) => gapsOfEntity.all(rid),
     /**
-     * Records touched after a number was given, of what was committed at a time (ms) or later, in the order of their
-     * numbers; records of restores by when these were.
+     * Gap records changed after a record number, for instances committed at or after a time (ms), in order of
+     * their numbers. Restore records are selected by the time of the restore.
      */
-    gapsBehind: (g: number, since: number, limit: number) =>
-      gapsBehind.all(Math.max(0, g), since, since, limit),
-    /** Records touched after a number was given, of what somebody was not told when it went, and all that began before a time (ms). */
-    gapsOwed: (g: number, before: number, limit: number) => gapsOwed.all(Math.max(0, g), before, limit),
-    /** What records beyond their ceiling became. */
+    gapsSince: (g: number, since: number, limit: number) =>
+      gapsSince.all(Math.max(0, g), since, since, limit),
+    /**
+     * Gap records changed after a record number that include instances a follower had not read, or that began
+     * before a time (ms).
+     */
+    gapsUnread: (g: number, before: number, limit: number) => gapsUnread.all(Math.max(0, g), before, limit),
+    /** The sums of the records beyond the limit. */
     gapSums: () => gapSums.all(),
     lastGapOf: (rid: number, s: number) => lastGapOf.get(rid, s),
     gapCount: () => gapCount.get()!.count,
     lastGap: () => Math.max(0, lastGap.get()?.g ?? 0),
-    /** Number of the record not touched for longest. */
+    /** Number of the least recently changed record. */
     firstGap: () => oldestGaps.get(1)?.g,
-    /** Numbers of the records not touched for longest. */
+    /** Numbers of the least recently changed records. */
     oldestGaps: (limit: number) => oldestGaps.all(limit).map(({ g }) => g),
   })
 }
@@ -182,7 +186,7 @@ export function removalOf(
 
 type PartRow = Omit<Part, 'kind'>
 
-function chunkShelf(database: Database): Shelf {
+function chunkIndex(database: Database): PartIndex {
   const columns = `k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, m1, count,
     octet_length(body) + octet_length(shapes) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
@@ -191,10 +195,10 @@ function chunkShelf(database: Database): Shelf {
   const at = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM chunk WHERE k = ((? << 41) | ?)`,
   )
-  return shelf('chunk', { after, at, placeMax: slotMax })
+  return partIndex('chunk', { after, at, placeMax: slotMax })
 }
 
-function changesShelf(database: Database): Shelf {
+function changesIndex(database: Database): PartIndex {
   const columns = `rid AS series, n0 AS place, rid, n1 AS number, t0, t1, t1 AS m1, count, octet_length(body) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM entity_history WHERE (rid, n0) > (?, ?) ORDER BY rid, n0 LIMIT 1`,
@@ -202,11 +206,11 @@ function changesShelf(database: Database): Shelf {
   const at = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM entity_history WHERE rid = ? AND n0 = ?`,
   )
-  return shelf('changes', { after, at, placeMax: Number.MAX_SAFE_INTEGER })
+  return partIndex('changes', { after, at, placeMax: Number.MAX_SAFE_INTEGER })
 }
 
 /** Every tombstone is a series of its own, whose only place is 0. */
-function tombstoneShelf(database: Database): Shelf {
+function tombstoneIndex(database: Database): PartIndex {
   const columns = `n AS series, 0 AS place, rid, n AS number, at AS t0, at AS t1, at AS m1, 0 AS count,
     octet_length(doc) + ${rowBytes} AS bytes`
   const after = database.prepare<[number, number], PartRow>(
@@ -215,19 +219,19 @@ function tombstoneShelf(database: Database): Shelf {
   const at = database.prepare<[number, number], PartRow>(
     `SELECT ${columns} FROM tombstone WHERE n = ? AND 0 = ?`,
   )
-  return shelf('tombstone', { after, at, placeMax: 0 })
+  return partIndex('tombstone', { after, at, placeMax: 0 })
 }
 
-/** Both take a series and a place. */
+/** Both statements take a series and a place. */
 interface PartReads {
-  /** The next one behind a place, of the same series or of a later one. */
+  /** The next part after a place, of the same or a later series. */
   readonly after: PartRead
   readonly at: PartRead
   readonly placeMax: number
 }
 type PartRead = { get(series: number, place: number): PartRow | undefined }
 
-function shelf(kind: PartKind, { after, at, placeMax }: PartReads): Shelf {
+function partIndex(kind: PartKind, { after, at, placeMax }: PartReads): PartIndex {
   const partOf = (row: PartRow | undefined): Part | undefined => row && { kind, ...row }
   return Object.freeze({
     seriesAfter: (series: number) => partOf(after.get(series, placeMax)),

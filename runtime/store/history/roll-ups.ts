@@ -1,6 +1,7 @@
 /**
- * Roll-ups: what is kept of numbers when they become too old to be kept one by one, hour by hour: how many, least,
- * greatest, sum and sum of squares. They only ever add up, so the two halves of an hour that goes in two steps make one.
+ * Roll-ups: hourly statistics of numbers that are too old to be kept individually: count, minimum, maximum,
+ * sum and sum of squares. A new roll-up is added to an existing one, so an hour removed in two steps yields
+ * one roll-up.
  */
 import type { Database } from '#store/file/database.ts'
 
@@ -14,7 +15,7 @@ export const rollUpWrites = {
   'rollup.erase': 'DELETE FROM rollup WHERE s = ?',
 } as const
 
-/** `hour` is its beginning, ms. */
+/** `hour` is its start, ms. */
 export interface RollUpRow {
   readonly hour: number
   readonly count: number
@@ -33,7 +34,7 @@ export function createRollUps(database: Database) {
   return Object.freeze({
     /** Hours of a stream that begin within a span, in order. */
     within: (s: number, from: number, to: number) => within.all(s, from, to),
-    /** The oldest hour there is of any stream. */
+    /** The oldest hour of any stream. */
     first: () => first.get()?.hour ?? undefined,
   })
 }

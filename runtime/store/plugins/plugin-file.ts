@@ -1,7 +1,8 @@
 /**
- * The SQLite file of one plugin: what it derived, with the cursor up to which it did, and what it was told. It commits with
- * NORMAL, because the log has what a power cut takes away; cursor and what was derived go back together. A file that
- * is damaged is set aside and begun anew, by the next start where that shows later. No commit flushes: its log is copied back by another thread (`plugin-log.ts`).
+ * The SQLite file of one plugin: the data it derived from changes, its cursor, and its own records. It
+ * commits with synchronous=NORMAL, because the log still has what a power cut takes away; cursor and derived
+ * data roll back together. A damaged file is set aside and created anew, by the next start if the damage
+ * shows later. No commit flushes: another thread checkpoints its WAL (`plugin-log.ts`).
  */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import BetterSqlite3 from 'better-sqlite3'
@@ -11,7 +12,7 @@ import type { PluginDatabase } from '#contract'
 import { type CopyBackFile, createPluginLog } from './plugin-log.ts'
 
 export interface PluginFile extends PluginDatabase {
-  /** Whether a damaged file was set aside. */
+  /** True when a damaged file was set aside. */
   readonly isRenewed: boolean
   close(): Promise<void>
 }
@@ -19,8 +20,9 @@ export interface PluginFile extends PluginDatabase {
 const endings = ['', '-wal', '-shm']
 
 /**
- * Opens the file and brings it to the last of the steps, making it where it is absent.
- * @throws GatewayError store.newer when it has more steps than these, store.failed when it cannot be used.
+ * Opens the file and applies the missing steps; creates it when absent.
+ * @throws GatewayError store.newer when the file has more steps than these, store.failed when it cannot be
+ * used.
  */
 export function openPluginFile(file: string, steps: readonly string[], copyBack: CopyBackFile): PluginFile {
   let isRenewed = false
@@ -39,7 +41,8 @@ export function openPluginFile(file: string, steps: readonly string[], copyBack:
     isRenewed,
     prepare: (sql) => database.prepare(sql) as unknown as ReturnType<PluginDatabase['prepare']>,
     transaction(work) {
-      // The right to write from its beginning: one that reads first is refused it, unasked to wait, while a log is being ended.
+      // BEGIN IMMEDIATE: a transaction that reads first and then writes fails without waiting while a WAL is
+      // being ended.
       const run = database.transaction(work as never).immediate as unknown as typeof work
       const looking: typeof work = (...given) => {
         const result = run(...(given as never))
@@ -76,7 +79,10 @@ function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
     database.pragma('temp_store = MEMORY')
     const from = database.pragma('user_version', { simple: true }) as number
     if (from > steps.length)
-      throw new GatewayError('store.newer', `${file} has format ${from}; this version knows ${steps.length}`)
+      throw new GatewayError(
+        'store.newer',
+        `${file} has format ${from}; this version supports up to ${steps.length}`,
+      )
     for (const [i, step] of steps.entries()) {
       if (i < from) continue
       database.transaction(() => {
@@ -92,8 +98,8 @@ function open(file: string, steps: readonly string[]): BetterSqlite3.Database {
 }
 
 /**
- * Sets a file aside that nobody has open, where an error says that something is damaged and a look at all of it says that it is
- * this: what is in a page was not seen when it was opened. Whether it did so.
+ * Sets aside a file that nobody has open, if the error reports damage and a full integrity check confirms it.
+ * Opening a file does not check the content of its pages. Returns true when the file was set aside.
  */
 export function setAsideDamaged(file: string, error: unknown): boolean {
   if (!isDamage(error) || !existsSync(file) || isWhole(file)) return false

@@ -1,7 +1,7 @@
 /**
- * The write-ahead log of a plugin's file. The writer thread copies it back and begins the next one, because that flushes and
- * the main thread must not wait for a disk. Long works wait once it is twice as long as it may be, or could not be ended
- * because they went on: so it stays bounded.
+ * Bounds the write-ahead log (WAL) of a plugin's file. The writer thread checkpoints it, because a checkpoint
+ * flushes and the main thread must not wait for a disk. Long-running work waits once the WAL is twice its
+ * limit, or when concurrent work kept a checkpoint from ending it.
  */
 import { statSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
@@ -9,23 +9,27 @@ import { limits } from '#base/limits/limits.ts'
 import { walFrameBytes } from '#store/file/copy-back.ts'
 
 /**
- * Copies the log of a file back and ends it, on another thread; false where somebody wrote or read there meanwhile, so that it
- * goes on. @throws GatewayError store.full, store.unwritable, store.failed.
+ * Checkpoints and ends the WAL of a file on another thread. Resolves to false when another connection wrote
+ * or read meanwhile, so that the WAL continues.
+ * @throws GatewayError store.full, store.unwritable, store.failed.
  */
 export type CopyBackFile = (file: string) => Promise<boolean>
 
 export interface PluginLog {
-  /** To be called after a transaction. */
+  /** Call after a transaction. */
   look(): void
-  /** Settles at once while the log is short. @throws GatewayError what copying back failed with, while it is too long. */
+  /**
+   * Resolves at once while the WAL is short.
+   * @throws GatewayError the last checkpoint error, while the WAL is too long.
+   */
   wait(): Promise<void>
-  /** Settles when nothing is copied any more; only then may the file be taken away. */
+  /** Resolves when no checkpoint is running; only then may the file be deleted. */
   end(): Promise<void>
-  /** The same, for good. */
+  /** Like `end`, and stops checking. */
   close(): Promise<void>
 }
 
-/** Of works that go on meanwhile, a second round copies what they wrote during the first, and they wait for it. */
+/** A second round copies what was written during the first; long-running work waits for it. */
 const roundsMax = 3
 
 export function createPluginLog(
@@ -38,14 +42,14 @@ export function createPluginLog(
   let copying: Promise<void> | undefined
   let isHeld = false
   let failure: Error | undefined
-  let lookAt = 0
+  let nextCheckAt = 0
 
-  /** Pages that its file has room for, of which the last ones may not be in use. */
+  /** Pages that the WAL file has space for; the last ones may be unused. */
   function room(): number {
     try {
       return (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / walFrameBytes
     } catch {
-      // A disk that cannot be read now; a later look tells.
+      // The disk cannot be read now; a later check will find out.
       return 0
     }
   }
@@ -54,7 +58,7 @@ export function createPluginLog(
     try {
       return (database().pragma('wal_checkpoint(NOOP)') as { log: number }[])[0]?.log ?? 0
     } catch {
-      // A statement is under way; the next look tells.
+      // A statement is running; the next check will find out.
       return 0
     }
   }
@@ -69,9 +73,9 @@ export function createPluginLog(
   function look(): void {
     if (copying !== undefined || room() < limits.pluginWalPages.value) return
     const now = performance.now()
-    if (now < lookAt || database().inTransaction) return
+    if (now < nextCheckAt || database().inTransaction) return
     if (pages() < limits.pluginWalPages.value) {
-      lookAt = now + limits.walCheckMs.value
+      nextCheckAt = now + limits.walCheckMs.value
       return
     }
     copying = copy()
@@ -80,7 +84,7 @@ export function createPluginLog(
       })
       .catch((error: Error) => {
         failure = error
-        lookAt = performance.now() + limits.pluginWalRetryMs.value
+        nextCheckAt = performance.now() + limits.pluginWalRetryMs.value
       })
       .finally(() => {
         copying = undefined
@@ -88,14 +92,14 @@ export function createPluginLog(
       })
   }
 
-  // What is written without a transaction makes it longer, too.
-  const looking = setInterval(look, limits.pluginWalCheckMs.value).unref()
+  // Writes without a transaction also grow the WAL.
+  const checking = setInterval(look, limits.pluginWalCheckMs.value).unref()
 
   return Object.freeze({
     look,
     async wait() {
       if (copying === undefined && failure === undefined) return
-      // While it is copied only its file can be asked.
+      // While a checkpoint runs, only the file size can be read.
       const isLong = room() >= 2 * limits.pluginWalPages.value
       if (copying !== undefined && (isHeld || isLong)) await copying
       if (failure === undefined || !isLong) return
@@ -104,7 +108,7 @@ export function createPluginLog(
     },
     end: async () => copying,
     async close() {
-      clearInterval(looking)
+      clearInterval(checking)
       await copying
     },
   } satisfies PluginLog)

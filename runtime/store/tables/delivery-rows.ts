@@ -1,6 +1,6 @@
 /**
- * The outbox and its dead letters as rows. A delivery is owed as long as its row stands; `d` grows in commit
- * order. Who matched, and when a delivery is sent, is decided in rooms above.
+ * The outbox and its dead letters as rows. A delivery is pending as long as its row exists; `d` increases in
+ * commit order. Higher rooms decide which subscriptions match and when a delivery is sent.
  */
 import type { Database } from '#store/file/database.ts'
 
@@ -9,29 +9,35 @@ export const deliveryWrites = {
     'INSERT INTO delivery (d, sub, endpoint, entity, at, batch, stream, t, value, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
   // Takes a JSON array of d
   'delivery.settle': 'DELETE FROM delivery WHERE d IN (SELECT value FROM json_each(?))',
-  // All of an endpoint up to a commit time and a number
+  // All deliveries of an endpoint up to a commit time and a number
   'delivery.confirm': 'DELETE FROM delivery WHERE endpoint = ? AND (at < ? OR (at = ? AND d <= ?))',
   'delivery.forget': 'DELETE FROM delivery WHERE endpoint = ? AND sub = ?',
   'delivery.redirect': 'UPDATE delivery SET endpoint = ? WHERE endpoint = ? AND sub = ?',
   'dead_letter.insert':
     'INSERT OR REPLACE INTO dead_letter (d, sub, endpoint, entity, at, buried, reason, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
   'dead_letter.delete': 'DELETE FROM dead_letter WHERE d = ?',
-  // Keeps so many of the newest
+  // Keeps only the newest ones
   'dead_letter.trim':
     'DELETE FROM dead_letter WHERE d <= (SELECT d FROM dead_letter ORDER BY d DESC LIMIT 1 OFFSET ?)',
 } as const
 
-/** Something owed to a subscriber: an observation (stream, t, value as JSON text) or a rendered data member (body). */
+/**
+ * A pending delivery to a subscriber: an observation (stream, t, value as JSON text) or a rendered data
+ * member (body).
+ */
 export interface Delivery {
   readonly d: number
   /** Number of the subscription. */
   readonly sub: number
-  /** URI it is owed to. */
+  /** URI of the receiver. */
   readonly endpoint: string
   readonly entity: string
-  /** Time of the commit that made it, ms. */
+  /** Time of the commit that created it, ms. */
   readonly at: number
-  /** Deliveries of one subscription with the same number here, of one batch operation, may share a notification. */
+  /**
+   * Deliveries of one subscription with the same number come from one batch operation and may share a
+   * notification.
+   */
   readonly batch: number | null
   readonly stream: number | null
   readonly t: number | null
@@ -45,7 +51,7 @@ export interface DeadLetter {
   readonly endpoint: string
   readonly entity: string
   readonly at: number
-  /** When it was given up, ms. */
+  /** Time when delivery was given up, ms. */
   readonly buried: number
   readonly reason: string
   readonly body: string
@@ -53,10 +59,10 @@ export interface DeadLetter {
 
 export type DeadLetterHead = Omit<DeadLetter, 'body'>
 
-/** What tells deliveries apart without their content. */
+/** Identifies deliveries without their content. */
 export type DeliveryHead = Pick<Delivery, 'd' | 'sub' | 'entity'>
 
-/** Which rows of an endpoint to read, in order of d: those above `after`, `count` at most. */
+/** Selects rows of an endpoint, in order of d: those above `after`, at most `count`. */
 export interface Span {
   readonly endpoint: string
   readonly after: number
@@ -98,16 +104,19 @@ export function createDeliveries(database: Database) {
   )
   const deadCount = database.prepare<[], number>('SELECT count(*) FROM dead_letter WHERE d > 0').pluck()
   return Object.freeze({
-    /** The highest d that is taken; the next delivery must be above it. */
+    /** The highest d in use; the next delivery must be above it. */
     last: (): number => last.get()!.last,
-    /** Endpoints to which something is owed. */
+    /** Endpoints with pending deliveries. */
     endpoints: (): string[] => endpoints.all().map(({ endpoint }) => endpoint),
-    /** How much is owed to one endpoint, without the deliveries numbered `except`, and the highest d of its rows. */
+    /**
+     * Number of pending deliveries of an endpoint without those in `except`, and the highest d of all of
+     * them.
+     */
     backlog(endpoint: string, except: readonly number[]): { count: number; last: number } {
       const all = backlog.get(endpoint)!
       return { count: all.count - among.get(endpoint, JSON.stringify(except))!.count, last: all.last ?? 0 }
     },
-    /** The next deliveries of an endpoint; ends early once `bytes` of bodies and values are passed. */
+    /** The next deliveries of an endpoint; stops once bodies and values exceed `bytes`. */
     next(span: Span, bytes: number): Delivery[] {
       const rows: Delivery[] = []
       let left = bytes
@@ -121,7 +130,7 @@ export function createDeliveries(database: Database) {
     /** The next deliveries of the same subscription and entity, up to `last`. */
     nextOfPair: (span: Span, last: number, pair: DeliveryHead): Delivery[] =>
       nextOfPair.all(span.endpoint, span.after, last, pair.sub, pair.entity, span.count),
-    /** The oldest deliveries of an endpoint. */
+    /** The oldest deliveries of an endpoint, without content. */
     heads: (span: Span): DeliveryHead[] => heads.all(span.endpoint, span.after, span.count),
     /** Dead letters without their bodies, newest first. */
     deadLetterHeads: (limit: number, offset: number): DeadLetterHead[] => deadHeads.all(limit, offset),

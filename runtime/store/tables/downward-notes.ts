@@ -1,6 +1,7 @@
 /**
- * What a gateway did at other brokers, as rows, so that it can be undone when nobody remembers the settings it came from;
- * and which entities are copies from there. What a note says is decided above.
+ * Notes on the registrations and subscriptions that this gateway made at other brokers, so that they can be
+ * undone after their settings were removed. Also the list of entities copied from those brokers. The content
+ * of a note belongs to the downward room.
  */
 import type { Database } from '#store/file/database.ts'
 

@@ -1,9 +1,9 @@
 /**
- * MQTT state as rows: persistent sessions with their filters and the messages owed to them, retained messages,
- * wills, and receipts of QoS 2 messages. Statements and reads only; what a session is belongs to the MQTT room.
+ * MQTT state as rows: persistent sessions with their filters and queued messages, retained messages, wills,
+ * and receipts of QoS 2 messages. Only statements and reads; the MQTT room defines what a session is.
  *
- * The key of an owed message packs its session and its place in that session's queue, so that a queue is one
- * range of one table: appended at its end, cut at its beginning, read in order.
+ * The key of a queued message packs its session and its place in that session's queue. A queue is therefore
+ * one range of one table: appended at its end, deleted at its beginning, read in order.
  */
 import type { Database } from '#store/file/database.ts'
 
@@ -33,7 +33,7 @@ export const sessionWrites = {
 
 const placesPerSession = 2 ** 32
 
-/** Key of the message at `place` (1 to 2^32 - 1) of the queue of session `s`. */
+/** Key of the message at `place` (1 to 2^32 - 1) in the queue of session `s`. */
 export const messageKey = (s: number, place: number): number => s * placesPerSession + place
 
 /** Place in its queue of the message with key `k`. */
@@ -45,9 +45,9 @@ export interface SessionRow {
   readonly seen: number
   /** Newest place ever sent; null when the gateway ended while the client was connected. */
   readonly sent: number | null
-  /** Session expiry interval of MQTT 5 in seconds; null where the session ends by age. */
+  /** Session expiry interval of MQTT 5 in seconds; null when the session ends by age. */
   readonly expiry: number | null
-  /** Owed messages, their bytes and the newest place; zeros when none is owed. */
+  /** Number of queued messages, their bytes and the newest place; zeros when the queue is empty. */
   readonly messages: number
   readonly bytes: number
   readonly last: number
@@ -63,7 +63,7 @@ export interface FilterRow {
   readonly identifier: number | null
 }
 
-export interface OwedRow {
+export interface QueuedRow {
   readonly k: number
   readonly qos: 1 | 2
   readonly released: 0 | 1
@@ -74,7 +74,7 @@ export interface OwedRow {
   readonly retain: 0 | 1
   /** Properties of MQTT 5 as bytes. */
   readonly properties: Uint8Array | null
-  /** Wall-clock ms from which on it is not delivered any more. */
+  /** Wall-clock ms from which on it is no longer delivered. */
   readonly expires: number | null
 }
 
@@ -101,7 +101,7 @@ export interface WillRow {
   readonly due: number | null
 }
 
-/** Read access to MQTT state. Everything but `owed` and `oldest` is read once, at start. */
+/** Read access to MQTT state. All of it except `queued` and `oldest` is read once, at start. */
 export function createSessionRows(database: Database) {
   const sessions = database.prepare<[], Pick<SessionRow, 's' | 'client' | 'seen' | 'sent' | 'expiry'>>(
     'SELECT s, client, seen, sent, expiry FROM session ORDER BY s',
@@ -121,7 +121,7 @@ export function createSessionRows(database: Database) {
   const wills = database.prepare<[], WillRow>(
     'SELECT client, topic, qos, retain, payload, properties, expiry, delay, due FROM will',
   )
-  const owed = database.prepare<[number, number, number], OwedRow>(
+  const queued = database.prepare<[number, number, number], QueuedRow>(
     'SELECT k, qos, released, bytes, topic, payload, retain, properties, expires FROM session_message WHERE k > ? AND k <= ? ORDER BY k LIMIT ?',
   )
   const oldest = database.prepare<[number, number, number], { k: number; bytes: number }>(
@@ -139,10 +139,10 @@ export function createSessionRows(database: Database) {
     incoming: () => incoming.all(),
     retained: () => retained.all(),
     wills: () => wills.all(),
-    /** Messages owed to a session after a place, up to and including another, oldest first. */
-    owed: (s: number, after: number, upTo: number, limit: number) =>
-      owed.all(messageKey(s, after), messageKey(s, upTo), limit),
-    /** The same without their content. */
+    /** Messages queued for a session after one place, up to and including another, oldest first. */
+    queued: (s: number, after: number, upTo: number, limit: number) =>
+      queued.all(messageKey(s, after), messageKey(s, upTo), limit),
+    /** Like `queued`, without the message content. */
     oldest: (s: number, after: number, upTo: number, limit: number) =>
       oldest.all(messageKey(s, after), messageKey(s, upTo), limit),
   })

@@ -1,6 +1,6 @@
 /**
- * Subscriptions passed on to context sources as rows: which of ours became which there. What the documents mean is
- * decided above.
+ * Subscriptions forwarded to context sources, as rows: they link a subscription here to one at the source.
+ * The federation room defines the content of the documents.
  */
 import type { Database } from '#store/file/database.ts'
 

@@ -1,13 +1,13 @@
 /**
  * Small records of a tenant: facts about the file, interned names, the log, contexts, quarantine,
- * subscriptions. Statements only; the shapes they carry belong to the rooms above.
+ * subscriptions. Statements only; higher rooms define the content.
  */
 import type { Database } from '#store/file/database.ts'
 
-/** Added to the kind of a log row with times by a clock that was not set. */
+/** Added to the kind of a log row whose times are from a clock that was not set. */
 export const unsettled = 4
 
-/** Whether a log row holds observations; else it holds a change. */
+/** True when a log row holds observations; otherwise it holds a change. */
 export const isOfObservations = ({ kind }: Pick<LogRow, 'kind'>): boolean => kind % unsettled === 1
 
 export const recordWrites = {
@@ -18,7 +18,7 @@ export const recordWrites = {
   'log.blob': 'INSERT INTO log (n, at, kind, body, heard) VALUES (?, ?, ?, ?, ?)',
   'log.change': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, CAST(? AS BLOB))',
   'log.rewrite': 'UPDATE log SET kind = ?, body = ? WHERE n = ?',
-  // The last row stays, because it says which numbers and commit times are taken
+  // The last row stays, because it holds the last used number and commit time
   'log.trim': 'DELETE FROM log WHERE n <= min(?, (SELECT max(n) FROM log) - 1)',
   'context.put':
     'INSERT INTO context (url, kind, fetched, expires, body) VALUES (?, ?, ?, ?, ?) ON CONFLICT (url) DO UPDATE SET kind = excluded.kind, fetched = excluded.fetched, expires = excluded.expires, body = excluded.body',
@@ -44,11 +44,11 @@ export interface LogRow {
   readonly kind: number
   readonly rid: number | null
   readonly body: Uint8Array
-  /** Of observations, through which other brokers they came. */
+  /** Via chain of observations. */
   readonly heard: string | null
 }
 
-/** A log row whose body was left in the file where it is a change. */
+/** A log row. The body of a change is not read. */
 export interface LogHead extends LogRow {
   readonly bytes: number
 }
@@ -68,9 +68,9 @@ export interface ContextRow {
   readonly body: string
 }
 
-/** What is known of a kept @context without reading it. */
+/** Facts about a stored @context, without its body. */
 export interface ContextFacts {
-  /** Of a hosted one its local id. */
+  /** For a hosted context, its local id. */
   readonly url: string
   readonly kind: string
   readonly fetched: number
@@ -78,7 +78,7 @@ export interface ContextFacts {
   readonly bytes: number
 }
 
-/** A frame that waits, as it was received. */
+/** A quarantined frame, as received. */
 export interface QuarantinedRow {
   readonly q: number
   readonly at: number
@@ -134,16 +134,16 @@ export function createRecords(database: Database) {
   return Object.freeze({
     names: () => names.all(),
     meta: (key: string) => metaGet.get(key)?.value,
-    /** What an operator chose while the gateway ran. */
+    /** Choices that an operator made while the gateway ran. */
     choices: () => choices.all(),
     logLast: () => logLast.get()?.n ?? 0,
-    /** Rows in order, those of changes without their bodies. */
+    /** Rows in order; changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
-    /** The first rows with times by a clock that was not set. */
+    /** The first rows with times from a clock that was not set. */
     logUnsettled: (limit: number) => logUnsettled.all(limit),
     unsettledCount: () => unsettledCount.get()!.count,
-    /** Bytes of the rows kept. */
+    /** Bytes of the stored rows. */
     logBytes: () => logBytes.get()?.bytes ?? 0,
     subscriptions: () => subscriptions.all(),
     context: (url: string) => contextGet.get(url),

@@ -1,6 +1,7 @@
 /**
- * Registrations of context sources, the subscriptions to them, and what sources told last, as rows. The numbers of the subscriptions are
- * negative, so that deliveries owed to them stand in the one outbox. What the documents mean is decided above.
+ * Registrations of context sources, the subscriptions to them, and the last answers of sources, as rows.
+ * Subscription numbers are negative, so that their deliveries can share the one outbox. The federation room
+ * defines the content of the documents.
  */
 import type { Database } from '#store/file/database.ts'
 import type { SubscriptionRow } from './records.ts'
@@ -26,18 +27,18 @@ export interface ContextSourceRow {
   readonly stats: string
 }
 
-/** What a source told last. */
+/** The last answer of a source. */
 export interface SourceCopyRow {
   readonly key: string
   /** Id of the registration. */
   readonly source: string
-  /** When, ms. */
+  /** Time of the answer, ms. */
   readonly at: number
   /** JSON. */
   readonly answer: string
 }
 
-/** Read access, in order of creation; of copies, the oldest first. */
+/** Read access in order of creation; copies in order of age, oldest first. */
 export function createContextSources(database: Database) {
   const registrations = database.prepare<[], ContextSourceRow>(
     'SELECT id, doc, stats FROM csource ORDER BY r',

@@ -1,6 +1,7 @@
 /**
- * Uplinks as rows: how far each is (one row per subscription whose endpoint is a broker), what did not go up and is still to be
- * told, and what the other side will not take. What a state or a loss says is the uplink's business.
+ * Uplinks as rows: the progress of each (one row per subscription whose endpoint is a broker), losses not yet
+ * reported, and changes that the other broker rejected. The uplink room defines the content of a state or a
+ * loss.
  */
 import type { Database } from '#store/file/database.ts'
 
@@ -17,10 +18,10 @@ export const uplinkWrites = {
   'uplink-refusal.delete': 'DELETE FROM uplink_refusal WHERE q = ?',
 } as const
 
-/** Under which the last number of a refusal is kept (meta), so that none means another one after a restart. */
+/** Key in meta of the last refusal number, so that a number is never reused after a restart. */
 export const lastRefusalKey = 'uplink-refusal'
 
-/** What another broker will not take; `at` is ms. */
+/** A change that another broker rejected; `at` is ms. */
 export interface UplinkRefusalRow {
   readonly q: number
   readonly uplink: string
@@ -56,13 +57,13 @@ export function createUplinkStates(database: Database) {
   return Object.freeze({
     /** The state as JSON text. */
     get: (id: string) => get.get(id),
-    /** What did not go up, each as JSON text. To be asked when it begins. */
+    /** Losses not yet reported, each as JSON text. Read when the uplink starts. */
     losses: (id: string) => losses.all(id),
-    /** To be asked at start. */
+    /** Read at start. */
     ids: () => ids.all(),
-    /** To be asked at start; the oldest first. */
+    /** Read at start; the oldest first. */
     refusalSizes: () => sizes.all(),
-    /** The last number that was given, also to one that is gone. */
+    /** The last number assigned, even if that refusal was deleted. */
     lastRefusal: () => last.get(lastRefusalKey) ?? 0,
     refusalCount: () => count.get() as number,
     /** The newest first. */

@@ -1,6 +1,7 @@
 /**
- * What the main thread sends to the writer: named statements with their parameters. Every write statement of the
- * system is in this register, prepared once by the writer at first use; the main thread never writes itself.
+ * The rows that the main thread sends to the writer: named statements with their parameters. This register
+ * holds every write statement of the product. The writer prepares each at first use; the main thread never
+ * writes itself.
  */
 
 import type { RowOf } from '#store/chunks/sql-value.ts'

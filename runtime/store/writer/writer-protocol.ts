@@ -1,5 +1,5 @@
 /**
- * What the main thread and the writer thread say to each other. One group is in flight per tenant.
+ * Messages between the main thread and the writer thread. One group is in flight per tenant.
  */
 import type { BootTime } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -11,18 +11,20 @@ import type { Row } from './write-statements.ts'
 export interface BlobMessage {
   readonly n: number
   readonly at: number
-  /** Through which other brokers they came. */
+  /** Via chain of the observations. */
   readonly heard: string | undefined
   readonly triples: Float64Array
   readonly others: readonly (readonly [position: number, value: Json])[]
-  /** By which clock the times are, where it was not set. */
+  /** The clock of the times, if it was not set. */
   readonly unset: BootTime | undefined
 }
 
 export interface GroupMessage {
   readonly kind: 'group'
   readonly tenant: string
-  /** Bytes that the write-ahead log may have before it is copied back; 0 where room is short, and it is cut off, too. */
+  /**
+   * WAL size in bytes at which it is checkpointed; 0 when disk space is short, so that it is also truncated.
+   */
   readonly walBytesMax: number
   readonly rows: readonly Row[]
   readonly blobs: readonly BlobMessage[]
@@ -37,7 +39,7 @@ export interface OpenMessage {
   readonly synchronous: Synchronous
 }
 
-/** A file that the main thread writes: its log is to be copied back. Its path stands for the tenant. */
+/** Requests a checkpoint of a file that the main thread writes. Its path takes the place of the tenant. */
 export interface CopyBackMessage {
   readonly kind: 'copyBack'
   readonly tenant: string

@@ -1,7 +1,7 @@
 /**
  * The writer thread: holds the only writing connection of each tenant, runs one group as one transaction with
- * `synchronous=FULL`, and checkpoints between groups. It decides nothing. A group either is on disk as a whole when
- * `written` is said, or has left no trace when `failed` is.
+ * `synchronous=FULL`, and checkpoints between groups. It decides nothing. After `written` the whole group is
+ * on disk; after `failed` none of it is.
  */
 import { parentPort } from 'node:worker_threads'
 import { collectWhenQuiet } from '#base/process/garbage-collection.ts'
@@ -11,7 +11,7 @@ import { encodeObservations } from '#store/chunks/observation-blob.ts'
 import type { SqlValue } from '#store/chunks/sql-value.ts'
 import { type CopyBack, createCopyBack, endLog } from '#store/file/copy-back.ts'
 import { type Database, openWriter } from '#store/file/database.ts'
-import { giveBackMemory } from '#store/file/free-memory.ts'
+import { releaseMemory } from '#store/file/free-memory.ts'
 import { foldEntity, foldStream } from '#store/history/fold.ts'
 import { createHistory, type History } from '#store/history/history-rows.ts'
 import { unsettled } from '#store/tables/records.ts'
@@ -31,10 +31,10 @@ interface Tenant {
 assert(parentPort !== null, 'the writer runs as a worker thread')
 const port = parentPort
 const tenants = new Map<string, Tenant>()
-const say = (message: FromWriter): void => port.postMessage(message)
+const post = (message: FromWriter): void => port.postMessage(message)
 
-// A heap of its own, which the main thread's collections leave alone.
-collectWhenQuiet((what) => giveBackMemory(openDatabases(), what))
+// This thread has a heap of its own, which the main thread's garbage collections do not cover.
+collectWhenQuiet((what) => releaseMemory(openDatabases(), what))
 
 port.on('message', (message: ToWriter) => {
   if (message.kind === 'group') write(message)
@@ -48,21 +48,21 @@ const openDatabases = (): Database[] => [...tenants.values()].map(({ database })
 function open({ tenant, file, synchronous }: OpenMessage): void {
   try {
     tenants.set(tenant, openTenant(openWriter(file, synchronous), file))
-    say({ kind: 'opened', tenant })
+    post({ kind: 'opened', tenant })
   } catch (error) {
-    say(failure(tenant, error))
+    post(failure(tenant, error))
   }
 }
 
 function copyBack(file: string): void {
   try {
-    say({ kind: 'copied', tenant: file, isEnded: endLog(file) })
+    post({ kind: 'copied', tenant: file, isEnded: endLog(file) })
   } catch (error) {
-    say(failure(file, error))
+    post(failure(file, error))
   }
 }
 
-/** What cannot be copied back now is found in the WAL at the next start. */
+/** A WAL that cannot be checkpointed now is recovered at the next start. */
 function close(name: string): void {
   const tenant = tenants.get(name)
   tenants.delete(name)
@@ -70,7 +70,7 @@ function close(name: string): void {
     tenant.copyBack.cutOff()
     tenant.database.close()
   }
-  say({ kind: 'closed', tenant: name })
+  post({ kind: 'closed', tenant: name })
 }
 
 function openTenant(database: Database, file: string): Tenant {
@@ -97,7 +97,7 @@ function openTenant(database: Database, file: string): Tenant {
       try {
         if (database.inTransaction) rollback.run()
       } catch {
-        // A disk that fails may refuse this, too; SQLite has then ended the transaction by itself.
+        // A failing disk may refuse the rollback too; SQLite has then ended the transaction by itself.
       }
     },
     copyBack: createCopyBack(database, file, () => failpoint('writer:after-checkpoint')),
@@ -106,15 +106,15 @@ function openTenant(database: Database, file: string): Tenant {
 
 function write(group: GroupMessage): void {
   const tenant = tenants.get(group.tenant)
-  assert(tenant !== undefined, 'groups come for open tenants')
-  // Where room is short, a log that is left from before need not lie there.
+  assert(tenant !== undefined, 'a group names an open tenant')
+  // When disk space is short, truncate the WAL before writing.
   if (group.walBytesMax === 0) tenant.copyBack.cutOff()
-  let said = commit(tenant, group)
-  // What is copied back need not be written anew, and the failed attempt has left its pages behind the log's end.
-  if (said.kind === 'failed' && tenant.copyBack.cutOff() && said.code === 'SQLITE_FULL')
-    said = commit(tenant, group)
-  say(said)
-  if (said.kind === 'written') tenant.copyBack.after(group.walBytesMax)
+  let reply = commit(tenant, group)
+  // Truncating the WAL also frees the pages that the failed attempt wrote, so the commit is retried once.
+  if (reply.kind === 'failed' && tenant.copyBack.cutOff() && reply.code === 'SQLITE_FULL')
+    reply = commit(tenant, group)
+  post(reply)
+  if (reply.kind === 'written') tenant.copyBack.after(group.walBytesMax)
 }
 
 function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly kind: 'written' | 'failed' } {
@@ -137,7 +137,10 @@ function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly ki
     for (const fold of group.entityFolds) foldEntity(fold, tenant.history, tenant.run)
     if (!tenant.copyBack.hasRoom()) {
       tenant.rollback()
-      return failure(group.tenant, { code: 'SQLITE_FULL', message: 'no room to copy the log back to' })
+      return failure(group.tenant, {
+        code: 'SQLITE_FULL',
+        message: 'no disk space to checkpoint the write-ahead log',
+      })
     }
     failpoint('writer:before-commit')
     tenant.commit()

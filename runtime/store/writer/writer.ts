@@ -1,7 +1,7 @@
 /**
- * The main thread's end of the writer thread: opens tenants, sends one group at a time per tenant, and tells the
- * fate of each. A writer that dies takes the process down through `onDeath`; systemd restarts it and the log
- * makes that safe.
+ * Controls the writer thread from the main thread: opens tenants, sends one group at a time per tenant, and
+ * reports the outcome of each. When the writer dies, `onDeath` ends the process; systemd restarts it, and the
+ * log makes that safe.
  */
 import { Worker } from 'node:worker_threads'
 import { assert, GatewayError } from '#base/register/errors.ts'
@@ -16,14 +16,14 @@ export interface WriteOutcome {
 export interface Writer {
   /** @throws store.failed, store.full when the file cannot be opened for writing. */
   open(tenant: string, file: string, synchronous: Synchronous): Promise<void>
-  /** Sends one group; `done` is called when it is on disk, or with why it left no trace. */
+  /** Sends one group; calls `done` when the group is on disk, or with the error when none of it is. */
   write(
     group: Omit<GroupMessage, 'kind'>,
     done: (error: GatewayError | undefined, outcome: WriteOutcome) => void,
   ): void
   /**
-   * Copies the write-ahead log of a file that somebody else writes back into it and ends it; false where it goes on, because
-   * it was in use. Not twice at the same time.
+   * Checkpoints and ends the WAL of a file that another connection writes. Resolves to false when the file
+   * was in use, so that the WAL continues. Only one call per file at a time.
    * @throws store.full, store.unwritable, store.failed.
    */
   copyBack(file: string): Promise<boolean>
@@ -51,20 +51,20 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
   worker.on('exit', (code) => {
     if (!ending) onDeath(new GatewayError('store.failed', `the writer thread ended with code ${code}`))
   })
-  const ask = (
+  const request = (
     message: ToWriter,
     answer: (message: FromWriter) => void,
     transfer: ArrayBuffer[] = [],
   ): void => {
     assert(!waiting.has(message.tenant), 'one message per tenant is in flight')
-    // Throws for a row that cannot travel; then nothing was sent.
+    // Throws for a row that cannot be cloned; nothing was sent then.
     worker.postMessage(message, transfer)
     waiting.set(message.tenant, answer)
   }
   return Object.freeze({
     open: (tenant, path, synchronous) =>
       new Promise((resolve, reject) => {
-        ask({ kind: 'open', tenant, file: path, synchronous }, (message) => {
+        request({ kind: 'open', tenant, file: path, synchronous }, (message) => {
           if (message.kind === 'opened') resolve()
           else reject(writeError(message))
         })
@@ -78,7 +78,7 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
           fold.values.buffer as ArrayBuffer,
         )
       }
-      ask(
+      request(
         { kind: 'group', ...group },
         (message) => {
           if (message.kind === 'written') done(undefined, message)
@@ -89,12 +89,12 @@ export function createWriter(onDeath: (error: unknown) => void): Writer {
     },
     copyBack: (path) =>
       new Promise((resolve, reject) => {
-        ask({ kind: 'copyBack', tenant: path }, (message) => {
+        request({ kind: 'copyBack', tenant: path }, (message) => {
           if (message.kind === 'copied') resolve(message.isEnded)
           else reject(writeError(message))
         })
       }),
-    close: (tenant) => new Promise((resolve) => ask({ kind: 'close', tenant }, () => resolve())),
+    close: (tenant) => new Promise((resolve) => request({ kind: 'close', tenant }, () => resolve())),
     async end() {
       ending = true
       await worker.terminate()
@@ -109,5 +109,5 @@ function writeError(message: FromWriter): GatewayError {
   const isUnwritable = /^SQLITE_(IOERR|READONLY|CANTOPEN|PROTOCOL)/.test(code)
   const otherwise = isUnwritable ? 'store.unwritable' : 'store.failed'
   const entry = code === 'SQLITE_FULL' ? 'store.full' : isDamaged ? 'store.corrupt' : otherwise
-  return new GatewayError(entry, `the disk refused: ${text}`, { code })
+  return new GatewayError(entry, `the disk reported an error: ${text}`, { code })
 }

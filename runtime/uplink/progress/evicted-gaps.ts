@@ -18,7 +18,7 @@ import type { GapReport, UnnamedLoss, UplinkState } from './uplink-state.ts'
 export interface EvictedPorts {
   readonly state: UplinkState
   readonly following: Pick<Following, 'standing' | 'partOf'>
-  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap'>
+  readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap'>
   readonly selection: UplinkSelection
 }
 
@@ -38,8 +38,8 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, report: Gap
   for (let isLast = false; !isLast; ) {
     const rows =
       report.again === undefined
-        ? backlog.gapsBehind(state.gap, report.began, most)
-        : backlog.gapsOwed(report.again, state.gapsBefore ?? 0, most)
+        ? backlog.gapsSince(state.gap, report.began, most)
+        : backlog.gapsUnread(report.again, state.gapsBefore ?? 0, most)
     isLast = rows.length < most
     yield pageOf(rows, ports, rule, report)
   }

@@ -23,7 +23,7 @@ export interface LossesPorts extends EvictedPorts {
   /** Whether the uplink has a new centre, so that earlier losses are discarded. */
   readonly isNew: boolean
   readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
-  readonly backlog: Pick<Backlog, 'gapsBehind' | 'gapsOwed' | 'gapSums' | 'firstGap' | 'owe'>
+  readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap' | 'owe'>
 }
 
 export interface Losses {

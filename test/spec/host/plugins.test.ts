@@ -306,7 +306,7 @@ describe('what a plugin gets', () => {
     expect(readdirSync(folder)).toContain('copier.db.damaged')
     await site.host.close()
     await site.start([{ ...copying({ batches: [] }), tables: [] }])
-    expect(site.host.complaints()[0]).toMatch(/^copier failed: .*has format 1; this version knows 0/)
+    expect(site.host.complaints()[0]).toMatch(/^copier failed: .*has format 1; this version supports up to 0/)
   })
 
   /** Asks others by their names, once it is asked itself. */

@@ -65,7 +65,7 @@ function apply(group: Group): number {
 }
 
 test('a search looks at a few series at a time and gives what is oldest, in order', () => {
-  const survey = createSurvey(retained.shelves, Number.POSITIVE_INFINITY)
+  const survey = createSurvey(retained.partIndexes, Number.POSITIVE_INFINITY)
   let steps = 1
   while (!survey.look()) steps++
   expect(steps).toBeGreaterThanOrEqual(streams / limits.evictionSearchesPerGroup.value)
@@ -87,7 +87,7 @@ test('a search looks at a few series at a time and gives what is oldest, in orde
 })
 
 test('a search within a bound keeps only what ends before it', () => {
-  const survey = createSurvey(retained.shelves, 10 * dayMs)
+  const survey = createSurvey(retained.partIndexes, 10 * dayMs)
   while (!survey.look());
   expect(survey.isCut()).toBe(false)
   const ends: number[] = []
@@ -100,7 +100,7 @@ test('a search within a bound keeps only what ends before it', () => {
 })
 
 test('what grew since it was found is as young and as large as it is now, and what is gone is passed', () => {
-  const survey = createSurvey(retained.shelves, 10 * dayMs)
+  const survey = createSurvey(retained.partIndexes, 10 * dayMs)
   while (!survey.look());
   const oldest = database
     .prepare<[], { s: number }>('SELECT k >> 41 AS s FROM chunk ORDER BY t1 LIMIT 5')
@@ -112,7 +112,7 @@ test('what grew since it was found is as young and as large as it is now, and wh
     number,
     number,
   ]
-  const first = (s: number): Part => retained.shelves.chunk.seriesAfter(s - 1)!
+  const first = (s: number): Part => retained.partIndexes.chunk.seriesAfter(s - 1)!
   const grow = database.prepare('UPDATE chunk SET count = ?, t1 = ? WHERE k = (? << 41) | 1')
   database.exec('SAVEPOINT grown')
   grow.run(12, first(more).t1, more)

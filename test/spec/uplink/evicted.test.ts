@@ -138,8 +138,8 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
   const asked: number[] = []
   const backlog = {
     ...site.retained,
-    gapsBehind: (...[g, since, limit]: Parameters<typeof site.retained.gapsBehind>) => {
-      const rows = site.retained.gapsBehind(g, since, limit)
+    gapsSince: (...[g, since, limit]: Parameters<typeof site.retained.gapsSince>) => {
+      const rows = site.retained.gapsSince(g, since, limit)
       asked.push(rows.length)
       return rows
     },
