@@ -5,7 +5,7 @@
  * next search.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Part, PartKind, PartIndex } from '#store/history/oldest-parts.ts'
+import type { Part, PartIndex, PartKind } from '#store/history/oldest-parts.ts'
 
 /** Searches for parts whose last time is before `bound`, ms. */
 export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>, bound: number) {
