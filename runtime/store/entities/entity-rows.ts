@@ -105,10 +105,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
       const values = byRid.get(rid)
       return values === undefined ? undefined : rowOf(values)
     },
-    /**
-     * The rows of as many of these rids as fit into a page, without deleted entities. Rows that are neither
-     * cached nor in `read` are read with one statement.
-     */
+    /** Rows of the rids that fit into a page; one statement reads those neither cached nor in `read`. */
     byRids(rids: readonly number[], read: ReadonlyMap<number, EntityRow> = none): RowsWithin {
       const known = rids.map((rid) => read.get(rid) ?? recent.forSearch(rid))
       const missing = rids.filter((_, i) => known[i] === undefined)

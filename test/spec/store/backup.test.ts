@@ -223,7 +223,7 @@ describe('a backup', () => {
   it('is not restored over anything', async () => {
     const { code, stderr } = await selvedge(['restore', '--from', path])
     expect(code).toBe(1)
-    expect(stderr).toContain('empty folder only')
+    expect(stderr).toContain('only be restored into an empty folder')
     expect(stderr).toContain('--data')
   })
 })
