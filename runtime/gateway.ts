@@ -147,7 +147,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   opened.defer(() => mqtt?.close(limits.drainMs.value))
   opened.defer(await openBridgesIn({ door: main.door, intake, clock, log, metrics }, settings))
   connectivity.downward = openDownward(
-    { ...main, contexts, peer, app, alias, clock, dice: Math.random, log, metrics },
+    { ...main, contexts, peer, app, alias, clock, random: Math.random, log, metrics },
     settings,
   )
   opened.defer(connectivity.downward.close)

@@ -1,6 +1,6 @@
 /**
- * Another broker that the settings name, asked by single requests with the token of its file. It remembers what that
- * broker's clock says, since moments that are sent there are judged there.
+ * The client of a central broker named in the settings: single requests, authorized by a token file. It
+ * tracks how far that broker's clock differs, because expiry times are judged there.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -18,27 +18,30 @@ export interface CentreSettings {
 export interface CentrePorts {
   readonly peer: Peer
   readonly clock: Clock
-  /** What this gateway calls itself in Via. */
+  /** The name of this gateway in Via. */
   readonly alias: string
 }
 
 export interface Centre {
-  /** Names are in `context`, where its address is given; a body holds it itself. Never rejects. */
-  ask(method: string, path: string, body?: unknown, context?: string): Promise<PeerAnswer>
-  /** Headers that say who asks. @throws config.invalid when the file of the token cannot be read. */
+  /** Names are short names of `context`, if its URL is given; a body contains it itself. Never rejects. */
+  request(method: string, path: string, body?: unknown, context?: string): Promise<PeerAnswer>
+  /**
+   * Headers that identify this gateway.
+   * @throws config.invalid when the token file cannot be read.
+   */
   headers(): Record<string, string>
-  /** Wall-clock ms over there, as far as it is known. */
+  /** The centre's wall clock (ms), as far as it is known. */
   now(): number
 }
 
 const json = 'application/json'
 
-/** Differences that the way and whole seconds explain are none. */
+/** Smaller differences result from latency and whole seconds. */
 const toleranceMs = 5000
 
 export function createCentre({ peer, clock, alias }: CentrePorts, settings: CentreSettings): Centre {
   const { url, tokenFile, tenant } = settings
-  let aheadMs = 0
+  let leadMs = 0
 
   function headers(): Record<string, string> {
     const token = tokenFile === undefined ? undefined : requireSecretFile(tokenFile)
@@ -51,7 +54,7 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
 
   return Object.freeze({
     headers,
-    async ask(method, path, body, context) {
+    async request(method, path, body, context) {
       let own: Record<string, string>
       try {
         own = headers()
@@ -64,29 +67,29 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
         headers: {
           accept: json,
           ...own,
-          ...namesOf(body, context),
+          ...contextHeaders(body, context),
         },
         body: body === undefined ? undefined : JSON.stringify(body),
         timeoutMs: limits.downwardTimeoutMs.value,
       })
       if ('status' in answer) {
-        const theirs = Date.parse(answer.headers.date ?? '') - clock.now()
-        if (Number.isFinite(theirs)) aheadMs = Math.abs(theirs) > toleranceMs ? theirs : 0
+        const differenceMs = Date.parse(answer.headers.date ?? '') - clock.now()
+        if (Number.isFinite(differenceMs)) leadMs = Math.abs(differenceMs) > toleranceMs ? differenceMs : 0
       }
       return answer
     },
-    now: () => clock.now() + aheadMs,
+    now: () => clock.now() + leadMs,
   } satisfies Centre)
 }
 
-function namesOf(body: unknown, context: string | undefined): Record<string, string> {
+function contextHeaders(body: unknown, context: string | undefined): Record<string, string> {
   if (body !== undefined) return { 'content-type': context === undefined ? json : 'application/ld+json' }
   const link = `<${context}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
   return context === undefined ? {} : { link }
 }
 
-/** What an answer says that is no success, in words. */
-export function complaintOf(answer: PeerAnswer): string {
+/** Describes an unsuccessful response. */
+export function failureReason(answer: PeerAnswer): string {
   if ('failure' in answer) return answer.reason
   try {
     const { title, detail } = JSON.parse(answer.text) as { title?: unknown; detail?: unknown }

@@ -1,7 +1,7 @@
 /**
- * Keeps here what a centre has of some entities: loaded whole at first and again from time to time, and in between told by the
- * centre where that is another Selvedge. While the centre is away the last good copies stay. What is gone there goes
- * here; what was here by itself is left alone.
+ * Keeps local copies of a centre's entities. They are loaded at start and again at intervals; in between, a
+ * centre that is a Selvedge streams changes. While the centre is away, the last good copies stay. Entities
+ * deleted there are deleted here; local entities are never touched.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -15,28 +15,28 @@ import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.
 import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
-import { type Centre, type CentreSettings, complaintOf } from './centre.ts'
-import type { Shelf, Taken } from './copy-shelf.ts'
+import { type Centre, type CentreSettings, failureReason } from './centre.ts'
+import { type CopySettings, pageOf, subscriptionFor } from './copy-query.ts'
+import type { CopyStore, StoreResult } from './copy-store.ts'
 import { type CopyStream, listen, type StreamSettings } from './copy-stream.ts'
-import { type CopySettings, pageOf, subscriptionFor } from './copy-wish.ts'
-import { keyOf, type Note, type Notes, printOf } from './notes.ts'
+import { hashOf, keyOf, type Note, type Notes } from './notes.ts'
 import { createPauses } from './pause.ts'
-import { createTrying, done, setback, type Tried } from './trying.ts'
+import { type Attempt, createRetrying, done, failedAttempt } from './retrying.ts'
 
 export interface CopiesPorts {
   readonly centre: Centre
-  readonly shelf: Shelf
+  readonly store: CopyStore
   readonly notes: Notes
   readonly contexts: Pick<Contexts, 'resolve' | 'core'>
   readonly clock: Clock
-  readonly dice: () => number
+  readonly random: () => number
   readonly log: Log
 }
 
 export interface CopiesSettings {
-  readonly wish: CopySettings
+  readonly options: CopySettings
   readonly centre: CentreSettings
-  /** Of the subscription over there. */
+  /** The id of the subscription at the centre. */
   readonly id: string
   readonly connection: Pick<StreamSettings, 'allowsLoopback' | 'ca'>
 }
@@ -44,11 +44,13 @@ export interface CopiesSettings {
 export interface CopiesStatus {
   readonly name: string
   readonly centre: string
-  /** told: the centre tells at once; asked: it is asked now and then; waiting, refused: last good copies. */
+  /**
+   * "told": the centre streams changes; "asked": it is polled; "waiting" and "refused": the last good copies.
+   */
   readonly state: 'told' | 'asked' | 'waiting' | 'refused'
   readonly reason?: string | undefined
   readonly copies: number
-  /** Entities that are here by themselves and were left alone, at the last load. */
+  /** Local entities that were left alone at the last load. */
   readonly ours: number
   /** DateTime */
   readonly loadedAt?: string | undefined
@@ -59,109 +61,121 @@ export interface Copies {
   close(): Promise<void>
 }
 
-/** Renewed with each load; a gateway that is gone leaves no subscription behind for longer. */
+/**
+ * Lifetime of the subscription, renewed by each load; it bounds how long a removed gateway leaves one behind.
+ */
 const subscriptionLifeMs = 7 * 86_400_000
 const subscriptions = '/subscriptions'
 
 export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copies {
-  const { centre, shelf, notes, clock, dice, log } = ports
-  const { wish, id, connection } = settings
-  const { name } = wish
+  const { centre, store, notes, clock, random, log } = ports
+  const { options, id, connection } = settings
+  const { name } = options
   const facts = { copies: name, centre: shownUri(settings.centre.url) }
   const pauses = createPauses()
-  const trying = createTrying(settings.centre.url, {
+  const retrying = createRetrying(settings.centre.url, {
     clock,
     pauses,
-    dice,
+    random,
     onChange: (reason) => {
       if (reason !== undefined) log.warn('copies.failed', { ...facts, reason })
     },
   })
-  /** What the centre calls itself; undefined until it was asked. */
+  /** The centre's name; undefined until requested. */
   let pseudonym: string | undefined
-  let tells = false
+  let hasStreams = false
   let state: CopiesStatus['state'] = 'waiting'
   let stream: CopyStream | undefined
   let loadedAt: number | undefined
   let ours = 0
 
-  /** Who the centre is, and whether it tells by streams. */
-  async function meet(): Promise<Tried> {
-    const identity = await centre.ask('GET', '/info/sourceIdentity')
-    if ('failure' in identity || identity.status >= 500) return setback(identity, complaintOf(identity))
+  /** Requests the centre's name, and determines whether it streams changes. */
+  async function identify(): Promise<Attempt> {
+    const identity = await centre.request('GET', '/info/sourceIdentity')
+    if ('failure' in identity || identity.status >= 500)
+      return failedAttempt(identity, failureReason(identity))
     const alias = identity.status === 200 ? memberOf(identity.text, 'contextSourceAlias') : undefined
-    tells = alias?.startsWith('selvedge-') ?? false
+    hasStreams = alias?.startsWith('selvedge-') ?? false
     pseudonym = alias ?? new URL(settings.centre.url).host
     return done
   }
 
-  async function subscribe(): Promise<Tried> {
+  async function subscribe(): Promise<Attempt> {
     const expiry = { expiresAt: msToDateTime(centre.now() + subscriptionLifeMs) }
-    const body = subscriptionFor(id, wish)
-    const note: Note = { kind: 'subscription', id, centre: settings.centre, print: printOf(body) }
+    const body = subscriptionFor(id, options)
+    const note: Note = { kind: 'subscription', id, centre: settings.centre, print: hashOf(body) }
     const path = `${subscriptions}/${encodeURIComponent(id)}`
     if (notes.get(keyOf(note))?.print === note.print) {
-      const renewed = await centre.ask('PATCH', path, expiry)
+      const renewed = await centre.request('PATCH', path, expiry)
       if ('status' in renewed && renewed.status === 204) return done
-      if ('failure' in renewed || renewed.status !== 404) return setback(renewed, complaintOf(renewed))
+      if ('failure' in renewed || renewed.status !== 404)
+        return failedAttempt(renewed, failureReason(renewed))
     } else {
-      const cleared = await centre.ask('DELETE', path)
+      const cleared = await centre.request('DELETE', path)
       if ('failure' in cleared || (cleared.status !== 204 && cleared.status !== 404))
-        return setback(cleared, complaintOf(cleared))
+        return failedAttempt(cleared, failureReason(cleared))
     }
     await notes.put(note)
-    const made = await centre.ask('POST', subscriptions, { ...body, ...expiry }, wish.context)
-    return 'status' in made && made.status === 201 ? done : setback(made, complaintOf(made))
+    const made = await centre.request('POST', subscriptions, { ...body, ...expiry }, options.context)
+    return 'status' in made && made.status === 201 ? done : failedAttempt(made, failureReason(made))
   }
 
   const context = async (): Promise<Context> =>
-    wish.context === undefined ? ports.contexts.core : ports.contexts.resolve(wish.context)
+    options.context === undefined ? ports.contexts.core : ports.contexts.resolve(options.context)
 
   const read = (items: readonly Json[], of: Context): EntityReport[] =>
     items.filter(isObject).map((item) => parseNotifiedEntity(item, of, clock.now()))
 
-  function told(taken: Taken): void {
+  function reportRefused(taken: StoreResult): void {
     if (taken.refused > 0)
       log.warn('copies.refused', { ...facts, count: taken.refused, reason: taken.reason })
   }
 
-  /** All pages, or why not. A list that changed between two pages is not whole. */
-  async function pages(of: Context): Promise<{ readonly all: readonly EntityReport[] } | Tried> {
+  /** Loads all pages, or fails with the reason. A list that changed between two pages is incomplete. */
+  async function pages(of: Context): Promise<{ readonly all: readonly EntityReport[] } | Attempt> {
     const found = new Map<string, EntityReport>()
     const limit = limits.copyPage.value
     for (let offset = 0; ; ) {
-      const answer = await centre.ask('GET', pageOf(wish, { limit, offset }), undefined, wish.context)
-      if ('failure' in answer || answer.status !== 200) return setback(answer, complaintOf(answer))
+      const answer = await centre.request(
+        'GET',
+        pageOf(options, { limit, offset }),
+        undefined,
+        options.context,
+      )
+      if ('failure' in answer || answer.status !== 200) return failedAttempt(answer, failureReason(answer))
       const items = listIn(answer.text)
-      if (items === undefined) return { kind: 'refused', reason: 'its answer is no list of entities' }
+      if (items === undefined) return { kind: 'refused', reason: 'the response is not a list of entities' }
       for (const one of read(items, of)) found.set(one.entity.id, one)
       if (found.size > limits.copiesMax.value)
-        return { kind: 'refused', reason: `it has more than ${limits.copiesMax.value} of these` }
+        return {
+          kind: 'refused',
+          reason: `the centre has more than ${limits.copiesMax.value} matching entities`,
+        }
       offset += items.length
-      // A page of large entities ends before its limit.
+      // A page of large entities may be shorter than its limit.
       if (items.length === limit || /\brel="?next\b/.test(String(answer.headers['link'] ?? ''))) continue
       const count = Number(answer.headers['ngsild-results-count'] ?? found.size)
       if (count === found.size) return { all: [...found.values()] }
-      return { kind: 'later', reason: 'it changed while it was read', isUnreachable: false }
+      return { kind: 'later', reason: 'the list changed while it was read', isUnreachable: false }
     }
   }
 
-  async function load(): Promise<Tried> {
+  async function load(): Promise<Attempt> {
     try {
       const of = await context()
-      const met = await meet()
-      if (met.kind !== 'done') return met
-      // First what comes is caught, then what is there is read, so that nothing falls between.
-      const subscribed = tells ? await subscribe() : done
+      const identified = await identify()
+      if (identified.kind !== 'done') return identified
+      // Subscribes before reading, so that no change is missed in between.
+      const subscribed = hasStreams ? await subscribe() : done
       if (subscribed.kind !== 'done') return subscribed
       const whole = await pages(of)
       if ('kind' in whole) return whole
       const { all } = whole
-      const taken = await shelf.take(name, pseudonym!, all)
-      await shelf.keepOnly(name, new Set(all.map(({ entity }) => entity.id)))
-      told(taken)
+      const taken = await store.put(name, pseudonym!, all)
+      await store.retainOnly(name, new Set(all.map(({ entity }) => entity.id)))
+      reportRefused(taken)
       ours = taken.ours
-      if (loadedAt === undefined) log.info('copies.loaded', { ...facts, copies: taken.taken, ours })
+      if (loadedAt === undefined) log.info('copies.loaded', { ...facts, copies: taken.stored, ours })
       loadedAt = clock.now()
       return done
     } catch (error) {
@@ -169,39 +183,39 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
     }
   }
 
-  /** Takes what is told until the stream ends, or it is time to load again. */
+  /** Stores streamed changes until the stream ends or the next load is due. */
   async function follow(): Promise<void> {
     const url = `${settings.centre.url}${subscriptions}/${encodeURIComponent(id)}`
     const of = await context()
     stream = listen(
       { url, headers: centre.headers(), ...connection },
       {
-        opened: () => {
+        onOpen: () => {
           state = 'told'
         },
-        async take({ data }) {
-          told(await shelf.take(name, pseudonym!, read(listOf<Json>(data ?? []), of)))
+        async onNotification({ data }) {
+          reportRefused(await store.put(name, pseudonym!, read(listOf<Json>(data ?? []), of)))
         },
       },
     )
     void stream.ended.then(pauses.wake)
-    await pauses.rest(wish.everySeconds * 1000)
+    await pauses.sleep(options.everySeconds * 1000)
     state = 'asked'
     stream.close()
     const reason = await stream.ended
     stream = undefined
     log.debug('copies.stream-ended', { ...facts, reason })
-    // Whatever ended it: a centre that closes each stream at once is not asked all the time.
-    await pauses.rest(limits.copyPauseMs.value * (0.5 + dice()))
+    // Pauses in any case, so that a centre that closes each stream at once is not flooded.
+    await pauses.sleep(limits.copyPauseMs.value * (0.5 + random()))
   }
 
   async function run(): Promise<void> {
     while (!pauses.isClosed()) {
-      const tried = await trying.until(load)
-      if (tried === undefined) return
-      state = tried.kind === 'done' ? 'asked' : 'refused'
-      if (tells && tried.kind === 'done') await follow()
-      else await pauses.rest(wish.everySeconds * 1000)
+      const outcome = await retrying.until(load)
+      if (outcome === undefined) return
+      state = outcome.kind === 'done' ? 'asked' : 'refused'
+      if (hasStreams && outcome.kind === 'done') await follow()
+      else await pauses.sleep(options.everySeconds * 1000)
     }
   }
   const running = run().catch((error: unknown) => {
@@ -210,10 +224,10 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
 
   return Object.freeze({
     status() {
-      const reason = trying.trouble()
+      const reason = retrying.trouble()
       const now = reason !== undefined && state !== 'refused' ? 'waiting' : state
       const loaded = loadedAt === undefined ? undefined : msToDateTime(loadedAt)
-      const count = shelf.count(name)
+      const count = store.count(name)
       return { name, centre: facts.centre, state: now, reason, copies: count, ours, loadedAt: loaded }
     },
     async close() {

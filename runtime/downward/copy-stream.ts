@@ -1,6 +1,7 @@
 /**
- * Listens to the notifications of a subscription at another Selvedge, which this gateway comes for by WebSocket. Each is taken
- * before it is confirmed, one after the other; what was not confirmed is told again to whoever comes next.
+ * Receives the notifications of a subscription at another Selvedge over a WebSocket. Notifications are stored
+ * one after the other, each before it is acknowledged; the centre repeats unacknowledged ones on the next
+ * connection.
  */
 
 import { WebSocket } from 'ws'
@@ -11,7 +12,7 @@ import { createPulse } from '#federation/tunnel-end.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 
 export interface StreamSettings {
-  /** Of the subscription; http or https. */
+  /** The http or https URL of the subscription. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   readonly allowsLoopback: boolean
@@ -19,15 +20,21 @@ export interface StreamSettings {
 }
 
 export interface CopyStream {
-  /** Settles with the reason when the stream is over. Never rejects. */
+  /** Resolves with the reason when the stream ends. Never rejects. */
   readonly ended: Promise<string>
   close(): void
 }
 
-/** `take` gets a notification; when it fails the stream ends, and the notification comes again with the next. */
+/**
+ * Opens the stream. When `onNotification` fails, the stream ends, and the notification is repeated on the
+ * next one.
+ */
 export function listen(
   { url, headers, allowsLoopback, ca }: StreamSettings,
-  { take, opened }: { take: (notification: JsonObject) => Promise<void>; opened: () => void },
+  {
+    onNotification,
+    onOpen,
+  }: { onNotification: (notification: JsonObject) => Promise<void>; onOpen: () => void },
 ): CopyStream {
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/notifications`, {
     headers: { ...headers, 'user-agent': productToken },
@@ -39,33 +46,33 @@ export function listen(
     ...(ca === undefined ? {} : { ca: [...ca] }),
   })
   let reason: string | undefined
-  let taking = Promise.resolve()
+  let handling = Promise.resolve()
   let waiting = 0
-  // The other side gives a sign of life at each beat of its own.
+  // The centre sends a heartbeat at each interval.
   let isAlive = (): boolean => true
   const watch = setInterval(() => {
-    // While we ourselves do not read, nothing can come.
+    // While reading is paused, no heartbeat can arrive.
     if (socket.isPaused || isAlive()) return
-    reason ??= 'no sign of life'
+    reason ??= 'no heartbeat'
     socket.terminate()
   }, quietMs())
 
   async function handle(text: string): Promise<void> {
     const { id, notification } = JSON.parse(text) as { id: string; notification: JsonObject }
-    if (isObject(notification)) await take(notification)
-    // Of many that came together the last one is confirmed: that stands for all before it.
+    if (isObject(notification)) await onNotification(notification)
+    // Only the last of several notifications is acknowledged; that covers the earlier ones.
     if (--waiting === 0 && socket.readyState === WebSocket.OPEN)
       socket.send(JSON.stringify({ confirmed: id }))
   }
 
-  socket.on('open', opened)
+  socket.on('open', onOpen)
   socket.on('upgrade', ({ socket: connection }) => {
     isAlive = createPulse(connection)
   })
   socket.on('message', (data: Buffer) => {
     waiting++
     if (waiting >= limits.copyNotificationsWaitingMax.value) socket.pause()
-    taking = taking
+    handling = handling
       .then(() => handle(data.toString()))
       .then(() => socket.resume())
       .catch((error: unknown) => {
@@ -79,7 +86,7 @@ export function listen(
   const ended = new Promise<string>((resolve) => {
     socket.on('close', (code, text) => {
       clearInterval(watch)
-      void taking.then(() => resolve(reason ?? `${code} ${text.toString()}`.trimEnd()))
+      void handling.then(() => resolve(reason ?? `${code} ${text.toString()}`.trimEnd()))
     })
   })
   return Object.freeze({
@@ -92,5 +99,5 @@ export function listen(
   })
 }
 
-/** As often as there are signs of life. */
+/** The heartbeat interval. */
 const quietMs = (): number => limits.streamBeatMs.value

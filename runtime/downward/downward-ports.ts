@@ -1,4 +1,4 @@
-/** What the parts that act at other brokers are given. */
+/** Ports of the parts that act at other brokers. */
 
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
@@ -8,20 +8,20 @@ import type { Peer } from '#federation/peer.ts'
 import type { App } from '#http/app.ts'
 import type { Database } from '#store/file/database.ts'
 import type { CopiesPorts } from './copies.ts'
-import type { ShelfPorts } from './copy-shelf.ts'
+import type { CopyStorePorts } from './copy-store.ts'
 
 export interface DownwardPorts {
   readonly database: Database
   readonly door: Pick<Door, 'commit'>
-  readonly broker: ShelfPorts['broker']
+  readonly broker: CopyStorePorts['broker']
   readonly contexts: CopiesPorts['contexts']
   readonly peer: Peer
-  /** The routes of this gateway, for what comes through tunnels. */
+  /** The routes of this gateway, for requests through tunnels. */
   readonly app: Pick<App, 'fetch' | 'refuse'>
-  /** What this gateway calls itself among brokers, in a tenant. */
+  /** The name of this gateway among brokers, in a tenant. */
   readonly alias: (tenant: string) => string
   readonly clock: Clock
-  readonly dice: () => number
+  readonly random: () => number
   readonly log: Log
   readonly metrics: Metrics
 }

@@ -1,6 +1,7 @@
 /**
- * All that goes between this gateway and other brokers downward: where it is registered, so that others ask it; the tunnels it
- * holds open, so that they reach it; and what it copies from there. What an earlier run did over there and the settings do not want any more is undone.
+ * Everything this gateway sets up at central brokers so that they can query it: registrations, tunnels that
+ * keep it reachable, and copies of their entities. Resources of an earlier run that the settings no longer
+ * define are removed.
  */
 
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
@@ -12,6 +13,7 @@ import { coreContext } from '#ngsi-ld/context/context.ts'
 import { parseRegistration } from '#ngsi-ld/federation/registration-parse.ts'
 import { createDownwardNotes } from '#store/tables/downward-notes.ts'
 import { type CentreSettings, createCentre } from './centre.ts'
+import { createCleanup } from './cleanup.ts'
 import type { CopiesStatus } from './copies.ts'
 import { openCopies, subscriptionAt } from './copy-set.ts'
 import type { DownwardPorts } from './downward-ports.ts'
@@ -25,7 +27,6 @@ import {
 } from './registration-upkeep.ts'
 import type { TunnelState } from './tunnel.ts'
 import { openTunnels, sendThrough } from './tunnel-set.ts'
-import { createUndoing } from './undoing.ts'
 
 export interface DownwardStatus {
   readonly registrations: readonly RegistrationStatus[]
@@ -35,28 +36,30 @@ export interface DownwardStatus {
 
 export interface Downward {
   status(): DownwardStatus
-  /** Sends a notification through the tunnel to the centre that its address names. */
+  /** Sends a notification through the tunnel to the centre in its address. */
   send(request: OutgoingRequest): Promise<Sent>
   close(): Promise<void>
 }
 
-/** @throws config.invalid when a file of a token cannot be read, or what is to be registered is no registration. */
+/** @throws config.invalid when a token file cannot be read, or a registration is invalid. */
 export function openDownward(ports: DownwardPorts, settings: Settings): Downward {
   const { register, http } = settings
-  const { alias, clock, dice, log, metrics } = ports
+  const { alias, clock, random, log, metrics } = ports
   const notes = createNotes({ ...ports, rows: createDownwardNotes(ports.database) })
   const centreFor = (settings: CentreSettings, tenant = '') =>
     createCentre({ ...ports, alias: alias(tenant) }, settings)
 
-  const wishes = register.map((one) => wishOf(one, { alias, publicUrl: http.publicUrl, now: clock.now() }))
+  const registrations = register.map((one) =>
+    registrarSettings(one, { alias, publicUrl: http.publicUrl, now: clock.now() }),
+  )
   const wanted = new Set([
-    ...wishes.map(({ centre, registration: { id } }) => keyOf({ kind: 'registration', id, centre })),
+    ...registrations.map(({ centre, registration: { id } }) => keyOf({ kind: 'registration', id, centre })),
     ...settings.copies.map((one) => keyOf(subscriptionAt(one, alias('')))),
   ])
   const unwanted: Note[] = [...notes.all()].filter((note) => !wanted.has(keyOf(note)))
-  const undoing = createUndoing({ notes, centreFor, clock, dice, log }, unwanted)
-  const registrars: readonly Registrar[] = wishes.map((wish) =>
-    createRegistrar({ centre: centreFor(wish.centre, wish.tenant), notes, clock, dice, log }, wish),
+  const cleanup = createCleanup({ notes, centreFor, clock, random, log }, unwanted)
+  const registrars: readonly Registrar[] = registrations.map((one) =>
+    createRegistrar({ centre: centreFor(one.centre, one.tenant), notes, clock, random, log }, one),
   )
   const registered = (): number =>
     registrars.filter((registrar) => registrar.status().state === 'registered').length
@@ -75,7 +78,7 @@ export function openDownward(ports: DownwardPorts, settings: Settings): Downward
     }),
     send: (request) => sendThrough(tunnels, request),
     async close() {
-      await Promise.all([undoing, ...registrars, ...tunnels, ...copies].map((one) => one.close()))
+      await Promise.all([cleanup, ...registrars, ...tunnels, ...copies].map((one) => one.close()))
     },
   } satisfies Downward)
 }
@@ -86,7 +89,10 @@ interface Here {
   readonly now: number
 }
 
-function wishOf(one: RegisterSettings, here: Here): RegistrarSettings & { readonly tenant: string } {
+function registrarSettings(
+  one: RegisterSettings,
+  here: Here,
+): RegistrarSettings & { readonly tenant: string } {
   const { url, tokenFile, tenant, sourceTokenFile, sourceTenant = '', expirySeconds } = one
   if (tokenFile !== undefined) requireSecretFile(tokenFile)
   const registration = registrationOf(one, {

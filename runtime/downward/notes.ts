@@ -1,20 +1,21 @@
 /**
- * What this gateway did at other brokers, on disk: whatever is there is kept up as long as the settings want it, and
- * undone when they do not any more. A note is there before what it tells of, so nothing is forgotten there.
+ * A durable list of resources this gateway created at other brokers. They are maintained while the settings
+ * define them, and removed afterwards. A note is on disk before its resource is created, so none is
+ * forgotten.
  */
 import { hash } from 'node:crypto'
 import type { Door } from '#broker/commit/door.ts'
 import type { DownwardNotes } from '#store/tables/downward-notes.ts'
 import type { CentreSettings } from './centre.ts'
 
-/** Something of ours at another broker. */
+/** A resource of this gateway at another broker. */
 export interface Note {
   readonly kind: 'registration' | 'subscription'
-  /** Its id over there. */
+  /** Its id at that broker. */
   readonly id: string
-  /** Where it is, and how to come there again. Secrets stay in their files. */
+  /** Its broker and the means to reach it. Secrets stay in their files. */
   readonly centre: CentreSettings
-  /** What the settings made of it, in short. */
+  /** A hash of its definition. */
   readonly print: string
 }
 
@@ -28,8 +29,8 @@ export interface Notes {
 export const keyOf = ({ kind, id, centre }: Omit<Note, 'print'>): string =>
   [kind, centre.url, centre.tenant ?? '', id].join(' ')
 
-/** Two wishes with the same print are the same. */
-export const printOf = (wish: unknown): string => hash('sha1', JSON.stringify(wish))
+/** Equal definitions have equal hashes. */
+export const hashOf = (definition: unknown): string => hash('sha1', JSON.stringify(definition))
 
 export function createNotes({ rows, door }: { rows: DownwardNotes; door: Pick<Door, 'commit'> }): Notes {
   const notes = new Map(rows.all().map(({ key, doc }) => [key, JSON.parse(doc) as Note]))

@@ -1,6 +1,6 @@
 /**
- * The registration of this gateway at a centre as the settings want it (GS CIM 009, 5.2.9). Pure; when it expires is said
- * where it is sent.
+ * Builds the registration of this gateway at a centre from the settings (GS CIM 009, 5.2.9). Pure; the expiry
+ * time is added when it is sent.
  */
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
@@ -9,12 +9,12 @@ import { tunnelUri } from '#ngsi-ld/values/tunnel-uri.ts'
 export type RegisterSettings = Settings['register'][number]
 
 export interface Own {
-  /** What this gateway calls itself, in the tenant that is registered. */
+  /** The name of this gateway in the registered tenant. */
   readonly alias: string
-  /** What it calls itself as a whole. */
+  /** The name of the gateway as a whole. */
   readonly gateway: string
   readonly publicUrl: string | undefined
-  /** What the centre is to send when it asks. */
+  /** The token that the centre must send with its requests. */
   readonly sourceToken: string | undefined
 }
 
@@ -51,6 +51,6 @@ function informationOf({ types, ids, idPattern, properties, relationships }: Reg
   }
 }
 
-/** The settings were checked: one of them is there. */
+/** The settings guarantee that one of these is present. */
 const endpointOf = ({ endpoint, tunnel }: RegisterSettings, { publicUrl, gateway }: Own): string =>
   tunnel ? tunnelUri(gateway) : (endpoint ?? publicUrl ?? '').replace(/\/+$/, '')

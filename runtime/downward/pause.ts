@@ -1,14 +1,14 @@
 /**
- * Pauses that end early: when what is waited for comes, or when the part that waits is closed. After that there are none.
+ * Pauses that can be ended early, by `wake` or by `close`. After `close`, pauses end at once.
  */
 import { limits } from '#base/limits/limits.ts'
 
 export interface Pauses {
-  /** Settles after `ms`, or earlier. */
-  rest(ms: number): Promise<void>
-  /** Ends the pauses that last now. */
+  /** Resolves after `ms`, or earlier. */
+  sleep(ms: number): Promise<void>
+  /** Ends the current pauses. */
   wake(): void
-  /** Ends all pauses for good, and waits for what paused, though not for others that do not answer. */
+  /** Ends all pauses for good, and waits for the paused work, but not for unresponsive brokers. */
   close(running: Promise<unknown>): Promise<void>
   isClosed(): boolean
 }
@@ -20,7 +20,7 @@ export function createPauses(): Pauses {
     for (const end of [...ends]) end()
   }
   return Object.freeze({
-    rest: (ms) =>
+    sleep: (ms) =>
       new Promise<void>((resolve) => {
         if (isClosed) return resolve()
         const end = (): void => {

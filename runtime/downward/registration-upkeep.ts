@@ -1,6 +1,7 @@
 /**
- * Keeps this gateway registered at one centre: made, renewed before it expires, made again when the centre lost it, made
- * anew when the settings changed. What is refused is told once and tried again when a renewal would be due.
+ * Keeps this gateway registered at one centre: creates the registration, renews it before it expires,
+ * re-creates it when the centre lost it, and replaces it when the settings changed. A refusal is logged once
+ * and retried when the next renewal is due.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -8,16 +9,16 @@ import type { Clock } from '#base/time/clock.ts'
 import { shownUri } from '#delivery/probe.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
-import { type Centre, type CentreSettings, complaintOf } from './centre.ts'
-import { keyOf, type Note, type Notes, printOf } from './notes.ts'
+import { type Centre, type CentreSettings, failureReason } from './centre.ts'
+import { hashOf, keyOf, type Note, type Notes } from './notes.ts'
 import { createPauses } from './pause.ts'
-import { createTrying, done, setback, type Tried } from './trying.ts'
+import { type Attempt, createRetrying, done, failedAttempt } from './retrying.ts'
 
 export interface RegistrarPorts {
   readonly centre: Centre
   readonly notes: Notes
   readonly clock: Clock
-  readonly dice: () => number
+  readonly random: () => number
   readonly log: Log
 }
 
@@ -33,9 +34,9 @@ export interface RegistrationStatus {
   readonly id: string
   readonly centre: string
   readonly state: 'registered' | 'refused' | 'waiting'
-  /** Why it is not registered, or could not be renewed. */
+  /** Why it is not registered or could not be renewed. */
   readonly reason?: string | undefined
-  /** DateTime when it was last known to be there. */
+  /** DateTime at which it was last confirmed. */
   readonly seenAt?: string | undefined
 }
 
@@ -48,76 +49,76 @@ const path = '/csourceRegistrations'
 const pathOf = (id: string): string => `${path}/${encodeURIComponent(id)}`
 
 export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettings): Registrar {
-  const { centre, notes, clock, dice, log } = ports
+  const { centre, notes, clock, random, log } = ports
   const { registration, expiryMs, refreshMs } = settings
   const { id } = registration
   const facts = { registration: id, centre: shownUri(settings.centre.url) }
-  const note: Note = { kind: 'registration', id, centre: settings.centre, print: printOf(registration) }
+  const note: Note = { kind: 'registration', id, centre: settings.centre, print: hashOf(registration) }
   const pauses = createPauses()
-  const trying = createTrying(settings.centre.url, {
+  const retrying = createRetrying(settings.centre.url, {
     clock,
     pauses,
-    dice,
+    random,
     onChange: (trouble) => {
       if (trouble !== undefined) log.warn('registration.failed', { ...facts, reason: trouble })
     },
   })
   let state: RegistrationStatus['state'] = 'waiting'
   let seenAt: number | undefined
-  /** What is over there is what is wanted, for all we know. */
+  /** Whether the centre's registration matches the settings, as far as known. */
   let isCurrent = notes.get(keyOf(note))?.print === note.print
 
   const expiry = (): JsonObject => ({ expiresAt: msToDateTime(centre.now() + expiryMs) })
 
-  async function make(): Promise<Tried> {
+  async function make(): Promise<Attempt> {
     await notes.put(note)
     const context = registration['@context'] as string | undefined
-    const answer = await centre.ask('POST', path, { ...registration, ...expiry() }, context)
-    if ('failure' in answer || answer.status !== 201) return setback(answer, complaintOf(answer))
+    const answer = await centre.request('POST', path, { ...registration, ...expiry() }, context)
+    if ('failure' in answer || answer.status !== 201) return failedAttempt(answer, failureReason(answer))
     log.info('registration.made', facts)
     return done
   }
 
-  /** Removes what is there under our id; what an earlier life or other settings made. */
-  async function clear(): Promise<Tried> {
-    const answer = await centre.ask('DELETE', pathOf(id))
+  /** Deletes an existing registration of this id, left by an earlier run or by other settings. */
+  async function clear(): Promise<Attempt> {
+    const answer = await centre.request('DELETE', pathOf(id))
     const isGone = 'status' in answer && (answer.status === 204 || answer.status === 404)
-    return isGone ? done : setback(answer, complaintOf(answer))
+    return isGone ? done : failedAttempt(answer, failureReason(answer))
   }
 
-  async function renew(): Promise<Tried> {
-    const answer = await centre.ask('PATCH', pathOf(id), expiry())
-    if ('failure' in answer) return setback(answer, complaintOf(answer))
+  async function renew(): Promise<Attempt> {
+    const answer = await centre.request('PATCH', pathOf(id), expiry())
+    if ('failure' in answer) return failedAttempt(answer, failureReason(answer))
     if (answer.status >= 200 && answer.status < 300) return done
     if (answer.status === 404) return make()
-    // A broker that cannot change one is told anew.
-    return [405, 422, 501].includes(answer.status) ? anew() : setback(answer, complaintOf(answer))
+    // A broker that cannot update a registration gets a new one.
+    return [405, 422, 501].includes(answer.status) ? replace() : failedAttempt(answer, failureReason(answer))
   }
 
-  async function anew(): Promise<Tried> {
+  async function replace(): Promise<Attempt> {
     const cleared = await clear()
     return cleared.kind === 'done' ? make() : cleared
   }
 
-  async function keep(): Promise<Tried> {
-    // Looking first tells what the clock over there says, too.
-    const there = await centre.ask('GET', pathOf(id))
+  async function keep(): Promise<Attempt> {
+    // The first request also determines the centre's clock.
+    const there = await centre.request('GET', pathOf(id))
     if ('failure' in there || (there.status !== 200 && there.status !== 404))
-      return setback(there, complaintOf(there))
+      return failedAttempt(there, failureReason(there))
     if (there.status === 404) return make()
-    return isCurrent ? renew() : anew()
+    return isCurrent ? renew() : replace()
   }
 
   async function run(): Promise<void> {
     while (!pauses.isClosed()) {
-      const tried = await trying.until(keep)
-      if (tried === undefined) return
-      state = tried.kind === 'done' ? 'registered' : 'refused'
-      if (tried.kind === 'done') {
+      const outcome = await retrying.until(keep)
+      if (outcome === undefined) return
+      state = outcome.kind === 'done' ? 'registered' : 'refused'
+      if (outcome.kind === 'done') {
         isCurrent = true
         seenAt = clock.now()
       }
-      await pauses.rest(refreshMs)
+      await pauses.sleep(refreshMs)
     }
   }
   const running = run().catch((error: unknown) => {
@@ -126,7 +127,7 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
 
   return Object.freeze({
     status() {
-      const reason = trying.trouble()
+      const reason = retrying.trouble()
       const now = reason !== undefined && state === 'registered' ? 'waiting' : state
       const seen = seenAt === undefined ? undefined : msToDateTime(seenAt)
       return { id, centre: facts.centre, state: now, reason, seenAt: seen }

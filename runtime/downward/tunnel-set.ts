@@ -1,6 +1,6 @@
 /**
- * The tunnels that the settings name, and what goes through them: what a centre asks is served by the routes of this gateway
- * with the rights it has here, and notifications for a centre go through the tunnel to it.
+ * Opens the tunnels of the settings. Requests of a centre through its tunnel are served by the routes of this
+ * gateway, with the rights granted here; notifications for a centre are sent through its tunnel.
  */
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
@@ -16,9 +16,9 @@ import { createCentre } from './centre.ts'
 import type { DownwardPorts } from './downward-ports.ts'
 import { createTunnel, type Tunnel } from './tunnel.ts'
 
-/** @throws config.invalid when the file of a token cannot be read. */
+/** @throws config.invalid when a token file cannot be read. */
 export function openTunnels(
-  { app, alias, peer, clock, dice, log }: DownwardPorts,
+  { app, alias, peer, clock, random, log }: DownwardPorts,
   { tunnels, outbound, data }: Settings,
 ): readonly Tunnel[] {
   if (tunnels.length === 0) return []
@@ -30,7 +30,7 @@ export function openTunnels(
     const centre = createCentre({ peer, clock, alias: name }, { url, tokenFile })
     const guest = { centre: url, alias: () => tunnel.open()?.alias, mayRead: allow.includes('read') }
     const tunnel: Tunnel = createTunnel(
-      { centre, serve: createTunnelled(app, new Set(allow), guest), clock, dice, log },
+      { centre, serve: createTunnelled(app, new Set(allow), guest), clock, random, log },
       {
         url,
         alias: name,
@@ -45,11 +45,11 @@ export function openTunnels(
   })
 }
 
-/** A tunnel that is closed opens again by itself; what was to be sent is tried again. */
+/** Sends a notification. A closed tunnel reconnects by itself, and the delivery is retried. */
 export async function sendThrough(tunnels: readonly Tunnel[], request: OutgoingRequest): Promise<Sent> {
   const { alias, path } = tunnelled(request.uri) ?? { alias: '', path: '/' }
   const found = tunnels.map((one) => one.open()).find((open) => open?.alias === alias)
-  if (found === undefined) return failure('reset', `there is no open tunnel to ${alias}`)
+  if (found === undefined) return failure('reset', `no tunnel to ${alias} is open`)
   const answer = await found.end.exchange(
     { method: 'POST', path, headers: { ...request.headers }, body: request.body.toString() },
     request.timeoutMs ?? limits.deliveryTimeoutMs.value,

@@ -1,7 +1,7 @@
 /**
- * A tunnel that this gateway holds open to a centre nobody behind which could connect to it: a WebSocket that it opens, through which
- * the centre asks it and it tells the centre. A connection that ends is opened again, after pauses that grow until one
- * has lasted. A centre that cannot be reached is probed by connecting.
+ * A tunnel lets a centre reach a gateway to which it cannot connect: the gateway opens a WebSocket, through
+ * which both sides send requests. A closed connection is reopened after pauses that grow until a connection
+ * has lasted. An unreachable centre is probed by connecting.
  */
 
 import type { IncomingMessage } from 'node:http'
@@ -28,17 +28,17 @@ export interface TunnelPorts {
   readonly centre: Pick<Centre, 'headers'>
   readonly serve: TunnelEndPorts['serve']
   readonly clock: Clock
-  readonly dice: () => number
+  readonly random: () => number
   readonly log: Log
 }
 
 export interface TunnelSettings {
-  /** Of the centre; ends in /ngsi-ld/v1. */
+  /** The URL of the centre; ends in /ngsi-ld/v1. */
   readonly url: string
   readonly alias: string
-  /** Of this process. */
+  /** The id of this process. */
   readonly instance: string
-  /** By which the centre knows that the name is ours. */
+  /** Proves to the centre that the name belongs to this gateway. */
   readonly secret: string
   readonly beatMs: number
   readonly allowsLoopback: boolean
@@ -50,18 +50,18 @@ export interface TunnelState {
   readonly state: 'open' | 'closed'
   /** Why it is closed. */
   readonly reason?: string | undefined
-  /** DateTime since when it is as it is. */
+  /** DateTime of the last change of state. */
   readonly since: string
 }
 
 export interface Tunnel {
   status(): TunnelState
-  /** The other end, and what it calls itself; undefined while it is closed. */
+  /** The other end and its name; undefined while closed. */
   open(): { readonly end: TunnelEnd; readonly alias: string } | undefined
   close(): Promise<void>
 }
 
-/** Why a connection ended, and whether it lasted. */
+/** Why a connection ended, and how long it lasted. */
 interface Ended {
   readonly reason: string
   readonly isUnreachable: boolean
@@ -69,7 +69,7 @@ interface Ended {
 }
 
 export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunnel {
-  const { centre, clock, dice, log } = ports
+  const { centre, clock, random, log } = ports
   const { url, alias, instance, secret, beatMs, allowsLoopback, ca } = settings
   const facts = { centre: shownUri(url), alias }
   const address = originOf(url)?.address
@@ -79,11 +79,11 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
   let since = clock.now()
   let reason: string | undefined = 'not opened yet'
 
-  /** Opens a connection and settles when it ended. */
+  /** Opens a connection; resolves when it has ended. */
   const hold = (): Promise<Ended> =>
     new Promise((resolve) => {
-      let begunAt: number | undefined
-      let theirs = ''
+      let startedAt: number | undefined
+      let remoteAlias = ''
       let wire: TunnelWire | undefined
       let failed: { readonly reason: string; readonly isUnreachable: boolean } | undefined
       const socket: WebSocket = new WebSocket(
@@ -107,7 +107,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
       connecting = socket
       socket.on('upgrade', ({ headers, socket: connection }) => {
         wire = connection
-        theirs = String(headers['selvedge-alias'] ?? '')
+        remoteAlias = String(headers['selvedge-alias'] ?? '')
       })
       socket.on('unexpected-response', (request, response) => {
         void refusalOf(response).then((reason) => {
@@ -117,13 +117,13 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
         })
       })
       socket.on('error', (error) => {
-        failed ??= { reason: error.message, isUnreachable: begunAt === undefined }
+        failed ??= { reason: error.message, isUnreachable: startedAt === undefined }
       })
       socket.on('open', () => {
         if (pauses.isClosed() || wire === undefined) return socket.close(1001)
-        begunAt = clock.monotonic()
+        startedAt = clock.monotonic()
         const end = createTunnelEnd(socket, { serve: ports.serve, wire, beatMs, onClose: () => undefined })
-        turn({ end, alias: theirs }, undefined)
+        setState({ end, alias: remoteAlias }, undefined)
       })
       socket.on('close', (code, text) => {
         const isDisplaced = code === displacedCode
@@ -131,13 +131,13 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
         resolve({
           reason: `${code} ${text.toString()}`.trimEnd(),
           isUnreachable: false,
-          lastedMs: begunAt === undefined || isDisplaced ? 0 : clock.monotonic() - begunAt,
+          lastedMs: startedAt === undefined || isDisplaced ? 0 : clock.monotonic() - startedAt,
           ...failed,
         })
       })
     })
 
-  function turn(now: typeof open, why: string | undefined): void {
+  function setState(now: typeof open, why: string | undefined): void {
     if (now !== undefined) log.info('tunnel.up', facts)
     else if (open !== undefined || reason === 'not opened yet')
       log.warn('tunnel.down', { ...facts, reason: why })
@@ -146,23 +146,23 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
     reason = why
   }
 
-  async function reach(): Promise<void> {
+  async function awaitReachable(): Promise<void> {
     const startedAt = clock.monotonic()
     while (!pauses.isClosed() && address !== undefined && !(await probe(address)))
-      await pauses.rest(probeIntervalMs(clock.monotonic() - startedAt))
+      await pauses.sleep(probeIntervalMs(clock.monotonic() - startedAt))
   }
 
   async function run(): Promise<void> {
     let tries = 0
     while (!pauses.isClosed()) {
-      const ended = await hold().catch((error: unknown): Ended => {
+      const end = await hold().catch((error: unknown): Ended => {
         return { reason: (error as Error).message, isUnreachable: false, lastedMs: 0 }
       })
-      turn(undefined, ended.reason)
-      tries = ended.lastedMs >= limits.tunnelStableMs.value ? 0 : tries + 1
-      if (ended.isUnreachable) await reach()
+      setState(undefined, end.reason)
+      tries = end.lastedMs >= limits.tunnelStableMs.value ? 0 : tries + 1
+      if (end.isUnreachable) await awaitReachable()
       const pauseMs = Math.min(limits.tunnelPauseMsMax.value, firstPauseMs * 2 ** Math.min(tries, 20))
-      await pauses.rest(pauseMs * (0.5 + dice() / 2))
+      await pauses.sleep(pauseMs * (0.5 + random() / 2))
     }
   }
   const running = run()
@@ -184,7 +184,7 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
   } satisfies Tunnel)
 }
 
-/** Why a connection is refused, with what the centre says about it. */
+/** The reason of a refused connection, with the centre's detail. */
 async function refusalOf(response: IncomingMessage): Promise<string> {
   const answered = `answered ${response.statusCode}`
   const chunks: Buffer[] = []

@@ -6,13 +6,13 @@
 
 export type Lane = 'live' | 'backfill'
 
-export interface RateLimit {
+export interface RateLimitSettings {
   /** Observations per second; absent means unlimited. */
   readonly rate?: number | undefined
   readonly bytesPerSecond?: number | undefined
 }
 
-export interface Pace {
+export interface RateLimit {
   /** How long (ms) a lane must wait; 0 means it may send. */
   waitMs(lane: Lane): number
   consume(lane: Lane, observations: number, bytes: number): void
@@ -23,7 +23,10 @@ interface Bucket {
   take(amount: number): void
 }
 
-export function createRateLimit(monotonic: () => number, { rate, bytesPerSecond }: RateLimit): Pace {
+export function createRateLimit(
+  monotonic: () => number,
+  { rate, bytesPerSecond }: RateLimitSettings,
+): RateLimit {
   const bucketsFor = (perSecond: number | undefined): Readonly<Record<Lane, Bucket>> => ({
     live: createBucket(monotonic, perSecond),
     backfill: createBucket(monotonic, perSecond),
@@ -40,7 +43,7 @@ export function createRateLimit(monotonic: () => number, { rate, bytesPerSecond 
         bytes[each].take(byteCount)
       }
     },
-  } satisfies Pace)
+  } satisfies RateLimit)
 }
 
 function createBucket(monotonic: () => number, perSecond: number | undefined): Bucket {

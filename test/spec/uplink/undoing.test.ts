@@ -4,8 +4,8 @@ import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import { createCentre } from '#downward/centre.ts'
+import { createCleanup } from '#downward/cleanup.ts'
 import { createNotes, type Note } from '#downward/notes.ts'
-import { createUndoing } from '#downward/undoing.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createDownwardNotes } from '#store/tables/downward-notes.ts'
 import { type BareDoor, openBareDoor } from '#test/kit/bare-door.ts'
@@ -53,7 +53,7 @@ it.each([
   const peer = createPeer({ allowsLoopback: true })
   const centreFor = () => createCentre({ peer, clock, alias: 'a' }, note.centre)
   const log = createLog({ level: 'error', clock, write: () => undefined })
-  const undoing = createUndoing({ notes, centreFor, clock, dice: () => 0.5, log }, [note])
+  const undoing = createCleanup({ notes, centreFor, clock, random: () => 0.5, log }, [note])
   await vi.waitFor(() => expect([...notes.all()]).toEqual([]))
   expect([isThere, asked]).toEqual([false, ['DELETE', 'GET', 'DELETE']])
   await undoing.close()

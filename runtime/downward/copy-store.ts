@@ -1,7 +1,7 @@
 /**
- * Copies of entities of a centre, as entities here with the centre as their origin. Which entities are copies stands on disk
- * before they do, so one is never taken for our own. An entity that was here by itself is left alone, and what is newer here
- * is not replaced by what was told before it.
+ * Stores copies of a centre's entities, with the centre as their origin. The list of copies is on disk before
+ * the copies are, so a copy is never mistaken for a local entity. Local entities are left alone, and newer
+ * copies are not replaced by older data.
  */
 import { isGatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -10,43 +10,43 @@ import type { ViaOrigin } from '#ngsi-ld/federation/via.ts'
 import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import type { EntityCopies } from '#store/tables/downward-notes.ts'
 
-export interface ShelfPorts {
+export interface CopyStorePorts {
   readonly rows: EntityCopies
   readonly door: Pick<Door, 'commit'>
   readonly broker: Pick<TenantBroker, 'retrieve' | 'batchUpsert' | 'batchDelete'>
 }
 
-/** What became of what was told. */
-export interface Taken {
-  readonly taken: number
-  /** Left alone, because they are our own. */
+/** The result of storing received entities. */
+export interface StoreResult {
+  readonly stored: number
+  /** Left alone, because they are local entities. */
   readonly ours: number
-  /** Refused, with why the first one was. */
+  /** Refused, with the reason of the first refusal. */
   readonly refused: number
   readonly reason?: string | undefined
 }
 
-export interface Shelf {
+export interface CopyStore {
   count(name: string): number
-  /** Names of settings that brought something that is still here. */
+  /** Names of the settings with copies stored here. */
   names(): ReadonlySet<string>
-  /** Takes what was told, in its order. */
-  take(name: string, from: string, told: readonly EntityReport[]): Promise<Taken>
-  /** Removes what `name` brought and is not among these ids. */
-  keepOnly(name: string, ids: ReadonlySet<string>): Promise<void>
+  /** Stores or deletes received entities in order. */
+  put(name: string, from: string, received: readonly EntityReport[]): Promise<StoreResult>
+  /** Deletes the copies of `name` that are not among these ids. */
+  retainOnly(name: string, ids: ReadonlySet<string>): Promise<void>
 }
 
 interface Copy {
   readonly name: string
-  /** What the centre calls itself. */
+  /** The centre's name. */
   readonly from: string
 }
 
 const isMissing = (error: unknown): boolean => isGatewayError(error, 'ngsi-ld.not-found')
 
-export function createShelf({ rows, door, broker }: ShelfPorts): Shelf {
+export function createCopyStore({ rows, door, broker }: CopyStorePorts): CopyStore {
   const copies = new Map(rows.all().map(({ id, source }) => [id, copyOf(source)]))
-  /** modifiedAt at the centre of what was taken, ms. */
+  /** modifiedAt (ms) at the centre of stored copies. */
   const modified = new Map<string, number>()
 
   const isOurs = (name: string, id: string): boolean => {
@@ -83,8 +83,8 @@ export function createShelf({ rows, door, broker }: ShelfPorts): Shelf {
   return Object.freeze({
     count: (name) => [...copies.values()].filter((copy) => copy.name === name).length,
     names: () => new Set([...copies.values()].map(({ name }) => name)),
-    async take(name, from, told) {
-      const mine = told.filter(({ entity }) => !isOurs(name, entity.id))
+    async put(name, from, received) {
+      const mine = received.filter(({ entity }) => !isOurs(name, entity.id))
       const gone = new Set<string>()
       const current = new Map<string, EntityReport>()
       for (const one of mine) {
@@ -104,17 +104,17 @@ export function createShelf({ rows, door, broker }: ShelfPorts): Shelf {
       for (const { entityId } of errors) modified.delete(entityId)
       const reason = errors[0] === undefined ? undefined : String((errors[0].error as Error).message)
       return {
-        taken: ids.length - errors.length,
-        ours: told.length - mine.length,
+        stored: ids.length - errors.length,
+        ours: received.length - mine.length,
         refused: errors.length,
         reason,
       }
     },
-    async keepOnly(name, ids) {
+    async retainOnly(name, ids) {
       const stale = [...copies].flatMap(([id, copy]) => (copy.name === name && !ids.has(id) ? [id] : []))
       if (stale.length > 0) await remove(stale)
     },
-  } satisfies Shelf)
+  } satisfies CopyStore)
 }
 
 const originOf = (from: string): ViaOrigin => `via:${from}`

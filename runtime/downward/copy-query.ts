@@ -1,5 +1,6 @@
 /**
- * What is to be copied from a centre, as a query and as a subscription there (GS CIM 009, 5.7.2 and 5.2.12). Pure.
+ * Builds the query and the subscription for entities to copy from a centre (GS CIM 009, 5.7.2 and 5.2.12).
+ * Pure.
  */
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
@@ -9,10 +10,10 @@ export type CopySettings = Settings['copies'][number]
 
 /** The path of one page of the query. */
 export function pageOf(
-  wish: CopySettings,
+  options: CopySettings,
   page: { readonly limit: number; readonly offset: number },
 ): string {
-  const { types, ids, idPattern, q } = wish
+  const { types, ids, idPattern, q } = options
   const parameters = {
     type: types.join(','),
     ...(ids.length === 0 ? {} : { id: ids.join(',') }),
@@ -30,7 +31,7 @@ export function pageOf(
 export const copySubscriptionId = (alias: string, name: string): string =>
   `urn:ngsi-ld:Subscription:${alias}:${encodeURIComponent(name)}`
 
-/** The subscription whose notifications this gateway comes for; when it expires is said where it is sent. */
+/** The subscription that this gateway streams from the centre; its expiry time is added when it is sent. */
 export function subscriptionFor(
   id: string,
   { types, ids, idPattern, q, context, name }: CopySettings,

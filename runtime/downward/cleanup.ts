@@ -1,6 +1,6 @@
 /**
- * Undoes at other brokers what the settings do not want any more: each note without a wish is removed over there, then here.
- * A broker that is away is waited for, for as long as it takes.
+ * Deletes resources at other brokers that the settings no longer define: each one first at its broker, then
+ * its note here. An unreachable broker is retried indefinitely.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -9,45 +9,45 @@ import { shownUri } from '#delivery/probe.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { parsedJson } from '#ngsi-ld/values/json.ts'
 import { problemTypeIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { type Centre, type CentreSettings, complaintOf } from './centre.ts'
+import { type Centre, type CentreSettings, failureReason } from './centre.ts'
 import type { Note, Notes } from './notes.ts'
 import { createPauses } from './pause.ts'
-import { createTrying, done, setback } from './trying.ts'
+import { createRetrying, done, failedAttempt } from './retrying.ts'
 
-export interface UndoingPorts {
+export interface CleanupPorts {
   readonly notes: Notes
   readonly centreFor: (settings: CentreSettings) => Centre
   readonly clock: Clock
-  readonly dice: () => number
+  readonly random: () => number
   readonly log: Log
 }
 
 const paths = { registration: '/csourceRegistrations', subscription: '/subscriptions' } as const
 
-type Ask = () => Promise<PeerAnswer>
+type SendRequest = () => Promise<PeerAnswer>
 
 const isOneOf = (answer: PeerAnswer, ...all: readonly number[]): boolean =>
   'status' in answer && all.includes(answer.status)
-const isSaidByBroker = (answer: PeerAnswer): boolean =>
+const isConfirmed = (answer: PeerAnswer): boolean =>
   'status' in answer &&
   (answer.status === 204 || (answer.status === 404 && problemTypeIn(answer.text) !== ''))
 
 /**
- * Whether something is gone by an answer to its removal. Who stands for a broker that is away may say so, too: it counts where a
- * broker says it, or where it is said again after one answered beside it.
+ * Whether a response to a deletion proves that the resource is gone. A proxy for an absent broker may send
+ * the same response, so it counts only in the form of a broker, or if repeated after a broker responded.
  */
-async function isGone(answer: PeerAnswer, remove: Ask, look: Ask): Promise<boolean> {
-  if (isSaidByBroker(answer)) return true
+async function isRemoved(answer: PeerAnswer, remove: SendRequest, look: SendRequest): Promise<boolean> {
+  if (isConfirmed(answer)) return true
   if (!isOneOf(answer, 200, 404)) return false
   const list = await look()
   if (!('status' in list) || list.status !== 200 || !Array.isArray(parsedJson(list.text))) return false
-  // It may have come back between the two.
+  // The broker may have returned between the two requests.
   const again = await remove()
-  return isSaidByBroker(again) || isOneOf(again, 200, 404)
+  return isConfirmed(again) || isOneOf(again, 200, 404)
 }
 
-export function createUndoing(
-  { notes, centreFor, clock, dice, log }: UndoingPorts,
+export function createCleanup(
+  { notes, centreFor, clock, random, log }: CleanupPorts,
   unwanted: readonly Note[],
 ) {
   const pauses = createPauses()
@@ -59,17 +59,19 @@ export function createUndoing(
     const onChange = (reason: string | undefined): void => {
       if (reason !== undefined) log.warn('downward.not-undone', { ...facts, reason })
     }
-    const tried = await createTrying(note.centre.url, { clock, pauses, dice, onChange }).until(async () => {
-      const remove = (): Promise<PeerAnswer> =>
-        centre.ask('DELETE', `${paths[kind]}/${encodeURIComponent(id)}`)
-      const answer = await remove()
-      return (await isGone(answer, remove, () => centre.ask('GET', `${paths[kind]}?limit=1`)))
-        ? done
-        : setback(answer, complaintOf(answer))
-    })
-    if (tried === undefined) return
+    const outcome = await createRetrying(note.centre.url, { clock, pauses, random, onChange }).until(
+      async () => {
+        const remove = (): Promise<PeerAnswer> =>
+          centre.request('DELETE', `${paths[kind]}/${encodeURIComponent(id)}`)
+        const answer = await remove()
+        return (await isRemoved(answer, remove, () => centre.request('GET', `${paths[kind]}?limit=1`)))
+          ? done
+          : failedAttempt(answer, failureReason(answer))
+      },
+    )
+    if (outcome === undefined) return
     await notes.delete(note)
-    if (tried.kind === 'done') log.info('downward.undone', facts)
+    if (outcome.kind === 'done') log.info('downward.undone', facts)
   }
   const running = Promise.all(unwanted.map(undo)).catch((error: unknown) => {
     if (!pauses.isClosed()) log.error('gateway.fault', { during: 'undoing', error })
