@@ -23,7 +23,7 @@ import { createStatisticsKeeper } from '#broker/subscriptions/subscription-stati
 import type { Inside, Outside } from '#broker/tenant/tenant.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import { openTenants } from '#broker/tenant/tenants.ts'
-import { keepFolder } from '#broker/upkeep/data-folder-upkeep.ts'
+import { openDataFolder } from '#broker/upkeep/data-folder-upkeep.ts'
 import { gatewayId } from '#config/load/gateway-id.ts'
 import {
   isLoopbackListener,
@@ -94,7 +94,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   watchClock(clock, { log, metrics })
   const outflow = opened.adopt(createOutflow({ clock, log, metrics }), ({ close }) => close())
 
-  const { backups, room, folder } = keepFolder(opened, settings, { clock, log, metrics, onFault })
+  const { backups, room, folder } = openDataFolder(opened, settings, { clock, log, metrics, onFault })
   const writer = createWriter(onFault)
   opened.defer(() => writer.end())
   const connectivity = openConnectivity(opened, { clock, log, metrics }, settings)

@@ -6,7 +6,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { KeptCopies } from '#broker/sources/source-requests.ts'
+import type { SourceCopies } from '#broker/sources/source-requests.ts'
 import type { Json } from '#contract'
 import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
@@ -24,7 +24,7 @@ interface Copy {
   readonly answer: KeptAnswer
   readonly at: number
   readonly bytes: number
-  readonly store: KeptCopies
+  readonly store: SourceCopies
   /** The source was written to since, or the gateway was restarted. */
   isStale: boolean
   /** The source was written to since, or reported a change. */
@@ -37,7 +37,7 @@ const keptHeaders = ['content-type', 'content-range', 'link', 'ngsild-results-co
 export function createSourceCopies({ clock }: { clock: Clock }) {
   /** Least recently used first. */
   const copies = new Map<string, Copy>()
-  const loaded = new WeakSet<KeptCopies>()
+  const loaded = new WeakSet<SourceCopies>()
   let bytesKept = 0
 
   function drop(key: string): void {
@@ -67,7 +67,7 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
 
   return Object.freeze({
     /** Loads the copies from before a restart, once. */
-    load(store: KeptCopies): void {
+    load(store: SourceCopies): void {
       if (loaded.has(store)) return
       loaded.add(store)
       for (const { key, at, answer } of store.stored()) {
@@ -77,7 +77,7 @@ export function createSourceCopies({ clock }: { clock: Clock }) {
         put(key, { ...copy, answer: known })
       }
     },
-    keep(key: string, { source, store }: { source: string; store: KeptCopies }, answer: KeptAnswer): void {
+    keep(key: string, { source, store }: { source: string; store: SourceCopies }, answer: KeptAnswer): void {
       const headers = Object.fromEntries(keptHeaders.map((name) => [name, answer.headers[name]]))
       const { status, text, contextKey } = answer
       const kept = { status, headers, text, contextKey }

@@ -9,13 +9,13 @@ import { limits } from '#base/limits/limits.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Followed, FollowedChange, Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, Followed, FollowedChange } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
 import type { ObservationBatch } from '#store/chunks/observation-blob.ts'
 
 export interface ChangesPorts {
-  readonly following: Following
+  readonly following: ChangeFeed
   /** Calls the listener after each commit; returns a function that ends this. */
   readonly onCommit: (listener: () => void) => () => void
   readonly clock: Pick<Clock, 'monotonic'>
@@ -148,7 +148,7 @@ interface Place {
  */
 function batchOf(
   rows: readonly Row[],
-  { following, streams }: { readonly following: Following; readonly streams: Streams },
+  { following, streams }: { readonly following: ChangeFeed; readonly streams: Streams },
   follower: Follower,
 ): ChangeBatch {
   /** The last change of each entity. */
@@ -221,7 +221,7 @@ type Named = Pick<ObservedValue, 'id' | 'name'>
 
 type Streams = ReturnType<typeof createStreams>
 
-function createStreams(following: Following) {
+function createStreams(following: ChangeFeed) {
   const known = new Map<number, Named>()
   return Object.freeze({
     has: (s: number): boolean => known.has(s),

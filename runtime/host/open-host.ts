@@ -10,7 +10,7 @@ import { toGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import { isLoopbackListener, readOrCreateToken, trustedWith } from '#config/load/http-token.ts'
 import type { PluginName } from '#config/schema/plugin-schema.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -34,7 +34,7 @@ export interface HostPorts {
   readonly app: () => App
   /** The context of requests that name none. */
   readonly core: Context
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly onCommit: (listener: () => void) => () => void
   readonly copyBack: CopyBackFile
   /** Bounds the unread output of all listeners together. */

@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import type { Log } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
 import type { TenantsPorts } from '#broker/tenant/tenants.ts'
-import { createMending } from '#broker/upkeep/repair.ts'
+import { createRepair } from '#broker/upkeep/repair.ts'
 
 export function unmended(
   dataFolder: string,
   log: Log,
-): Pick<TenantsPorts, 'dataFolder' | 'mending' | 'onMendable'> {
+): Pick<TenantsPorts, 'dataFolder' | 'repair' | 'onRepairable'> {
   const settings = { dataFolder, backupFolder: join(dataFolder, 'backups'), isAutomatic: false }
-  return { dataFolder, mending: createMending({ clock: systemClock, log }, settings), onMendable() {} }
+  return { dataFolder, repair: createRepair({ clock: systemClock, log }, settings), onRepairable() {} }
 }

@@ -11,7 +11,7 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Names } from '#broker/commit/interned-names.ts'
 import { type CommittedPart, readCommittedPart } from '#broker/history/committed-part.ts'
 import { correctionsOf } from '#broker/history/corrections.ts'
-import { type Dropped, droppedBy, droppedWith } from '#broker/state/deletions.ts'
+import { type DeletedInstance, deletionsBy, deletionsWith } from '#broker/state/deletions.ts'
 import { createView } from '#broker/state/entity-view.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
 import type { EntityView, Origin } from '#broker/state/stored-entity.ts'
@@ -94,7 +94,7 @@ export interface FollowedStream {
   readonly shape: string
   /** Log number since which it has this shape, as far as known; earlier observations may have another. */
   readonly shapedAt: number
-  readonly isGone: boolean
+  readonly isEnded: boolean
 }
 
 const everSince = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
@@ -120,10 +120,10 @@ export interface FollowedPast extends Pick<FollowedChange, 'id' | 'rid'> {
     heard: string | undefined,
   ])[]
   /** Its deleted instances, in order. */
-  readonly dropped: readonly Dropped[]
+  readonly dropped: readonly DeletedInstance[]
 }
 
-export interface FollowingPorts {
+export interface ChangeFeedPorts {
   readonly records: Records
   readonly edits: HistoryEdits
   readonly entities: Entities
@@ -137,7 +137,7 @@ export interface FollowingPorts {
   readonly streams: Pick<Streams, 'unfolded' | 'unfoldedEntities'>
 }
 
-export function createFollowing(ports: FollowingPorts) {
+export function createChangeFeed(ports: ChangeFeedPorts) {
   const { records, entities, history, spans, names, live } = ports
 
   function streamOf(s: number): FollowedStream | undefined {
@@ -149,10 +149,10 @@ export function createFollowing(ports: FollowingPorts) {
     const { type } = JSON.parse(owner.doc) as Entity
     const mirror = row.mirror === null ? undefined : names.text(row.mirror)
     const { rid, dataset, shape } = row
-    const isGone = row.retired === 1 || current === undefined
+    const isEnded = row.retired === 1 || current === undefined
     const name = names.text(row.name)!
     const shapedAt = live.stream(s)?.shapedAt ?? Number.POSITIVE_INFINITY
-    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isGone }
+    return { s, rid, id: owner.id, type, name, dataset, mirror, shape, shapedAt, isEnded }
   }
 
   function read<T>(row: LogRow, decode: (body: Uint8Array) => T): Followed<T> {
@@ -222,7 +222,7 @@ export function createFollowing(ports: FollowingPorts) {
           : [[name, instance, at ?? change.at, viaFrom(change.by)] as const],
       ),
     )
-    return { id: owner.id, rid, type, instances, dropped: droppedBy(changes) }
+    return { id: owner.id, rid, type, instances, dropped: deletionsBy(changes) }
   }
 
   function entityWithRid(id: string): { readonly rid: number; readonly view: EntityView } | undefined {
@@ -260,25 +260,25 @@ export function createFollowing(ports: FollowingPorts) {
     isHeld: ports.isHeld,
     /** The attribute instance of an observation, in the shape it had then. */
     instanceOf(
-      { s, shape, shapedAt, isGone }: FollowedStream,
+      { s, shape, shapedAt, isEnded }: FollowedStream,
       { n, time, value }: { n: number; time: number; value: Json },
     ): AttributeInstance {
-      const then = n > shapedAt && !isGone ? shape : (shapeThen(s, time, value) ?? shape)
+      const then = n > shapedAt && !isEnded ? shape : (shapeThen(s, time, value) ?? shape)
       return fromShape(then, value, time)
     },
     /** The tombstone of a deleted entity. */
-    graveOf: (rid: number): TombstoneRow | undefined => entities.tombstoneOf(rid),
+    tombstoneOf: (rid: number): TombstoneRow | undefined => entities.tombstoneOf(rid),
     entity: (id: string): EntityView | undefined => entityWithRid(id)?.view,
     entityWithRid,
     /** The current entity of this number, or its last state if it was deleted. */
-    standing(rid: number): Entity | undefined {
+    lastState(rid: number): Entity | undefined {
       const row = entities.byRid(rid)
       if (row !== undefined) return createView(row, live.entity(row.rid)).entity()
-      const grave = entities.tombstoneOf(rid)
-      return grave && (JSON.parse(grave.doc) as Entity)
+      const tombstone = entities.tombstoneOf(rid)
+      return tombstone && (JSON.parse(tombstone.doc) as Entity)
     },
     /** The attribute instance of a stream, also if its entity left no trace. */
-    partOf(s: number): Pick<FollowedStream, 'name' | 'dataset'> | undefined {
+    attributeOf(s: number): Pick<FollowedStream, 'name' | 'dataset'> | undefined {
       const row = history.stream(s)
       return row && { name: names.text(row.name)!, dataset: row.dataset }
     },
@@ -286,30 +286,33 @@ export function createFollowing(ports: FollowingPorts) {
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
       entities.rowsAfter(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
     /** Attribute instances deleted at this commit time or later, with their Via chains. */
-    dropped: (rid: number, since: number): readonly Dropped[] =>
-      droppedBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
+    deletionsSince: (rid: number, since: number): readonly DeletedInstance[] =>
+      deletionsBy(recordsOf(rid, { from: since, to: Number.POSITIVE_INFINITY })),
     /** Erasures of the history of an entity after a log number. */
     erased: (rid: number, n: number): readonly Erased[] => ports.edits.erased(rid).filter((row) => row.n > n),
     /** All deletions under an id, oldest first; the deletion of an entity includes all its attributes. */
-    droppedOf: (id: string): readonly Dropped[] => {
+    deletionsUnder: (id: string): readonly DeletedInstance[] => {
       const rid = entities.byId(id)?.rid
       return [
         ...entities
           .tombstones(id)
-          .flatMap((grave) => [...droppedBy(recordsOf(grave.rid, everSince)), ...droppedWith(grave)]),
-        ...(rid === undefined ? [] : droppedBy(recordsOf(rid, everSince))),
+          .flatMap((tombstone) => [
+            ...deletionsBy(recordsOf(tombstone.rid, everSince)),
+            ...deletionsWith(tombstone),
+          ]),
+        ...(rid === undefined ? [] : deletionsBy(recordsOf(rid, everSince))),
       ]
     },
     /** Entities deleted within from <= ms < to, in order. */
-    gravesWithin: ({ from, to }: Span) => entities.tombstonesBetween(from, to),
+    tombstonesBetween: ({ from, to }: Span) => entities.tombstonesBetween(from, to),
     /** The first entities deleted after a log number, in order. */
-    gravesBehind: (n: number, limit: number) => entities.tombstonesSince(n, limit),
+    tombstonesSince: (n: number, limit: number) => entities.tombstonesSince(n, limit),
     /** The tombstone of an id with this log number. */
-    graveAt: (id: string, n: number): TombstoneRow | undefined =>
-      entities.tombstones(id).find((grave) => grave.n === n),
+    tombstoneAt: (id: string, n: number): TombstoneRow | undefined =>
+      entities.tombstones(id).find((tombstone) => tombstone.n === n),
     /** The tombstones of an id after a log number, in order. */
-    gravesAfter: (id: string, n: number): readonly TombstoneRow[] =>
-      entities.tombstones(id).filter((grave) => grave.n > n),
+    tombstonesAfter: (id: string, n: number): readonly TombstoneRow[] =>
+      entities.tombstones(id).filter((tombstone) => tombstone.n > n),
     /** Approximate earliest commit time of the contents of chunks, at `from` or later. */
     firstCommit: (from: number) => spans.firstCommit(from),
     /** Entities that may have change records committed within from <= ms < to, each with its reader. */
@@ -346,14 +349,14 @@ export function createFollowing(ports: FollowingPorts) {
 }
 
 /** The part of a span that was not erased from a stream. */
-function unerased({ history, edits, names }: FollowingPorts, s: number, span: Span): Span {
+function unerased({ history, edits, names }: ChangeFeedPorts, s: number, span: Span): Span {
   const row = history.stream(s)
   if (row === undefined) return span
   const { erasedUntil } = correctionsOf(edits, row.rid).ofStream(s, names.text(row.name)!, row.dataset)
   return { from: Math.max(span.from, erasedUntil + 1), to: span.to }
 }
 
-export type Following = ReturnType<typeof createFollowing>
+export type ChangeFeed = ReturnType<typeof createChangeFeed>
 
 function observationsOf(body: Uint8Array): readonly FollowedObservation[] {
   const { triples, others } = decodeObservations(body)

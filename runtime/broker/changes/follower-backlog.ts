@@ -2,7 +2,7 @@
  * Tracks since when each follower has a backlog of changes to send. Retention uses it to count separately the
  * history that it deletes before a follower has sent it. It pins nothing.
  */
-export function createOwed() {
+export function createFollowerBacklogs() {
   const followers = new Set<() => number>()
   return Object.freeze({
     /**
@@ -18,4 +18,4 @@ export function createOwed() {
   })
 }
 
-export type Owed = ReturnType<typeof createOwed>
+export type FollowerBacklogs = ReturnType<typeof createFollowerBacklogs>

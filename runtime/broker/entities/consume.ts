@@ -106,11 +106,11 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     },
     /** The last document of a deleted entity. */
     last(id: string): EntityView | undefined {
-      const grave = entities.tombstones(id).at(-1)
-      if (grave === undefined) return undefined
-      const times = { created: grave.at, modified: grave.at, attributes: {} }
-      const entity = (): Entity => JSON.parse(grave.doc) as Entity
-      return { id, text: () => grave.doc, entity, times: () => times, version: () => grave.n }
+      const tombstone = entities.tombstones(id).at(-1)
+      if (tombstone === undefined) return undefined
+      const times = { created: tombstone.at, modified: tombstone.at, attributes: {} }
+      const entity = (): Entity => JSON.parse(tombstone.doc) as Entity
+      return { id, text: () => tombstone.doc, entity, times: () => times, version: () => tombstone.n }
     },
     /** Returns a page directly if it is found within one time slice; a longer query yields in between. */
     query(query: EntityQuery): QueryPage | Promise<QueryPage> {

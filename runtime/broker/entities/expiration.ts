@@ -18,12 +18,12 @@ export interface ExpiryPorts {
 }
 
 /** Interval of checks, ms. */
-const lookEveryMs = 1000
+const checkEveryMs = 1000
 /** Pause after a fault, ms: longer than that of upkeep, so that other upkeep continues. */
-const restMs = 60_000
+const pauseMs = 60_000
 
 export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
-  let lookAt = 0
+  let checkAt = 0
 
   function expire(stage: Stage, rid: number): void {
     const id = entities.byRid(rid)?.id
@@ -42,21 +42,21 @@ export function createExpiry({ entities, clock, documents }: ExpiryPorts) {
 
   return Object.freeze({
     attach({ stage }: Pick<Group, 'stage'>): void {
-      if (clock.monotonic() < lookAt || !mayRemove()) return
-      lookAt = clock.monotonic() + restMs
+      if (clock.monotonic() < checkAt || !mayRemove()) return
+      checkAt = clock.monotonic() + pauseMs
       const most = limits.expiriesPerGroup.value
       const rids = entities.expired(Math.min(stage.at, clock.now()), most)
       for (const rid of rids) expire(stage, rid)
-      lookAt = clock.monotonic() + lookEveryMs
+      checkAt = clock.monotonic() + checkEveryMs
       if (rids.length === most) {
         stage.published(() => {
-          lookAt = 0
+          checkAt = 0
         })
       }
     },
     /** True when a group should be started for it alone. */
     isDue: (): boolean =>
-      clock.monotonic() >= lookAt && mayRemove() && entities.expired(clock.now(), 1).length > 0,
+      clock.monotonic() >= checkAt && mayRemove() && entities.expired(clock.now(), 1).length > 0,
   })
 }
 

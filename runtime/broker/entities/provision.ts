@@ -66,7 +66,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
 
   /** Stages the result of a merge: nothing, observations, or a new document. */
   function apply(given: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
-    const stage = heardBy(inOrder(given, draft), by)
+    const stage = stageOf(inOrder(given, draft), by)
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
     const otherwiseSame = isSameBesideAttributes(merged.entity, draft.entity)
@@ -138,7 +138,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
 
   /** Purges page by page; each entity is matched again when it is written. */
   async function purge(wanted: EntityQuery, { keep, drop, by }: PurgeOptions): Promise<BatchResult> {
-    const isMeant = compileSearch(wanted, retrieve)
+    const isSelected = compileSearch(wanted, retrieve)
     const result = { success: [] as string[], created: [], errors: [] as BatchItemError[] }
     let after: string | undefined
     do {
@@ -153,7 +153,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
       const ids = page.entities.map(({ id }) => id)
       const { success, errors } = await batch(ids, String, (stage, id) => {
         const draft = documents.find(stage, id)
-        if (draft === undefined || !isMeant(draft.entity, timesOf(draft))) return 'done'
+        if (draft === undefined || !isSelected(draft.entity, timesOf(draft))) return 'done'
         if (keep === undefined && drop === undefined) documents.remove(stage, draft, by)
         else apply(stage, draft, reduceEntity(draft.entity, { keep, drop }), by)
         return 'done'
@@ -250,7 +250,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
 }
 
 /** The stage with the Via chain of this origin. */
-export const heardBy = (stage: Stage, by: Origin): Stage => {
+export const stageOf = (stage: Stage, by: Origin): Stage => {
   const via = viaFrom(by)
   return via === undefined ? stage : stage.from(via)
 }

@@ -108,7 +108,7 @@ function gathered(ports: AggregationPorts, { rids }: Lives, query: AggregateQuer
   const window = windowOf(query)
   const fits = fittingIn(query)
   const loose: LooseInstance[] = []
-  const told = takeChanges(ports, rids, {
+  const recorded = takeChanges(ports, rids, {
     query,
     take({ name, one }) {
       const time = timeOf(one, property)
@@ -133,7 +133,7 @@ function gathered(ports: AggregationPorts, { rids }: Lives, query: AggregateQuer
         rolled: isObserved ? ports.rollUps.within(row.s, from, to) : [],
         chunks: ports.history.summaries(row.s, from, to).filter(({ t0 }) => t0 < to),
         tail: tailWithin(ports.live.stream(row.s)?.tail, { from, to }),
-        told: told(name, row.dataset),
+        recorded: recorded(name, row.dataset),
       }
       return [part]
     }),

@@ -52,7 +52,7 @@ export interface Window {
 export type Life = readonly [rid: number, corrections: Corrections]
 
 /** An instance with its attribute. */
-export interface Told {
+export interface FoundInstance {
   /** Another gateway stated when it was written. */
   readonly isStated?: boolean
   readonly name: string
@@ -95,15 +95,15 @@ export const isWanted = (query: TemporalQuery, name: string, dataset?: string): 
   (dataset === undefined || query.datasets === undefined || query.datasets.has(dataset || '@none'))
 
 /** Yields the instances in change records, newest record first if the query has lastN. */
-export function* toldByChanges(
+export function* inChangeRecords(
   ports: EvolutionPorts,
   rid: number,
   query: TemporalQuery,
   corrections: Corrections,
-): Generator<Told> {
+): Generator<FoundInstance> {
   for (const text of changeTexts(ports, rid, query.lastN !== undefined)) {
     const record = JSON.parse(text) as ChangeRecord
-    const tell = (name: string, dataset: string, one: TimedInstance): Told[] => {
+    const accepted = (name: string, dataset: string, one: TimedInstance): FoundInstance[] => {
       if (!isWanted(query, name, dataset) || corrections.isRecordErased(name, dataset, record.n)) return []
       const corrected = corrections.corrected(name === 'scope' ? timedScope(one, query) : one)
       return corrected === undefined ? [] : [{ name, dataset, one: corrected }]
@@ -113,21 +113,21 @@ export function* toldByChanges(
       const instanceId = recordInstanceId(record.n, i)
       if (instance === null) {
         const nothing = name === 'scope' ? noScope : deletedInstance(type ?? 'Property', dataset)
-        yield* tell(name, dataset, { ...base, instance: nothing, instanceId, deletedAt: at })
+        yield* accepted(name, dataset, { ...base, instance: nothing, instanceId, deletedAt: at })
       } else {
         const observedAt = dateTimeToMs(instance.observedAt ?? '')
         const timed = observedAt === undefined ? base : { ...base, observedAt }
-        const told = tell(name, dataset, { ...timed, instance, instanceId })
-        yield* at === record.at ? told : told.map((one) => ({ ...one, isStated: true }))
+        const recorded = accepted(name, dataset, { ...timed, instance, instanceId })
+        yield* at === record.at ? recorded : recorded.map((one) => ({ ...one, isStated: true }))
       }
     }
     if (record.scope === undefined) continue
     const [at, instanceId] = [record.at, recordInstanceId(record.n, 'scope')]
     const base = { createdAt: at, modifiedAt: at, number: record.n, instanceId }
-    if (record.scope === null) yield* tell('scope', '', { ...base, instance: noScope, deletedAt: at })
+    if (record.scope === null) yield* accepted('scope', '', { ...base, instance: noScope, deletedAt: at })
     else {
       const instance = { type: 'Property', value: [...listOf(record.scope)] }
-      yield* tell('scope', '', { ...base, instance })
+      yield* accepted('scope', '', { ...base, instance })
     }
   }
 }
@@ -144,14 +144,14 @@ function timedScope(one: TimedInstance, { unobserved }: TemporalQuery): TimedIns
 }
 
 /** Observations of one attribute instance in change records, which streams may also contain. */
-export interface ToldObservations {
+export interface RecordedObservations {
   has(time: number, value: Json): boolean
   /** Their times between `first` and `last`, inclusive; ascending. */
   timesWithin(first: number, last: number): readonly number[]
 }
 
 const none: readonly number[] = []
-const nothingTold: ToldObservations = { has: () => false, timesWithin: () => none }
+const nothingRecorded: RecordedObservations = { has: () => false, timesWithin: () => none }
 
 /**
  * Takes the instances in change records of all lives of an entity, each observation once. The record of a
@@ -162,16 +162,16 @@ const nothingTold: ToldObservations = { has: () => false, timesWithin: () => non
 export function takeChanges(
   ports: EvolutionPorts,
   lives: readonly Life[],
-  { query, take }: { query: TemporalQuery; take: (told: Told) => void },
-): (name: string, dataset: string) => ToldObservations {
-  const told = new Map<
+  { query, take }: { query: TemporalQuery; take: (recorded: FoundInstance) => void },
+): (name: string, dataset: string) => RecordedObservations {
+  const recorded = new Map<
     string,
     { readonly texts: Set<string>; readonly values: Set<string>; readonly times: number[] }
   >()
   const keyOf = (name: string, dataset: string): string => `${name} ${dataset}`
   // An instance stated by another gateway may occur twice: as past and as current, or in two lives.
   const written = new Set<string>()
-  const isWrittenTwice = ({ name, one: { instance, modifiedAt }, isStated }: Told): boolean => {
+  const isWrittenTwice = ({ name, one: { instance, modifiedAt }, isStated }: FoundInstance): boolean => {
     if (isStated !== true) return false
     const text = JSON.stringify([name, modifiedAt, instance])
     if (written.has(text)) return true
@@ -179,12 +179,12 @@ export function takeChanges(
     return false
   }
   for (const [rid, corrections] of query.lastN === undefined ? lives : lives.toReversed())
-    for (const one of toldByChanges(ports, rid, query, corrections)) {
+    for (const one of inChangeRecords(ports, rid, query, corrections)) {
       const { observedAt, deletedAt, instance } = one.one
       if (observedAt !== undefined && deletedAt === undefined) {
         const key = keyOf(one.name, one.dataset)
-        const known = told.get(key) ?? { texts: new Set<string>(), values: new Set<string>(), times: [] }
-        told.set(key, known)
+        const known = recorded.get(key) ?? { texts: new Set<string>(), values: new Set<string>(), times: [] }
+        recorded.set(key, known)
         const text = JSON.stringify(instance)
         if (known.texts.has(text)) continue
         known.texts.add(text)
@@ -193,10 +193,10 @@ export function takeChanges(
       } else if (deletedAt === undefined && isWrittenTwice(one)) continue
       take(one)
     }
-  for (const { times } of told.values()) times.sort((a, b) => a - b)
+  for (const { times } of recorded.values()) times.sort((a, b) => a - b)
   return (name, dataset) => {
-    const known = told.get(keyOf(name, dataset))
-    return known === undefined ? nothingTold : observationsOf(known.times, known.values)
+    const known = recorded.get(keyOf(name, dataset))
+    return known === undefined ? nothingRecorded : observationsOf(known.times, known.values)
   }
 }
 
@@ -204,7 +204,7 @@ export function takeChanges(
 export const observationsOf = (
   times: readonly number[],
   identities: ReadonlySet<string>,
-): ToldObservations => ({
+): RecordedObservations => ({
   has: (time, value) => isOneOf(times, time) && identities.has(identityOf(time, value)),
   timesWithin: (first, last) => timesBetween(times, first, last),
 })

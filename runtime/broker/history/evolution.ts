@@ -19,9 +19,9 @@ import {
   isWanted,
   type Life,
   observedInstance,
+  type RecordedObservations,
   replacedOf,
   type TailInstance,
-  type ToldObservations,
   tailWithin,
   takeChanges,
   type Window,
@@ -43,11 +43,11 @@ export interface Lives {
 export function livesOf(ports: EvolutionPorts, id: string): Lives | undefined {
   const { entities, edits } = ports
   const current = entities.byId(id)
-  const graves = entities.tombstones(id)
-  if (current === undefined && graves.length === 0) return undefined
+  const tombstones = entities.tombstones(id)
+  if (current === undefined && tombstones.length === 0) return undefined
   // While a deletion is being committed, an entity has both a document and a tombstone.
   const numbered = new Map([
-    ...graves.map(({ rid, n }) => [rid, n] as const),
+    ...tombstones.map(({ rid, n }) => [rid, n] as const),
     ...(current === undefined ? [] : [[current.rid, latestOf(ports, current, 'number')] as const]),
   ])
   const rids = [...numbered].flatMap(([rid, number]) => {
@@ -55,13 +55,13 @@ export function livesOf(ports: EvolutionPorts, id: string): Lives | undefined {
     return number > corrections.erasedNumber ? [[rid, corrections] as const] : []
   })
   if (rids.length === 0) return undefined
-  const grave = graves.at(-1)
+  const tombstone = tombstones.at(-1)
   return {
     rids,
-    entity: JSON.parse(current?.doc ?? grave!.doc) as Entity,
-    created: current?.created ?? grave?.created ?? undefined,
-    modified: current === undefined ? grave!.at : latestOf(ports, current, 'modified'),
-    deleted: current === undefined ? grave!.at : undefined,
+    entity: JSON.parse(current?.doc ?? tombstone!.doc) as Entity,
+    created: current?.created ?? tombstone?.created ?? undefined,
+    modified: current === undefined ? tombstone!.at : latestOf(ports, current, 'modified'),
+    deleted: current === undefined ? tombstone!.at : undefined,
   }
 }
 
@@ -96,7 +96,7 @@ export function evolutionOf(
     else if (query.timeproperty !== 'observedAt' && bounds.isFull(name, list.length)) bounds.draw(name)
     return true
   }
-  const told = takeChanges(ports, lives.rids, {
+  const recorded = takeChanges(ports, lives.rids, {
     query,
     take({ name, one }) {
       const isObserved = one.observedAt !== undefined && one.deletedAt === undefined
@@ -104,7 +104,7 @@ export function evolutionOf(
     },
   })
   for (const { s, name, dataset, own } of streams.all)
-    addStream(ports, { s, name, own, told: told(name, dataset) }, { query, add, bounds })
+    addStream(ports, { s, name, own, recorded: recorded(name, dataset) }, { query, add, bounds })
   const { entity, created, modified, deleted } = lives
   const head = { id, type: entity.type, entity, created, modified, deleted, allTimed }
   return { ...head, ...arrange(found, query, order) }
@@ -223,17 +223,17 @@ interface StreamReading {
   readonly s: number
   readonly name: string
   readonly own: StreamCorrections
-  readonly told: ToldObservations
+  readonly recorded: RecordedObservations
 }
 
 function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, bounds }: Reading): void {
-  const { s, name, own, told } = stream
+  const { s, name, own, recorded } = stream
   // Chunks are ordered by observedAt; for other time properties, any chunk may contain matches.
   const isNarrow = query.timeproperty === 'observedAt'
   const window = isNarrow ? windowOf(query) : { ...chunkTimes, to: chunkTimes.to + 1 }
   const span = { from: Math.max(window.from, chunkTimes.from), to: Math.min(window.to, chunkTimes.to) }
   const isLeft = ({ time, modified, value }: Omit<TailInstance, 'shape'>): boolean =>
-    modified > own.erasedUntil && !told.has(time, value) && own.editOf(time, value) === undefined
+    modified > own.erasedUntil && !recorded.has(time, value) && own.editOf(time, value) === undefined
   // Checked before an instance is created, since chunks contain more than the window.
   const isMeant = (one: Omit<TailInstance, 'shape'>): boolean =>
     bounds.fits(name, isNarrow ? one.time : one.modified) && isLeft(one)

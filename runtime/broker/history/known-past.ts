@@ -49,9 +49,9 @@ function knownAt(
   const attrs = new Set([name])
   const query = { ...window, timeproperty: 'observedAt', attrs, limit: Number.MAX_SAFE_INTEGER } as const
   const found = evolutionOf(ports, id, query)?.attributes.get(name) ?? []
-  const asked = new Set(times)
+  const wanted = new Set(times)
   return new Set(
-    found.filter(({ observedAt }) => asked.has(observedAt!)).map(({ instance }) => instanceText(instance)),
+    found.filter(({ observedAt }) => wanted.has(observedAt!)).map(({ instance }) => instanceText(instance)),
   )
 }
 
@@ -65,12 +65,12 @@ export function unknownPast(
   past: readonly PastInstance[] = [],
 ): readonly PastInstance[] {
   if (past.length === 0) return past
-  const told = toldAt(ports, id, past)
-  return past.filter((one) => !told.has(textOf(one)))
+  const stored = storedAt(ports, id, past)
+  return past.filter((one) => !stored.has(textOf(one)))
 }
 
 /** Texts of the stored instances in the time span of instances without observedAt. */
-function toldAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]): ReadonlySet<string> {
+function storedAt(ports: EvolutionPorts, id: string, past: readonly PastInstance[]): ReadonlySet<string> {
   const window = { timerel: 'between', timeAtMs: past[0]!.at, endTimeAtMs: past.at(-1)!.at + 1 } as const
   const attrs = new Set(past.map(({ name }) => name))
   const query = { ...window, timeproperty: 'modifiedAt', unobserved: true, attrs } as const

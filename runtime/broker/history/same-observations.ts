@@ -11,9 +11,9 @@ import { replacementOf } from './corrections.ts'
 import {
   createFinder,
   type EvolutionPorts,
+  inChangeRecords,
   type Life,
   observedInstance,
-  toldByChanges,
 } from './evolution-sources.ts'
 import { observationId, observationIn } from './instance-ids.ts'
 
@@ -59,7 +59,7 @@ function found(
 
 const recorded = (ports: EvolutionPorts, [rid, corrections]: Life, name: string) => {
   const query = { timeproperty: 'createdAt', attrs: new Set([name]), limit: 0 } as const
-  return toldByChanges(ports, rid, query, corrections).map(({ one }) => one)
+  return inChangeRecords(ports, rid, query, corrections).map(({ one }) => one)
 }
 
 /** The corrected observation of a stream; undefined if it was erased or removed. */

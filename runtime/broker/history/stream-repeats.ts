@@ -9,8 +9,8 @@ import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { decodeChunk } from '#store/chunks/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history/history-rows.ts'
 import { isSameChunk } from './decoded-chunks.ts'
-import { observationsOf, type ToldObservations } from './evolution-sources.ts'
-import { isLeft, type Steps, type StreamPart, type StreamSumPorts } from './stream-sums.ts'
+import { observationsOf, type RecordedObservations } from './evolution-sources.ts'
+import { isCounted, type Steps, type StreamPart, type StreamSumPorts } from './stream-sums.ts'
 
 interface Observation {
   readonly time: number
@@ -38,7 +38,7 @@ export function* withoutRepeats(ports: StreamSumPorts, parts: readonly StreamPar
     for (const [i, part] of group.entries()) {
       const repeats: Repeats = { times: [], identities: new Set() }
       for (const earlier of group.slice(0, i)) yield* addRepeats(ports, part, earlier, repeats)
-      kept.push(repeats.times.length === 0 ? part : { ...part, told: joined(part.told, repeats) })
+      kept.push(repeats.times.length === 0 ? part : { ...part, recorded: joined(part.recorded, repeats) })
     }
   return kept
 }
@@ -60,7 +60,7 @@ function* addRepeats(
       const held = other.read()
       for (const one of held ?? []) {
         const identity = identityOf(one.time, one.value)
-        if (!known.has(identity) || identities.has(identity) || !isLeft(earlier, one)) continue
+        if (!known.has(identity) || identities.has(identity) || !isCounted(earlier, one)) continue
         if (identities.add(identity).size > limits.temporalFilterInstancesMax.value)
           throw tooComplex(`${part.name} has too many values that were sent again after it was re-created`)
         times.push(one.time)
@@ -88,15 +88,15 @@ function chunkOf({ history }: StreamSumPorts, s: number, chunk: ChunkSummary): O
   return Array.from(times, (time, i) => ({ time, modified: modified[i]!, value: values[i]! }))
 }
 
-function joined(told: ToldObservations, { times, identities }: Repeats): ToldObservations {
+function joined(recorded: RecordedObservations, { times, identities }: Repeats): RecordedObservations {
   const repeated = observationsOf(
     times.toSorted((a, b) => a - b),
     identities,
   )
   return {
-    has: (time, value) => told.has(time, value) || repeated.has(time, value),
+    has: (time, value) => recorded.has(time, value) || repeated.has(time, value),
     timesWithin(first, last) {
-      const [own, others] = [told.timesWithin(first, last), repeated.timesWithin(first, last)]
+      const [own, others] = [recorded.timesWithin(first, last), repeated.timesWithin(first, last)]
       return [...own, ...others].sort((a, b) => a - b)
     },
   }

@@ -12,7 +12,7 @@ import type { ChunkSummary, History } from '#store/history/history-rows.ts'
 import type { RollUpRow } from '#store/history/roll-ups.ts'
 import type { StreamCorrections } from './corrections.ts'
 import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
-import { type TailInstance, type ToldObservations, type Window, windowOf } from './evolution-sources.ts'
+import { type RecordedObservations, type TailInstance, type Window, windowOf } from './evolution-sources.ts'
 import type { AggregateQuery } from './temporal-requests.ts'
 
 export interface StreamSumPorts {
@@ -31,7 +31,7 @@ export interface StreamPart {
   readonly rolled: readonly RollUpRow[]
   readonly chunks: readonly ChunkSummary[]
   readonly tail: readonly TailInstance[]
-  readonly told: ToldObservations
+  readonly recorded: RecordedObservations
 }
 
 /**
@@ -43,17 +43,17 @@ export type Steps<T> = Generator<boolean, T, undefined>
 type Value = TailInstance['value']
 
 /** Times in a chunk, ascending, that may not count: corrected ones, and those also in change records. */
-const touchedTimes = ({ own, told }: StreamPart, { t0, t1 }: ChunkSummary): readonly number[] => {
-  const [corrected, known] = [own.timesWithin(t0, t1), told.timesWithin(t0, t1)]
+const touchedTimes = ({ own, recorded }: StreamPart, { t0, t1 }: ChunkSummary): readonly number[] => {
+  const [corrected, known] = [own.timesWithin(t0, t1), recorded.timesWithin(t0, t1)]
   return known.length === 0 ? corrected : [...corrected, ...known].sort((a, b) => a - b)
 }
 
-const isGone = ({ own, told }: StreamPart, time: number, value: Value): boolean =>
-  own.editOf(time, value) !== undefined || told.has(time, value)
+const isReplaced = ({ own, recorded }: StreamPart, time: number, value: Value): boolean =>
+  own.editOf(time, value) !== undefined || recorded.has(time, value)
 
 /** Whether an observation of a stream counts: not erased, not corrected, and not also in a change record. */
-export const isLeft = (part: StreamPart, one: Omit<TailInstance, 'shape'>): boolean =>
-  one.modified > part.own.erasedUntil && !isGone(part, one.time, one.value)
+export const isCounted = (part: StreamPart, one: Omit<TailInstance, 'shape'>): boolean =>
+  one.modified > part.own.erasedUntil && !isReplaced(part, one.time, one.value)
 
 /** The time of the first value of a stream in the window; infinity if there is none. */
 export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): Steps<number> {
@@ -134,13 +134,13 @@ function addNumbers(
 ): boolean {
   let next = 0
   // Values are in order of time.
-  const isLeft = (time: number, value: number): boolean => {
+  const isCounted = (time: number, value: number): boolean => {
     while (touched[next]! < time) next++
-    return touched[next] !== time || !isGone(part, time, value)
+    return touched[next] !== time || !isReplaced(part, time, value)
   }
   const find = (): readonly Run[] | undefined => {
     const found = ports.decoded.numbersOf(part.s, chunk)
-    return found && [...runsOf(found, { window, sum, isLeft })]
+    return found && [...runsOf(found, { window, sum, isCounted })]
   }
   const borders = touched.length > 0 ? undefined : bordersOf(chunk, window, sum)
   const runs = borders === undefined ? find() : ports.decoded.runsOf(part.s, chunk, borders, find)
@@ -165,16 +165,16 @@ const bordersMax = 16
 interface Runs {
   readonly window: Window
   readonly sum: Aggregation
-  readonly isLeft: (time: number, value: number) => boolean
+  readonly isCounted: (time: number, value: number) => boolean
 }
 
 /** Sums the values of a chunk within the window, one run per period. */
-function* runsOf({ times, values }: Numbers, { window, sum, isLeft }: Runs): Generator<Run> {
+function* runsOf({ times, values }: Numbers, { window, sum, isCounted }: Runs): Generator<Run> {
   let i = 0
   while (i < times.length && times[i]! < window.from) i++
   while (i < times.length && times[i]! < window.to) {
     // A run begins with the first counting value.
-    if (!isLeft(times[i]!, values[i]!)) {
+    if (!isCounted(times[i]!, values[i]!)) {
       i++
       continue
     }
@@ -184,7 +184,7 @@ function* runsOf({ times, values }: Numbers, { window, sum, isLeft }: Runs): Gen
     let last = first
     for (; i < times.length && times[i]! < end; i++) {
       const value = values[i]!
-      if (!isLeft(times[i]!, value)) continue
+      if (!isCounted(times[i]!, value)) continue
       count++
       last = times[i]!
       if (value < min) min = value
@@ -229,5 +229,5 @@ function addOne(
 ): void {
   const { time, modified, value } = one
   const at = isObserved ? time : modified
-  if (at >= window.from && at < window.to && isLeft(part, one)) add(at, value)
+  if (at >= window.from && at < window.to && isCounted(part, one)) add(at, value)
 }

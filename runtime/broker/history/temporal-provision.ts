@@ -12,7 +12,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Observer } from '#broker/entities/observer.ts'
-import { heardBy, isSameBesideAttributes, observationsOf } from '#broker/entities/provision.ts'
+import { isSameBesideAttributes, observationsOf, stageOf } from '#broker/entities/provision.ts'
 import { type Documents, type Draft, documentText } from '#broker/state/document-drafts.ts'
 import { timesKey } from '#broker/state/entity-view.ts'
 import type { Origin } from '#broker/state/stored-entity.ts'
@@ -111,7 +111,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
    * erasure all of them are recorded, because a stream rejects values it had before.
    */
   function addPast(stage: Stage, draft: Draft, { attributes }: TemporalFragment, by: Origin): void {
-    const isAnew = isErased(draft.rid)
+    const wasErased = isErased(draft.rid)
     const others: (readonly [name: string, dataset: string, instance: AttributeInstance])[] = []
     for (const [name, instances] of attributes) {
       for (const [dataset, ofDataset] of byDataset(instances)) {
@@ -126,7 +126,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           // A current value without observedAt has no time that would distinguish a repetition.
           if (correction?.body === null || (isCurrent && instance.observedAt === undefined)) continue
           const isStreamed =
-            !isAnew &&
+            !wasErased &&
             !isCurrent &&
             correction === undefined &&
             current !== undefined &&
@@ -181,7 +181,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       } else past.push({ ...one, at: at ?? stage.at, instance: null })
     }
     if (entity !== draft.entity) documents.update(stage, draft, entity, changes, by)
-    bringBack(
+    addUnobserved(
       stage,
       id,
       past.toSorted((a, b) => a.at - b.at),
@@ -207,7 +207,12 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 
   /** Adds past instances without observedAt at the times given, skipping those already stored. */
-  function bringBack(stage: Stage, id: string, past: readonly PastInstance[] | undefined, by: Origin): void {
+  function addUnobserved(
+    stage: Stage,
+    id: string,
+    past: readonly PastInstance[] | undefined,
+    by: Origin,
+  ): void {
     const rows = unknownPast(ports, id, past).map((one) => [
       one.name,
       one.dataset,
@@ -288,28 +293,28 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   return {
     put: (given, by) =>
       commit(given, (unmarked) => {
-        const stage = heardBy(unmarked, by)
+        const stage = stageOf(unmarked, by)
         const { id } = given
         const draft = documents.find(stage, id)
         // An entity with erased history starts a new one.
         const isKnown = livesOf(ports, id) !== undefined
         if (draft === undefined) {
           const entity = given.isReplay === true && isKnown ? unknownOf(ports, id, given) : given
-          const isTold = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
+          const isRepeated = entity.attributes.size < given.attributes.size && entity.attributes.size === 0
           // A repeated transfer of a history does not re-create a deleted entity.
-          if (isTold && unknownPast(ports, id, given.past).length === 0) return 'extended'
+          if (isRepeated && unknownPast(ports, id, given.past).length === 0) return 'extended'
           create(stage, entity, by)
         }
         // The sending gateway decides what is current, and sends that separately.
         else if (given.isPast === true) addPast(stage, draft, unknownOf(ports, id, given), by)
         else extend(stage, draft, given, by)
-        bringBack(stage, id, given.past, by)
+        addUnobserved(stage, id, given.past, by)
         applyDeletions(stage, id, given, by)
         return isKnown ? 'extended' : 'created'
       }),
     append: (id, fragment, by) =>
       commit(fragment, (given) => {
-        const stage = heardBy(given, by)
+        const stage = stageOf(given, by)
         const draft = documents.find(stage, id)
         if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
         extend(stage, draft, fragment, by)

@@ -55,7 +55,7 @@ export function createTemporalSearch(
   // Reads in one transaction, because the writer thread may split a chunk between two reads.
   const atOnce = database.transaction((read: () => unknown) => read()) as <T>(read: () => T) => T
 
-  async function pass({ goOn }: TemporalQuery): Promise<void> {
+  async function yieldTurn({ goOn }: TemporalQuery): Promise<void> {
     await yieldIfDue()
     checkOpen(database)
     goOn?.()
@@ -63,7 +63,7 @@ export function createTemporalSearch(
 
   async function aggregate(id: string, query: AggregateQuery): Promise<EntityAggregates | undefined> {
     for (let tries = 0; ; tries++) {
-      await pass(query)
+      await yieldTurn(query)
       const steps = aggregatesOf(aggregation, id, query)
       if (tries === triesMax) return atOnce(() => resultOf(steps))
       let step = atOnce(() => steps.next())
@@ -71,7 +71,7 @@ export function createTemporalSearch(
       while (step.done !== true && step.value) {
         // Most steps take less time than the check.
         if (clock.monotonic() - begunAt >= turnMs / 5) {
-          await pass(query)
+          await yieldTurn(query)
           begunAt = clock.monotonic()
         }
         step = steps.next()
@@ -88,11 +88,11 @@ export function createTemporalSearch(
   ): Promise<TemporalPage<Found>> {
     const fits = filterOf(ports, search, query)
     // An entity deleted meanwhile is listed again among the deleted ones.
-    const met = new Set<string>()
+    const seen = new Set<string>()
     return page(ports, search, async (id) => {
-      if (met.has(id)) return undefined
-      met.add(id)
-      await pass(query)
+      if (seen.has(id)) return undefined
+      seen.add(id)
+      await yieldTurn(query)
       return fits === undefined || atOnce(() => fits(id)) ? shown(await read(id)) : undefined
     })
   }
@@ -230,11 +230,11 @@ type Search = Omit<EntityQuery, 'q' | 'geo' | 'scope' | 'limit' | 'offset' | 'co
 /** Ids of matching entities, each once: in order of id if requested, else deleted ones last. */
 async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGenerator<string> {
   const { attrs: _attrs, after: _after, order, ...what } = search
-  const living = livingOnes(ports, { ...what, order })
-  const dead = deadOnes(ports, compileSearch(what))
+  const existing = existingOnes(ports, { ...what, order })
+  const deleted = deletedOnes(ports, compileSearch(what))
   if (order === undefined) {
-    yield* living
-    for await (const { id } of dead) yield id
+    yield* existing
+    for await (const { id } of deleted) yield id
     return
   }
   const { keysOf, compare } = compileOrder(order)
@@ -243,10 +243,10 @@ async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGen
     keys: keysOf({ id, type: '' }, { created: 0, modified: 0, attributes: {} }),
   })
   const others: ReturnType<typeof keyed>[] = []
-  for await (const { id } of dead) others.push(keyed(id))
+  for await (const { id } of deleted) others.push(keyed(id))
   others.sort((a, b) => compare(a.keys, b.keys))
   let next = 0
-  for await (const id of living) {
+  for await (const id of existing) {
     const { keys } = keyed(id)
     for (; next < others.length && compare(others[next]!.keys, keys) < 0; next++) yield others[next]!.id
     yield id
@@ -254,7 +254,7 @@ async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGen
   for (const { id } of others.slice(next)) yield id
 }
 
-async function* livingOnes(
+async function* existingOnes(
   ports: TemporalSearchPorts,
   what: Omit<Search, 'attrs' | 'after'>,
 ): AsyncGenerator<string> {
@@ -268,21 +268,21 @@ async function* livingOnes(
 }
 
 /** The last documents of deleted entities that match, in order of deletion. */
-async function* deadOnes(
+async function* deletedOnes(
   ports: TemporalSearchPorts,
   fits: (entity: Entity) => boolean,
 ): AsyncGenerator<TombstoneRow> {
   const seen = new Set<string>()
   for (let after = 0; ; ) {
-    const graves = ports.edits.tombstonesAfter(after, candidatesPerRead)
-    for (const grave of graves) {
-      after = grave.n
-      if (seen.has(grave.id) || ports.entities.byId(grave.id) !== undefined) continue
-      if (!fits(JSON.parse(grave.doc) as Entity)) continue
-      seen.add(grave.id)
-      yield grave
+    const tombstones = ports.edits.tombstonesAfter(after, candidatesPerRead)
+    for (const tombstone of tombstones) {
+      after = tombstone.n
+      if (seen.has(tombstone.id) || ports.entities.byId(tombstone.id) !== undefined) continue
+      if (!fits(JSON.parse(tombstone.doc) as Entity)) continue
+      seen.add(tombstone.id)
+      yield tombstone
     }
-    if (graves.length < candidatesPerRead) return
+    if (tombstones.length < candidatesPerRead) return
     await nextTurn()
   }
 }

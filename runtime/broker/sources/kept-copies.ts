@@ -7,9 +7,9 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { ContextSources, SourceCopyRow } from '#store/tables/source-rows.ts'
-import type { KeptCopies } from './source-requests.ts'
+import type { SourceCopies } from './source-requests.ts'
 
-export interface KeptCopyPorts {
+export interface SourceCopiesPorts {
   readonly door: Door
   readonly rows: ContextSources
   readonly clock: Clock
@@ -20,7 +20,7 @@ export interface KeptCopyPorts {
 /** Minimum interval of writes, ms: a long one spares flash storage. */
 const copiesEveryMs = 300_000
 
-export function createKeptCopies({ door, rows, clock, isAllowed }: KeptCopyPorts) {
+export function createSourceCopies({ door, rows, clock, isAllowed }: SourceCopiesPorts) {
   /** By key; undefined means delete. */
   const pending = new Map<string, SourceCopyRow | undefined>()
   let writtenAt = clock.monotonic()
@@ -48,7 +48,7 @@ export function createKeptCopies({ door, rows, clock, isAllowed }: KeptCopyPorts
       stored: () => rows.copies(),
       put: (row) => void pending.set(row.key, row),
       drop: (key) => void pending.set(key, undefined),
-    } satisfies KeptCopies),
+    } satisfies SourceCopies),
     settle,
     /** Stages the deletion of a source's copies. */
     forget(stage: Stage, source: string): void {

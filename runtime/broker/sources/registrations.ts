@@ -23,7 +23,7 @@ import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/federatio
 import { alreadyExists, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import type { ContextSources } from '#store/tables/source-rows.ts'
-import { createKeptCopies } from './kept-copies.ts'
+import { createSourceCopies } from './kept-copies.ts'
 import type { RegistrationBroker } from './source-requests.ts'
 
 export interface RegistrationPorts {
@@ -53,7 +53,7 @@ export function createRegistrations(ports: RegistrationPorts) {
   const live = (): RegistrationView[] => [...stored.values()].filter(isLive)
   let statisticsAt = Number.NEGATIVE_INFINITY
   const touched = new Set<string>()
-  const copies = createKeptCopies({
+  const copies = createSourceCopies({
     ...ports,
     isAllowed: (id) => stored.get(id)?.registration.management?.cacheDuration !== undefined,
   })
@@ -82,7 +82,7 @@ export function createRegistrations(ports: RegistrationPorts) {
   }
 
   /** Writes the counters that changed since the last time. */
-  function keepStatistics(): void {
+  function writeStatistics(): void {
     if (touched.size === 0) return
     statisticsAt = clock.monotonic()
     const ids = [...touched]
@@ -131,8 +131,8 @@ export function createRegistrations(ports: RegistrationPorts) {
         const before = find(stage, id)
         if (before === undefined) throw notFound(`the registration ${id} does not exist`)
         const registration = change(before.registration)
-        if (claimsAnew(before.registration, registration)) refuseConflicts(stage, registration)
-        if (saysAnotherSource(before.registration, registration)) copies.forget(stage, id)
+        if (claimsMore(before.registration, registration)) refuseConflicts(stage, registration)
+        if (invalidatesCopies(before.registration, registration)) copies.forget(stage, id)
         const after = { registration, statistics: { ...before.statistics, modifiedAt: clock.now() } }
         put(stage, id, after)
         ports.onChange(stage, before, after)
@@ -171,13 +171,13 @@ export function createRegistrations(ports: RegistrationPorts) {
     seenBy: (stage: Stage): RegistrationView[] => [...all.all(stage).values()].filter(isLive),
     /** Writes everything still unwritten. */
     settle(): void {
-      keepStatistics()
+      writeStatistics()
       copies.settle()
     },
     /** Deletes expired registrations, and periodically writes counters and copies. */
     sweep(): void {
       copies.sweep()
-      if (clock.monotonic() - statisticsAt >= statisticsEveryMs) keepStatistics()
+      if (clock.monotonic() - statisticsAt >= statisticsEveryMs) writeStatistics()
       for (const [id, view] of stored) {
         if (isLive(view)) continue
         door.submit({
@@ -197,11 +197,11 @@ export function createRegistrations(ports: RegistrationPorts) {
 }
 
 /** Whether copies of earlier responses become invalid. */
-const saysAnotherSource = (before: Registration, after: Registration): boolean =>
+const invalidatesCopies = (before: Registration, after: Registration): boolean =>
   before.endpoint !== after.endpoint || after.management?.cacheDuration === undefined
 
 /** Whether the change claims more, or in another mode. */
-const claimsAnew = (before: Registration, after: Registration): boolean =>
+const claimsMore = (before: Registration, after: Registration): boolean =>
   modeOf(before) !== modeOf(after) || JSON.stringify(before.information) !== JSON.stringify(after.information)
 
 /** A local entity that an exclusive or redirect registration would claim. */

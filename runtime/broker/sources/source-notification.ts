@@ -3,7 +3,7 @@
  * they were when they matched, with the trigger reason.
  */
 
-import { againOf } from '#broker/subscriptions/dead-letters.ts'
+import { renderedOf } from '#broker/subscriptions/dead-letters.ts'
 import {
   contextOf,
   headersOf,
@@ -16,7 +16,7 @@ import { contextMember } from '#ngsi-ld/context/context.ts'
 import { inBestLanguage, renderRegistration } from '#ngsi-ld/federation/registration.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
-import type { OwedSources, SourceSubscribe } from './source-subscribe.ts'
+import type { SourceReport, SourceSubscribe } from './source-subscribe.ts'
 
 /** Renders one delivery. Undefined if the subscription was deleted. */
 export function renderSourceNotification(
@@ -37,9 +37,9 @@ export function renderSourceNotification(
   const { lang } = subscription
   const { endpoint, sysAttrs } = subscription.notification
   const context = contextOf(subscription, contexts, tenant.name)
-  const again = againOf(delivery)
+  const again = renderedOf(delivery)
   if (again !== undefined) return requestAgain(endpoint, headersOf(subscription, tenant.name, context), again)
-  const { reason, views } = JSON.parse(delivery.body) as OwedSources
+  const { reason, views } = JSON.parse(delivery.body) as SourceReport
   const isLd = endpoint.accept === 'application/ld+json'
   const data = (lang === undefined ? views : inBestLanguage(lang, views)).map((view) => ({
     ...renderRegistration(view, { context, sysAttrs: sysAttrs ?? false }),

@@ -28,11 +28,11 @@ export interface RegistrationBroker {
   delete(id: string): Promise<void>
   /** Records the outcome of a request to the source. */
   outcome(id: string, isSuccess: boolean): void
-  readonly copies: KeptCopies
+  readonly copies: SourceCopies
 }
 
 /** The last responses of sources, which outlive a restart. */
-export interface KeptCopies {
+export interface SourceCopies {
   /** Oldest first. */
   stored(): readonly SourceCopyRow[]
   put(copy: SourceCopyRow): void

@@ -35,7 +35,7 @@ export interface SourceSubscribePorts {
   readonly rows: ContextSources
   readonly clock: Clock
   readonly log: Log
-  readonly owe: Matcher['owe']
+  readonly deliver: Matcher['deliver']
   /** Active registrations, as a work being decided sees them. */
   readonly registrations: (stage: Stage) => readonly RegistrationView[]
   readonly onEndpointChange: (endpoint: string) => void
@@ -50,7 +50,7 @@ export interface SourceSubscribed {
 }
 
 /** The content of a delivery until it is rendered. */
-export interface OwedSources {
+export interface SourceReport {
   readonly reason: TriggerReason
   readonly views: readonly RegistrationView[]
 }
@@ -60,17 +60,17 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
   const all = createStaged<SourceSubscribed>('csource subscriptions')
   const byNumber = new Map<number, SourceSubscribed>()
   /** Monotonic ms of the last periodic notification. */
-  const toldAt = new Map<number, number>()
+  const notifiedAt = new Map<number, number>()
   /** Monotonic ms of the last notified change, for throttling. */
   const changedAt = new Map<number, number>()
   let last = 0
   function number(subscribed: SourceSubscribed): void {
     byNumber.set(subscribed.i, subscribed)
-    if (!toldAt.has(subscribed.i)) toldAt.set(subscribed.i, clock.monotonic())
+    if (!notifiedAt.has(subscribed.i)) notifiedAt.set(subscribed.i, clock.monotonic())
   }
   function forget(i: number): void {
     byNumber.delete(i)
-    toldAt.delete(i)
+    notifiedAt.delete(i)
     changedAt.delete(i)
   }
   for (const row of ports.rows.subscriptions()) {
@@ -97,10 +97,16 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
   }
 
   const isLive = ({ one }: SourceSubscribed): boolean => isActive(one.subscription, clock.now())
-  function owe(stage: Stage, subscribed: SourceSubscribed, owed: OwedSources): void {
-    if (owed.views.length === 0) return
+  function notify(stage: Stage, subscribed: SourceSubscribed, report: SourceReport): void {
+    if (report.views.length === 0) return
     const entity = subscribed.one.subscription.id
-    ports.owe(stage, subscribed, { entity, stream: null, t: null, value: null, body: JSON.stringify(owed) })
+    ports.deliver(stage, subscribed, {
+      entity,
+      stream: null,
+      t: null,
+      value: null,
+      body: JSON.stringify(report),
+    })
   }
   /** Whether it was notified of a change within the throttling time; if not, that time starts now. */
   function isThrottled(stage: Stage, { i, one, statistics }: SourceSubscribed): boolean {
@@ -120,10 +126,10 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
     })
     return false
   }
-  const oweAll = (stage: Stage, subscribed: SourceSubscribed, reason: TriggerReason): void => {
+  const notifyAll = (stage: Stage, subscribed: SourceSubscribed, reason: TriggerReason): void => {
     if (!isLive(subscribed)) return
     const views = discover(discoveryOf(subscribed.one), ports.registrations(stage))
-    owe(stage, subscribed, { reason, views })
+    notify(stage, subscribed, { reason, views })
   }
 
   const broker: SourceSubscriptionBroker = Object.freeze({
@@ -138,7 +144,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
           )
         const subscribed = subscribedOf(--last, one, unusedStatistics(clock.now()))
         put(stage, id, subscribed)
-        oweAll(stage, subscribed, 'newlyMatching')
+        notifyAll(stage, subscribed, 'newlyMatching')
       }),
     get: (id) => all.stored.get(id),
     list: ({ limit, offset }) => ({
@@ -156,7 +162,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
         })
         statistics.modifiedAt = clock.now()
         put(stage, id, after)
-        oweAll(stage, after, 'newlyMatching')
+        notifyAll(stage, after, 'newlyMatching')
         if (after.endpoint === before.endpoint) return
         stage.write('delivery.redirect', after.endpoint, before.endpoint, before.i)
         stage.published(() => {
@@ -189,21 +195,21 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
         const reason = is === undefined ? 'noLongerMatching' : was === undefined ? 'newlyMatching' : 'updated'
         const view = is ?? was
         if (view !== undefined && !isThrottled(stage, subscribed))
-          owe(stage, subscribed, { reason, views: [view] })
+          notify(stage, subscribed, { reason, views: [view] })
       }
     },
     /** Notifies subscriptions whose interval has passed. */
     sweep(): void {
       const now = clock.monotonic()
       for (const [i, { one }] of byNumber) {
-        if (one.timeInterval === undefined || now - toldAt.get(i)! < one.timeInterval * 1000) continue
-        toldAt.set(i, now)
+        if (one.timeInterval === undefined || now - notifiedAt.get(i)! < one.timeInterval * 1000) continue
+        notifiedAt.set(i, now)
         door.submit({
           urgent: true,
           bytes: 256,
           decide(stage) {
             const subscribed = byNumber.get(i)
-            if (subscribed !== undefined) oweAll(stage, subscribed, 'updated')
+            if (subscribed !== undefined) notifyAll(stage, subscribed, 'updated')
           },
           answer: () => undefined,
         })

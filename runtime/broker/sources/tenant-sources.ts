@@ -28,7 +28,7 @@ export interface ContextSourceParts {
 export function openContextSources(parts: ContextSourceParts, onEndpointChange: (endpoint: string) => void) {
   const subscribe = createSourceSubscribe({
     ...parts,
-    owe: parts.matcher.owe,
+    deliver: parts.matcher.deliver,
     registrations: (stage) => registrations.seenBy(stage),
     onEndpointChange,
   })

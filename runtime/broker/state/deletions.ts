@@ -12,7 +12,7 @@ import { timesKey } from './entity-view.ts'
  * A deleted attribute instance ('' is the default instance), or the deleted scope in the form of an
  * attribute.
  */
-export interface Dropped {
+export interface DeletedInstance {
   /** `name` or `name datasetId`. */
   readonly key: string
   readonly name: string
@@ -23,7 +23,7 @@ export interface Dropped {
 }
 
 /** The members of a change record that describe deletions. */
-export interface DroppingChange {
+export interface DeletingChange {
   readonly kind: string
   readonly at: number
   readonly scope?: Entity['scope'] | null
@@ -36,22 +36,22 @@ export interface DroppingChange {
   readonly heard?: Readonly<Record<string, string>>
 }
 
-export const droppedBy = (changes: readonly DroppingChange[]): readonly Dropped[] =>
+export const deletionsBy = (changes: readonly DeletingChange[]): readonly DeletedInstance[] =>
   changes.flatMap(({ kind, instances, scope, heard, at }) => {
     if (kind !== 'updated') return []
     const deleted = instances.flatMap(([name, dataset, instance]) => {
       const key = timesKey(name, dataset)
       return instance === null ? [{ key, name, dataset, at, heard: heard?.[key] }] : []
     })
-    return scope === null ? [...deleted, droppedScope(at, undefined)] : deleted
+    return scope === null ? [...deleted, deletedScope(at, undefined)] : deleted
   })
 
 /** A change record does not contain the Via chain of a scope. */
-const droppedScope = (at: number, heard: string | undefined): Dropped => ({
+const deletedScope = (at: number, heard: string | undefined): DeletedInstance => ({
   ...{ key: 'scope', name: 'scope', dataset: '', at, heard },
 })
 
-export function droppedWith({ doc, at, heard }: TombstoneRow): readonly Dropped[] {
+export function deletionsWith({ doc, at, heard }: TombstoneRow): readonly DeletedInstance[] {
   const was = JSON.parse(doc) as Entity
   const deleted = attributeNames(was).flatMap((name) =>
     instancesOf(was, name).map(({ datasetId: dataset = '' }) => {
@@ -59,5 +59,5 @@ export function droppedWith({ doc, at, heard }: TombstoneRow): readonly Dropped[
       return { key, name, dataset, at, heard: heard ?? undefined }
     }),
   )
-  return was.scope === undefined ? deleted : [...deleted, droppedScope(at, heard ?? undefined)]
+  return was.scope === undefined ? deleted : [...deleted, deletedScope(at, heard ?? undefined)]
 }

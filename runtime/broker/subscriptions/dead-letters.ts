@@ -11,7 +11,7 @@ import type { Matcher, Registered } from './matcher.ts'
 export interface DeadLettersPorts {
   readonly door: Door
   readonly rows: Deliveries
-  readonly matcher: Pick<Matcher, 'owe'>
+  readonly matcher: Pick<Matcher, 'deliver'>
   /** The subscription with a number, reduced to what deliveries need; undefined if it was deleted. */
   readonly subscribed: (
     i: number,
@@ -56,7 +56,7 @@ export function createDeadLetters({ door, rows, matcher, subscribed }: DeadLette
           throw new GatewayError('ngsi-ld.conflict', 'its subscription is gone; it can only be dropped')
         stage.scratch.set(`dead letter ${d}`, true)
         stage.write('dead_letter.delete', d)
-        matcher.owe(stage, subscription, owedOf(letter))
+        matcher.deliver(stage, subscription, contentOf(letter))
         return true
       }),
     drop: (d) =>
@@ -72,24 +72,30 @@ export function createDeadLetters({ door, rows, matcher, subscribed }: DeadLette
 }
 
 /** The body of a delivery that is sent as it was rendered before. */
-interface Again {
+interface Rendered {
   readonly again: string
 }
 
 /** The rendered body of a retried delivery; undefined if it must still be rendered. */
-export function againOf({ body }: Pick<Delivery, 'body'>): string | undefined {
-  return body?.startsWith('{"again":') === true ? (JSON.parse(body) as Again).again : undefined
+export function renderedOf({ body }: Pick<Delivery, 'body'>): string | undefined {
+  return body?.startsWith('{"again":') === true ? (JSON.parse(body) as Rendered).again : undefined
 }
 
-type Owed = Pick<Delivery, 'entity' | 'stream' | 't' | 'value' | 'body'>
+type DeliveryContent = Pick<Delivery, 'entity' | 'stream' | 't' | 'value' | 'body'>
 
-function owedOf({ entity, reason, body }: DeadLetter): Owed {
+function contentOf({ entity, reason, body }: DeadLetter): DeliveryContent {
   const plain = { entity, stream: null, t: null, value: null }
   if (!reason.startsWith('could not be rendered'))
-    return { ...plain, body: JSON.stringify({ again: body } satisfies Again) }
+    return { ...plain, body: JSON.stringify({ again: body } satisfies Rendered) }
   // A delivery that was never rendered keeps its original content: an observation as a whole, others as their
   // body.
-  const kept = JSON.parse(body) as Partial<Delivery>
-  if (typeof kept.stream !== 'number') return { ...plain, body }
-  return { entity, stream: kept.stream, t: kept.t ?? null, value: kept.value ?? null, body: null }
+  const unrendered = JSON.parse(body) as Partial<Delivery>
+  if (typeof unrendered.stream !== 'number') return { ...plain, body }
+  return {
+    entity,
+    stream: unrendered.stream,
+    t: unrendered.t ?? null,
+    value: unrendered.value ?? null,
+    body: null,
+  }
 }

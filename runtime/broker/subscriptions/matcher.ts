@@ -29,9 +29,9 @@ import {
   streamUri,
 } from '#ngsi-ld/subscription/subscription.ts'
 import { type ChangeBudget, createChangeBudget } from '#ngsi-ld/values/pattern.ts'
-import { createOwing, nothingObserved, type OwingPorts } from './owed-deliveries.ts'
+import { createOutbox, nothingObserved, type OutboxPorts } from './owed-deliveries.ts'
 import { createSubscriptionIndex, type Found } from './subscription-index.ts'
-import type { ToldEntity } from './subscription-requests.ts'
+import type { ReportedEntity } from './subscription-requests.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
 
@@ -48,7 +48,7 @@ export interface Registered extends Throttled {
 }
 
 /** The content of a periodic delivery, which names no entity itself. */
-export interface OwedPeriod {
+export interface PeriodReport {
   readonly ids: readonly string[]
 }
 
@@ -59,7 +59,7 @@ export interface Observed {
   readonly previous: Json
 }
 
-export interface MatcherPorts extends OwingPorts {
+export interface MatcherPorts extends OutboxPorts {
   readonly clock: Clock
   readonly metrics: Metrics
   /** The staged entity of a stream, for subscriptions with q or geoQ. */
@@ -72,7 +72,7 @@ export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
   /** How many of all belong to components of this gateway. */
   let followers = 0
-  const owe = createOwing(ports)
+  const deliver = createOutbox(ports)
   const budget = createChangeBudget()
   const index = createSubscriptionIndex<Registered>(budget)
   const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
@@ -155,8 +155,8 @@ export function createMatcher(ports: MatcherPorts) {
     for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
       if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
-      if (windows.holds(stage, candidate, { id: stream.entity.id, owed: undefined })) continue
-      owe(stage, candidate, {
+      if (windows.holds(stage, candidate, { id: stream.entity.id, report: undefined })) continue
+      deliver(stage, candidate, {
         entity: stream.entity.id,
         stream: stream.s,
         t: time,
@@ -181,12 +181,13 @@ export function createMatcher(ports: MatcherPorts) {
       )
         continue
       if (!matches(stage, candidate, entity, times)) continue
-      const held = { id: happened.id, owed: owedOf(happened, times, stage.at, false) }
+      const held = { id: happened.id, report: reportOf(happened, times, stage.at, false) }
       if (windows.holds(stage, candidate, held)) continue
       const showsChanges = candidate.subscription.notification.showChanges === true
-      const body = bodies.get(showsChanges) ?? JSON.stringify(owedOf(happened, times, stage.at, showsChanges))
+      const body =
+        bodies.get(showsChanges) ?? JSON.stringify(reportOf(happened, times, stage.at, showsChanges))
       bodies.set(showsChanges, body)
-      owe(stage, candidate, { ...nothingObserved, entity: happened.id, body })
+      deliver(stage, candidate, { ...nothingObserved, entity: happened.id, body })
     }
   }
 
@@ -199,25 +200,25 @@ export function createMatcher(ports: MatcherPorts) {
       statistics.lastPeriodAt = before
     })
     for (const ids of pages) {
-      const body = JSON.stringify({ ids } satisfies OwedPeriod)
-      owe(stage, registered, { ...nothingObserved, entity: '', body })
+      const body = JSON.stringify({ ids } satisfies PeriodReport)
+      deliver(stage, registered, { ...nothingObserved, entity: '', body })
     }
     stage.write('subscription.stats', JSON.stringify(statistics), registered.i)
   }
 
   /** Matches an entity reported by a context source, and stages its delivery. */
-  function told(stage: Stage, registered: Registered, { owed, judged }: ToldEntity): void {
+  function report(stage: Stage, registered: Registered, { report, combined }: ReportedEntity): void {
     budget.renew()
-    const { entity } = owed
+    const { entity } = report
     const { entities = [] } = registered.subscription
     const types = typesOf(entity)
     if (entities.length > 0 && !entities.some((each) => matchesEntity(each, entity.id, types))) return
     // For a deleted entity, only the source could evaluate the conditions.
-    const candidate = judged === undefined ? { ...registered, test: undefined } : registered
-    if (!matches(stage, candidate, judged?.entity, judged?.times)) return
-    if (windows.holds(stage, registered, { id: entity.id, owed })) return
-    const body = JSON.stringify(owed)
-    owe(stage, registered, { ...nothingObserved, entity: entity.id, body })
+    const candidate = combined === undefined ? { ...registered, test: undefined } : registered
+    if (!matches(stage, candidate, combined?.entity, combined?.times)) return
+    if (windows.holds(stage, registered, { id: entity.id, report })) return
+    const body = JSON.stringify(report)
+    deliver(stage, registered, { ...nothingObserved, entity: entity.id, body })
   }
 
   /** Whether the subscription is active and its filters accept the entity. */
@@ -247,8 +248,12 @@ export function createMatcher(ports: MatcherPorts) {
       budget.renew()
       return matches(stage, registered, entity, times)
     },
-    notify: (stage, registered, owed) =>
-      owe(stage, registered, { ...nothingObserved, entity: owed.entity.id, body: JSON.stringify(owed) }),
+    notify: (stage, registered, report) =>
+      deliver(stage, registered, {
+        ...nothingObserved,
+        entity: report.entity.id,
+        body: JSON.stringify(report),
+      }),
   })
 
   return Object.freeze({
@@ -264,11 +269,11 @@ export function createMatcher(ports: MatcherPorts) {
     looked: index.looked,
     observation,
     change,
-    owe,
+    deliver,
     period,
     /** Ends the throttling window of a subscription: notifies the entities that matched within it. */
     release: windows.release,
-    told,
+    report,
   })
 }
 
@@ -320,16 +325,21 @@ function triggersWatched(
 }
 
 /** The content of a delivery that reports a change; with previous values if a subscription requests them. */
-function owedOf(happened: EntityChange, times: SystemTimes, at: number, showsChanges: boolean): EntityReport {
+function reportOf(
+  happened: EntityChange,
+  times: SystemTimes,
+  at: number,
+  showsChanges: boolean,
+): EntityReport {
   const { kind, before, after, changes } = happened
   const isDeleted = kind === 'deleted'
-  const told = reportableChanges(changes, showsChanges)
+  const reportable = reportableChanges(changes, showsChanges)
   const entity = after ?? { id: happened.id, type: before!.type }
   return {
     entity,
     times,
     at,
-    ...(told.length > 0 ? { changes: told } : {}),
+    ...(reportable.length > 0 ? { changes: reportable } : {}),
     ...(isDeleted ? { isDeleted } : {}),
   }
 }

@@ -26,8 +26,8 @@ import {
 } from '#ngsi-ld/subscription/subscription.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
-import { againOf } from './dead-letters.ts'
-import type { Matcher, OwedPeriod } from './matcher.ts'
+import { renderedOf } from './dead-letters.ts'
+import type { Matcher, PeriodReport } from './matcher.ts'
 
 /** A notification ready to be sent. */
 export interface RenderedNotification {
@@ -84,14 +84,14 @@ export function renderNotification(
     subscription === registered.subscription
       ? contextOf(subscription, ports.contexts, ports.tenant.name)
       : ports.contexts.core
-  const again = againOf(first)
+  const again = renderedOf(first)
   if (again !== undefined)
     return requestAgain(endpoint, headersOf(subscription, ports.tenant.name, context), again)
   const inBody = isInBody(endpoint) ? contextMember(context) : undefined
   const atContext = endpoint.accept === 'application/ld+json' ? inBody : undefined
   const options = { context, atContext, follow: ports.tenant.current }
   const { items, count } = withinSize(deliveries, (delivery) =>
-    owedEntities(ports.tenant, delivery, statistics.lastPeriodAt).flatMap((one) =>
+    reportsOf(ports.tenant, delivery, statistics.lastPeriodAt).flatMap((one) =>
       notificationItems(subscription, one, options),
     ),
   )
@@ -130,7 +130,7 @@ function withinSize(
   return { items, count }
 }
 
-function owedEntities(
+function reportsOf(
   tenant: NotifyingTenant,
   delivery: Delivery,
   lastPeriodAt: number | undefined,
@@ -152,7 +152,7 @@ export function requestTo(
   const common = { uri: endpoint.uri, timeoutMs: endpoint.timeout, cooldownMs: endpoint.cooldown, count: 1 }
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers, body }
   const message = `{"metadata":${JSON.stringify(headers)},"body":${body}}`
-  return { ...common, headers: {}, body: message, mqtt: mqttWishes(endpoint) }
+  return { ...common, headers: {}, body: message, mqtt: mqttOptions(endpoint) }
 }
 
 /** A notification that was rendered before; over MQTT its headers are in its body. */
@@ -164,15 +164,15 @@ export function requestAgain(
   const { uri, timeout: timeoutMs, cooldown: cooldownMs } = endpoint
   const common = { uri, body, timeoutMs, cooldownMs, count: 1 }
   if (!/^mqtts?:/i.test(endpoint.uri)) return { ...common, headers }
-  return { ...common, headers: {}, mqtt: mqttWishes(endpoint) }
+  return { ...common, headers: {}, mqtt: mqttOptions(endpoint) }
 }
 
-function mqttWishes({ notifierInfo = [] }: NotificationEndpoint): RenderedNotification['mqtt'] & {} {
-  const told = new Map(notifierInfo.map(({ key, value }) => [key, value]))
-  const version = told.get('MQTT-Version')
+function mqttOptions({ notifierInfo = [] }: NotificationEndpoint): RenderedNotification['mqtt'] & {} {
+  const options = new Map(notifierInfo.map(({ key, value }) => [key, value]))
+  const version = options.get('MQTT-Version')
   return {
     version: version === undefined ? undefined : version === 'mqtt3.1.1' ? 4 : 5,
-    qos: Number(told.get('MQTT-QoS') ?? 0) as 0 | 1 | 2,
+    qos: Number(options.get('MQTT-QoS') ?? 0) as 0 | 1 | 2,
   }
 }
 
@@ -190,7 +190,7 @@ function periodOf(
   lastAt: number | undefined,
 ): EntityReport[] {
   if (lastAt !== undefined && at < lastAt) return []
-  const views = (JSON.parse(body!) as OwedPeriod).ids.map(tenant.current)
+  const views = (JSON.parse(body!) as PeriodReport).ids.map(tenant.current)
   return views
     .filter((view) => view !== undefined)
     .map((view) => ({ entity: view.entity(), times: view.times(), at }))

@@ -10,14 +10,14 @@ import type { Stage } from '#broker/commit/stage.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 
 /** Content of a delivery, before it gets its number and its position in the outbox. */
-export type Owed = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
+export type DeliveryContent = Omit<Delivery, 'd' | 'sub' | 'endpoint' | 'at' | 'batch'>
 
 export type CommittedDeliveries = (deliveries: readonly Delivery[]) => void
 
 /** A delivery that reports no observation. */
 export const nothingObserved = { stream: null, t: null, value: null } as const
 
-export interface OwingPorts {
+export interface OutboxPorts {
   /** Highest delivery number used so far. */
   readonly lastDelivery: number
   /** Called after the flush. */
@@ -25,14 +25,18 @@ export interface OwingPorts {
 }
 
 /** Returns the function that stages a delivery to a subscriber. */
-export function createOwing(ports: OwingPorts) {
+export function createOutbox(ports: OutboxPorts) {
   let last = ports.lastDelivery
   let lastAt = 0
-  return (stage: Stage, to: { readonly i: number; readonly endpoint: string }, what: Owed): void => {
-    let owed = stage.scratch.get('deliveries') as Delivery[] | undefined
-    if (owed === undefined) {
+  return (
+    stage: Stage,
+    to: { readonly i: number; readonly endpoint: string },
+    what: DeliveryContent,
+  ): void => {
+    let staged = stage.scratch.get('deliveries') as Delivery[] | undefined
+    if (staged === undefined) {
       const list: Delivery[] = []
-      owed = list
+      staged = list
       stage.scratch.set('deliveries', list)
       stage.published(() => ports.onDeliveries(list))
     }
@@ -43,6 +47,6 @@ export function createOwing(ports: OwingPorts) {
     const delivery: Delivery = { ...place, ...what }
     const { sub, endpoint, entity, at, batch, stream, t, value, body } = delivery
     stage.write('delivery.insert', d, sub, endpoint, entity, at, batch, stream, t, value, body)
-    owed.push(delivery)
+    staged.push(delivery)
   }
 }

@@ -38,25 +38,25 @@ export function createPeriodic(ports: PeriodicPorts) {
   const { clock, matcher } = ports
   const schedules = new Map<number, Schedule>()
 
-  function wait(schedule: Schedule): void {
+  function startTimer(schedule: Schedule): void {
     const ms = Math.max(0, schedule.dueAt - clock.monotonic())
-    schedule.timer = setTimeout(() => void come(schedule), Math.min(ms, timerMsMax))
+    schedule.timer = setTimeout(() => void runPeriod(schedule), Math.min(ms, timerMsMax))
   }
 
-  async function come(schedule: Schedule): Promise<void> {
+  async function runPeriod(schedule: Schedule): Promise<void> {
     const { registered } = schedule
     if (clock.monotonic() >= schedule.dueAt) {
-      await tell(registered).catch((error: unknown) => {
+      await notify(registered).catch((error: unknown) => {
         const { code } = toGatewayError(error)
         // Closing, or a full disk: important errors are reported elsewhere, and the next period follows.
         ports.log.warn('delivery.period-failed', { subscription: registered.subscription.id, code })
       })
       schedule.dueAt = nextAfter(schedule.dueAt, intervalOf(registered), clock.monotonic())
     }
-    if (schedules.get(registered.i) === schedule) wait(schedule)
+    if (schedules.get(registered.i) === schedule) startTimer(schedule)
   }
 
-  async function tell(registered: Registered): Promise<void> {
+  async function notify(registered: Registered): Promise<void> {
     const { subscription } = registered
     if (!isActive(subscription, clock.now())) return
     const pages = pagesOf(await matching(ports, registered))
@@ -69,15 +69,15 @@ export function createPeriodic(ports: PeriodicPorts) {
   return Object.freeze({
     /** Schedules a new or changed subscription. */
     watch(registered: Registered): void {
-      const known = schedules.get(registered.i)
-      clearTimeout(known?.timer)
+      const before = schedules.get(registered.i)
+      clearTimeout(before?.timer)
       schedules.delete(registered.i)
       if (registered.subscription.timeInterval === undefined) return
-      const isSame = known !== undefined && intervalOf(known.registered) === intervalOf(registered)
-      const dueAt = isSame ? known.dueAt : clock.monotonic() + remaining(registered, clock.now())
+      const isSame = before !== undefined && intervalOf(before.registered) === intervalOf(registered)
+      const dueAt = isSame ? before.dueAt : clock.monotonic() + remaining(registered, clock.now())
       const schedule: Schedule = { registered, dueAt, timer: undefined }
       schedules.set(registered.i, schedule)
-      wait(schedule)
+      startTimer(schedule)
     },
     forget(i: number): void {
       clearTimeout(schedules.get(i)?.timer)

@@ -138,10 +138,10 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         },
         { isSparing: true },
       ),
-    tell: (id, told) =>
+    report: (id, entities) =>
       door.commit((stage) => {
         const one = all.find(stage, id)
-        if (one !== undefined) for (const each of told) matcher.told(stage, one, each)
+        if (one !== undefined) for (const each of entities) matcher.report(stage, one, each)
       }),
     listen: (id, consumer) => ports.streams().listen(known(id).endpoint, consumer),
     confirm: async (id, eventId) => ports.streams().confirm(known(id).endpoint, eventId),

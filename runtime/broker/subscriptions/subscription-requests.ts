@@ -44,9 +44,9 @@ export interface Listening {
  * An entity reported by a context source, and its combination with local attributes; absent for a deleted
  * one.
  */
-export interface ToldEntity {
-  readonly owed: EntityReport
-  readonly judged?: { readonly entity: Entity; readonly times: SystemTimes }
+export interface ReportedEntity {
+  readonly report: EntityReport
+  readonly combined?: { readonly entity: Entity; readonly times: SystemTimes }
 }
 
 /** The use-cases on subscriptions of one tenant. Every promise settles when the write is on disk. */
@@ -69,7 +69,7 @@ export interface SubscriptionBroker {
    * Notifies entities reported by a context source; nothing if the subscription was deleted or they do not
    * match.
    */
-  tell(id: string, told: readonly ToldEntity[]): Promise<void>
+  report(id: string, entities: readonly ReportedEntity[]): Promise<void>
   /** Confirms all events up to this one. @throws ngsi-ld.not-found, ngsi-ld.bad-request-data */
   confirm(id: string, eventId: string): Promise<void>
 }

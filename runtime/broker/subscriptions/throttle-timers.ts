@@ -22,7 +22,7 @@ export function createThrottling({ door, matcher, clock, log }: ThrottlingPorts)
 
   const remainingMs = ({ subscription: { throttling = 0 }, lastMatchAt }: Registered): number =>
     lastMatchAt + throttling * 1000 - clock.monotonic()
-  const wait = (i: number, ms: number): void =>
+  const startTimer = (i: number, ms: number): void =>
     void timers.set(
       i,
       setTimeout(() => void end(i), Math.min(Math.max(ms, 1), timerMsMax)),
@@ -34,7 +34,7 @@ export function createThrottling({ door, matcher, clock, log }: ThrottlingPorts)
     if (registered === undefined || registered.held.size === 0) return
     const ms = remainingMs(registered)
     if (ms > 0) {
-      wait(i, ms)
+      startTimer(i, ms)
       return
     }
     try {
@@ -45,14 +45,14 @@ export function createThrottling({ door, matcher, clock, log }: ThrottlingPorts)
     } catch (error) {
       const { code } = toGatewayError(error)
       log.warn('delivery.period-failed', { subscription: registered.subscription.id, code })
-      if (code !== 'store.closed') wait(i, limits.throttledRetryMs.value)
+      if (code !== 'store.closed') startTimer(i, limits.throttledRetryMs.value)
     }
   }
 
   return Object.freeze({
     /** Starts the timer of a subscription that holds an entity. */
     watch(registered: Registered): void {
-      if (!timers.has(registered.i)) wait(registered.i, remainingMs(registered))
+      if (!timers.has(registered.i)) startTimer(registered.i, remainingMs(registered))
     },
     stop(): void {
       for (const timer of timers.values()) clearTimeout(timer)

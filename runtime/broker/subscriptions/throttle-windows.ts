@@ -41,7 +41,7 @@ export const unthrottled = (): Pick<Throttled, 'lastMatchAt' | 'lastBatchAt' | '
 /** A match of an entity, by a change that may not be readable later, such as a deletion. */
 interface Match {
   readonly id: string
-  readonly owed: EntityReport | undefined
+  readonly report: EntityReport | undefined
 }
 
 export interface ThrottleWindowsPorts<Registered extends Throttled> {
@@ -54,7 +54,7 @@ export interface ThrottleWindowsPorts<Registered extends Throttled> {
     times: SystemTimes | undefined,
   ) => boolean
   /** Stages a delivery of these entities to the subscriber. */
-  readonly notify: (stage: Stage, registered: Registered, owed: EntityReport) => void
+  readonly notify: (stage: Stage, registered: Registered, report: EntityReport) => void
   /** Called when an entity is held: `release` is due at the end of the window. */
   readonly onHeld: (registered: Registered) => void
 }
@@ -97,11 +97,11 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
     })
     const batch = stage.ofBatch(stage.at)
     let isAny = false
-    for (const [id, owed] of held) {
+    for (const [id, report] of held) {
       const draft = find(stage, id)
       const now = draft && { entity: draft.entity, times: timesOf(draft), at: stage.at }
       if (now !== undefined && !matches(stage, registered, now.entity, now.times)) continue
-      const released = now === undefined ? owed : withDeletions(now, owed)
+      const released = now === undefined ? report : withDeletions(now, report)
       if (released === undefined) continue
       isAny = true
       notify(batch, registered, released)
@@ -113,11 +113,11 @@ export function createThrottleWindows<Registered extends Throttled>(ports: Throt
 }
 
 /** False if the ceiling of held entities is reached. */
-function note(held: Throttled['held'], { id, owed }: Match): boolean {
+function note(held: Throttled['held'], { id, report }: Match): boolean {
   if (!held.has(id) && held.size >= limits.throttledEntitiesMax.value) return false
   const before = held.get(id)
-  const changes = [...(before?.changes ?? []), ...(owed?.changes ?? [])].slice(-changesMax)
-  held.set(id, owed === undefined ? before : { ...owed, changes })
+  const changes = [...(before?.changes ?? []), ...(report?.changes ?? [])].slice(-changesMax)
+  held.set(id, report === undefined ? before : { ...report, changes })
   return true
 }
 

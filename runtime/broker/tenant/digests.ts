@@ -7,7 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import { createYield } from '#base/load/yielding.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
-import type { Following, Span } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, Span } from '#broker/changes/change-feed.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { Collision, Collisions } from '#broker/state/collisions.ts'
 import { timesKey } from '#broker/state/entity-view.ts'
@@ -73,7 +73,7 @@ export interface Observed {
 }
 
 export interface DigestsPorts {
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly history: (id: string, query: TemporalQuery) => EntityHistory | undefined
   readonly records: Pick<Records, 'meta'>
   readonly collisions: Pick<Collisions, 'of'>

@@ -76,7 +76,7 @@ export interface Snapshots {
   ): Promise<void>
   remove(tenant: string, id: string): Promise<void>
   /** Deletes the least needed snapshot. False if there is none. */
-  shed(): Promise<boolean>
+  deleteWeakest(): Promise<boolean>
   close(): Promise<void>
 }
 
@@ -240,7 +240,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
       find(tenant, id)
       await drop(keyOf(tenant, id))
     },
-    async shed() {
+    async deleteWeakest() {
       const [key] = weakest(Number.POSITIVE_INFINITY)
       if (key !== undefined) await drop(key)
       return key !== undefined

@@ -9,8 +9,8 @@ import type { GatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { createFollowing, type Following } from '#broker/changes/change-feed.ts'
-import { createOwed } from '#broker/changes/follower-backlog.ts'
+import { type ChangeFeed, createChangeFeed } from '#broker/changes/change-feed.ts'
+import { createFollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { DiskRoom, Extent } from '#broker/commit/disk-room.ts'
 import { createDoor, type Door } from '#broker/commit/door.ts'
 import { createNames, type Names } from '#broker/commit/interned-names.ts'
@@ -98,7 +98,7 @@ export interface Inside {
   readonly streamName: (s: number) => StreamName | undefined
   readonly history: TenantBroker['history']
   /** The read interface for followers of the changes. */
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly backlog: Backlog
   readonly digests: Digests
   readonly uplinkStates: UplinkStates
@@ -149,7 +149,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...{ clock, metrics },
     lastDelivery: deliveries.last(),
     find: (stage, id) => documents.find(stage, id),
-    ...{ onDeliveries: (owed) => outside?.committed(owed), onHeld: (one) => told.throttling.watch(one) },
+    ...{ onDeliveries: (list) => outside?.committed(list), onHeld: (one) => followed.throttling.watch(one) },
   })
   const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history), noteOrigins }
   const documents: Documents = createDocuments({ entities, names, streams, ...listening })
@@ -157,9 +157,9 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
   const queries = { find: consume.query, query: consume.queryAtOnce }
-  const told = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside!)
+  const followed = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside!)
   const evolution = { entities, history, edits, records, names, live, streams }
-  const following = createFollowing({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
+  const following = createChangeFeed({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
   // Reads in one transaction, because the writer thread may split a chunk between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
@@ -167,18 +167,18 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...consume,
     history: (id, query) => evolve(id, query),
     temporal: temporalOf({ ...stored, ...evolution, ...queries, door, documents, observer, clock }),
-    ...{ subscriptions: told.subscriptions, registrations: told.sources.registrations.broker },
+    ...{ subscriptions: followed.subscriptions, registrations: followed.sources.registrations.broker },
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
-    hosted: createHostedContexts({ records, door, clock, inUse: told.contexts }),
+    hosted: createHostedContexts({ records, door, clock, inUse: followed.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
-    sourceSubscriptions: told.sources.subscribe.broker,
+    sourceSubscriptions: followed.sources.subscribe.broker,
     digests: createDigests({ following, records, collisions, history: (id, query) => evolve(id, query) }),
-    deadLetters: deadLettersOf({ door, matcher, sources: told.sources.subscribe }, deliveries),
+    deadLetters: deadLettersOf({ door, matcher, sources: followed.sources.subscribe }, deliveries),
   } satisfies TenantBroker)
 
   outside = ports.attach({
     ...{ name, door, deliveries, matcher },
-    sources: told.sources.subscribe,
+    sources: followed.sources.subscribe,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
     current: consume.retrieve,
     streamName: (s) => streamName({ history, names }, s),
@@ -210,7 +210,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     /** Finishes the queue and closes the file. Unwritten state in memory is replayed at the next start. */
     async close(): Promise<void> {
       kept.stop()
-      told.stop()
+      followed.stop()
       await outside.close()
       await door.close()
       entities.forgetAll()
@@ -294,8 +294,11 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const { name: tenant, writer, clock, log, metrics } = ports
   const { records, entities, live, streams, documents } = parts
   const { room } = ports
-  const owed = createOwed()
-  const retention = createRetention({ tenant, ...parts, clock, log, metrics, room, owed }, settings.history)
+  const followers = createFollowerBacklogs()
+  const retention = createRetention(
+    { tenant, ...parts, clock, log, metrics, room, followers },
+    settings.history,
+  )
   const expiry = createExpiry({ entities, clock, documents: () => documents })
   const unsettled = createUnsettled({ tenant, ...parts, clock, log, documents: () => documents })
   const upkeep = createUpkeep(
@@ -325,8 +328,8 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
     },
     settings,
   )
-  let timer = setTimeout(look, upkeepEveryMs).unref()
-  function look(): void {
+  let timer = setTimeout(check, upkeepEveryMs).unref()
+  function check(): void {
     try {
       if (upkeep.isDue()) door.nudge()
     } catch (error) {
@@ -334,11 +337,11 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
       log.error('gateway.fault', { error, during: 'upkeep' })
     }
     const ms = room?.isShort() === true ? limits.shrinkEveryMs.value : upkeepEveryMs
-    timer = setTimeout(look, ms).unref()
+    timer = setTimeout(check, ms).unref()
   }
   return {
     door,
-    ...{ isHeld: unsettled.isHeld, owed, logBytes: upkeep.logBytes },
+    ...{ isHeld: unsettled.isHeld, followers, logBytes: upkeep.logBytes },
     status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
     pageBytes: parts.retained.pageBytes,
     stop: () => clearTimeout(timer),

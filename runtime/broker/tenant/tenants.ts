@@ -9,7 +9,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Holding } from '#base/process/garbage-collection.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Metrics } from '#base/register/metrics.ts'
-import type { Mending } from '#broker/upkeep/repair.ts'
+import type { Repair } from '#broker/upkeep/repair.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Restored } from '#store/backup/restore.ts'
@@ -21,9 +21,9 @@ import type { Broker } from './tenant-broker.ts'
 
 export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage' | 'rowBudget'> {
   readonly dataFolder: string
-  readonly mending: Mending
+  readonly repair: Repair
   /** Called when a damaged database will be restored by the next start. */
-  readonly onMendable: (error: GatewayError) => void
+  readonly onRepairable: (error: GatewayError) => void
 }
 
 const defaultFile = 'selvedge.db'
@@ -44,7 +44,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   async function open(name: string): Promise<Tenant> {
     if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
     const file = name === '' ? join(ports.dataFolder, defaultFile) : join(folder, `${name}.db`)
-    ports.mending.mend(name, file)
+    ports.repair.mend(name, file)
     const tenant = await openTenant({ ...ports, rowBudget, name, file, onDamage }, settings)
     tenants.set(name, tenant)
     if (isStarted) tenant.outside.start()
@@ -66,7 +66,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     if (damaged.has(name)) return
     damaged.set(name, error)
     ports.log.error('store.damaged', { tenant: name, file, error: error.message })
-    if (ports.mending.suspect(name, file)) ports.onMendable(error)
+    if (ports.repair.suspect(name, file)) ports.onRepairable(error)
   }
 
   async function openOnce(name: string): Promise<Tenant> {
@@ -86,7 +86,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   const main = await open('')
   const names = new Set([
     ...namesIn(folder),
-    ...ports.mending.expected().filter((name) => namePattern.test(name)),
+    ...ports.repair.expected().filter((name) => namePattern.test(name)),
   ])
   for (const name of [...names].toSorted()) await openOrRefuse(name)
 
@@ -118,7 +118,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   ports.metrics.gauge('selvedge_tenants_closed', () => refused.size)
   ports.room?.watch({
     extents: () => [...tenants.values()].map((tenant) => tenant.extent()),
-    deleteSnapshot: snapshots.shed,
+    deleteSnapshot: snapshots.deleteWeakest,
   })
   gauges(ports.metrics, () => [...tenants.values()].map((tenant) => tenant.status()))
   const broker: Broker = Object.freeze({
@@ -141,7 +141,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     /** Warnings for the operator. */
     complaints: (): readonly string[] => [
       ...[...refused].map(([name, { message }]) => `tenant ${name} is closed: ${message}`),
-      ...[...damaged].map(([name, { message }]) => `${called(name)} is damaged: ${message}`),
+      ...[...damaged].map(([name, { message }]) => `${labelOf(name)} is damaged: ${message}`),
       ...[...tenants.values()].flatMap((tenant) => lossOf(tenant, ports.clock.now())),
     ],
     /** Starts to send pending deliveries; tenants opened later start at once. */
@@ -172,7 +172,7 @@ function namesIn(folder: string): readonly string[] {
   })
 }
 
-const called = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)
+const labelOf = (name: string): string => (name === '' ? 'the default tenant' : `tenant ${name}`)
 
 /** The span that a tenant lost when it was restored, for as long as this is reported. */
 function lossOf({ name, records }: Tenant, now: number): string[] {
@@ -181,7 +181,7 @@ function lossOf({ name, records }: Tenant, now: number): string[] {
   const { at, from, to } = JSON.parse(String(text)) as Restored
   if (now - at > limits.restoredReportMs.value) return []
   return [
-    `${called(name)} lacks what came from ${msToDateTime(from)} to ${msToDateTime(to)}: it was restored`,
+    `${labelOf(name)} lacks what came from ${msToDateTime(from)} to ${msToDateTime(to)}: it was restored`,
   ]
 }
 

@@ -42,7 +42,7 @@ export interface Backups {
   /** Warnings for the operator. */
   complaints(): readonly string[]
   /** Deletes all but the newest verified backup. Returns how many were deleted. */
-  shed(): number
+  deleteOld(): number
   close(): Promise<void>
 }
 
@@ -59,9 +59,9 @@ export function createBackups(
   let progress: BackupProgress | undefined
   let failure: BackupsStatus['failure']
   let schedule: Schedule | undefined
-  let lookedAt = minuteOf(clock.now())
+  let checkedAt = minuteOf(clock.now())
   const startedAt = clock.monotonic()
-  let isOwed = expression !== 'off' && ageMs() > limits.backupLateMs.value
+  let isOverdue = expression !== 'off' && ageMs() > limits.backupLateMs.value
 
   /** Age of the newest backup, infinite without one, and never negative if the clock was set back. */
   function ageMs(): number {
@@ -76,8 +76,8 @@ export function createBackups(
       throw new GatewayError('store.busy', 'a backup is being made', { retryAfterSeconds: 5 })
     progress = { doneBytes: 0, ofBytes: 0 }
     try {
-      const backup = await maker.make({ ...options, isGentle: true }, (told) => {
-        progress = told
+      const backup = await maker.make({ ...options, isGentle: true }, (reported) => {
+        progress = reported
       })
       newest = backup
       failure = undefined
@@ -99,26 +99,26 @@ export function createBackups(
     }
   }
 
-  async function look(): Promise<void> {
+  async function check(): Promise<void> {
     schedule ??= await openSchedule(expression)
     const minute = minuteOf(clock.now())
-    const isNew = minute !== lookedAt
-    lookedAt = minute
-    const isLate = isOwed && clock.monotonic() - startedAt > limits.backupSettleMs.value
+    const isNew = minute !== checkedAt
+    checkedAt = minute
+    const isLate = isOverdue && clock.monotonic() - startedAt > limits.backupSettleMs.value
     if (!isLate && !(isNew && schedule.isTime(clock.now()))) return
-    isOwed = false
+    isOverdue = false
     // `make` has logged the error; the next scheduled time follows.
     await make().catch(() => undefined)
   }
 
   const timer =
-    expression === 'off' ? undefined : setInterval(() => void look(), limits.backupCheckMs.value).unref()
+    expression === 'off' ? undefined : setInterval(() => void check(), limits.backupCheckMs.value).unref()
 
   return Object.freeze({
     make,
     status: () => ({ folder, schedule: expression, backups: listBackups(folder), progress, failure }),
     complaints: () => (failure === undefined ? [] : [`the last backup failed: ${failure.message}`]),
-    shed: () => (progress === undefined ? pruneBackups(folder, gatewayId(options.dataFolder), 1) : 0),
+    deleteOld: () => (progress === undefined ? pruneBackups(folder, gatewayId(options.dataFolder), 1) : 0),
     async close() {
       clearInterval(timer)
       await maker.end()

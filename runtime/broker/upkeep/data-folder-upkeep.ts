@@ -12,9 +12,9 @@ import { assertRestored } from '#store/backup/restore.ts'
 import { lockFolder } from '#store/file/folder-lock.ts'
 import { createReserve } from '#store/file/reserve.ts'
 import { type BackupsPorts, createBackups } from './backup-schedule.ts'
-import { createMending } from './repair.ts'
+import { createRepair } from './repair.ts'
 
-export interface KeepingPorts extends Omit<BackupsPorts, 'maker'> {
+export interface DataFolderPorts extends Omit<BackupsPorts, 'maker'> {
   /** Called when the process must end so that the next start can restore a database. */
   readonly onFault: (error: GatewayError) => void
 }
@@ -23,25 +23,25 @@ const isOneDisk = (folder: string, other: string): boolean =>
   existsSync(other) && statSync(other).dev === statSync(folder).dev
 
 /** @throws store.locked, store.failed */
-export function keepFolder(
+export function openDataFolder(
   opened: AsyncDisposableStack,
   { data, backup, disk }: Pick<Settings, 'data' | 'backup' | 'disk'>,
-  { onFault, ...ports }: KeepingPorts,
+  { onFault, ...ports }: DataFolderPorts,
 ) {
   opened.defer(lockFolder(data))
   assertRestored(data)
-  const { restore: isAutomatic, ...wishes } = backup
-  const mending = createMending(ports, { dataFolder: data, backupFolder: backup.folder, isAutomatic })
+  const { restore: isAutomatic, ...options } = backup
+  const repair = createRepair(ports, { dataFolder: data, backupFolder: backup.folder, isAutomatic })
   const backups = createBackups(
     { ...ports, maker: createBackupMaker() },
-    { ...wishes, dataFolder: data, sparedBytes: disk.reserveBytes, version },
+    { ...options, dataFolder: data, sparedBytes: disk.reserveBytes, version },
   )
   opened.defer(() => backups.close())
   const reserve = createReserve(data, disk.reserveBytes)
   const room = createDiskRoom(
-    { ...ports, reserve, deleteBackups: () => (isOneDisk(data, backup.folder) ? backups.shed() : 0) },
+    { ...ports, reserve, deleteBackups: () => (isOneDisk(data, backup.folder) ? backups.deleteOld() : 0) },
     { dataFolder: data, quotaBytes: disk.quotaBytes },
   )
   opened.defer(room.close)
-  return { backups, room, folder: { dataFolder: data, mending, room, onMendable: onFault } }
+  return { backups, room, folder: { dataFolder: data, repair, room, onRepairable: onFault } }
 }

@@ -20,13 +20,13 @@ import { markVersion } from '#config/load/version-mark.ts'
 import { makeBackup } from '#store/backup/backup.ts'
 import { migrate, openReader, openWriter } from '#store/file/database.ts'
 import { refusal } from '#test/kit/refusal.ts'
-import { createMending, type Mending } from './repair.ts'
+import { createRepair, type Repair } from './repair.ts'
 
 let data: string
 let events: string[]
 const file = (): string => join(data, 'selvedge.db')
-const mending = (isAutomatic = true): Mending =>
-  createMending(
+const mending = (isAutomatic = true): Repair =>
+  createRepair(
     {
       clock: systemClock,
       log: createLog({

@@ -19,19 +19,19 @@ import { markLoss, type Restored, restoreTenant } from '#store/backup/restore.ts
 import { damageOf, lostFrames } from '#store/file/damage.ts'
 import { flush, place, writeDurably } from '#store/file/durable-files.ts'
 
-export interface MendingPorts {
+export interface RepairPorts {
   readonly clock: Clock
   readonly log: Log
 }
 
-export interface MendingSettings {
+export interface RepairSettings {
   readonly dataFolder: string
   readonly backupFolder: string
   /** Whether a backup is restored automatically. */
   readonly isAutomatic: boolean
 }
 
-export interface Mending {
+export interface Repair {
   /** Tenants in the newest backup of this gateway, which must exist unless they were removed on purpose. */
   expected(): readonly string[]
   /**
@@ -47,7 +47,7 @@ export interface Mending {
 
 const sideFiles = ['-wal', '-shm', '-journal'] as const
 
-export function createMending({ clock, log }: MendingPorts, settings: MendingSettings): Mending {
+export function createRepair({ clock, log }: RepairPorts, settings: RepairSettings): Repair {
   const { dataFolder, backupFolder, isAutomatic } = settings
 
   /** Verified backups of this gateway that contain the tenant, newest first. */
@@ -139,7 +139,7 @@ export function createMending({ clock, log }: MendingPorts, settings: MendingSet
         return false
       }
     },
-  } satisfies Mending)
+  } satisfies Repair)
 }
 
 const spanOf = ({ from, to }: Restored) => ({ lostFrom: msToDateTime(from), lostTo: msToDateTime(to) })

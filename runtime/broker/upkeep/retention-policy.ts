@@ -12,7 +12,7 @@ import { assert } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Owed } from '#broker/changes/follower-backlog.ts'
+import type { FollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { DiskRoom } from '#broker/commit/disk-room.ts'
 import type { Group, Stage } from '#broker/commit/stage.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -33,7 +33,7 @@ export interface RetentionPorts extends RollUpPorts {
   /** Disk space; without it, space is unlimited. */
   readonly room?: Pick<DiskRoom, 'isShort' | 'shortBytes'> | undefined
   /** The backlogs of followers; without it, there are none. */
-  readonly owed?: Pick<Owed, 'since'> | undefined
+  readonly followers?: Pick<FollowerBacklogs, 'since'> | undefined
 }
 
 export interface RetentionSettings {
@@ -197,8 +197,8 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
 
   function remove(stage: Stage, current: Run, parts: readonly Part[], reason: GapReason): void {
     restoreWhenUndone(stage)
-    const owedSince = ports.owed?.since() ?? Number.POSITIVE_INFINITY
-    for (const loss of lossesOf(parts, owedSince)) recordGap(stage, loss, reason, owedSince)
+    const backlogSince = ports.followers?.since() ?? Number.POSITIVE_INFINITY
+    for (const loss of lossesOf(parts, backlogSince)) recordGap(stage, loss, reason, backlogSince)
     for (const part of parts) {
       if (part.kind === 'chunk' && reason === 'age' && rollUpDays !== undefined) rollUp(stage, part)
       for (const row of removalOf(part)) stage.write(...row)
@@ -238,11 +238,11 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     })
   }
 
-  function lossesOf(parts: readonly Part[], owedSince: number): Iterable<Loss> {
+  function lossesOf(parts: readonly Part[], backlogSince: number): Iterable<Loss> {
     const losses = new Map<string, Loss>()
     for (const { kind, series, rid, t0, t1, m1, count } of parts) {
       if (kind === 'tombstone') continue
-      const key = `${kind} ${series} ${m1 >= owedSince}`
+      const key = `${kind} ${series} ${m1 >= backlogSince}`
       const known = losses.get(key)
       if (known === undefined) {
         const owner = kind === 'chunk' ? streamOf(series) : { rid, s: 0, name: 0 }
@@ -263,17 +263,17 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
   }
 
   /** Extends the last gap record if the reason is the same, and all followers sent both or neither. */
-  function recordGap(stage: Stage, loss: Loss, reason: GapReason, owedSince: number): void {
+  function recordGap(stage: Stage, loss: Loss, reason: GapReason, backlogSince: number): void {
     const { rid, s, name, t0, t1, m1, count } = loss
     const last = retained.lastGapOf(rid, s)
-    const isOwed = m1 >= owedSince
-    const owed = isOwed ? 1 : 0
+    const isUnsent = m1 >= backlogSince
+    const unsent = isUnsent ? 1 : 0
     lastGap++
-    if (last?.reason === reason && last.m1 >= owedSince === isOwed)
-      stage.write('gap.extend', lastGap, t0, t1, count, stage.at, m1, owed, last.g)
+    if (last?.reason === reason && last.m1 >= backlogSince === isUnsent)
+      stage.write('gap.extend', lastGap, t0, t1, count, stage.at, m1, unsent, last.g)
     else {
       gapCount++
-      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason, stage.at, m1, owed)
+      stage.write('gap.insert', lastGap, s, rid, name, t0, t1, count, stage.at, reason, stage.at, m1, unsent)
     }
   }
 

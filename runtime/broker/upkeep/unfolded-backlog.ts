@@ -4,7 +4,7 @@
  * instances.
  */
 
-import type { Owed } from '#broker/changes/follower-backlog.ts'
+import type { FollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
 import type { HistorySpans, SpanVolume } from '#store/history/history-spans.ts'
 import type { GapRow, OwnedGapRow, Retained } from '#store/history/oldest-parts.ts'
@@ -15,7 +15,7 @@ export interface BacklogPorts {
   readonly retained: Retained
   /** Bytes of the log, which has bounds of its own. */
   readonly logBytes: () => number
-  readonly owed: Owed
+  readonly followers: FollowerBacklogs
 }
 
 export interface Backlog {
@@ -41,14 +41,14 @@ export interface Backlog {
    * Adds a follower; `since` returns the commit time (ms) where its backlog begins. Returns a function that
    * removes it.
    */
-  readonly owe: Owed['add']
+  readonly follow: FollowerBacklogs['add']
 }
 
 /** Approximate size of an observation after folding. */
 const unfoldedBytes = 3
 
 export function createBacklog(
-  { spans, live, retained, logBytes, owed }: BacklogPorts,
+  { spans, live, retained, logBytes, followers }: BacklogPorts,
   { maxBytes }: { readonly maxBytes: number },
 ): Backlog {
   return Object.freeze({
@@ -80,6 +80,6 @@ export function createBacklog(
     gapsUnread: retained.gapsUnread,
     firstGap: retained.firstGap,
     gapSums: retained.gapSums,
-    owe: owed.add,
+    follow: followers.add,
   } satisfies Backlog)
 }

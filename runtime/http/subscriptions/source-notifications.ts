@@ -7,7 +7,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import type { ToldEntity } from '#broker/subscriptions/subscription-requests.ts'
+import type { ReportedEntity } from '#broker/subscriptions/subscription-requests.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
 import { sourceNotificationsPath } from '#federation/passing-on.ts'
@@ -50,7 +50,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
   async function entitiesIn(
     item: Json,
     { tenant, link, registration, isSplit }: From,
-  ): Promise<ToldEntity[]> {
+  ): Promise<ReportedEntity[]> {
     if (!isObject(item)) throw badRequestData('must be a list of entities', 'data')
     const given = item['@context'] ?? link
     const context = given === undefined ? contexts.core : await contexts.resolve(given, tenant)
@@ -58,7 +58,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
     const { id, type } = notified.entity
     const claim = claimOf(registration, id, listOf<string>(type))
     if (claim === undefined) return []
-    if (notified.isDeleted === true) return [{ owed: notified }]
+    if (notified.isDeleted === true) return [{ report: notified }]
     const mine = attributeNames(notified.entity).filter((name) => claim === 'all' || claim.has(name))
     const { scope, expiresAt } = notified.entity
     const entity = {
@@ -75,9 +75,9 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         ? []
         : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
     const others = isSplit ? await ports.distribution.partsElsewhere(tenant, id, registration.id) : []
-    const judged = mergeCopies([...local, copy, ...others])
+    const combined = mergeCopies([...local, copy, ...others])
     // For an entity split over several brokers, the notification contains all its parts (5.8.6).
-    return [{ owed: isSplit ? { ...notified, ...judged } : { ...notified, entity }, judged }]
+    return [{ report: isSplit ? { ...notified, ...combined } : { ...notified, entity }, combined }]
   }
 
   return {
@@ -104,13 +104,13 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
           registration: passed.registration,
         }
         const items = listOf<Json>(data ?? [])
-        const all: ToldEntity[] = []
+        const all: ReportedEntity[] = []
         // Limited parallelism, since each item may query sources for the rest of an entity.
         for (let first = 0; first < items.length; first += limits.sourceSocketsMax.value) {
           const some = items.slice(first, first + limits.sourceSocketsMax.value)
           all.push(...(await Promise.all(some.map((item) => entitiesIn(item, from)))).flat())
         }
-        if (passed.state !== 'leaving') await at.subscriptions.tell(passed.subscription, all)
+        if (passed.state !== 'leaving') await at.subscriptions.report(passed.subscription, all)
         return answers.noContent(request)
       },
     },

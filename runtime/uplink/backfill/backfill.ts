@@ -6,7 +6,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
-import type { FollowedPast, FollowedStream, Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, FollowedPast, FollowedStream } from '#broker/changes/change-feed.ts'
 import type { CommittedPart } from '#broker/history/committed-part.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -17,7 +17,7 @@ import { type DeletionLookups, pastHead, removalSteps } from '#uplink/steps/dele
 import type { Attributes, Head, Layer, Step } from '#uplink/steps/step-plan.ts'
 
 export interface BackfillPorts {
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly lookups: DeletionLookups
   readonly losses: Pick<Losses, 'begin' | 'keep' | 'leastSliceMs'>
   /** Sends until accepted; false when the uplink was closed. */
@@ -74,7 +74,7 @@ export async function fillSpan(
     if (past !== undefined && !(await sendPast(past, ports))) return undefined
   }
   // Deletions of one id are handled together, however often it was re-created.
-  const gone = new Map(following.gravesWithin({ from: span.from, to }).map((grave) => [grave.id, grave]))
+  const gone = new Map(following.tombstonesBetween({ from: span.from, to }).map((grave) => [grave.id, grave]))
   for (const grave of gone.values())
     for (const { entity } of removalSteps(grave, undefined, lookups))
       if (!(await ensureDeleted(entity, new Map()))) return undefined
@@ -158,7 +158,7 @@ function lostOf(
   { following, lookups: { selection, isFromCentre } }: Pick<BackfillPorts, 'following' | 'lookups'>,
 ): readonly string[] {
   const then =
-    dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.standing(rid)
+    dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.lastState(rid)
   if (then === undefined || !selection.takes(then)) return []
   const ours = dropped.filter(
     ({ name, heard }) => name !== 'scope' && selection.takesAttribute(name) && !isFromCentre(heard),
@@ -177,7 +177,7 @@ async function placesOf(
 ): Promise<readonly number[]> {
   const all = Array.from({ length: part.length }, (_, i) => i)
   if (!selection.dependsOnValues) return selection.takes({ id, type }) ? all : []
-  const entity = following.standing(rid) ?? { id, type }
+  const entity = following.lastState(rid) ?? { id, type }
   const taken: number[] = []
   for (const place of all) {
     if (selection.takes({ ...entity, [name]: part.instanceAt(place) })) taken.push(place)
@@ -194,7 +194,7 @@ function stepOfPast(
   { following, lookups }: Pick<BackfillPorts, 'following' | 'lookups'>,
 ): (Step & { kind: 'put' | 'past' }) | undefined {
   const { selection } = lookups
-  const entity = (selection.dependsOnValues && following.standing(rid)) || { id, type }
+  const entity = (selection.dependsOnValues && following.lastState(rid)) || { id, type }
   const attributes = new Map<string, AttributeInstance[]>()
   for (const [name, instance, at, heard] of instances) {
     if (lookups.isFromCentre(heard)) continue

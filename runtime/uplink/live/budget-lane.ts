@@ -4,7 +4,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
 import type { BacklogMeasure } from '#uplink/progress/backlog-size.ts'
 import type { UplinkState } from '#uplink/progress/uplink-state.ts'
@@ -13,7 +13,7 @@ import type { Gate } from './gate.ts'
 export interface BudgetLanePorts {
   readonly id: string
   readonly state: UplinkState
-  readonly following: Pick<Following, 'isHeld' | 'position'>
+  readonly following: Pick<ChangeFeed, 'isHeld' | 'position'>
   readonly connectivity: Pick<Connectivity, 'isClosed' | 'sleep' | 'trouble'>
   readonly gate: Pick<Gate, 'closedBy'>
   readonly measure: BacklogMeasure

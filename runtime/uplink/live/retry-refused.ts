@@ -4,7 +4,7 @@
  * While the centre is unavailable, the request fails at once.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
 import { done, inOrder, later, type Outcome } from '#uplink/centre/outcome.ts'
@@ -14,7 +14,7 @@ import { layersOf, type Step } from '#uplink/steps/step-plan.ts'
 import type { Gate } from './gate.ts'
 
 export interface RetryingPorts {
-  readonly following: Pick<Following, 'entity'>
+  readonly following: Pick<ChangeFeed, 'entity'>
   readonly current: Pick<CurrentSteps, 'turn' | 'unsentSteps'>
   /** The client of the centre on the live lane. */
   readonly live: Pick<Centre, 'send'>

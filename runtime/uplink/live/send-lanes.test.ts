@@ -84,7 +84,7 @@ function sendingTo(
     onChanged: () => undefined,
     lookups: {
       entity: (id) => (knows.includes(id) ? viewOf(id) : undefined),
-      ...{ gravesAfter: (id) => [graveOf(id)], isFromCentre: () => false },
+      ...{ tombstonesAfter: (id) => [graveOf(id)], isFromCentre: () => false },
       scopePrefix: createScopePrefix(undefined),
     },
   })

@@ -1,7 +1,7 @@
 /**
  * The status of an uplink for operators: activity, backlog, problems. Read-only.
  */
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Centre } from '#uplink/centre/central-broker.ts'
 import type { Connectivity, Trouble } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
@@ -35,7 +35,7 @@ export interface UplinkStatus {
 }
 
 export interface StatusPorts {
-  readonly following: Pick<Following, 'position'>
+  readonly following: Pick<ChangeFeed, 'position'>
   readonly centres: Readonly<Record<Lane, Pick<Centre, 'sentBytes'>>>
   readonly gate: Pick<Gate, 'closedBy'>
   readonly connectivity: Pick<Connectivity, 'trouble'>

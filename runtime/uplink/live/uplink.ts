@@ -10,7 +10,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createYield, type YieldIfDue } from '#base/load/yielding.ts'
 import { isGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Digests } from '#broker/tenant/digests.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
@@ -50,7 +50,7 @@ export interface UplinkSubscription {
 }
 
 export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'lookups' | 'checkCentre' | 'onChanged'> {
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly digests: Digests
   readonly losses: Losses
   readonly measure: BacklogMeasure

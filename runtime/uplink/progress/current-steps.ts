@@ -4,7 +4,7 @@
  * older values would arrive later; a semaphore ensures this.
  */
 import { createSemaphore, type Semaphore } from '#base/load/semaphore.ts'
-import type { Followed, Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, Followed } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import { viaFrom } from '#ngsi-ld/federation/via.ts'
 import { stepsOfEntity } from '#uplink/steps/change-steps.ts'
@@ -55,7 +55,7 @@ interface Since {
 }
 
 export interface CurrentStepsPorts {
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly lookups: DeletionLookups
   readonly state: Pick<UplinkState, 'position' | 'refresh' | keyof UnsentDeletions>
 }
@@ -95,12 +95,14 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
       ...lookups,
       ...{ now, isUnsent: created >= since },
     })
-    const drops = following.dropped(rid, since).flatMap(({ key, name, dataset, heard, at }): Step[] => {
-      if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
-      const isTold =
-        !present.has(key) && lookups.selection.takesAttribute(name) && !lookups.isFromCentre(heard)
-      return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
-    })
+    const drops = following
+      .deletionsSince(rid, since)
+      .flatMap(({ key, name, dataset, heard, at }): Step[] => {
+        if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
+        const isTold =
+          !present.has(key) && lookups.selection.takesAttribute(name) && !lookups.isFromCentre(heard)
+        return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
+      })
     return [...ends, ...drops, ...puts]
   }
 
@@ -109,11 +111,11 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
    * unsent.
    */
   function earlierLives(id: string, n: number, upTo = Number.POSITIVE_INFINITY): EarlierLives {
-    const ended = following.gravesAfter(id, Math.min(n, state.gravesOwed ?? n))
+    const ended = following.tombstonesAfter(id, Math.min(n, state.gravesOwed ?? n))
     const tombstones = ended.filter((tombstone) => tombstone.n < upTo)
     return {
       tombstones,
-      lost: tombstones.flatMap(({ rid }) => following.dropped(rid, Number.NEGATIVE_INFINITY)),
+      lost: tombstones.flatMap(({ rid }) => following.deletionsSince(rid, Number.NEGATIVE_INFINITY)),
     }
   }
 

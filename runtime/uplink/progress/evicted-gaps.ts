@@ -5,7 +5,7 @@
  * records that change meanwhile appear again later.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { GapReason, OwnedGapRow } from '#store/history/oldest-parts.ts'
@@ -17,7 +17,7 @@ import type { GapReport, UnnamedLoss, UplinkState } from './uplink-state.ts'
 
 export interface EvictedPorts {
   readonly state: UplinkState
-  readonly following: Pick<Following, 'standing' | 'partOf'>
+  readonly following: Pick<ChangeFeed, 'lastState' | 'attributeOf'>
   readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap'>
   readonly selection: UplinkSelection
 }
@@ -96,9 +96,9 @@ function pageOf(
     }
     // Gaps of a pending span are reported with that span.
     if (telling.again !== undefined && row.g > state.gap && row.m1 >= pendingFrom) return []
-    const stream = s === 0 ? undefined : following.partOf(s)
+    const stream = s === 0 ? undefined : following.attributeOf(s)
     if (stream !== undefined && !selection.takesAttribute(stream.name)) return []
-    const whole = following.standing(rid)
+    const whole = following.lastState(rid)
     const head = whole ?? (row.owner === null ? undefined : (JSON.parse(row.owner) as Known))
     const named = naming(head, whole)
     if (named === 'unnamed') addUp(reason, row, count)

@@ -7,7 +7,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 import type { UplinkState } from './uplink-state.ts'
@@ -32,7 +32,7 @@ export interface FullySynced {
 }
 
 export interface FullySyncedPorts {
-  readonly following: Pick<Following, 'entities'>
+  readonly following: Pick<ChangeFeed, 'entities'>
   readonly selection: Pick<UplinkSelection, 'takes' | 'dependsOnValues'>
   readonly state: Pick<UplinkState, 'position' | 'refresh'>
 }

@@ -4,7 +4,7 @@
  * crash. Only changed counts are written, each in a row of its own.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { CommittedPart } from '#broker/history/committed-part.ts'
 import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
@@ -22,8 +22,8 @@ export interface LossesPorts extends EvictedPorts {
   readonly before: ReadonlyMap<string, Loss>
   /** Whether the uplink has a new centre, so that earlier losses are discarded. */
   readonly isNew: boolean
-  readonly following: Pick<Following, 'streamOf' | 'standing' | 'partOf' | 'since'>
-  readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap' | 'owe'>
+  readonly following: Pick<ChangeFeed, 'streamOf' | 'lastState' | 'attributeOf' | 'since'>
+  readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap' | 'follow'>
 }
 
 export interface Losses {
@@ -61,7 +61,7 @@ export function createLosses(
 ): Losses {
   const { state, following } = ports
   const rule = { prefix: gapPrefix(alias, uplink), alias, scopePrefix }
-  const close = ports.backlog.owe(() => pendingSince(state, following.since(state.position)))
+  const close = ports.backlog.follow(() => pendingSince(state, following.since(state.position)))
   const losses = new Map(ports.isNew ? [] : ports.before)
   /** Keys whose row on disk is missing or outdated. */
   const changed = new Set(ports.isNew ? ports.before.keys() : [])

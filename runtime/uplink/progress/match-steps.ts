@@ -3,7 +3,12 @@
  * its current state, and its rows up to now count as past. An entity that no longer matches stays at the
  * centre as last sent. If it matched only in between, it is sent in full with the values by which it matched.
  */
-import type { Followed, FollowedChange, FollowedObservation, Following } from '#broker/changes/change-feed.ts'
+import type {
+  ChangeFeed,
+  Followed,
+  FollowedChange,
+  FollowedObservation,
+} from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
@@ -13,7 +18,7 @@ import type { Attributes, Step } from '#uplink/steps/step-plan.ts'
 import type { CurrentSteps } from './current-steps.ts'
 
 export interface MatchingPorts {
-  readonly following: Pick<Following, 'position' | 'entityWithRid'>
+  readonly following: Pick<ChangeFeed, 'position' | 'entityWithRid'>
   readonly current: CurrentSteps
   readonly lookups: ChangeLookups & DeletionLookups
   /** Sends until accepted, in a turn of the live lane; false when the uplink was closed. */

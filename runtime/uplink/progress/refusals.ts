@@ -26,7 +26,7 @@ export interface RefusalsPorts {
 
 export interface Refusals {
   /**
-   * Stores refusals; resolves once they are on disk. Dropped entries are passed to `onDropped`, whose result
+   * Stores refusals; resolves once they are on disk. DeletedInstance entries are passed to `onDropped`, whose result
    * stages the gaps in the same commit; if the commit fails, it is undone.
    */
   add(uplink: string, refusals: readonly Refusal[], onDropped: OnDropped): Promise<void>

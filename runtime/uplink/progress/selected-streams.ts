@@ -5,7 +5,7 @@
  * that many streams do not stall the event loop.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 
 /**
@@ -14,7 +14,7 @@ import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 export type SelectedStreams = () => (s: number) => boolean
 
 export function createSelectedStreams(
-  { streamOf, standing }: Pick<Following, 'streamOf' | 'standing'>,
+  { streamOf, lastState }: Pick<ChangeFeed, 'streamOf' | 'lastState'>,
   selection: UplinkSelection,
   monotonic: () => number,
 ): SelectedStreams {
@@ -25,7 +25,7 @@ export function createSelectedStreams(
     const stream = streamOf(s)
     if (stream === undefined || !selection.takesAttribute(stream.name)) return false
     const { id, type, rid } = stream
-    return selection.takes((selection.dependsOnValues && standing(rid)) || { id, type })
+    return selection.takes((selection.dependsOnValues && lastState(rid)) || { id, type })
   }
 
   return () => {

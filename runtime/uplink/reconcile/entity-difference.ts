@@ -3,7 +3,7 @@
  * different attributes are sent, attributes deleted here are deleted, and later writes at the centre are
  * kept. Sends nothing itself.
  */
-import type { Following } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { EntityView, SystemTimes } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
@@ -34,7 +34,7 @@ export function surplusOf(
     isForeign,
     onNewer,
   }: {
-    readonly following: Pick<Following, 'droppedOf'>
+    readonly following: Pick<ChangeFeed, 'deletionsUnder'>
     readonly lookups: Pick<DeletionLookups, 'selection' | 'isFromCentre' | 'scopePrefix'>
     readonly isForeign: IsForeign
     readonly onNewer: () => void
@@ -46,7 +46,7 @@ export function surplusOf(
   if (losesScope(view, there, lookups)) more.add('scope')
   if (more.size === 0 || !lookups.selection.takes(entity)) return []
   const { id, type } = entity
-  const last = new Map(following.droppedOf(id).map((one) => [one.key, one]))
+  const last = new Map(following.deletionsUnder(id).map((one) => [one.key, one]))
   return [...more].flatMap((key): Step[] => {
     const gone = last.get(key)
     // An instance that no other client wrote came from here, even if no record of its deletion is left.

@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Following, Span } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, Span } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { Digests, HistoryDigests, Observed } from '#broker/tenant/digests.ts'
 import { toIdList } from '#ngsi-ld/federation/digest.ts'
@@ -28,7 +28,7 @@ import type { Resurrections } from '#uplink/steps/resurrections.ts'
 import type { Head, Layer, Step } from '#uplink/steps/step-plan.ts'
 
 export interface ReconcilePorts {
-  readonly following: Following
+  readonly following: ChangeFeed
   readonly digests: Digests
   readonly centre: Centre
   /** The same on the live lane, for requests in its turn. */
@@ -100,13 +100,13 @@ export function createPastPhases(ports: PastPorts) {
 
   /** Histories of deleted entities are kept and compared like others. */
   async function deletedHistories(task: ReconcileTask): Promise<boolean> {
-    const page = following.gravesBehind(task.after, limits.reconcileHistories.value)
+    const page = following.tombstonesSince(task.after, limits.reconcileHistories.value)
     const ours = page.flatMap((grave): Head[] => {
       const now = following.entity(grave.id)
       // An entity re-created since the start was not in the first phase.
       if (now !== undefined && wasRecreated(task, now) && isOurs(now))
         return [{ id: grave.id, type: now.entity().type }]
-      if (now !== undefined || following.gravesAfter(grave.id, grave.n).length > 0) return []
+      if (now !== undefined || following.tombstonesAfter(grave.id, grave.n).length > 0) return []
       const [gone] = removalSteps(grave, undefined, lookups)
       return gone === undefined ? [] : [pastHead(gone.entity, lookups)]
     })

@@ -122,7 +122,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       const now = following.entity(id)
       if (now !== undefined && isOurs(now)) again.push(id)
       if (now !== undefined) return []
-      const grave = following.gravesAfter(id, 0).at(-1)
+      const grave = following.tombstonesAfter(id, 0).at(-1)
       if (grave !== undefined && removalSteps(grave, undefined, lookups).length > 0) return [grave]
       task.unknown++
       return []
@@ -277,13 +277,13 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
 
   /** Pages list existing entities only, so deleted ones are queried separately. */
   async function deleted(task: ReconcileTask): Promise<boolean> {
-    const page = following.gravesBehind(task.after, limits.uplinkEntitiesPerRequest.value)
+    const page = following.tombstonesSince(task.after, limits.uplinkEntitiesPerRequest.value)
     const last = page.at(-1)
     const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
     const graves = page.filter(
       (grave) =>
         following.entity(grave.id) === undefined &&
-        following.gravesAfter(grave.id, grave.n).length === 0 &&
+        following.tombstonesAfter(grave.id, grave.n).length === 0 &&
         removalSteps(grave, undefined, lookups).length > 0,
     )
     const again = page.flatMap(({ id }) => {

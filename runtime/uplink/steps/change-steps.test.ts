@@ -24,7 +24,7 @@ it('what was not observed is told as written when its batch began', () => {
   const ports = {
     ...{ selection: selectionOf(everything), scopePrefix: createScopePrefix(undefined), entity: () => view },
     ...{ streamOf: nothing, instanceOf: () => label, tombstoneOf: nothing, tombstoneAt: nothing },
-    ...{ gravesAfter: () => [], droppedOf: () => [], isFromCentre: () => false },
+    ...{ tombstonesAfter: () => [], deletionsUnder: () => [], isFromCentre: () => false },
   }
   const what: FollowedChange = {
     ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },
@@ -54,7 +54,7 @@ it('what was told of none of its lives goes with all that it had in any of them'
       scopePrefix: createScopePrefix(undefined),
       entity: () => undefined,
     },
-    ...{ gravesAfter: () => graves, droppedOf: () => [], isFromCentre: () => false },
+    ...{ tombstonesAfter: () => graves, deletionsUnder: () => [], isFromCentre: () => false },
   }
   const steps = deletionsAfterPast({ entity: { id: 'urn:a', type: 'A' }, past: new Map(), lost: [] }, ports)
   expect(steps).toMatchObject([{ kind: 'remove', at: 2000, had: new Set(['v', 'w', 'x urn:d']) }])

@@ -4,13 +4,13 @@
  */
 
 import type {
+  ChangeFeed,
   Followed,
   FollowedChange,
   FollowedObservation,
   FollowedStream,
-  Following,
 } from '#broker/changes/change-feed.ts'
-import type { Dropped } from '#broker/state/deletions.ts'
+import type { DeletedInstance } from '#broker/state/deletions.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
@@ -32,9 +32,9 @@ import type { ScopePrefix } from './scope-prefix.ts'
 import type { Head, Step } from './step-plan.ts'
 import type { UplinkSelection } from './uplink-selection.ts'
 
-export interface ChangeLookups extends Omit<DeletionLookups, 'gravesAfter'> {
+export interface ChangeLookups extends Omit<DeletionLookups, 'tombstonesAfter'> {
   readonly streamOf: (s: number) => FollowedStream | undefined
-  readonly instanceOf: Following['instanceOf']
+  readonly instanceOf: ChangeFeed['instanceOf']
   /** The last state of a deleted entity, while that is still known. */
   readonly tombstoneOf: (rid: number) => TombstoneRow | undefined
   /** The last state of an entity deleted with a log number, while that is still known. */
@@ -43,14 +43,14 @@ export interface ChangeLookups extends Omit<DeletionLookups, 'gravesAfter'> {
 
 /** Creates the lookups of an uplink. */
 export const createLookups = (
-  following: Following,
+  following: ChangeFeed,
   { selection, scopePrefix }: { readonly selection: UplinkSelection; readonly scopePrefix: ScopePrefix },
   isThere: (name: string) => boolean,
 ): ChangeLookups & DeletionLookups => ({
   isFromCentre: (heard) => chainOf(heard).some(isThere),
   ...{ selection, scopePrefix, streamOf: following.streamOf, instanceOf: following.instanceOf },
-  ...{ entity: following.entity, tombstoneAt: following.graveAt, tombstoneOf: following.graveOf },
-  ...{ gravesAfter: following.gravesAfter, droppedOf: following.droppedOf },
+  ...{ entity: following.entity, tombstoneAt: following.tombstoneAt, tombstoneOf: following.tombstoneOf },
+  ...{ tombstonesAfter: following.tombstonesAfter, deletionsUnder: following.deletionsUnder },
 })
 
 /**
@@ -85,7 +85,7 @@ export const commitTimeOf = ({ at, what }: Followed): number => ('id' in what ? 
 export function memoized<T extends ChangeLookups>(ports: T): T {
   const streams = new Map<number, FollowedStream | undefined>()
   const views = new Map<string, EntityView | undefined>()
-  const drops = new Map<string, readonly Dropped[]>()
+  const drops = new Map<string, readonly DeletedInstance[]>()
   const recall = <K, V>(known: Map<K, V>, key: K, look: (key: K) => V): V => {
     if (!known.has(key)) known.set(key, look(key))
     return known.get(key) as V
@@ -93,7 +93,7 @@ export function memoized<T extends ChangeLookups>(ports: T): T {
   return {
     ...ports,
     streamOf: (s) => recall(streams, s, ports.streamOf),
-    droppedOf: (id) => recall(drops, id, ports.droppedOf),
+    deletionsUnder: (id) => recall(drops, id, ports.deletionsUnder),
     entity: (id) => recall(views, id, (one) => parsedOnce(ports.entity(one))),
   }
 }
@@ -121,11 +121,11 @@ function stepsOfObservation(
   const { id, type, name, mirror } = stream
   const now = selection.dependsOnValues || isPast(id) ? entity(id)?.entity() : undefined
   const was =
-    selection.dependsOnValues && stream.isGone ? lastDocument(ports.tombstoneOf(stream.rid)) : undefined
+    selection.dependsOnValues && stream.isEnded ? lastDocument(ports.tombstoneOf(stream.rid)) : undefined
   if (!selection.takes({ ...(was ?? now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
   const step = { entity: { id, type }, attributes, heard }
-  if (isLate || stream.isGone || isPast(id)) {
+  if (isLate || stream.isEnded || isPast(id)) {
     const back =
       isPast(id) && now !== undefined
         ? [...resurrectedDrops(now, { id, type, heard }, attributes, ports)]

@@ -4,8 +4,8 @@
  * past entities.
  */
 
-import type { Erased, Following } from '#broker/changes/change-feed.ts'
-import type { Dropped } from '#broker/state/deletions.ts'
+import type { ChangeFeed, Erased } from '#broker/changes/change-feed.ts'
+import type { DeletedInstance } from '#broker/state/deletions.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
@@ -20,15 +20,18 @@ export interface DeletionLookups {
   readonly selection: UplinkSelection
   readonly entity: (id: string) => EntityView | undefined
   /** All deletions of attributes under an id in any of its lives, latest last. */
-  readonly droppedOf: Following['droppedOf']
-  readonly gravesAfter: Following['gravesAfter']
+  readonly deletionsUnder: ChangeFeed['deletionsUnder']
+  readonly tombstonesAfter: ChangeFeed['tombstonesAfter']
   /** Whether a change with this Via chain came from the centre. */
   readonly isFromCentre: (heard: string | undefined) => boolean
   readonly scopePrefix: ScopePrefix
 }
 
 /** Lookups needed to determine the scope of an entity. */
-export type ScopeLookups = Pick<DeletionLookups, 'entity' | 'gravesAfter' | 'isFromCentre' | 'scopePrefix'>
+export type ScopeLookups = Pick<
+  DeletionLookups,
+  'entity' | 'tombstonesAfter' | 'isFromCentre' | 'scopePrefix'
+>
 
 /** A step that deletes what this gateway sent of an entity. */
 type Removal = Step & { readonly kind: 'remove' }
@@ -50,7 +53,7 @@ export function deletionsAfterPast(
   const now = ports.entity(entity.id)?.entity()
   // A re-created entity is sent without its earlier attributes when its turn comes.
   if (now !== undefined) return [...resurrectedDrops(now, entity, past, ports)]
-  const graves = ports.gravesAfter(entity.id, 0)
+  const graves = ports.tombstonesAfter(entity.id, 0)
   const grave = graves.at(-1)
   const back = [...past].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
   const steps: readonly Removal[] =
@@ -75,7 +78,7 @@ export function deletionsAfterPast(
 export interface EarlierLives {
   readonly tombstones: readonly TombstoneRow[]
   /** Attributes deleted during these lives. */
-  readonly lost: readonly Dropped[]
+  readonly lost: readonly DeletedInstance[]
 }
 
 /**
@@ -122,7 +125,7 @@ export function deletionsOfEarlierLives(
 
 /** Attribute instances, among those deleted here, to be deleted at the centre. */
 export const ownKeys = (
-  dropped: readonly Dropped[],
+  dropped: readonly DeletedInstance[],
   { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly string[] =>
   dropped.flatMap(({ key, name, heard }) =>
@@ -137,13 +140,13 @@ export function* resurrectedDrops(
   now: Entity,
   { heard, ...entity }: Head & Provenance,
   past: Attributes,
-  { droppedOf }: Pick<DeletionLookups, 'droppedOf'>,
+  { deletionsUnder }: Pick<DeletionLookups, 'deletionsUnder'>,
 ): Generator<Step> {
   for (const [name, instances] of past) {
     for (const dataset of new Set(instances.map(({ datasetId = '' }) => datasetId))) {
       if (hasInstance(now, name, dataset)) continue
       const key = keyOf(name, dataset)
-      const at = droppedOf(entity.id).findLast((one) => one.key === key)?.at
+      const at = deletionsUnder(entity.id).findLast((one) => one.key === key)?.at
       yield { kind: 'drop', entity, name, dataset, heard, at, seen: latestObservation(instances) }
     }
   }
@@ -204,14 +207,14 @@ export const hasInstance = (entity: Entity, name: string, dataset: string): bool
 export function eraseSteps(
   now: Entity,
   erased: readonly Erased[],
-  { selection, droppedOf }: Pick<DeletionLookups, 'selection' | 'droppedOf'>,
+  { selection, deletionsUnder }: Pick<DeletionLookups, 'selection' | 'deletionsUnder'>,
   heard?: string,
 ): readonly Step[] {
   if (!selection.takes(now)) return []
   const { id, type } = now
   const named = erased.flatMap((one) => {
     if (one.name !== '') return [one]
-    const names = new Set([...attributeNames(now), ...droppedOf(id).map(({ name }) => name)])
+    const names = new Set([...attributeNames(now), ...deletionsUnder(id).map(({ name }) => name)])
     return [...names].map((name) => ({ name, dataset: '*' }))
   })
   return named
@@ -225,9 +228,9 @@ export function eraseSteps(
  */
 export function pastHead(
   { id, type }: Head,
-  { entity, gravesAfter, isFromCentre, scopePrefix }: ScopeLookups,
+  { entity, tombstonesAfter, isFromCentre, scopePrefix }: ScopeLookups,
 ): Head {
-  const grave = entity(id) === undefined ? gravesAfter(id, 0).at(-1) : undefined
+  const grave = entity(id) === undefined ? tombstonesAfter(id, 0).at(-1) : undefined
   if (grave === undefined) return { id, type }
   const was = JSON.parse(grave.doc) as Entity
   const scope = scopePrefix.scope(was.scope, isFromCentre(grave.heard ?? undefined))

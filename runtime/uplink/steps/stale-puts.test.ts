@@ -19,7 +19,7 @@ const lookups = (...entities: readonly Entity[]) => ({
     const found = entities.find((one) => one.id === id)
     return found && ({ entity: () => found } as EntityView)
   },
-  gravesAfter: (id: string) =>
+  tombstonesAfter: (id: string) =>
     id === 'urn:gap' ? [] : [{ id, doc: JSON.stringify({ id, type: 'A', scope: '/hall' }) } as TombstoneRow],
   ...{ isFromCentre: () => false, scopePrefix: createScopePrefix('/site') },
 })

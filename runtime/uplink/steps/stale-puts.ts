@@ -30,7 +30,7 @@ function splitStep(step: Put, lookups: ScopeLookups): readonly (Put | Past)[] {
   const now =
     found !== undefined && listOf(type).every((one) => listOf(found.type).includes(one)) ? found : undefined
   // Entities that never existed here, such as gaps, cannot have been deleted.
-  if (now === undefined && found === undefined && lookups.gravesAfter(id, 0).length === 0) return [step]
+  if (now === undefined && found === undefined && lookups.tombstonesAfter(id, 0).length === 0) return [step]
   const past = new Map<string, readonly AttributeInstance[]>()
   const current = new Map<string, readonly AttributeInstance[]>()
   for (const [name, instances] of step.attributes) {

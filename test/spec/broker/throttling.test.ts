@@ -107,7 +107,7 @@ it('dates deliveries in the order of their numbers, also those of a batch that g
     door.commit((given) => {
       const stage = batchAt === undefined ? given : given.ofBatch(batchAt)
       const [registered] = [...matcher.all()]
-      matcher.owe(stage, registered!, { ...nothingObserved, entity: id, body: '{}' })
+      matcher.deliver(stage, registered!, { ...nothingObserved, entity: id, body: '{}' })
       return stage.at
     })
   const first = await owe()
