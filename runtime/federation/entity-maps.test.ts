@@ -1,4 +1,4 @@
-/** Entity maps end, and their number and size are bounded. */
+/** Entity maps expire, and their number and size are bounded. */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { createEntityMaps } from './entity-maps.ts'
@@ -12,7 +12,7 @@ const setUp = () => {
   return { maps, make, pass: (ms: number) => (now += ms) }
 }
 
-it('ends with its lifetime, unless that was extended', () => {
+it('expires after its lifetime, unless it was extended', () => {
   const { maps, make, pass } = setUp()
   const [one, other] = [make(1), make(1)]
   maps.extend('', other, 2000)
@@ -21,7 +21,7 @@ it('ends with its lifetime, unless that was extended', () => {
   expect(maps.extend('', one, 3000)).toBe(false)
 })
 
-it('is of its tenant', () => {
+it('is visible only in its tenant', () => {
   const { maps, make } = setUp()
   const id = make(1)
   expect([maps.get('other', id), maps.delete('other', id), maps.delete('', id)]).toEqual([
@@ -31,13 +31,13 @@ it('is of its tenant', () => {
   ])
 })
 
-it('makes room for the next one: the oldest goes', () => {
+it('evicts the oldest map when the limit of maps is reached', () => {
   const { maps, make } = setUp()
   const ids = Array.from({ length: limits.entityMapsMax.value + 1 }, () => make(1))
   expect(ids.map((id) => maps.get('', id) === undefined).indexOf(false)).toBe(1)
 })
 
-it('makes room for the entities that the next one names', () => {
+it('evicts the oldest maps when the limit of entities is reached', () => {
   const { maps, make } = setUp()
   const each = limits.entityMapsIdsMax.value / 10
   const ids = Array.from({ length: 10 }, () => make(each))

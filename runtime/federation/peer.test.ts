@@ -1,10 +1,10 @@
-/** An exchange with a source ends in an answer or in the reason why there is none, never in an error. */
+/** An exchange with a source ends with an answer or with the reason for its absence, never with an error. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createPeer } from './peer.ts'
 
-it('says why a request cannot be sent', async () => {
+it('reports why a request cannot be sent', async () => {
   const peer = createPeer({ allowsLoopback: true })
   const exchange = (url: string, headers: Record<string, string>) =>
     peer.exchange({ method: 'GET', url, headers, timeoutMs: 1000 })
@@ -35,7 +35,7 @@ describe('a connection that the source closed while it was idle', () => {
   })
   afterAll(() => server.close())
 
-  it('is no reason to miss what it is asked for: a read is sent once more, by a new one', async () => {
+  it('makes a read be sent once more on a new connection', async () => {
     const peer = createPeer({ allowsLoopback: true })
     methods = []
     const exchange = () => peer.exchange({ method: 'GET', url, headers: {}, timeoutMs: 5000 })
@@ -44,7 +44,7 @@ describe('a connection that the source closed while it was idle', () => {
     peer.close()
   })
 
-  it('fails a write, which may have been done', async () => {
+  it('fails a write, which the source may have executed', async () => {
     const peer = createPeer({ allowsLoopback: true })
     methods = []
     const exchange = () => peer.exchange({ method: 'POST', url, headers: {}, body: '{}', timeoutMs: 5000 })
@@ -55,8 +55,8 @@ describe('a connection that the source closed while it was idle', () => {
   })
 })
 
-describe('a source that answers nothing more on a connection that is kept', () => {
-  /** Answers the first request for each path, never another; tells of each. */
+describe('a source that stops answering on a kept connection', () => {
+  /** Answers the first request for each path and no further one; records all. */
   async function open() {
     const asked: (string | undefined)[] = []
     let resolveHeld: () => void = () => undefined
@@ -71,7 +71,7 @@ describe('a source that answers nothing more on a connection that is kept', () =
     return { asked, origin, close, held: new Promise<void>((resolve) => (resolveHeld = resolve)) }
   }
 
-  it('is not asked once more after it was given up', async () => {
+  it('receives no second request after a timeout', async () => {
     const { asked, origin, close } = await open()
     const peer = createPeer({ allowsLoopback: true })
     const exchange = (path: string) =>
@@ -84,7 +84,7 @@ describe('a source that answers nothing more on a connection that is kept', () =
     close()
   })
 
-  it('is not asked once more by a peer that is closed', async () => {
+  it('receives no second request from a closed peer', async () => {
     const { asked, origin, close, held } = await open()
     const [peer, other] = [createPeer({ allowsLoopback: true }), createPeer({ allowsLoopback: true })]
     const exchange = (path: string, by = peer) =>

@@ -1,5 +1,6 @@
 /**
- * Names of gateways: the first has it, whoever else comes is told whose it is, over restarts and half-written lines.
+ * Names of gateways: the first gateway owns a name and others learn its owner, across restarts and incomplete
+ * lines.
  */
 import { appendFileSync, chmodSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -16,7 +17,7 @@ describe('the name of a gateway', () => {
   beforeEach(() => rmSync(file, { force: true }))
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  it('belongs to the first who comes with it, and is on disk then', () => {
+  it('belongs to the first gateway that uses it, and is stored on disk', () => {
     const names = createTunnelNames(file, clock)
     expect(names.prove('one', ours, '10.0.0.1')).toBeUndefined()
     expect(names.prove('one', ours, '10.0.0.2')).toBeUndefined()
@@ -29,7 +30,7 @@ describe('the name of a gateway', () => {
     expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
-  it('is given to the next who comes when it was released, also while the gateway runs', () => {
+  it('can be taken by another gateway after its release, also while this gateway runs', () => {
     const names = createTunnelNames(file, clock)
     names.prove('one', ours, '10.0.0.1')
     names.prove('two', ours, '10.0.0.1')
@@ -40,7 +41,7 @@ describe('the name of a gateway', () => {
     expect(names.prove('two', theirs, '10.0.0.2')).toMatchObject({ alias: 'two' })
   })
 
-  it('is not lost with what a power cut left of a line', () => {
+  it('survives an incomplete line left by a power cut', () => {
     createTunnelNames(file, clock).prove('one', ours, '10.0.0.1')
     appendFileSync(file, 'two 0123')
     const names = createTunnelNames(file, clock)
@@ -49,7 +50,7 @@ describe('the name of a gateway', () => {
     expect(readTunnelNames(file).map(({ alias }) => alias)).toEqual(['one', 'three'])
   })
 
-  it('is given to nobody while the file cannot be believed', () => {
+  it('cannot be taken while the file is invalid', () => {
     const names = createTunnelNames(file, clock)
     names.prove('one', ours, '10.0.0.1')
     appendFileSync(file, 'nonsense\n')

@@ -1,15 +1,15 @@
-/** How long somebody waits for an answer, and what is signalSeen to whoever works on it. */
+/** The bounded wait for an answer, and the signal that aborts the work. */
 import { expect, it } from 'vitest'
 import { within } from './patience.ts'
 
 const never = new Promise<never>(() => undefined)
 
-it('gives what the work gives, good or bad', async () => {
+it('returns the result or the error of the work', async () => {
   expect(await within({}, async () => 'done')).toBe('done')
   await expect(within({}, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken')
 })
 
-it('ends with the time, and tells the work', async () => {
+it('ends with the timeout, and aborts the work', async () => {
   let signalSeen: AbortSignal | undefined
   const answer = within({ timeoutMs: 5 }, (signal) => {
     signalSeen = signal
@@ -19,7 +19,7 @@ it('ends with the time, and tells the work', async () => {
   expect(signalSeen?.aborted).toBe(true)
 })
 
-it('ends when nobody waits, and begins nothing for who had left before', async () => {
+it('ends when the caller cancels, and starts no work for a caller that cancelled before', async () => {
   const leaving = new AbortController()
   const begun: string[] = []
   const work = (name: string) => () => {

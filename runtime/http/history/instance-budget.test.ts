@@ -21,7 +21,7 @@ const instance = (second: number, i: number): TimedInstance => {
   }
 }
 
-/** Reads as the broker does; tells how many instances of it were there at once, and how many it gave in all. */
+/** Reads like the broker; records the instances held at once and read in total. */
 function readerOf(site: Readonly<Record<string, Lists>>) {
   const made = new Map(
     Object.entries(site).map(([id, lists]) => [
@@ -55,7 +55,7 @@ function readerOf(site: Readonly<Record<string, Lists>>) {
 
 const seconds = (count: number): number[] => Array.from({ length: count }, (_, i) => i)
 
-it('holds some three times what an answer does, however long the histories of a page are', () => {
+it('holds about three times the content of a response, for histories of any length', () => {
   const ids = seconds(50).map((i) => `urn:x:${i}`)
   const most = 1000
   const site = Object.fromEntries(ids.map((id) => [id, { a: seconds(500), b: seconds(500), c: [7] }]))
@@ -70,7 +70,7 @@ it('holds some three times what an answer does, however long the histories of a 
   expect(values).toEqual(ids.flatMap(() => [9, 9, 1]))
 })
 
-it('reads a second time one more than fits, and that is enough', () => {
+it('reads one more instance than fits the second time, which suffices', () => {
   const ids = seconds(20).map((i) => `urn:x:${i}`)
   const most = 1000
   const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
@@ -80,7 +80,7 @@ it('reads a second time one more than fits, and that is enough', () => {
   expect(reader.sumRead()).toBe(ids.length * (query.limit + most / ids.length + 1))
 })
 
-it('leaves out who has no history any more when more of it is to be read', () => {
+it('leaves out an entity whose history was deleted between two reads', () => {
   const ids = seconds(3).map((i) => `urn:x:${i}`)
   const [most, gone] = [1000, ids[1]]
   const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
@@ -116,7 +116,7 @@ const timesOf = (unique: boolean) => {
   return fc.array(fc.record({ a: ascending, b: ascending }), { minLength: 1, maxLength: 4 })
 }
 
-it('makes the same answer as if everything had been read', () => {
+it('builds the same response as a read of everything', () => {
   fc.assert(
     fc.property(timesOf(true), optionsOf, (all, { most, entities, lastN }) => {
       const whole = { timeproperty: 'observedAt', limit: most, lastN } as const
@@ -126,7 +126,7 @@ it('makes the same answer as if everything had been read', () => {
   )
 })
 
-it('makes a whole answer within its range, however many share a time', () => {
+it('builds a complete response within its range, even if many instances share a time', () => {
   fc.assert(
     fc.property(timesOf(false), optionsOf, (all, { most, entities, lastN }) => {
       const query = firstLook({ timeproperty: 'observedAt', limit: most, lastN }, entities)

@@ -56,7 +56,7 @@ describe('a Host header', () => {
     '[::1].evil.example',
     ' localhost',
     'localhost, evil.example',
-  ])('of anybody else is refused: %s', (host) => {
+  ])('of another host is refused: %s', (host) => {
     expect(accepts(() => guard.assertHost({ host }))).toBe(false)
   })
 })
@@ -70,7 +70,7 @@ describe('an origin', () => {
     ['http://gate.example:3000', '127.0.0.1:9090'],
     ['http://[::1]:9090', '[::1]:9090'],
     [undefined, '127.0.0.1:9090'],
-  ])('of our own or of the settings is accepted: %s', (origin, host) => {
+  ])('of this gateway or the settings is accepted: %s', (origin, host) => {
     expect(accepts(() => guard.assertOrigin({ host, ...(origin && { origin }) }))).toBe(true)
   })
 
@@ -88,13 +88,13 @@ describe('an origin', () => {
     expect(accepts(() => guard.assertOrigin({ host, origin }))).toBe(false)
   })
 
-  it('that is not named goes by what the browser says of the site', () => {
+  it('that is missing is judged by Sec-Fetch-Site', () => {
     const of = (site: string): boolean => accepts(() => guard.assertOrigin({ 'sec-fetch-site': site }))
     expect(['cross-site', 'same-site', 'same-origin', 'none'].map(of)).toEqual([false, false, true, true])
   })
 })
 
-it('a request that reads takes neither a stream nor another protocol', () => {
+it('a read request is one without a stream and without an upgrade', () => {
   expect(doesMoreThanRead('GET', {})).toBe(false)
   expect(doesMoreThanRead('OPTIONS', { accept: 'text/html' })).toBe(false)
   expect(doesMoreThanRead('GET', { upgrade: 'websocket' })).toBe(true)

@@ -39,7 +39,7 @@ afterAll(() => {
 })
 
 describe('fetching a document', () => {
-  it('gets the body and says what it accepts', async () => {
+  it('returns the body and sends an Accept header', async () => {
     const { body } = await get('/plain')
     expect(JSON.parse(body.toString())).toEqual({ accept: 'application/ld+json' })
   })
@@ -58,7 +58,7 @@ describe('fetching a document', () => {
   it.each(['ftp://example.org/x', 'not a url', 'file:///etc/passwd'])('refuses %s', async (url) => {
     await expect(get('', { url })).rejects.toMatchObject({ code: 'peer.unavailable' })
   })
-  it('refuses this machine, by address and by name, unless allowed', async () => {
+  it('refuses loopback, by address and by name, unless allowed', async () => {
     const elsewhere = createDocumentFetcher({ allowLoopback: false })
     const port = new URL(base).port
     for (const host of ['127.0.0.1', 'localhost', '[::1]', '0x7f000001']) {

@@ -9,7 +9,7 @@ const itemsOf = async (text: string): Promise<unknown[]> => {
   return Array.from({ length: items.length }, (_, i): unknown => JSON.parse(items.text(i).toString()))
 }
 
-it('gives what parsing the whole list gives, however it is written', async () => {
+it('returns the same items as parsing the whole list, in any formatting', async () => {
   // Long texts are searched in another way than short ones.
   const text = fc
     .tuple(
@@ -28,7 +28,7 @@ it('gives what parsing the whole list gives, however it is written', async () =>
   )
 })
 
-it('takes nothing that is no JSON list: parsing the whole refuses it too', async () => {
+it('refuses all that is not a JSON list, as parsing the whole does', async () => {
   const piece = fc.constantFrom(
     '[',
     ']',
@@ -67,12 +67,12 @@ it.each(['', '{}', '7', '"a"', '[', '[1', '[1]]', '[1] x', '[1,]', '[,1]', '[]',
   },
 )
 
-it('refuses more items than there may be, before it has looked at all of them', async () => {
+it('refuses too many items before it has scanned all of them', async () => {
   const cut = splitList(Buffer.from('[1,2,3,"never ends]'), 2, async () => undefined)
   await expect(cut).rejects.toThrow('more than 2 items')
 })
 
-it('lets others pass while it searches a large body', async () => {
+it('yields to other work while it scans a large body', async () => {
   let yields = 0
   const item = JSON.stringify({ text: 'x'.repeat(1000) })
   const body = Buffer.from(`[${Array.from({ length: 1000 }, () => item).join()}]`)

@@ -37,7 +37,7 @@ describe('the type of the answer', () => {
     ['application/geo+json, application/json;q=0.2', json],
   ])('of %s is %s', (accept, type) => expect(answerType(accept, json)).toBe(type))
 
-  it('is what the setting says where the client does not care', () => {
+  it('is the configured default if the client accepts any', () => {
     expect(answerType(undefined, ld)).toBe(ld)
     expect(answerType('text/html, */*;q=0.1', ld)).toBe(ld)
     expect(answerType(json, ld)).toBe(json)
@@ -82,7 +82,7 @@ describe('the @context of a Link header', () => {
     [`<https://a.example/c>; title="open`, /cannot be read/],
   ])('is refused in %s', (link, message) => expect(() => linkedContext(link)).toThrow(message))
 
-  it('takes a time in proportion to the header', () => {
+  it('is parsed in time proportional to the header', () => {
     const worked = workTime()
     for (const text of [`<a>;${' '.repeat(16_000)}x`, `<a>${';a=b'.repeat(4000)}"`, '<'.repeat(16_000)]) {
       try {
@@ -158,7 +158,7 @@ describe('query parameters', () => {
 })
 
 describe('whatever a client sends', () => {
-  it('gives a value or an error of the register, never another one', () => {
+  it('yields a value or a registered error', () => {
     const attempt = (action: () => unknown): void => {
       try {
         action()

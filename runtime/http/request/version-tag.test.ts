@@ -4,7 +4,7 @@ import { coreContext } from '#ngsi-ld/context/context.ts'
 import { versionsOf, versionTag } from './version-tag.ts'
 
 describe('version tags', () => {
-  it('are read as the versions they were made of, whatever the representation', () => {
+  it('are parsed to their version, for every representation', () => {
     const plain = versionTag(42, 'application/json', coreContext)
     const other = versionTag(43, 'application/ld+json', coreContext)
     expect(plain).toBe('"42"')
@@ -12,7 +12,7 @@ describe('version tags', () => {
     expect(versionsOf(`${plain}, ${other}`)).toEqual(new Set([42, 43]))
   })
 
-  it('match nothing where they are weak or not ours, everything where there are none', () => {
+  it('match nothing if weak or foreign, and everything if absent', () => {
     expect(versionsOf('W/"42"')).toEqual(new Set())
     expect(versionsOf('"a5", "42-x y"'.replace(' y', ''))).toEqual(new Set([42]))
     expect(versionsOf('"abc"')).toEqual(new Set())

@@ -1,11 +1,13 @@
-/** Where components say that they are: at addresses that lead there, also where they listen on all of them. */
+/**
+ * The addresses that components announce: they are reachable, also if a component listens on all addresses.
+ */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, vi } from 'vitest'
 import { startGatewayInside } from '#test/kit/gateway-inside.ts'
 
-it('a component that listens on all addresses is notified at one of them', async () => {
+it('a component that listens on all addresses receives notifications at one of them', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-addresses-'))
   const gateway = await startGatewayInside(folder, {
     SELVEDGE_HOST: '0.0.0.0',

@@ -1,4 +1,4 @@
-/** The body of a request of a component is there whenever it is asked for, however long something else is waited for before. */
+/** The body of a component's request is available at any time, however late it is read. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import { createOutflow } from '#base/process/outflow.ts'
@@ -12,7 +12,7 @@ import { createBodies } from '#http/request/body.ts'
 let server: HttpServer | undefined
 afterEach(() => server?.close())
 
-it('is read late, and twice', async () => {
+it('can be read late, and twice', async () => {
   const routes = createComponentRoutes(
     {
       has: () => true,

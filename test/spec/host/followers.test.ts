@@ -1,4 +1,7 @@
-/** Subscriptions that tell what a component of this gateway watches: seen by everybody, made from within, never notified. */
+/**
+ * Follower subscriptions show what a component of this gateway follows: visible to all, created only from
+ * within, never notified.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +20,7 @@ const subscription = (id: string, endpoint: object) => ({
   notification: { endpoint },
 })
 
-it('cannot be made from outside, nor become one', async () => {
+it('cannot be created from outside, nor by a change of another subscription', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-followers-'))
   const gateway = await startGatewayInside(folder)
   try {
@@ -35,7 +38,7 @@ it('cannot be made from outside, nor become one', async () => {
   }
 })
 
-it('is owed nothing, while others are', async () => {
+it('receives no notifications, while others do', async () => {
   const temporary = temporaryFolder()
   const open = await openBroker(temporary.folder)
   try {

@@ -1,4 +1,7 @@
-/** The page at the root of the main listener: a way in for a person with a browser, and the same links for programs. */
+/**
+ * The page at the root of the main listener: an entry for people with a browser, and the same links for
+ * programs.
+ */
 import { hash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -39,7 +42,7 @@ it('is HTML for browsers and for clients without a preference, JSON for clients 
     expect(await typeFor({ Accept })).toBe('application/json')
 })
 
-it('links only to what answers, the same in both forms, pages of plugins included', async () => {
+it('has only working links, the same in both forms, including pages of plugins', async () => {
   const json: Links = (await gateway.get('/', { Accept: 'application/json' })).json()
   const { text } = await gateway.get('/', browser)
   const inPage = [...text.matchAll(/href="([^"]+)"/g)].map(([, href]) => href!.replaceAll('&amp;', '&'))
@@ -52,7 +55,7 @@ it('links only to what answers, the same in both forms, pages of plugins include
   }
 })
 
-it('loads nothing from anywhere, and its content security policy allows its own style alone', async () => {
+it('loads no external resource, and its content security policy allows only its own style', async () => {
   const { text, headers } = await gateway.get('/', browser)
   const [, style] = /<style>(.*?)<\/style>/s.exec(text)!
   expect(headers['content-security-policy']).toContain("default-src 'none'")
@@ -69,7 +72,7 @@ it('answers HEAD, ignores parameters and refuses other methods', async () => {
   expect((await gateway.get('/?anything=1')).status).toBe(200)
 })
 
-it('needs the token where everything else does, and leaves out plugins that do not run', async () => {
+it('needs the token like other paths, and omits plugins that do not run', async () => {
   const guarded = await startHttpGateway({ token: 'secret' })
   expect((await guarded.ask('GET', '/', { headers: { Authorization: '' } })).status).toBe(401)
   const accepted = { Authorization: 'Bearer secret', Accept: 'application/json' }

@@ -1,6 +1,6 @@
 /**
- * A batch of observations that a plugin is told takes no longer the more streams there are: each is known by its number, once the
- * entity that it is of was read.
+ * The time of a batch of observations for a plugin does not grow with the number of streams: each stream is
+ * known by its number once its entity was read.
  */
 import { describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -13,7 +13,7 @@ import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 const site = pluginsOfFile()
 
 describe('observations', () => {
-  it('are told in batches of which few entities have to be read, however many there are of them', async () => {
+  it('are delivered in batches that read few entities, for any number of observations', async () => {
     setLimit('pluginBatchEntities', 8)
     setLimit('pluginBatchMs', 10_000)
     const ids = Array.from({ length: 40 }, (_, i) => `urn:x:${i}`)

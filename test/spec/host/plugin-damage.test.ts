@@ -1,6 +1,6 @@
 /**
- * A plugin's file that turns out to be damaged while it runs is set aside when the plugin rests, so that the next start derives
- * anew what it held. One that is whole stays, whatever else is damaged.
+ * A plugin's file found damaged at run time is set aside when the plugin is quarantined, so that the next
+ * start derives its content again. An intact file is kept, whatever else is damaged.
  */
 import { closeSync, existsSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ const patience = 10_000
 const file = (): string => join(site.folder, 'plugins', 'noter.db')
 const create = (id: string): Promise<void> => site.open.broker.create({ id, type: 'T' } as Entity, 'http')
 
-/** Notes the ids of all entities from the begin of the log on. */
+/** Records the ids of all entities from the beginning of the log. */
 const noting = (fails: () => void) =>
   definePlugin({
     name: 'noter',
@@ -55,13 +55,13 @@ const noted = async (): Promise<unknown> => {
 const isQuarantined = (): void =>
   expect(site.host.status()).toMatchObject({ noter: { state: 'quarantined' } })
 
-/** Damages the file once it holds much, and lets the plugin find that out. */
+/** Damages the file when it is large, and lets the plugin find the damage. */
 async function damageFound(): Promise<void> {
   for (let i = 0; i < 400; i++) await create(`urn:x:${i}`)
   await start()
   await vi.waitFor(async () => expect(await noted()).toEqual({ c: 400 }), patience)
   await site.host.close()
-  // Not the first pages: those are looked at when it is opened.
+  // Not the first pages: they are checked when the file is opened.
   const bytes = statSync(file()).size
   expect(bytes).toBeGreaterThan(6 * pageBytes)
   const descriptor = openSync(file(), 'r+')
@@ -72,7 +72,7 @@ async function damageFound(): Promise<void> {
   await vi.waitFor(isQuarantined, patience)
 }
 
-it('is set aside when it shows, and begun anew by the next start', async () => {
+it('is set aside when the damage is found, and created again by the next start', async () => {
   await damageFound()
   await vi.waitFor(() => expect(existsSync(`${file()}.damaged`)).toBe(true), patience)
   await site.host.close()
@@ -80,7 +80,7 @@ it('is set aside when it shows, and begun anew by the next start', async () => {
   await vi.waitFor(async () => expect(await noted()).toEqual({ c: 420 }), patience)
 })
 
-it('stays where it cannot be set aside, which ends nothing else', async () => {
+it('is kept if it cannot be set aside, without further effect', async () => {
   mkdirSync(join(`${file()}.damaged`, 'in the way'), { recursive: true })
   await damageFound()
   const failed = { event: 'plugin.failed', plugin: 'noter', during: 'setting its file aside' }
@@ -88,7 +88,7 @@ it('stays where it cannot be set aside, which ends nothing else', async () => {
   expect(statSync(file()).isFile()).toBe(true)
 })
 
-it('stays where something else is damaged', async () => {
+it('is kept if something else is damaged', async () => {
   await create('urn:x:1')
   await start(() => {
     throw Object.assign(new Error('database disk image is malformed'), { code: 'SQLITE_CORRUPT' })

@@ -1,6 +1,4 @@
-/**
- * Plugins start while the gateway serves already. Who asks one before it has started waits for it, and not for ever.
- */
+/** Plugins start while the gateway already serves. Requests to a starting plugin wait, for a limited time. */
 import { describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { type Capability, definePlugin, type Plugin } from '#contract'
@@ -13,7 +11,7 @@ import { pluginsOfFile } from '#test/kit/plugins-of-file.ts'
 const patience = 10_000
 const site = pluginsOfFile()
 
-describe('a plugin that starts', () => {
+describe('a starting plugin', () => {
   const echo = (start: () => Promise<void>) =>
     definePlugin({
       name: 'echo',
@@ -30,7 +28,7 @@ describe('a plugin that starts', () => {
     return Promise.resolve(site.ask('echo', request, 'hello'))
   }
 
-  it('answers who asked it before it had started', async () => {
+  it('answers requests that arrived before it had started', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     site.openPlugins([echo(() => promise)])
     const asked = ask()
@@ -41,7 +39,7 @@ describe('a plugin that starts', () => {
     await started
   })
 
-  it('answers 503 when that takes too long', async () => {
+  it('answers 503 if its start takes too long', async () => {
     setLimit('pluginWaitMs', 10)
     const { promise, resolve } = Promise.withResolvers<void>()
     const started = site.start([echo(() => promise)])
@@ -50,7 +48,7 @@ describe('a plugin that starts', () => {
     await started
   })
 
-  it('says only then which of its paths are open, and whoever asks for one waits for it', async () => {
+  it('knows its open paths only after its start, and requests for them wait', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const plugin = definePlugin({
       name: 'echo',
@@ -77,7 +75,7 @@ describe('a plugin that starts', () => {
     await started
   })
 
-  it('that is closed meanwhile is waited for by nobody, and opens nothing any more', async () => {
+  it('that is closed meanwhile ends all waits, and opens nothing any more', async () => {
     const { promise, resolve } = Promise.withResolvers<Plugin<never, Capability>>()
     let isStarted = false
     const plugin = echo(async () => {
@@ -95,7 +93,7 @@ describe('a plugin that starts', () => {
     expect(isStarted).toBe(false)
   })
 
-  describe('and is closed while it does', () => {
+  describe('that is closed during its start', () => {
     const seen: unknown[] = []
     let begin = (): void => undefined
     const opening = (until: Promise<void>) =>
@@ -116,7 +114,7 @@ describe('a plugin that starts', () => {
         begin = done
       })
 
-    it('keeps what it was given until it has started, and is closed then', async () => {
+    it('keeps its capabilities until it has started, and is closed then', async () => {
       seen.length = 0
       const { promise, resolve } = Promise.withResolvers<void>()
       const begun = isBegun()
@@ -129,7 +127,7 @@ describe('a plugin that starts', () => {
       expect(seen).toEqual([true, { n: 7 }, 'closed'])
     })
 
-    it('is not waited for longer than one that works', async () => {
+    it('is awaited no longer than a running plugin', async () => {
       setLimit('pluginDrainMs', 10)
       const { promise, resolve } = Promise.withResolvers<void>()
       const begun = isBegun()
@@ -142,7 +140,7 @@ describe('a plugin that starts', () => {
     })
   })
 
-  it('is told by health when it takes too long', async () => {
+  it('is reported by health if it takes too long', async () => {
     setLimit('pluginStartMs', 10)
     const { promise, resolve } = Promise.withResolvers<void>()
     const started = site.start([echo(() => promise)])
@@ -152,7 +150,7 @@ describe('a plugin that starts', () => {
     expect(site.host.complaints()).toEqual([])
   })
 
-  it('that fails while it starts is closed when it has started after all', async () => {
+  it('that fails during its start is closed if the start succeeds later', async () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     let isClosed = false
     let begin = (): void => undefined

@@ -1,6 +1,6 @@
 /**
- * What the host promises plugins, and what it promises the gateway about them: what they get, that what they derive from
- * the log is exact whatever happens, and that one that fails rests without the others.
+ * The guarantees of the host to plugins and to the gateway: the capabilities of a plugin, exact derived data
+ * in all cases, and the quarantine of a failed plugin without effect on others.
  */
 
 import { readdirSync, writeFileSync } from 'node:fs'
@@ -106,8 +106,8 @@ const plugin = (name: string, fetch: () => Response) =>
 
 const settles = (): Promise<void> => vi.waitFor(async () => expect(await copied()).toEqual(scanned()))
 
-describe('what a plugin follows', () => {
-  it('is what the broker holds, after creates, changes, deletes and a change of type', async () => {
+describe('the changes for a plugin', () => {
+  it('match the state of the broker, after creations, changes, deletions and a change of type', async () => {
     const state: Copier = { batches: [] }
     await create('urn:x:before')
     await site.start([copying(state)])
@@ -123,7 +123,7 @@ describe('what a plugin follows', () => {
     expect(state.batches.every(({ observed }) => observed.length === 0)).toBe(true)
   })
 
-  it('names an entity once per batch, however often it changed', async () => {
+  it('name an entity once per batch, however often it changed', async () => {
     setLimit('pluginBatchMs', 60_000)
     const state: Copier = { batches: [] }
     await create('urn:x:1')
@@ -137,7 +137,7 @@ describe('what a plugin follows', () => {
     expect(state.batches.flatMap(({ changed }) => changed.map(({ id }) => id))).toEqual(['urn:x:1'])
   })
 
-  it('goes on where it was after a restart, and reads anew where the log does not reach back', async () => {
+  it('continue after a restart, and start again if the log does not reach back', async () => {
     const state: Copier = { batches: [] }
     await site.start([copying(state)])
     await create('urn:x:1')
@@ -160,7 +160,7 @@ describe('what a plugin follows', () => {
     expect(await copied()).not.toContainEqual(expect.objectContaining({ id: 'urn:x:1' }))
   })
 
-  it('takes a batch again that failed, and nothing of the failed one stays', async () => {
+  it('repeat a failed batch, and nothing of the failed attempt remains', async () => {
     let failures = 3
     const state: Copier = { batches: [], fails: () => failures-- > 0 }
     await site.start([copying(state)])
@@ -170,7 +170,7 @@ describe('what a plugin follows', () => {
     expect(site.host.complaints()).toEqual([])
   })
 
-  it('tells values observed to who wants them, whatever they are and of however many streams', async () => {
+  it('include observed values for plugins that want them, of every type and any number of streams', async () => {
     setLimit('pluginStreamsKept', 1)
     const seen: unknown[] = []
     await create('urn:x:1', 'Other')
@@ -207,7 +207,7 @@ describe('what a plugin follows', () => {
 })
 
 describe('a plugin that fails', () => {
-  it('rests, says why, answers 503, and leaves the others alone', async () => {
+  it('is quarantined, reports the reason, answers 503, and does not affect others', async () => {
     setLimit('pluginAttemptsMax', 3)
     const state: Copier = { batches: [], fails: () => true }
     const good = { ...copying({ batches: [] }), name: 'good' }
@@ -227,7 +227,7 @@ describe('a plugin that fails', () => {
     await vi.waitFor(async () => expect(await answer()).toEqual(scanned()))
   })
 
-  it('rests also where it cannot start', async () => {
+  it('is quarantined also if it cannot start', async () => {
     const broken = definePlugin({
       name: 'broken',
       version: '1.0.0',
@@ -244,7 +244,7 @@ describe('a plugin that fails', () => {
     )
   })
 
-  it('ends nothing else where its file cannot be closed either, because it still reads', async () => {
+  it('does not affect others if its file cannot be closed either, because it is still read', async () => {
     const reading = definePlugin({
       name: 'reading',
       version: '1.0.0',
@@ -269,8 +269,8 @@ describe('a plugin that fails', () => {
   })
 })
 
-describe('what a plugin gets', () => {
-  it('is what it named and nothing else', async () => {
+describe('the host of a plugin', () => {
+  it('has only the capabilities that the plugin named', async () => {
     let given: object = {}
     const named = definePlugin({
       name: 'named',
@@ -290,7 +290,7 @@ describe('what a plugin gets', () => {
     expect(Object.keys(given).toSorted()).toEqual([...base, 'mdr'].toSorted())
   })
 
-  it('has its file back after a restart, one that is damaged is set aside, one that is newer refused', async () => {
+  it('returns its file after a restart, sets a damaged one aside, and refuses a newer one', async () => {
     const folder = join(site.folder, 'plugins')
     await site.start([copying({ batches: [] })])
     await create('urn:x:1')
@@ -309,7 +309,7 @@ describe('what a plugin gets', () => {
     expect(site.host.complaints()[0]).toMatch(/^copier failed: .*has format 1; this version supports up to 0/)
   })
 
-  /** Asks others by their names, once it is asked itself. */
+  /** Calls other plugins by name, when it is called itself. */
   const asking = (...names: readonly string[]) => {
     const answers: unknown[] = []
     const asker = definePlugin({
@@ -327,7 +327,7 @@ describe('what a plugin gets', () => {
     return { asker, answers }
   }
 
-  it('is another plugin by its name, in process, and nothing where there is none', async () => {
+  it('gives access to other plugins by name, in process, and fails for an unknown name', async () => {
     const { asker, answers } = asking('copier', 'nobody', 'refusing')
     const refusing = definePlugin({
       name: 'refusing',
@@ -350,7 +350,7 @@ describe('what a plugin gets', () => {
     ])
   })
 
-  it('answers with what another plugin refuses, instead of being without an answer', async () => {
+  it('returns the refusal of another plugin as a response', async () => {
     const refusing = plugin('refusing', () => {
       throw new GatewayError('ngsi-ld.bad-request-data', 'q: is no query')
     })
@@ -362,7 +362,7 @@ describe('what a plugin gets', () => {
     ])
   })
 
-  it('has its file while it works on a request, also when it is to end', async () => {
+  it('keeps its file open during a request, also while the plugin ends', async () => {
     const gate = Promise.withResolvers<void>()
     const slow = definePlugin({
       name: 'slow',

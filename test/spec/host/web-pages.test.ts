@@ -1,6 +1,6 @@
 /**
- * A web page in a browser on the machine of the gateway: it neither reads by a rebound name nor writes, opens WebSockets or
- * takes streams from another origin, at any listener that asks for no token. Programs notice nothing.
+ * A web page in a browser on the gateway's machine cannot read through a rebound name. It cannot write, open
+ * WebSockets or take streams from another origin, at any listener without a token. Programs are not affected.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ const ask = (
   headers: Record<string, string>,
 ): Promise<Pick<Reply, 'status' | 'json'>> => httpClient(url).ask(method, '', { headers })
 
-/** `open`, or the status with which a WebSocket was refused. */
+/** `open`, or the status of a refused WebSocket. */
 const openedBy = (url: string, headers: Record<string, string>): Promise<string> =>
   new Promise((resolve) => {
     const socket = new WebSocket(url.replace('http', 'ws'), 'graphql-transport-ws', { headers })
@@ -62,7 +62,7 @@ const openedBy = (url: string, headers: Record<string, string>): Promise<string>
     socket.on('error', ({ message }) => resolve(/\d{3}/.exec(message)?.[0] ?? message))
   })
 
-it('of a rebound name is refused at every listener, whatever it asks for', async () => {
+it('under a rebound name is refused at every listener, for every request', async () => {
   expect(Object.keys(listeners).toSorted()).toEqual(['indexing', 'main', 'ranking', 'search'])
   const paths = ['', room, '/ngsi-ld/v1/entities?type=Room', '/health/live', '/nothing']
   for (const url of Object.values(listeners)) {
@@ -82,7 +82,7 @@ it('of a rebound name is refused at every listener, whatever it asks for', async
 })
 
 describe('of another origin', () => {
-  it('writes nothing, also without a body, at every listener', async () => {
+  it('cannot write, also without a body, at every listener', async () => {
     const main = listeners['main']!
     const backups = `${main}/selvedge/v1/backups`
     for (const Origin of [evil, 'null', 'http://localhost:1']) {
@@ -92,7 +92,7 @@ describe('of another origin', () => {
         `${main}/selvedge/v1/uplinks/urn:u/test`,
         `${main}/selvedge/v1/uplinks/urn:u/reconcile`,
         `${main}/ngsi-ld/v1/entityOperations/delete`,
-        // However the path is spelled.
+        // In every spelling of the path.
         `${main}/search/../selvedge/v1/backups`,
         `${main}/senml`,
         `${listeners['search']}/graphql`,
@@ -110,7 +110,7 @@ describe('of another origin', () => {
     expect((await ask(`${main}/ngsi-ld/v1/entities/urn:none`, 'DELETE', own)).status).toBe(404)
   })
 
-  it('opens no WebSocket and takes no stream', async () => {
+  it('cannot open a WebSocket or take a stream', async () => {
     const main = listeners['main']!
     const stream = `${main}/ngsi-ld/v1/subscriptions/urn:s:1/notifications`
     const sockets = [stream, `${main}/search/graphql`, `${listeners['search']}/graphql`]
@@ -123,7 +123,7 @@ describe('of another origin', () => {
       expect([url, await openedBy(url, {})]).toEqual([url, 'open'])
       expect([url, await openedBy(url, { Origin: new URL(url).origin })]).toEqual([url, 'open'])
     }
-    // Media types are compared without case.
+    // Media types are case-insensitive.
     for (const Accept of ['text/event-stream', 'Text/Event-Stream', '*/*, TEXT/EVENT-STREAM;q=0.1']) {
       for (const method of ['GET', 'HEAD']) {
         for (const page of [{ Origin: evil }, { 'Sec-Fetch-Site': 'cross-site' }])
@@ -134,7 +134,7 @@ describe('of another origin', () => {
     }
   })
 
-  it('uses GraphQL where search.cors shares it, and nothing else', async () => {
+  it('may use GraphQL if search.cors allows it, and nothing else', async () => {
     const shared = await start({ SELVEDGE_SEARCH_CORS: 'true', SELVEDGE_SEARCH_PORT: '0' })
     const main = at(shared.httpPort!)
     const query = { Origin: evil, 'Content-Type': 'application/json' }
@@ -153,7 +153,7 @@ describe('of another origin', () => {
   })
 })
 
-it('at a listener that asks for a token gets nowhere without it, under whatever name', async () => {
+it('is refused without the token at a listener that requires one, under every name', async () => {
   const open = await start({ SELVEDGE_HOST: '0.0.0.0' })
   const main = at(open.httpPort!)
   expect((await ask(main + room, 'GET', { Host: 'evil.example' })).status).toBe(401)

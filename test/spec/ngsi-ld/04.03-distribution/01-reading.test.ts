@@ -1,6 +1,6 @@
 /**
- * Distributed consumption between real gateways: what copies add up to in each mode, what is asked of whom, and what
- * happens when a source is slow, gone, or leads back to where the request came from.
+ * Distributed consumption between real gateways: merged entities in each mode, requests to sources, and slow,
+ * unreachable or circular sources.
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -69,7 +69,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(shown).toEqual({ id: 'urn:p:1', type: 'Pump', flow: 2 })
   })
 
-  test('without observedAt the most recent modifiedAt wins, per datasetId', async () => {
+  test('without observedAt, the most recent modifiedAt wins, per datasetId', async () => {
     await hold(here, 'urn:p:2', { flow: at(1) })
     await new Promise((resolve) => setTimeout(resolve, 5))
     await hold(there, 'urn:p:2', { flow: [at(2), { ...at(3), datasetId: 'urn:d:1' }] })
@@ -86,7 +86,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect([merged['flow']!.value, merged['there']!.value]).toEqual([1, 'y'])
   })
 
-  test('types and scopes are those of all copies, each once', async () => {
+  test('types and scopes are the union over all copies', async () => {
     const both = { id: 'urn:p:both', type: 'Pump' }
     await here.send('POST', `${entities}?local=true`, { ...both, scope: ['/a', '/b'], here: at(1) })
     await there.send('POST', entities, {
@@ -102,7 +102,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((found.json() as { id: string }[]).map(({ id }) => id)).toEqual(['urn:p:both'])
   })
 
-  test('a source speaks only of what it claims', async () => {
+  test('a source contributes only attributes that it claims', async () => {
     await hold(here, 'urn:p:4', { name: at('n') })
     await hold(there, 'urn:p:4', { flow: at(2), secret: at(3) })
     await register({ information: [{ entities: [{ type: 'Pump' }], propertyNames: ['flow'] }] })
@@ -111,7 +111,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await here.get(`${entities}/urn:p:4?attrs=secret`)).status).toBe(404)
   })
 
-  test('queries find what is here and there once each, count and page over both, and judge merged entities', async () => {
+  test('queries return local and remote entities once each, count and page over both, and evaluate merged entities', async () => {
     for (const n of [1, 2, 3]) await hold(here, `urn:q:${n}`, { flow: at(n, early) })
     for (const n of [3, 4, 5]) await hold(there, `urn:q:${n}`, { flow: at(n + 10, late) })
     await register({})
@@ -126,7 +126,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await page('local=true'))[1]).toEqual(['urn:q:1', 'urn:q:2', 'urn:q:3'])
   })
 
-  test('what several answer is in no order: orderBy goes only with local=true then', async () => {
+  test('orderBy is allowed only with local=true while sources are registered', async () => {
     await hold(here, 'urn:o:1', { flow: at(1) })
     await register({})
     const body = { type: 'Query', entities: [{ type: 'Pump' }], ordering: { orderBy: ['flow'] } }
@@ -137,7 +137,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await here.send('POST', `${query}?local=true`, body)).status).toBe(200)
   })
 
-  test('entities of whatever type are looked for here alone, and local=false contradicts that', async () => {
+  test('type=* selects local entities only, and contradicts local=false', async () => {
     await register({})
     await hold(here, 'urn:all:1', {})
     await hold(there, 'urn:all:2', {})
@@ -167,7 +167,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(map.json()).toMatchObject({ entityMap: { 'urn:all:1': ['@none'] }, linkedMaps: {} })
   })
 
-  test('what is picked is found as if all were here: members of every entity, linked ones, geometries', async () => {
+  test('pick returns the same as if all data were local: entity members, linked entities, geometries', async () => {
     await register({})
     const location = { type: 'GeoProperty', value: { type: 'Point', coordinates: [1, 2] } }
     await hold(there, 'urn:pick:1', { flow: at(1), location })
@@ -206,7 +206,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(feature).toMatchObject({ geometry: location.value })
   })
 
-  test('linked entities that others hold are joined where the relationship says of which type they are', async () => {
+  test('linked entities of other brokers are joined if the relationship states their type', async () => {
     await register({ information: [{ entities: [{ type: 'Pump' }, { type: 'Tank' }] }] })
     const link = (object: string, objectType?: string) => ({ type: 'Relationship', object, objectType })
     const tank = { id: 'urn:link:3', type: 'Tank', from: link('urn:link:4', 'Pump'), level: at(3) }
@@ -242,7 +242,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(told.headers['ngsild-warning']).toBeUndefined()
   })
 
-  test('what has expired at a source is not shown, although it still tells it', async () => {
+  test('expired data is not shown, even if a source still reports it', async () => {
     const old = await startHttpGateway({ alias: 'old' })
     await register({ endpoint: old.url, management: { cacheDuration: 'PT1H' } })
     const ids = async (): Promise<unknown> =>
@@ -266,7 +266,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     await old.close()
   })
 
-  test('a source that offers only queryEntity is asked by query, one that offers nothing of it not at all', async () => {
+  test('a source is queried by the operations that it offers, and not at all if it offers none', async () => {
     await hold(there, 'urn:p:5', { flow: at(2) })
     await register({ operations: ['updateOps'] })
     expect((await here.get(`${entities}/urn:p:5`)).status).toBe(404)
@@ -274,14 +274,14 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await read(`${entities}/urn:p:5`))['flow']!.value).toBe(2)
   })
 
-  test('tenants and headers of the registration go along', async () => {
+  test('the tenant and headers of the registration are sent to the source', async () => {
     const body = { id: 'urn:p:6', type: 'Pump', flow: at(6) }
     await there.send('POST', entities, body, { 'NGSILD-Tenant': 'plant' })
     await register({ tenant: 'plant' })
     expect((await read(`${entities}/urn:p:6`))['flow']!.value).toBe(6)
   })
 
-  test('registrations that lead in a circle end: 508 for who comes again, a warning for who asks', async () => {
+  test('circular registrations end: 508 for the repeated request, a warning for the client', async () => {
     await hold(here, 'urn:p:7', { flow: at(1) })
     await hold(there, 'urn:p:7', { there: at(2) })
     await register({})
@@ -293,7 +293,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect(reply.headers['ngsild-warning']).toMatch(/^199 127\.0\.0\.1:\d+ "\S+ answered 508"$/)
   })
 
-  test('what a source warns of is passed on, for what is missing there is missing here', async () => {
+  test('warnings of a source are forwarded, since its missing data is missing here', async () => {
     await hold(there, 'urn:p:8', { there: at(2) })
     await register({})
     await register({ endpoint: 'http://127.0.0.1:9' }, there)
@@ -306,7 +306,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect([nowhere.status, nowhere.headers['ngsild-warning']]).toEqual([404, gone])
   })
 
-  test('a source speaks only of the datasets it names, and of the present only without an interval', async () => {
+  test('a source contributes only its registered datasets, and current values only without an interval', async () => {
     const flow = [at(1), { ...at(2), datasetId: 'urn:d:1' }, { ...at(3), datasetId: 'urn:d:2' }]
     await hold(there, 'urn:p:set', { flow })
     await register({ datasetId: ['urn:d:1', '@none'] })
@@ -317,7 +317,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await here.get(`${entities}?type=Pump`)).json()).toEqual([])
   })
 
-  test('csf says which sources are asked, by GET and by POST', async () => {
+  test('csf selects the sources to query, by GET and by POST', async () => {
     await hold(there, 'urn:p:csf', { flow: at(1) })
     await register({ hall: 7 })
     const found = async (csf: string) => [
@@ -338,7 +338,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     expect((await here.get(`${entities}?type=Pump&csf=(&local=true`)).status).toBe(400)
   })
 
-  test('what registrations count is told, and what costs nothing is not asked', async () => {
+  test('the statistics of registrations are shown, and irrelevant sources are not queried', async () => {
     await hold(there, 'urn:p:8', { flow: at(1) })
     await register({ id: 'urn:r:counted' })
     await read(`${entities}/urn:p:8`)
@@ -353,7 +353,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       await hold(brittle, 'urn:p:9', { flow: at(1) })
     })
 
-    test('leaves a warning and what is known here', async () => {
+    test('causes a warning, and the local data is returned', async () => {
       await register({ endpoint: brittle.url })
       await brittle.close()
       const reply = await here.get(`${entities}?type=Pump`)
@@ -362,7 +362,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       expect(reply.headers['age']).toBeUndefined()
     })
 
-    test('is warned of, as are many others, in no more than clients can take', async () => {
+    test('causes warnings whose total size is bounded', async () => {
       for (let i = 0; i < 150; i++) await register({ endpoint: 'http://127.0.0.1:9' })
       const reply = await here.get(`${entities}?type=Pump`)
       expect(reply.status).toBe(200)
@@ -372,7 +372,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       expect(warnings.join('').length).toBeLessThanOrEqual(limits.warningsBytesMax.value)
     })
 
-    test('is stood in for by its last known copy, marked with its age, where copies are allowed', async () => {
+    test('is replaced by its last known copy, marked with its age, if caching is allowed', async () => {
       await register({ endpoint: brittle.url, management: { cacheDuration: 'PT0.001S' } })
       expect((await read(`${entities}/urn:p:9`))['flow']!.value).toBe(1)
       await brittle.close()
@@ -383,7 +383,7 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
       expect((await here.get(`${entities}/urn:p:10`)).headers['ngsild-warning']).toMatch(/^199 /)
     })
 
-    test('is left alone while it cools down', async () => {
+    test('is not queried during its cooldown', async () => {
       await register({ id: 'urn:r:cool', endpoint: brittle.url, management: { cooldown: 60_000 } })
       await brittle.close()
       await here.get(`${entities}?type=Pump`)

@@ -1,6 +1,6 @@
 /**
- * Distributed provision between real gateways: who gets which part of a write in each mode, and how the answer tells
- * what became of the parts.
+ * Distributed provision between real gateways: the parts of a write per mode, and the response that reports
+ * their outcomes.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
@@ -57,7 +57,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
   const status = async (method: string, path: string, body?: unknown) =>
     (body === undefined ? await here.ask(method, path) : await here.send(method, path, body)).status
 
-  test('exclusive: its attributes go there and nowhere else, the rest stays', async () => {
+  test('exclusive: its attributes are written only at the source, the others locally', async () => {
     await exclusive('urn:p:1')
     const body = pump('urn:p:1', { flow: of(1), name: of('n') })
     expect(await status('POST', entities, body)).toBe(201)
@@ -71,7 +71,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(there, 'urn:p:1')).toEqual(pump('urn:p:1'))
   })
 
-  test('redirect: everything goes there, and its errors are the answer', async () => {
+  test('redirect: everything is written at the source, and its errors are returned', async () => {
     await register({ mode: 'redirect' })
     expect(await status('POST', entities, pump('urn:p:2', { flow: of(1) }))).toBe(201)
     expect(await held(here, 'urn:p:2')).toBeUndefined()
@@ -89,7 +89,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(there, 'urn:p:2')).toBeUndefined()
   })
 
-  test('inclusive: both do it, and 207 tells who could not', async () => {
+  test('inclusive: both brokers write, and a 207 names the one that failed', async () => {
     await register({})
     expect(await status('POST', `${entities}?local=true`, pump('urn:p:3', { flow: of(1) }))).toBe(201)
     const reply = await here.send('POST', entities, pump('urn:p:3', { flow: of(2) }))
@@ -121,7 +121,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect([reply.status, reply.json()]).toMatchObject([502, { status: 502 }])
   })
 
-  test('the tenant is named in every answer, whoever made it', async () => {
+  test('every response names the tenant, also if a source produced it', async () => {
     const tenant = { 'NGSILD-Tenant': 'acme' }
     const information = (type: string) => [{ entities: [{ type }] }]
     for (const [type, mode] of [
@@ -155,7 +155,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     )
   })
 
-  test('what a source tells of its own sources is told on, with what it did itself', async () => {
+  test('errors of the sources of a source are forwarded, with the result of the source itself', async () => {
     await register({ mode: 'redirect' })
     const further = await there.send('POST', registrations, {
       type: 'ContextSourceRegistration',
@@ -189,7 +189,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(there, 'urn:p:4')).toBeUndefined()
   })
 
-  test('a responsible source that is gone makes 502, and attributes of it are named in 207', async () => {
+  test('an unreachable responsible source causes 502, and its attributes are named in a 207', async () => {
     await exclusive('urn:p:5', { endpoint: 'http://127.0.0.1:9' })
     expect(await status('POST', entities, pump('urn:p:5', { flow: of(1) }))).toBe(502)
     expect(await status('POST', `${entities}?local=true`, pump('urn:p:5'))).toBe(201)
@@ -202,7 +202,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(here, 'urn:p:5')).toEqual(pump('urn:p:5', { name: 'n' }))
   })
 
-  test('local=true and other types touch nobody else', async () => {
+  test('writes with local=true or of other types involve no source', async () => {
     await register({ mode: 'redirect' })
     expect(await status('POST', `${entities}?local=true`, pump('urn:p:6'))).toBe(201)
     expect(await held(here, 'urn:p:6')).toEqual(pump('urn:p:6'))
@@ -210,7 +210,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(there, 'urn:v:1')).toBeUndefined()
   })
 
-  test('batches are split by item, each source gets one request, and outcomes are told by item', async () => {
+  test('batches are split by item, each source receives one request, and outcomes are reported by item', async () => {
     await exclusive('urn:p:7')
     await register({ information: [{ entities: [{ type: 'Valve' }] }], mode: 'redirect' })
     const items = [
@@ -237,7 +237,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect([upserted.status, upserted.json()]).toEqual([201, ['urn:l:9']])
   })
 
-  test('a purge reaches every source that claims something of it and offers to purge', async () => {
+  test('a purge is sent to every source that claims matching entities and offers purge', async () => {
     await register({})
     for (const gateway of [here, there]) {
       for (const [id, type] of [
@@ -255,7 +255,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     ])
   })
 
-  test('a purge selects at a source what it selects here, also where its query holds question marks and slashes', async () => {
+  test('a purge selects the same entities at a source as here, also with question marks and slashes in the query', async () => {
     await register({ management: { localOnly: true } })
     const made = pump('urn:p/colour', { flow: of(1) })
     await there.send('POST', `${entities}?local=true`, made)
@@ -265,7 +265,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await held(there, 'urn:p:colour')).toMatchObject({ flow: 1 })
   })
 
-  test('a purge that fails at a source names what was done here, and what each source did', async () => {
+  test('a purge that fails at a source reports the local result and that of each source', async () => {
     const gone = { endpoint: 'http://127.0.0.1:9', information: [{ entities: [{ type: 'Pump' }] }] }
     const hold = async (gateway: HttpGateway, ...ids: readonly string[]): Promise<void> => {
       for (const id of ids) await gateway.send('POST', `${entities}?local=true`, pump(id, { flow: of(1) }))
@@ -300,7 +300,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     }
   })
 
-  test('batches larger than other bodies are split as well, part by part', async () => {
+  test('large batches are split and sent in slices', async () => {
     await register({ mode: 'redirect' })
     const text = 'x'.repeat(100_000)
     const batch = Array.from({ length: 90 }, (_, n) => ({
@@ -324,7 +324,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect((local.json() as { errors: object[] }).errors).toHaveLength(45)
   })
 
-  test('what a batch says twice is done once by each, and an error the second time', async () => {
+  test('a repeated item of a batch is executed once by each broker, and is an error the second time', async () => {
     await register({ mode: 'inclusive' })
     const id = 'urn:p:twice'
     const asked = async (operation: string, items: readonly unknown[]): Promise<unknown> => {
@@ -349,7 +349,7 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await asked('delete', [id])).toBe(204)
   })
 
-  test('local is true or false, in whatever request', async () => {
+  test('local must be true or false in every request', async () => {
     const asked: readonly [string, string, unknown?][] = [
       ['GET', `${entities}?type=Pump`],
       ['POST', `${operations}/delete?`, ['urn:p:1']],

@@ -1,5 +1,6 @@
 /**
- * Entity maps: a query names what it found and where, and later pages go by it, whatever came or went since.
+ * Entity maps: a query records its results and their holders, and later pages use them, regardless of later
+ * changes.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -31,7 +32,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
   }
   const maps = '/ngsi-ld/v1/entityMaps'
 
-  test('is made without registrations too', async () => {
+  test('is created also without registrations', async () => {
     const [ids, map] = await ask('entityMap=true&limit=1')
     expect(ids).toEqual(['urn:p:1'])
     expect(map).toMatch(/^\/ngsi-ld\/v1\/entityMaps\/urn:/)
@@ -41,7 +42,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect(shown.entityMap).toEqual({ 'urn:p:1': ['@none'], 'urn:p:2': ['@none'] })
   })
 
-  test('tells where each entity is held, and serves its pages although others came', async () => {
+  test('lists the holders of each entity, and its pages ignore entities created later', async () => {
     await here.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
       id: 'urn:r:1',
       type: 'ContextSourceRegistration',
@@ -63,7 +64,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect(await ask('limit=2', map)).toEqual([['urn:p:1', 'urn:p:2'], map])
   })
 
-  test('what becomes of a map becomes of those that sources made with it', async () => {
+  test('changes and deletions of a map are forwarded to the linked maps of sources', async () => {
     const linkedTo = async (map: string): Promise<string> => {
       const { linkedMaps } = (await here.get(map)).json() as { linkedMaps: Record<string, string> }
       return linkedMaps['urn:r:1']!
@@ -91,7 +92,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     await here.send('PATCH', registration, { endpoint: there.url })
   })
 
-  test('only expiresAt can be changed; one that is gone is 404', async () => {
+  test('only expiresAt can be changed; a deleted map is 404', async () => {
     const [, map] = await ask('entityMap=true&entityMapLifetime=PT1M')
     const path = map
     const until = `${new Date(Date.now() + 60_000).toISOString().slice(0, 19)}Z`
@@ -111,7 +112,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect((await here.send('PATCH', path, { colour: 'red' })).status).toBe(404)
   })
 
-  test('pages that go by one show linked entities of sources that hold nothing of the page', async () => {
+  test('pages of a map join linked entities of sources that hold no entity of the page', async () => {
     const registration = { id: 'urn:r:tanks', type: 'ContextSourceRegistration', endpoint: there.url }
     const information = [{ entities: [{ type: 'Tank' }] }]
     await here.send('POST', '/ngsi-ld/v1/csourceRegistrations', { ...registration, information })
@@ -129,7 +130,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     await here.ask('DELETE', '/ngsi-ld/v1/csourceRegistrations/urn:r:tanks')
   })
 
-  test('fills a page with the next entities where some were deleted since', async () => {
+  test('fills a page with the next entities if some were deleted since', async () => {
     const ids = [1, 2, 3, 4, 5].map((n) => `urn:drain:${n}`)
     for (const id of ids) await here.send('POST', `${entities}?local=true`, { id, type: 'Drain' })
     const first = await here.get(`${entities}?type=Drain&limit=1&entityMap=true`)
@@ -142,13 +143,13 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     for (const id of ids) await here.ask('DELETE', `${entities}/${id}?local=true`)
   })
 
-  test('one that is gone is made anew', async () => {
+  test('an expired map is created again', async () => {
     await ask('limit=3', '%zz')
     const [ids, map] = await ask('limit=3', `${maps}/urn:ngsi-ld:EntityMap:gone`)
     expect([ids.length, (await here.get(map)).status]).toEqual([3, 200])
   })
 
-  test('is read by its location, its address or its id, and needs no selector then', async () => {
+  test('is used by its location, its URL or its id, without a selector', async () => {
     const [, map] = await ask('entityMap=true')
     for (const named of [map, `http://x.example${map}`, map.split('/').at(-1)!]) {
       const reply = await here.get(`${entities}?limit=1&offset=2&count=true`, { 'NGSILD-EntityMap': named })
@@ -157,7 +158,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     }
   })
 
-  test('is made of a query by a body, and gone by', async () => {
+  test('is created and used by queries with a body', async () => {
     const body = { type: 'Query', entities: [{ type: 'Pump' }] }
     const query = '/ngsi-ld/v1/entityOperations/query'
     const first = await here.send('POST', `${query}?limit=1`, { ...body, entityMap: true })
@@ -170,7 +171,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect(next.json()).toMatchObject([{ id: 'urn:p:3' }])
   })
 
-  test('is answered itself, where it is what is asked for', async () => {
+  test('is itself the response of the entityMaps resource', async () => {
     const made = await here.get(`${maps}?type=Pump&entityMapLifetime=PT1H`)
     expect([made.status, made.headers['location']]).toEqual([201, made.headers['ngsild-entitymap']])
     const map = made.json() as { id: string; entityMap: object; expiresAt: string }
@@ -193,7 +194,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect((await here.get(`${entities}?type=Pump&entityMapLifetime=PT1H`)).status).toBe(400)
   })
 
-  test('is made of one entity', async () => {
+  test('is created by the retrieval of an entity', async () => {
     const reply = await here.get(`${entities}/urn:p:2?entityMap=true`)
     const map = reply.headers['ngsild-entitymap']!
     expect((await here.get(map)).json()).toMatchObject({ entityMap: { 'urn:p:2': ['@none', 'urn:r:1'] } })
@@ -202,7 +203,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect((await here.get(`${entities}/urn:p:9?entityMap=true`)).headers['ngsild-entitymap']).toBeUndefined()
   })
 
-  test('is made of histories, and gone by', async () => {
+  test('is created and used by temporal queries', async () => {
     const histories = '/ngsi-ld/v1/temporal/entities'
     const level = (value: number, n: number) => ({
       type: 'Property',
@@ -229,7 +230,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect(one.headers['ngsild-entitymap']).toMatch(/^\/ngsi-ld/)
   })
 
-  test('is made of histories of sources, too', async () => {
+  test('is created also from histories of sources', async () => {
     const histories = '/ngsi-ld/v1/temporal/entities'
     const level = { type: 'Property', value: 1, observedAt: '2025-01-01T00:00:00Z' }
     await there.send('POST', histories, { id: 'urn:b:1', type: 'Boiler', level: [level] })
@@ -257,7 +258,7 @@ describe('GS CIM 009, 5.14: entity maps', () => {
     expect(page.json()).toMatchObject([{ id: Object.keys(entityMap!)[0] }])
   })
 
-  test('means nothing elsewhere and is refused there', async () => {
+  test('is refused by operations without entity maps', async () => {
     const reply = await here.get('/ngsi-ld/v1/types', { 'NGSILD-EntityMap': 'urn:m:1' })
     expect([reply.status, reply.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
   })

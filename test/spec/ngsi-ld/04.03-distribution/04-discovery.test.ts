@@ -1,6 +1,6 @@
 /**
- * Distributed discovery between real gateways: which types and attributes there are here and at sources, as far as
- * these claim them and offer to tell.
+ * Distributed discovery between real gateways: local and remote types and attributes, limited to the claims
+ * and operations of sources.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
@@ -46,7 +46,7 @@ describe('GS CIM 009, 4.3.6: distributed discovery of types and attributes', () 
   })
   const read = async (path: string) => (await here.get(`${api}${path}`)).json() as Record<string, unknown>
 
-  test('lists name what is here and there, local=true what is here', async () => {
+  test('lists contain local and remote names, with local=true only local ones', async () => {
     await register({})
     expect((await read('/types'))['typeList']).toEqual(['Pump', 'Valve'])
     expect((await read('/types?local=true'))['typeList']).toEqual(['Pump'])
@@ -54,7 +54,7 @@ describe('GS CIM 009, 4.3.6: distributed discovery of types and attributes', () 
     expect((await read('/attributes?local=true'))['attributeList']).toEqual(['flow'])
   })
 
-  test('details add up', async () => {
+  test('details of all brokers are summed', async () => {
     await register({})
     const type = { type: 'EntityType' }
     expect(await read('/types?details=true')).toMatchObject([
@@ -81,7 +81,7 @@ describe('GS CIM 009, 4.3.6: distributed discovery of types and attributes', () 
     })
   })
 
-  test('a source tells only what it claims', async () => {
+  test('a source contributes only what it claims', async () => {
     await register({ information: [{ entities: [{ type: 'Pump' }], propertyNames: ['flow'] }] })
     expect((await read('/types'))['typeList']).toEqual(['Pump'])
     expect((await read('/attributes'))['attributeList']).toEqual(['flow'])
@@ -89,20 +89,20 @@ describe('GS CIM 009, 4.3.6: distributed discovery of types and attributes', () 
     expect(await read('/attributes/flow')).toMatchObject({ attributeCount: 3, typeNames: ['Pump'] })
   })
 
-  test('a source is asked only what it offers', async () => {
+  test('a source receives only operations that it offers', async () => {
     await register({ operations: ['retrieveEntityTypes'] })
     expect((await read('/types'))['typeList']).toEqual(['Pump', 'Valve'])
     expect((await read('/types?details=true')).length).toBe(1)
     expect((await read('/attributes'))['attributeList']).toEqual(['flow'])
   })
 
-  test('a circle of registrations ends', async () => {
+  test('circular registrations end', async () => {
     await register({})
     await register({ endpoint: here.url }, there)
     expect((await read('/types'))['typeList']).toEqual(['Pump', 'Valve'])
   })
 
-  test('a source that cannot be reached is warned of', async () => {
+  test('an unreachable source causes a warning', async () => {
     const gone = await startHttpGateway({ alias: 'gone' })
     await gone.close()
     await register({ endpoint: gone.url })

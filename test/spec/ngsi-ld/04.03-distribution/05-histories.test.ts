@@ -1,6 +1,6 @@
 /**
- * Distributed histories between real gateways: instances of all in one evolution, queries and aggregates over it, long
- * answers of sources part by part, and writes of history that belong to a source.
+ * Distributed histories between real gateways: merged evolutions, queries and aggregates over them, long
+ * answers of sources in parts, and writes of histories that belong to a source.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
@@ -13,7 +13,7 @@ const operations = [
 ]
 const reading = ['retrieveTemporal', 'queryTemporal']
 const time = (minute: number): string => new Date(Date.UTC(2024, 0, 1, 0, minute)).toISOString()
-/** Times in answers go without a fraction that is none. */
+/** Times in responses have no zero fraction. */
 const shortened = (value: unknown) => (typeof value === 'string' ? value.replace('.000', '') : value)
 const series = (minutes: readonly number[], factor = 1) =>
   minutes.map((minute) => ({ type: 'Property', value: minute * factor, observedAt: time(minute) }))
@@ -61,7 +61,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     return reply.json() as Record<string, Instances>
   }
 
-  test('instances of all are one evolution, each once; local=true and other operations stay here', async () => {
+  test('instances of all brokers form one evolution, each once; local=true and other operations stay local', async () => {
     await hold(here, 'urn:h:1', { flow: series([1, 3]) })
     await hold(there, 'urn:h:1', { flow: series([2, 3, 4]), heat: series([5]) })
     await register({})
@@ -74,13 +74,13 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     expect(minutesOf((await read(`${temporal}/urn:h:1?${within}`))['flow'])).toEqual([2, 3])
   })
 
-  test('a source that does not offer temporal operations is not asked', async () => {
+  test('a source without temporal operations is not queried', async () => {
     await hold(there, 'urn:h:2', { flow: series([2]) })
     await register({ operations: ['federationOps'] })
     expect((await here.get(`${temporal}/urn:h:2`)).status).toBe(404)
   })
 
-  test('what is too long for one answer of a source comes part by part', async () => {
+  test('a history too long for one answer of a source is read in parts', async () => {
     const minutes = Array.from({ length: 19 }, (_, i) => i)
     await hold(there, 'urn:h:3', { flow: series(minutes), heat: series([3, 17]) })
     await register({})
@@ -91,7 +91,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     expect(minutesOf((await read(`${temporal}/urn:h:3?lastN=9`))['flow'])).toEqual(minutes.slice(-9))
   })
 
-  test('queries find what is here and there, and judge all values of the window', async () => {
+  test('queries find local and remote histories, and evaluate all values of the window', async () => {
     await hold(here, 'urn:q:1', { flow: series([11]) })
     await hold(here, 'urn:q:2', { flow: series([11]) })
     await hold(there, 'urn:q:2', { flow: series([12], 100) })
@@ -117,7 +117,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     expect((posted.json() as { id: string }[]).map(({ id }) => id)).toEqual(['urn:q:1', 'urn:q:2', 'urn:q:3'])
   })
 
-  test('aggregates are over the values of all', async () => {
+  test('aggregates include the values of all brokers', async () => {
     await hold(here, 'urn:h:4', { flow: series([20, 21]), level: series([22]) })
     await hold(there, 'urn:h:4', { flow: series([23, 24]) })
     await register({})
@@ -135,7 +135,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     ])
   })
 
-  test('aggregates of relationships are counts, wherever they are from', async () => {
+  test('aggregates of relationships are counts, local or remote', async () => {
     const to = (n: number) => [{ type: 'Relationship', object: `urn:x:${n}`, observedAt: time(n) }]
     await hold(here, 'urn:h:16', { to: to(1) })
     await hold(there, 'urn:h:16', { to: to(2) })
@@ -147,7 +147,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     })
   })
 
-  test('a source of another time is not asked', async () => {
+  test('a source registered for another time is not queried', async () => {
     await hold(there, 'urn:h:5', { flow: series([2]) })
     const interval = { startAt: '2020-01-01T00:00:00Z', endAt: '2021-01-01T00:00:00Z' }
     await register({ observationInterval: interval })
@@ -156,7 +156,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     expect((await asked('2020-06-01T00:00:00Z')).status).toBe(200)
   })
 
-  test('redirect: history is written, corrected and deleted where it belongs', async () => {
+  test('redirect: a history is written, corrected and deleted at its source', async () => {
     const information = [{ entities: [{ type: 'Tank' }] }]
     await register({ mode: 'redirect', operations, information })
     const made = await here.send('POST', temporal, { id: 'urn:h:6', type: 'Tank', flow: series([1, 2]) })
@@ -175,7 +175,7 @@ describe('GS CIM 009, 4.3.6: distributed histories', () => {
     expect((await there.get(`${temporal}/urn:h:6`)).status).toBe(404)
   })
 
-  test('a circle of registrations ends, and a source that is gone is warned of', async () => {
+  test('circular registrations end, and an unreachable source causes a warning', async () => {
     await hold(there, 'urn:h:7', { flow: series([1]) })
     await register({})
     await register({ endpoint: here.url }, there)

@@ -1,6 +1,6 @@
 /**
- * How sources are asked, seen from a source that only takes down what it gets and answers as told: the wishes of its
- * registration (contextSourceInfo), what the registration manages (management), and what is counted.
+ * Requests to sources, seen from a source that records them and sends prepared answers: the requirements of
+ * its registration (contextSourceInfo), its management settings, and its statistics.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
@@ -25,7 +25,7 @@ interface Asked {
   readonly body: unknown
 }
 
-describe('GS CIM 009, 4.3.6: how sources are asked', () => {
+describe('GS CIM 009, 4.3.6: requests to context sources', () => {
   let here: HttpGateway
   let endpoint = ''
   let asked: Asked[] = []
@@ -92,8 +92,8 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     contextSourceInfo: Object.entries(pairs).map(([key, value]) => ({ key, value })),
   })
 
-  describe('in the form that a source wishes for', () => {
-    test('jsonldContext: names of requests and answers are in its context', async () => {
+  describe('in the form that the registration requires', () => {
+    test('jsonldContext: names in requests and answers are in this context', async () => {
       const [wished, ours] = [await hosted(german), await hosted(english)]
       await register({ ...info({ jsonldContext: wished }), mode: 'redirect' })
       answer = { status: 200, body: [{ id: 'urn:p:1', type: 'Pumpe', fluss: flow(3) }] }
@@ -123,7 +123,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect([asked[1]!.path, asked[1]!.body]).toEqual([`${entities}/urn:p:1/attrs/fluss`, { value: 2 }])
     })
 
-    test('contentType: the context moves into the body, or out of it', async () => {
+    test('contentType: the context is moved into the body or out of it', async () => {
       const ours = await hosted(english)
       await register({ ...info({ contentType: 'application/ld+json' }), mode: 'redirect' })
       answer = { status: 201 }
@@ -148,7 +148,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       })
     })
 
-    test('ngsildConformance: bodies say nothing that the version of the source does not know', async () => {
+    test('ngsildConformance: bodies contain only features of the version of the source', async () => {
       await register({ ...info({ ngsildConformance: '1.6' }), mode: 'redirect' })
       answer = { status: 201 }
       const levels = { type: 'ListProperty', valueList: [1, 2] }
@@ -157,7 +157,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(asked[0]!.body).toEqual({ ...pump, levels: flow([1, 2]) })
     })
 
-    test('other keys are headers, of the request where the value says so; Via is left out', async () => {
+    test('other keys become headers, copied from the request if the value says so; Via is left out', async () => {
       const pairs = { 'X-Plant': 'a', authorization: 'urn:ngsi-ld:request', Via: '1.1 x' }
       await register({ ...info(pairs), tenant: 'plant' })
       answer = { status: 404 }
@@ -171,7 +171,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       })
     })
 
-    test('accept: GeoJSON is read too', async () => {
+    test('accept: GeoJSON answers are parsed, too', async () => {
       await register(info({ accept: 'application/geo+json' }))
       const properties = { type: 'http://x.org/Pump', 'http://x.org/flow': flow(3) }
       const feature = { id: 'urn:p:1', type: 'Feature', geometry: null, properties }
@@ -197,7 +197,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect((await here.send('POST', registrations, body)).status).toBe(400)
     })
 
-    test('a context that cannot be had is a warning', async () => {
+    test('an unavailable context causes a warning', async () => {
       await register(info({ jsonldContext: 'http://127.0.0.1:1/none.jsonld' }))
       const reply = await here.get(`${entities}?type=${encodeURIComponent('http://x.org/Pump')}`)
       expect([reply.status, reply.json()]).toEqual([200, []])
@@ -205,7 +205,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(asked).toEqual([])
     })
 
-    test('what an answer says in a context that cannot be had is left out, with a warning', async () => {
+    test('an answer whose context is unavailable is left out, with a warning', async () => {
       await register({})
       const told = { id: 'urn:p:1', type: 'Pump', '@context': 'http://127.0.0.1:9/context.jsonld' }
       answer = { status: 200, body: [told] }
@@ -214,7 +214,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(found.headers['ngsild-warning']).toMatch(/^111 .*127\.0\.0\.1:9/)
     })
 
-    test('the context of an answer may be hosted in the tenant that asks', async () => {
+    test('the context of an answer may be hosted in the requesting tenant', async () => {
       const tenant = { 'NGSILD-Tenant': 'works' }
       const theirs = await hosted(german, tenant)
       const body = {
@@ -229,7 +229,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     })
   })
 
-  test('datasetId: a source gets the instances of the datasets it names, and the others are done here', async () => {
+  test('datasetId: a source receives instances of its datasets, and the others are written locally', async () => {
     const information = [{ entities: [{ id: 'urn:p:9', type: 'Pump' }], propertyNames: ['level'] }]
     const members = { information, mode: 'exclusive', datasetId: ['urn:d:1'] }
     await register({ ...members, '@context': {} })
@@ -251,7 +251,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     expect((await here.get(`${path}?local=true`)).json()).toMatchObject({ level: flow(3) })
   })
 
-  describe('as its registration manages', () => {
+  describe('under the management settings of the registration', () => {
     const path = `${entities}/urn:p:7`
     const pump = (value: number) => ({
       status: 200,
@@ -259,7 +259,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     })
     const flowIn = (reply: Reply): unknown => (reply.json() as { flow: { value: unknown } }).flow.value
 
-    test('cacheDuration: a copy stands so long, marked with its age, but not once something was written', async () => {
+    test('cacheDuration: a copy is used that long, marked with its age, until a write to the source', async () => {
       await register({ management: { cacheDuration: 'PT1H' } })
       answer = pump(1)
       expect(flowIn(await here.get(path))).toBe(1)
@@ -274,7 +274,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(flowIn(await here.get(path))).toBe(2)
     })
 
-    test('cacheDuration: when it is over the source is asked again, and its copy only stands in when it is gone', async () => {
+    test('cacheDuration: afterwards the source is queried again, and its copy is used only if it is unreachable', async () => {
       await register({ management: { cacheDuration: 'PT0.001S' } })
       answer = pump(1)
       await here.get(path)
@@ -288,7 +288,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect(copied.headers['ngsild-warning']).toMatch(/^110 .*cannot be reached/)
     })
 
-    test('cacheDuration: a source that is gone is known by what it told in lists, unless it said otherwise', async () => {
+    test('cacheDuration: an entity of an unreachable source is taken from its cached lists, unless they are outdated', async () => {
       await register({ management: { cacheDuration: 'PT0.001S' } })
       const other = { ...pump(5).body, id: 'urn:p:8' }
       answer = { status: 200, body: [pump(4).body, other] }
@@ -302,7 +302,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect((await here.get(path)).status).toBe(404)
     })
 
-    test('cacheDuration: whoever asks with other credentials is not given the copy', async () => {
+    test('cacheDuration: a client with other credentials does not receive the copy', async () => {
       await register({
         ...info({ Authorization: 'urn:ngsi-ld:request' }),
         management: { cacheDuration: 'PT1H' },
@@ -314,14 +314,14 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       expect((await here.get(path, { Authorization: 'Bearer a' })).status).toBe(200)
     })
 
-    test('localOnly: the source is asked for what it holds itself, whatever the client said', async () => {
+    test('localOnly: the source is queried with local=true, regardless of the client', async () => {
       await register({ management: { localOnly: true } })
       answer = { status: 204 }
       await here.ask('DELETE', `${entities}/urn:p:7?type=http%3A%2F%2Fx.org%2FPump&local=false`)
       expect(asked[0]!.path).toBe(`${entities}/urn:p:7?type=http://x.org/Pump&local=true`)
     })
 
-    test('timeout and cooldown: one that is too slow is 504, and so is one that rests after that', async () => {
+    test('timeout and cooldown: a source that is too slow causes 504, also during its cooldown', async () => {
       await register({ mode: 'redirect', management: { timeout: 20, cooldown: 60_000 } })
       answer = { status: 204, delayMs: 300 }
       const write = () =>
@@ -333,7 +333,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     })
   })
 
-  describe('over a restart', () => {
+  describe('across a restart', () => {
     const body = {
       id: 'urn:r:1',
       type: 'ContextSourceRegistration',
@@ -347,7 +347,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
     })
     afterEach(() => rmSync(dataFolder, { recursive: true, force: true }))
 
-    test('the last known copy stands in for a source that cannot be reached, and only then', async () => {
+    test('the last known copy is used only if the source is unreachable', async () => {
       const first = await open()
       await first.send('POST', registrations, { ...body, endpoint })
       const pump = (value: number) => ({ id: 'urn:p:1', type: 'Pump', flow: flow(value) })
@@ -374,7 +374,7 @@ describe('GS CIM 009, 4.3.6: how sources are asked', () => {
       await third.close()
     })
 
-    test('what registrations count is as it was', async () => {
+    test('the statistics of registrations are kept', async () => {
       const first = await open()
       expect((await first.send('POST', registrations, { ...body, endpoint })).status).toBe(201)
       answer = { status: 404 }

@@ -1,6 +1,7 @@
 /**
- * Distributed subscriptions between whole gateways: what is subscribed here is subscribed at the sources, which tell us,
- * and we tell the subscriber; changes and deletions follow, also where a source was away; circles end.
+ * Distributed subscriptions between whole gateways: a subscription is forwarded to the sources, they notify
+ * this gateway, and it notifies the subscriber. Changes and deletions are forwarded, also to sources that
+ * were unreachable; circles end.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -92,7 +93,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   const make = (gateway: GatewayInside, id: string, attributes: object) =>
     gateway.send('POST', `${api}/entities?local=true`, { id, type: 'Pump', ...attributes })
 
-  test('what a source tells comes to the subscriber, under the id that he knows', async () => {
+  test('notifications of a source reach the subscriber under the id of its own subscription', async () => {
     await register({})
     const id = await subscribe({ notification: { endpoint: { uri: receiver.url() }, format: 'keyValues' } })
     const [passed] = await passedOn(1)
@@ -105,7 +106,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect((await bodies(2))[1]!.data).toMatchObject([{ flow: 2 }])
   })
 
-  test('a source that is only asked for what it holds itself has a subscription of that, and loses it', async () => {
+  test('a source with localOnly has a local subscription, which is deleted with the original', async () => {
     const registration = await register({ management: { localOnly: true } })
     await subscribe({})
     expect(await passedOn(1)).toMatchObject([{ localOnly: true }])
@@ -113,7 +114,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await passedOn(0)
   })
 
-  test('only what is claimed is asked for, and only what is claimed is told', async () => {
+  test('only claimed attributes are subscribed and notified', async () => {
     await register({
       information: [{ entities: [{ type: 'Pump', id: 'urn:p:2' }], propertyNames: ['flow'] }],
     })
@@ -138,7 +139,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     ])
   })
 
-  test('changes and deletions follow, of subscriptions and of registrations', async () => {
+  test('changes and deletions of subscriptions and registrations are forwarded', async () => {
     const id = await subscribe({})
     const location = await register({})
     const [first] = await passedOn(1)
@@ -160,7 +161,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await passedOn(0)
   })
 
-  test('many at once: all are made, and all are gone with their registration', async () => {
+  test('many at once: all are created, and all are deleted with their registration', async () => {
     const ids = await Promise.all(Array.from({ length: 60 }, () => subscribe({})))
     const location = await register({})
     const count = async (): Promise<string | undefined> =>
@@ -171,7 +172,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await Promise.all(ids.map((id) => here.ask('DELETE', `${api}/subscriptions/${id}`)))
   })
 
-  test('localOnly and sources that do not offer it: nothing is passed on', async () => {
+  test('localOnly and sources that do not offer it: nothing is forwarded', async () => {
     await register({ operations: ['retrieveOps'] })
     await subscribe({})
     await register({})
@@ -181,7 +182,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await passedOn(2)
   })
 
-  test('deletions are told', async () => {
+  test('deletions of entities are notified', async () => {
     await register({})
     await subscribe({ notificationTrigger: ['entityDeleted', 'attributeDeleted'] })
     await passedOn(1)
@@ -195,7 +196,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     ])
   })
 
-  test('a circle of registrations ends', async () => {
+  test('circular registrations end', async () => {
     await register({})
     await register({ endpoint: urlOf(here) }, there)
     await subscribe({})
@@ -219,7 +220,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect(looped.status).toBe(508)
   })
 
-  test('tenants: that of the registration at the source, ours on the way back', async () => {
+  test('tenants: that of the registration at the source, that of the subscriber on the way back', async () => {
     const headers = { 'NGSILD-Tenant': 'plant' }
     await here.send('POST', `${api}/entities`, { id: 'urn:t:1', type: 'T' }, headers)
     await there.send('POST', `${api}/entities`, { id: 'urn:t:1', type: 'T' }, { 'NGSILD-Tenant': 'factory' })
@@ -238,7 +239,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect(receiver.received[0]!.headers['ngsild-tenant']).toBe('plant')
   })
 
-  test('what nobody was told to bring is 404', async () => {
+  test('a notification with an unknown token is 404', async () => {
     const body = { id: 'urn:n:1', type: 'Notification', subscriptionId: 'urn:s:1', data: [] }
     const reply = await here.send('POST', '/selvedge/v1/source-notifications/guessed', body)
     expect(reply.status).toBe(404)
@@ -251,7 +252,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     expect([open.status, closed.status]).toEqual([404, 401])
   })
 
-  test('splitEntities: what q looks at is judged on what all hold together', async () => {
+  test('splitEntities: q is evaluated on the merged entity', async () => {
     await register({})
     await subscribe({ q: 'flow==1;heat==2', splitEntities: true, scopeQ: '/#' })
     const [passed] = await passedOn(1)
@@ -266,7 +267,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await third.close()
   })
 
-  test('what was to be made or deleted while a source or we were away is made up for at the next start', async () => {
+  test('steps missed while a source or this gateway was down are done at the next start', async () => {
     await register({})
     const id = await subscribe({})
     await passedOn(1)
@@ -278,7 +279,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     await passedOn(0)
   })
 
-  test('a source that is away gets what it missed when it is back', async () => {
+  test('a source that was unreachable receives the missed steps when it is back', async () => {
     setLimit('passedOnRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
     const near = await startGatewayInside(folder, noPlugins)
@@ -306,7 +307,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  test('a source that never comes back keeps no other from what it missed', async () => {
+  test('a source that never returns does not delay others', async () => {
     setLimit('passedOnRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
     const near = await startGatewayInside(folder, noPlugins)
@@ -333,7 +334,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     }
   })
 
-  test('a source that is away for too long is told no more, so that what ended does not pile up', async () => {
+  test('deletions at a source that is unreachable for too long are dropped, so that they do not pile up', async () => {
     setLimit('passedOnRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
     const near = await startGatewayInside(folder, noPlugins)

@@ -1,15 +1,16 @@
 /**
- * Entities whose parts several brokers hold (splitEntities, since 1.9): who judges conditions, and what an answer has of them.
+ * Entities whose parts are held by several brokers (splitEntities, since 1.9): who evaluates conditions, and
+ * what a response contains.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 const at = (value: unknown) => ({ type: 'Property', value })
-/** Those that hold all conditions of the joint query only together, and some beside them. */
+/** Sources that satisfy the conditions only together, and further ones. */
 const joint = `${encodeURIComponent('flow==1;heat==2')}`
 
-describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
+describe('GS CIM 009, 5.7.2: entities split over several brokers', () => {
   let here: HttpGateway
   let one: HttpGateway
   let other: HttpGateway
@@ -48,13 +49,13 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     )
   }
 
-  test('what one finds is completed by what others hold of it', async () => {
+  test('an entity found at one source is completed from the others', async () => {
     const whole = ['flow', 'heat']
     expect(await found('q=flow==1')).toEqual({ 'urn:p:1': whole, 'urn:p:2': whole, 'urn:p:3': whole })
     expect(await found('scopeQ=/plant')).toEqual({ 'urn:p:1': whole })
   })
 
-  test('splitEntities=true: conditions are judged on whole entities, whoever holds what', async () => {
+  test('splitEntities=true: conditions are evaluated on whole entities', async () => {
     expect(await found(`q=${joint}&splitEntities=true`)).toEqual({
       'urn:p:1': ['flow', 'heat'],
       'urn:p:3': ['flow', 'heat'],
@@ -62,7 +63,7 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     expect(await found(`q=flow==1&scopeQ=/plant&splitEntities=true`)).toEqual({ 'urn:p:1': ['flow', 'heat'] })
   })
 
-  test('splitEntities=false: each holds its entities whole, and nobody is asked again', async () => {
+  test('splitEntities=false: each source holds its entities whole, and none is queried again', async () => {
     expect(await found('q=flow==1&splitEntities=false')).toEqual({
       'urn:p:1': ['flow'],
       'urn:p:2': ['flow', 'heat'],
@@ -70,7 +71,7 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     })
   })
 
-  test('what q asks of linked entities is judged here, whoever holds what', async () => {
+  test('conditions of q on linked entities are evaluated here', async () => {
     const link = { type: 'Relationship', object: 'urn:p:3' }
     await one.send('POST', entities, { id: 'urn:p:4', type: 'Pump', feeds: link })
     const q = encodeURIComponent('feeds{flow}==1')
@@ -78,7 +79,7 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     await one.ask('DELETE', `${entities}/urn:p:4`)
   })
 
-  test('where a request does not say it, the setting does', async () => {
+  test('the setting applies to requests without the parameter', async () => {
     const strict = await startHttpGateway({ alias: 'strict', splits: true })
     for (const { url } of [one, other])
       await strict.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
@@ -94,7 +95,7 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     await strict.close()
   })
 
-  test('a Query in a body says the same', async () => {
+  test('a query body has the same effect', async () => {
     const body = { type: 'Query', entities: [{ type: 'Pump' }], q: 'flow==1;heat==2', splitEntities: true }
     const path = '/ngsi-ld/v1/entityOperations/query'
     const ids = (await here.send('POST', path, body)).json() as { id: string }[]
@@ -103,7 +104,7 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
       expect((await here.send('POST', path, { ...body, splitEntities: wrong })).status).toBe(400)
   })
 
-  test('histories are judged alike', async () => {
+  test('conditions on histories are evaluated in the same way', async () => {
     const histories = '/ngsi-ld/v1/temporal/entities'
     const level = (value: number) => [{ ...at(value), observedAt: '2025-01-01T00:00:00Z' }]
     await one.send('POST', histories, { id: 'urn:t:1', type: 'Tank', level: level(1) })
@@ -125,7 +126,7 @@ describe('GS CIM 009, 5.7.2: entities of which several hold parts', () => {
     expect(await ask('&splitEntities=false')).toEqual(['level'])
   })
 
-  test('is refused where it is neither true nor false, with sources or without, and where it says nothing', async () => {
+  test('is refused if it is neither true nor false, with and without sources, and on other operations', async () => {
     for (const gateway of [here, one]) {
       for (const path of [entities, '/ngsi-ld/v1/temporal/entities'])
         expect((await gateway.get(`${path}?type=Pump&splitEntities=maybe`)).status).toBe(400)

@@ -1,6 +1,6 @@
 /**
- * What sources are asked for, seen from one that has nothing: what a body selects, and besides the question itself the
- * rest of entities that matched by a part, and entities that others link to.
+ * Requests to sources, recorded by a source without data: for the selectors of a body, for the missing parts
+ * of matching entities, and for linked entities.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -9,7 +9,7 @@ import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
 
 const entities = '/ngsi-ld/v1/entities'
 
-describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
+describe('GS CIM 009, 4.3.6 and 4.5.23: a source is queried', () => {
   let here: HttpGateway
   let source: Receiver
   beforeAll(async () => {
@@ -46,14 +46,14 @@ describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
   test.each([
     { type: 'Pump', id: 'urn:p:2' },
     { '@type': 'Pump', '@id': 'urn:p:2' },
-  ])('for what the selectors of a body select, under either name: %j', async (selector) => {
+  ])('for the selectors of a body, under either name: %j', async (selector) => {
     const body = { type: 'Query', entities: [selector] }
     const found = await here.send('POST', '/ngsi-ld/v1/entityOperations/query', body)
     expect([found.status, found.json()]).toEqual([200, []])
     expect(asked()).toEqual([{ type: 'Pump', id: 'urn:p:2', options: 'sysAttrs' }])
   })
 
-  test('unless it holds none of the datasets that are asked for (5.12)', async () => {
+  test('unless it holds none of the requested datasets (5.12)', async () => {
     const made = await here.send('POST', '/ngsi-ld/v1/csourceRegistrations', {
       type: 'ContextSourceRegistration',
       information: [{ entities: [{ type: 'Meter' }] }],
@@ -96,7 +96,7 @@ describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
     await here.ask('DELETE', made.headers['location']!)
   })
 
-  test('besides once for each part and each linked entity, and makes no entity maps of these', async () => {
+  test('once more for each missing part and each linked entity, without entity maps', async () => {
     await holdLinked('urn:t:1', 'urn:t:2')
     expect((await here.get(`${query}&q=flow%3E1&entityMap=true`)).status).toBe(201)
     expect(asked()).toEqual([
@@ -106,7 +106,7 @@ describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
     ])
   })
 
-  test('besides for an id that holds a comma alone, so that others are not taken for parts of it', async () => {
+  test('in a request of its own for an id with a comma, so that it is not read as two ids', async () => {
     await holdLinked('urn:t:1,2', 'urn:t:3')
     expect((await here.get(query)).status).toBe(200)
     expect(source.received.slice(1).map(({ path }) => path.slice(entities.length))).toEqual([
@@ -115,7 +115,7 @@ describe('GS CIM 009, 4.3.6 and 4.5.23: a source is asked', () => {
     ])
   })
 
-  test('besides for no more linked entities than an answer may join', async () => {
+  test('for no more linked entities than a response may join', async () => {
     setLimit('joinedEntitiesMax', 2)
     await holdLinked('urn:t:1', 'urn:t:2')
     expect([(await here.get(query)).status, source.received.length]).toEqual([200, 2])

@@ -1,6 +1,6 @@
 /**
- * Entities and attributes that expire, held by several (GS CIM 009 V1.9.1, 4.5.5.2, 4.5.5.3 and 4.22): what their
- * copies add up to, and that whoever is sent a part of an entity is told when it expires.
+ * Entities and attributes that expire, held by several brokers (GS CIM 009 V1.9.1, 4.5.5.2, 4.5.5.3 and
+ * 4.22): how their copies are merged, and that the holder of a part learns its expiry.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -20,7 +20,7 @@ const soon = '2098-01-01T00:00:00Z'
 const later = '2099-01-01T00:00:00Z'
 const over = '2020-01-01T00:00:00Z'
 
-describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
+describe('GS CIM 009, 4.22: expiring entities held by several brokers', () => {
   let here: HttpGateway
   let there: HttpGateway
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
   const hold = async (gateway: HttpGateway, entity: object): Promise<void> => {
     expect((await gateway.send('POST', `${entities}?local=true`, entity)).status).toBe(201)
   }
-  /** With the times when something ends, which are system attributes, and without the others. */
+  /** With the expiry times, which are system attributes, and without the other system attributes. */
   const shown = (text: string): object =>
     JSON.parse(text, (key, value: unknown) =>
       key === 'createdAt' || key === 'modifiedAt' ? undefined : value,
@@ -74,7 +74,7 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
   const status = async (method: string, path: string, body?: unknown) =>
     (body === undefined ? await here.ask(method, path) : await here.send(method, path, body)).status
 
-  test('a source alone: the entity expires when it says', async () => {
+  test('a single source: the entity expires as the source states', async () => {
     await hold(there, pump('urn:p:1', { expiresAt: soon, flow: of(1, soon) }))
     await register({})
     const whole = pump('urn:p:1', { expiresAt: soon, flow: of(1, soon) })
@@ -82,7 +82,7 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
     expect(shown((await here.get(`${entities}?type=Pump&options=sysAttrs`)).text)).toEqual([whole])
   })
 
-  test('here and there for different times: with the last, and what each has of it no later than there', async () => {
+  test('different expiry times: the entity has the latest, and each part expires as at its holder', async () => {
     await hold(here, pump('urn:p:2', { expiresAt: soon, name: of('n'), state: of('on', later) }))
     await hold(there, pump('urn:p:2', { expiresAt: later, flow: of(1), level: of(2, soon) }))
     await register({})
@@ -94,17 +94,17 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
     )
   })
 
-  test('one that is held by somebody for good does not expire, what others have of it does', async () => {
+  test('an entity without expiry at one broker does not expire, but its parts at other brokers do', async () => {
     await hold(here, pump('urn:p:3', { name: of('n') }))
     await hold(there, pump('urn:p:3', { expiresAt: soon, flow: of(1) }))
     await register({})
     expect(await read('urn:p:3')).toEqual(pump('urn:p:3', { name: of('n'), flow: of(1, soon) }))
   })
 
-  test('an instance that is over does not count, however new it is', async () => {
+  test('an expired instance does not count, however new it is', async () => {
     const observedAt = '2025-01-01T00:00:00Z'
     const stale = pump('urn:p:4', { flow: { ...of(2, over), observedAt }, level: of(3) })
-    // A broker that removes what is over when it gets round to it.
+    // A broker that removes expired data only later.
     const source = createServer((request, response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.end(JSON.stringify(request.url!.includes('/entities/') ? stale : [stale]))
@@ -118,7 +118,7 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
     source.close()
   })
 
-  test('what is created goes to its source with its time, and leaves no stub here', async () => {
+  test('a created entity is sent to its source with its expiry, and leaves no stub here', async () => {
     await exclusive('urn:p:5', 'flow')
     const entity = pump('urn:p:5', { expiresAt: soon, flow: of(1, soon) })
     expect(await status('POST', entities, entity)).toBe(201)
@@ -126,7 +126,7 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
     expect(await held(there, 'urn:p:5')).toEqual(entity)
   })
 
-  test('what is created in parts expires with both', async () => {
+  test('an entity created in parts expires at both brokers', async () => {
     await exclusive('urn:p:6', 'flow')
     const entity = pump('urn:p:6', { expiresAt: soon, flow: of(1), name: of('n') })
     expect(await status('POST', entities, entity)).toBe(201)
@@ -172,7 +172,7 @@ describe('GS CIM 009, 4.22: what expires, and is held by several', () => {
     expect(await held(here, 'urn:p:10')).toEqual(pump('urn:p:10', { expiresAt: soon, name: of('m') }))
   })
 
-  test('a time that is over is refused nowhere, and is the end at once', async () => {
+  test('an expiry in the past is accepted everywhere and takes effect at once', async () => {
     await register({})
     await status('POST', entities, pump('urn:p:11', { expiresAt: over, flow: of(1) }))
     expect((await here.get(`${entities}/urn:p:11`)).status).toBe(404)

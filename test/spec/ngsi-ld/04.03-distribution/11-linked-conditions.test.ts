@@ -1,6 +1,6 @@
 /**
- * Conditions on linked entities (GS CIM 009, 4.9) where entities, and those that they link to, are held here and
- * elsewhere: who is found is the same as if all were here.
+ * Conditions on linked entities (GS CIM 009, 4.9) with local and remote entities and links: the result is the
+ * same as if all data were local.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -18,7 +18,7 @@ const to = (object: string | readonly string[], objectType?: string) => ({
 const pump = (n: number, members: object) => ({ id: `urn:p:${n}`, type: 'Pump', ...members })
 const tank = (n: number, members: object) => ({ id: `urn:t:${n}`, type: 'Tank', ...members })
 
-/** Pump 1 and 2 are here, 3 there, 4 in part on both sides; tanks 1 and 5 are here, the others there. */
+/** Pumps 1 and 2 are local, 3 is remote, 4 is split; tanks 1 and 5 are local, the others remote. */
 const here = [
   pump(1, { feeds: to('urn:t:1', 'Tank'), flow: of(1) }),
   pump(2, { feeds: to(['urn:t:2', 'urn:t:3'], 'Tank'), flow: of(2) }),
@@ -38,7 +38,7 @@ const there = [
   { id: 'urn:h:2', type: 'Hall', name: of('south') },
 ]
 
-describe('GS CIM 009, 4.9: conditions on linked entities that several hold', () => {
+describe('GS CIM 009, 4.9: conditions on linked entities over several brokers', () => {
   let broker: HttpGateway
   let source: HttpGateway
   let whole: HttpGateway
@@ -49,7 +49,7 @@ describe('GS CIM 009, 4.9: conditions on linked entities that several hold', () 
   beforeAll(async () => {
     broker = await startHttpGateway({ alias: 'here' })
     source = await startHttpGateway({ alias: 'there' })
-    // All of it at one place, in the order in which the others tell it.
+    // All data in one place, in the order in which the sources report it.
     whole = await startHttpGateway({ alias: 'whole' })
     await create(broker, here)
     await create(source, there)
@@ -93,12 +93,12 @@ describe('GS CIM 009, 4.9: conditions on linked entities that several hold', () 
     expect(await found(broker, q)).toEqual(expected)
   })
 
-  test('who says of which type they are finds the same as where all is at one place', async () => {
+  test('relationships with types give the same result as with all data in one place', async () => {
     for (const q of ['feeds{Tank:level}>15', '!feeds{Tank:level}', 'feeds{Tank:in{Hall:name}}~="^n"'])
       expect([q, await found(broker, q)]).toEqual([q, await found(whole, q)])
   })
 
-  test('a body finds the same, and pages and counts go over all of them', async () => {
+  test('a query body finds the same, and pages and counts cover all results', async () => {
     const body = {
       type: 'Query',
       entities: [{ type: 'Pump' }],
@@ -123,7 +123,7 @@ describe('GS CIM 009, 4.9: conditions on linked entities that several hold', () 
     ])
   })
 
-  test('an entity map names all that are found', async () => {
+  test('an entity map contains all results', async () => {
     const q = encodeURIComponent('feeds{level}==30|feeds{level}==40')
     const reply = await broker.get(`${entities}?type=Pump&join=inline&entityMap=true&q=${q}`)
     expect([reply.status, (reply.json() as { id: string }[]).map(({ id }) => id)]).toEqual([
@@ -134,7 +134,7 @@ describe('GS CIM 009, 4.9: conditions on linked entities that several hold', () 
     expect(Object.keys(map.entityMap)).toEqual(['urn:p:2', 'urn:p:4'])
   })
 
-  test('more than can be judged one by one is 403', async () => {
+  test('too many candidates to evaluate one by one are 403', async () => {
     const query = (q: string) => `${entities}?type=Pump&join=inline&q=${encodeURIComponent(q)}`
     setLimit('linkedCandidatesMax', 3)
     expect((await broker.get(query('feeds{level}==30'))).status).toBe(200)

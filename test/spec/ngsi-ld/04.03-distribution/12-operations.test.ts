@@ -1,5 +1,6 @@
 /**
- * Names of operations [NGSI-LD 4.20]: a source is asked by those that it offers, and by no others; groups stand for theirs.
+ * Names of operations [NGSI-LD 4.20]: a source receives only operations that it offers; groups stand for
+ * their members.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
@@ -17,7 +18,7 @@ const past = `${base}/temporal/entities/urn:p:1`
 const instance = `${past}/attrs/flow/urn:ngsi-ld:instance:1`
 const times = 'timerel=after&timeAt=2020-01-01T00:00:00Z'
 
-/** What leads to each operation at a source. */
+/** The client request that triggers each operation at a source. */
 const leading: readonly (readonly [operation: string, method: string, path: string, body?: object])[] = [
   ['createEntity', 'POST', `${base}/entities`, entity],
   ['updateEntity', 'PATCH', `${one}/attrs`, fragment],
@@ -121,7 +122,7 @@ describe('GS CIM 009, 4.20: an operation', () => {
     }
   })
 
-  test('that is not one of the standard is 400, and without any a source offers federationOps', async () => {
+  test('outside the standard is 400; a source that names none offers federationOps', async () => {
     const body = {
       type: 'ContextSourceRegistration',
       information: [{ entities: [{ type: 'Pump' }] }],

@@ -1,7 +1,7 @@
 /**
- * Requests that a source receives (GS CIM 009, 4.3.6.1, 5.6.7 to 5.6.10, 6.3.17), seen from a source that records them:
- * only the ids and places that its registration states, batches entity by entity where it offers no batches, at an
- * endpoint with or without the path of the API; and the codes of the warnings about its answers.
+ * Requests to a source (GS CIM 009, 4.3.6.1, 5.6.7 to 5.6.10, 6.3.17), seen from a source that records them:
+ * only the registered ids and places, batches entity by entity if it offers no batches, endpoints with and
+ * without the path of the API; and the codes of warnings about its answers.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -83,7 +83,7 @@ const claims = (...all: readonly object[]) => ({
   information: [{ entities: all.map((one) => ({ type: 'Pump', ...one })) }],
 })
 
-it('a source is asked only for the ids that it registered', async () => {
+it('a source is queried only for its registered ids', async () => {
   await register(claims({ id: 'urn:p:1' }, { id: 'urn:p:2' }))
   expect(await query('type=Pump')).toEqual([`${entities}?id=urn:p:1,urn:p:2&type=Pump`])
   expect(await query('type=Pump&id=urn:p:2,urn:p:3')).toEqual([`${entities}?id=urn:p:2&type=Pump`])
@@ -91,13 +91,13 @@ it('a source is asked only for the ids that it registered', async () => {
   expect((await query('type=Pump&idPattern=.*2'))[0]).toMatch(/[?&]id=urn:p:2(&|$)/)
 })
 
-it('a source is asked only for the pattern of ids that it registered', async () => {
+it('a source is queried only for its registered id pattern', async () => {
   await register(claims({ idPattern: '^urn:p:' }))
   expect(await query('type=Pump')).toEqual([`${entities}?idPattern=^urn:p:&type=Pump`])
   expect(await query('type=Pump&id=urn:p:1,urn:q:1')).toEqual([`${entities}?id=urn:p:1&type=Pump`])
 })
 
-it('a source is not asked for a place that its registration excludes', async () => {
+it('a source is not queried for a place outside its registration', async () => {
   const ring = [
     [
       [0, 0],
@@ -122,7 +122,7 @@ it('a source is not asked for a place that its registration excludes', async () 
         [from, 1],
       ],
     ])}`
-  // The source may have entities within a box that its space is not within.
+  // The source may have entities within a box that does not contain its whole space.
   expect(await query(box(1))).toHaveLength(1)
   expect(await query(box(20))).toEqual([])
 })
@@ -133,7 +133,7 @@ it('an endpoint may end with the path of the API; Via is written as Via', async 
   expect(asked[0]!.rawHeaders).toContain('Via')
 })
 
-it('a batch goes entity by entity to a source that offers single operations only', async () => {
+it('a batch is sent entity by entity to a source that offers only single operations', async () => {
   await register({ mode: 'redirect', information: [{ entities: [{ type: 'Pump', idPattern: '.*' }] }] })
   const pumps = [1, 2, 3].map((n) => ({
     id: `urn:p:${n}`,
@@ -186,7 +186,7 @@ it.each([
   ['an error', { status: 500, text: '{}' }, 299],
   ['a refusal', { status: 403, text: '{}' }, 299],
   ['a loop', { status: 508, text: '{}' }, 199],
-])('an answer that is %s is warned of', async (_, told, code) => {
+])('an answer that is %s causes a warning', async (_, told, code) => {
   await register({})
   answer = () => told
   const reply = await here.get(`${entities}?type=Pump`)
@@ -194,7 +194,7 @@ it.each([
   expect(String(reply.headers['ngsild-warning'])).toMatch(new RegExp(`^${code} `))
 })
 
-it('a source that does not answer in time, or cannot be reached, is warned of by 199', async () => {
+it('a source that times out or is unreachable causes warning 199', async () => {
   await register({ management: { timeout: 100 } })
   answer = () => 'none'
   expect((await here.get(`${entities}?type=Pump`)).headers['ngsild-warning']).toMatch(/^199 /)

@@ -30,7 +30,7 @@ describe('every error', () => {
   })
 })
 
-describe('a method that a path does not know', () => {
+describe('a method that a path does not support', () => {
   it.each([
     [entities, 'GET, POST, DELETE, HEAD, OPTIONS'],
     [`${entities}/urn:x:1`, 'GET, PATCH, PUT, DELETE, HEAD, OPTIONS'],
@@ -50,7 +50,7 @@ describe('a method that a path does not know', () => {
     expect([asked.status, asked.headers['allow'], asked.text]).toEqual([204, allow, ''])
   })
 
-  it('shall be 405 at a list with a slash behind it, too', async () => {
+  it('shall be 405 also at a list with a trailing slash', async () => {
     for (const path of ['/ngsi-ld/v1/subscriptions', '/ngsi-ld/v1/temporal/entities', entities]) {
       for (const method of ['PATCH', 'PUT']) {
         const [refused, slashed] = [await gateway.ask(method, path), await gateway.ask(method, `${path}/`)]
@@ -63,7 +63,7 @@ describe('a method that a path does not know', () => {
     }
   })
 
-  it('shall be 405 or 400 whatever it is called', async () => {
+  it('shall be 405 or 400 for every method name', async () => {
     for (const method of ['TRACE', 'PROPFIND', 'SEARCH', 'LOCK']) {
       expect([method, (await gateway.ask(method, entities)).status]).toEqual([method, 405])
     }
@@ -77,7 +77,7 @@ it('HEAD shall answer as GET does, without a body', async () => {
   expect((await gateway.ask('HEAD', `${entities}/urn:x:none`)).status).toBe(404)
 })
 
-describe('a body of a media type that is not taken', () => {
+describe('a body of an unsupported media type', () => {
   it.each([
     undefined,
     'text/plain',
@@ -99,7 +99,7 @@ describe('a body of a media type that is not taken', () => {
   })
 })
 
-it('a request that has no length shall be 411, where a body is needed, also when it comes in chunks', async () => {
+it('a request without a length shall be 411 if a body is required, also with chunks', async () => {
   const ask = async (path: string, more: readonly string[] = [], body = ''): Promise<string> => {
     const socket = connect(gateway.port, '127.0.0.1')
     const lines = [
@@ -122,7 +122,7 @@ it('a request that has no length shall be 411, where a body is needed, also when
   expect(await ask('/ngsi-ld/v1/snapshots/urn:x:1/clone')).toMatch(/^HTTP\/1.1 404/)
 })
 
-it('a body in gzip shall be read, one in another content coding be 415 with those that are taken', async () => {
+it('a gzip body shall be read, one in another content coding shall be 415 with the supported codings', async () => {
   const create = (body: unknown, coding: string) =>
     gateway.ask('POST', entities, {
       body,
@@ -138,7 +138,7 @@ it('a body in gzip shall be read, one in another content coding be 415 with thos
     expect((await create(broken, 'gzip')).status).toBe(400)
 })
 
-it('a small body that unpacks to more than may be shall be 413, long before all of it is unpacked', async () => {
+it('a small body that unzips to more than the limit shall be 413, long before it is unzipped', async () => {
   const headers = { 'Content-Type': 'application/json', 'Content-Encoding': 'gzip' }
   const layer = gzipSync(Buffer.alloc(200 * 1024 * 1024))
   const before = process.memoryUsage().rss
@@ -148,19 +148,19 @@ it('a small body that unpacks to more than may be shall be 413, long before all 
   expect((await gateway.get(`${entities}?type=T&limit=1`)).status).toBe(200)
 })
 
-it('a byte order mark before a body shall be no mistake', async () => {
+it('a byte order mark before a body shall be accepted', async () => {
   const body = '\ufeff{"id":"urn:x:bom","type":"T"}'
   const headers = { 'Content-Type': 'application/json' }
   expect((await gateway.ask('POST', entities, { body, headers })).status).toBe(201)
 })
 
-it('a body larger than allowed shall be 413, announced or not, and the gateway goes on', async () => {
+it('a body larger than allowed shall be 413, with or without a length, and the gateway continues', async () => {
   const headers = { 'Content-Type': 'application/json' }
   const large = Buffer.alloc(9 * 1024 * 1024, ' ')
   const announced = await gateway
     .ask('POST', entities, { body: large, headers })
     .catch((error: Error) => error)
-  // The connection may be closed while the client is still sending; an answer that arrives says 413.
+  // The connection may be closed while the client is still sending; a response that arrives is 413.
   if (!(announced instanceof Error)) expect(announced.status).toBe(413)
   const chunked = await gateway
     .ask('POST', entities, {
@@ -172,7 +172,7 @@ it('a body larger than allowed shall be 413, announced or not, and the gateway g
   expect((await gateway.get('/health/live')).status).toBe(200)
 })
 
-it('a body that waits for permission shall be refused before it is sent', async () => {
+it('a too large body with Expect: 100-continue shall be refused before it is sent', async () => {
   const answer = await gateway
     .ask('POST', entities, {
       headers: {
@@ -185,7 +185,7 @@ it('a body that waits for permission shall be refused before it is sent', async 
   expect(answer).toHaveProperty('status', 413)
 })
 
-it('a body that waits for permission and is not too large shall be sent', async () => {
+it('a body of legal size with Expect: 100-continue shall be sent', async () => {
   const socket = connect(gateway.port, '127.0.0.1')
   const body = JSON.stringify({ id: 'urn:permitted:1', type: 'T' })
   const head = ['POST /ngsi-ld/v1/entities HTTP/1.1', 'Host: localhost', 'Content-Type: application/json']
@@ -196,7 +196,7 @@ it('a body that waits for permission and is not too large shall be sent', async 
   socket.destroy()
 })
 
-it('a failure that is ours shall be 500 with an id under which the log has the truth', async () => {
+it('an internal error shall be 500 with an id under which the log has the details', async () => {
   const broken = gatewayWithBrokenIntake
   const answer = await broken.ask('POST', '/senml', {
     body: '[]',
@@ -257,7 +257,7 @@ describe('a @context', () => {
       ).toBe(400)
     },
   )
-  it('that cannot be had shall be 504 LdContextNotAvailable, 503 before 1.8', async () => {
+  it('that is unavailable shall be 504 LdContextNotAvailable, 503 before 1.8', async () => {
     const nowhere = 'http://127.0.0.1:9/context.jsonld'
     const answer = await gateway.send('POST', entities, {
       '@context': nowhere,
@@ -277,7 +277,7 @@ const old = gatewayOfFile({ profile: '1.1.2' })
 it.each([
   ['NGSILD-Snapshot', '/ngsi-ld/v1/subscriptions'],
   ['NGSILD-EntityMap', '/ngsi-ld/v1/types'],
-])('%s shall be refused where it means nothing, not ignored', async (name, path) => {
+])('%s shall be refused, not ignored, by operations without it', async (name, path) => {
   const answer = await gateway.get(path, { [name]: 'urn:x:1' })
   expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
 })

@@ -47,17 +47,17 @@ describe('an answer', () => {
     expect(answer.json()).toEqual({ id, type: 'T', a: property(1), '@context': core })
   })
 
-  it('shall be 406 that names what there is for anything else', async () => {
+  it('shall be 406 with the available types for any other type', async () => {
     const answer = await gateway.get(`${entities}/${id}`, { Accept: 'application/xml' })
     expect([answer.status, answer.text]).toEqual([406, expect.stringContaining('application/ld+json')])
   })
 
-  it('shall be what the setting says for clients that do not care', async () => {
+  it('shall be the configured default for clients that accept any', async () => {
     const answer = await jsonLd.get('/ngsi-ld/v1/subscriptions')
     expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/ld+json'])
   })
 
-  it('shall name the version that runs', async () => {
+  it('shall name the running version', async () => {
     expect((await gateway.get('/health/live')).headers['server']).toMatch(/^selvedge\/\d+\.\d+\.\d+/)
     expect((await gateway.get('/selvedge/v1/info')).json()).toMatchObject({
       version: expect.any(String),
@@ -74,7 +74,7 @@ describe('a context of the user', () => {
   const id = freshId()
   const link = () => ({ Link: linkTo(`${base}/cars.jsonld`) })
 
-  it('shall be fetched, by Link with JSON', async () => {
+  it('shall be fetched if Link names it beside JSON', async () => {
     const created = await gateway.send('POST', entities, { id, type: 'Car', wheels: property(4) }, link())
     expect(created.status).toBe(201)
     expect((await gateway.get(`${entities}/${id}`)).json()).toEqual({
@@ -84,7 +84,7 @@ describe('a context of the user', () => {
     })
   })
 
-  it('shall shorten the names of answers and be named in them', async () => {
+  it('shall compact the names in responses and be named in them', async () => {
     const json = await gateway.get(`${entities}/${id}`, link())
     expect(json.json()).toEqual({ id, type: 'Car', wheels: property(4) })
     expect(json.headers['link']).toBe(linkTo(`${base}/cars.jsonld`))
@@ -97,7 +97,7 @@ describe('a context of the user', () => {
     })
   })
 
-  it('shall give meaning to names in paths and parameters', async () => {
+  it('shall expand names in paths and parameters', async () => {
     expect((await gateway.get(`${entities}/${id}?attrs=wheels&options=keyValues`, link())).json()).toEqual({
       id,
       type: 'Car',
@@ -108,17 +108,17 @@ describe('a context of the user', () => {
     )
   })
 
-  it('that is no context shall be 400', async () => {
+  it('that is invalid shall be 400', async () => {
     const answer = await gateway.get(`${entities}/${id}`, { Link: linkTo(`${base}/broken.jsonld`) })
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('not JSON')])
   })
 
-  it('shall not be looked for on this machine where that is forbidden', async () => {
+  it('shall not be fetched from this machine if that is forbidden', async () => {
     const answer = await guarded.get(`${entities}/${id}`, link())
     expect([answer.status, answer.text]).toEqual([504, expect.stringContaining('this machine')])
   })
 
-  it('of the platform shall be published, and known without being fetched', async () => {
+  it('of the platform shall be published, and used without a fetch', async () => {
     const published = await gateway.get('/contexts/selvedge-platform.jsonld')
     expect(published.headers['content-type']).toBe('application/ld+json')
     expect(published.json()).toHaveProperty(['@context', 'sosa'], 'http://www.w3.org/ns/sosa/')
@@ -143,7 +143,7 @@ const guarded = gatewayOfFile({ allowLoopback: false })
 describe('a tenant', () => {
   const tenant = { 'NGSILD-Tenant': 'site-a' }
 
-  it('shall come into being with its first create, apart from all others', async () => {
+  it('shall be created by its first creation, separate from all others', async () => {
     const id = freshId()
     const unknown = await gateway.get(`${entities}/${id}`, tenant)
     expect([unknown.status, unknown.text]).toEqual([404, expect.stringContaining('NonexistentTenant')])
@@ -154,7 +154,7 @@ describe('a tenant', () => {
     expect((await gateway.get(`${entities}/${id}`)).status).toBe(404)
   })
 
-  it('shall be named in every answer, whatever became of the request', async () => {
+  it('shall be named in every response, successful or not', async () => {
     const echo = { 'NGSILD-Tenant': 'echo' }
     const [id, batch] = [freshId(), '/ngsi-ld/v1/entityOperations']
     const entity = { id, type: 'T', a: property(1) }
@@ -174,7 +174,7 @@ describe('a tenant', () => {
     for (const { headers } of replies) expect(headers['ngsild-tenant']).toBe('echo')
   })
 
-  it('shall not come into being by a request that is refused', async () => {
+  it('shall not be created by a refused request', async () => {
     const other = { 'NGSILD-Tenant': 'site-b' }
     expect((await gateway.send('POST', entities, { type: 'T' }, other)).status).toBe(400)
     expect((await gateway.send('PATCH', `${entities}/urn:x:1/attrs`, { a: 1 }, other)).status).toBe(404)
@@ -190,7 +190,7 @@ describe('a tenant', () => {
   })
 })
 
-it('a body sent with GET shall be read to its end and hurt nobody', async () => {
+it('a body sent with GET shall be read to its end and have no effect', async () => {
   const answer = await gateway.ask('GET', '/health/live', { body: { some: 'thing' } })
   expect(answer.status).toBe(200)
 })

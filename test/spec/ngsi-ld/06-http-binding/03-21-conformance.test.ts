@@ -21,7 +21,7 @@ beforeAll(async () => {
 const prefer = (version: string) => ({ Prefer: `ngsi-ld=${version}` })
 
 describe('NGSI-LD 1.9, 6.3.21: Prefer: ngsi-ld', () => {
-  it('answers 203 where the answer was amended, and says what it conforms to', async () => {
+  it('answers 203 if the response was amended, and names the version', async () => {
     const reply = await gateway.get(`${entities}/${modern}`, prefer('1.6'))
     expect([reply.status, reply.headers['preference-applied']]).toEqual([203, 'ngsi-ld=1.6'])
     expect(reply.json()).toMatchObject({
@@ -29,20 +29,20 @@ describe('NGSI-LD 1.9, 6.3.21: Prefer: ngsi-ld', () => {
     })
   })
 
-  it('answers 200 where nothing had to be', async () => {
+  it('answers 200 if nothing had to be amended', async () => {
     const reply = await gateway.get(`${entities}/${old}`, prefer('1.6'))
     expect([reply.status, reply.headers['preference-applied']]).toEqual([200, 'ngsi-ld=1.6'])
     expect((await gateway.get(`${entities}/${modern}`, prefer('1.8'))).status).toBe(200)
   })
 
-  it('knows no version above its own, and takes no other text for one', async () => {
+  it('ignores versions above its own and invalid ones', async () => {
     const newer = await gateway.get(`${entities}/${modern}`, prefer('1.30'))
     expect([newer.status, newer.headers['preference-applied']]).toEqual([200, 'ngsi-ld=1.9'])
     const plain = await gateway.get(`${entities}/${modern}`, prefer('latest'))
     expect([plain.status, plain.headers['preference-applied']]).toEqual([200, undefined])
   })
 
-  it('holds for lists, for every form, and for queries by a body', async () => {
+  it('applies to lists, all representations, and queries with a body', async () => {
     const list = await gateway.get(`${entities}?type=Room&options=simplified`, prefer('1.6'))
     expect(list.status).toBe(203)
     expect(list.json()).toMatchObject([{ level: 1 }, { 'http://x.example/kind': 'http://x.example/Hot' }])
@@ -56,7 +56,7 @@ describe('NGSI-LD 1.9, 6.3.21: Prefer: ngsi-ld', () => {
     expect([shapes.status, shapes.headers['preference-applied']]).toEqual([203, 'ngsi-ld=1.6'])
   })
 
-  it('holds for histories', async () => {
+  it('applies to histories', async () => {
     const reply = await gateway.get(
       `${base}/temporal/entities/${modern}?timeproperty=modifiedAt`,
       prefer('1.6'),

@@ -1,4 +1,6 @@
-/** What the HTTP interface has beside the standard: SenML, health, metrics, the token, and how it behaves as a server. */
+/**
+ * The HTTP interface beside the standard: SenML, health, metrics, the token, and its behaviour as a server.
+ */
 import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
@@ -35,7 +37,7 @@ describe('POST /senml', () => {
   const push = (body: unknown, type = 'application/senml+json') =>
     gateway.ask('POST', '/senml', { body, headers: { 'Content-Type': type } })
 
-  it('shall hand the pack over as a frame and answer 204 when all of it was taken', async () => {
+  it('shall pass the pack on as a frame and answer 204 if all of it was accepted', async () => {
     expect((await push([3, 0])).status).toBe(204)
     expect(frames.at(-1)).toMatchObject({
       topic: 'senml',
@@ -47,7 +49,7 @@ describe('POST /senml', () => {
     expect((await push([1, 0], 'application/senml+cbor')).status).toBe(204)
   })
 
-  it('shall count what was not taken, and be 400 when nothing was', async () => {
+  it('shall count rejected records, and be 400 if none was accepted', async () => {
     const part = await push([2, 1])
     expect([part.status, part.json()]).toEqual([
       200,
@@ -59,7 +61,7 @@ describe('POST /senml', () => {
     expect(none.text.length).toBeLessThan(1000)
   })
 
-  it('shall be refused for a tenant rather than be written to the wrong one', async () => {
+  it('shall be refused with a tenant, because devices belong to the default tenant', async () => {
     const before = frames.length
     const headers = { 'Content-Type': 'application/senml+json', 'NGSILD-Tenant': 'acme' }
     const answer = await gateway.ask('POST', '/senml', { body: [1, 0], headers })
@@ -96,7 +98,7 @@ describe('health', () => {
 })
 
 describe('a token', () => {
-  it('shall be asked for everywhere but at the liveness probe', async () => {
+  it('shall be required everywhere except at the liveness probe', async () => {
     const gateway = await start({ token: 'right' })
     for (const path of [
       '/ngsi-ld/v1/entities?type=T',
@@ -137,7 +139,7 @@ describe('a path with an id or a name that has slashes', () => {
   const name = 'http://www.w3.org/ns/sosa/hasSimpleResult'
   const path = `/ngsi-ld/v1/entities/${id}`
 
-  it('shall be understood as it is, as if they were percent-encoded', async () => {
+  it('shall be understood as if they were percent-encoded', async () => {
     const entity = { id, type: 'Service', [name]: { type: 'Property', value: 1 } }
     expect((await gateway.send('POST', '/ngsi-ld/v1/entities', entity)).status).toBe(201)
     for (const address of [path, `${path}/`, `/ngsi-ld/v1/entities/${encodeURIComponent(id)}`]) {
@@ -158,7 +160,7 @@ describe('a path with an id or a name that has slashes', () => {
     expect((await gateway.get(path)).text).toContain(`no entity ${id}`)
   })
 
-  it('shall be 405 for a method that it does not know, and 404 where there is nothing', async () => {
+  it('shall be 405 for an unsupported method, and 404 if nothing is there', async () => {
     const refused = await gateway.ask('POST', path)
     const allow = 'GET, PATCH, PUT, DELETE, HEAD, OPTIONS'
     expect([refused.status, refused.headers['allow']]).toEqual([405, allow])
@@ -173,7 +175,7 @@ describe('a path with an id or a name that has slashes', () => {
 })
 
 describe('a server that closes', () => {
-  it('shall finish what is under way, end idle connections, and take no more', async () => {
+  it('shall finish requests in progress, close idle connections, and accept no more', async () => {
     let finish = (): void => undefined
     const held = new Promise<void>((resolve) => (finish = resolve))
     let reached = (): void => undefined
@@ -207,7 +209,7 @@ describe('a server that closes', () => {
 })
 
 describe('many bodies at once', () => {
-  it('shall be refused with 503 when together they are too large, and taken when there is room again', async () => {
+  it('shall be refused with 503 if their sum is too large, and accepted when there is room again', async () => {
     const gateway = await start({})
     const most = Math.ceil(limits.bodiesBytesMax.value / limits.bodyBytesMax.value) + 1
     const head =
@@ -229,7 +231,7 @@ describe('many bodies at once', () => {
     await expect.poll(async () => (await later()).status).toBe(201)
   })
 
-  it('shall take memory for the bytes that arrived, not for those that were declared', async () => {
+  it('shall use memory for received bytes, not for announced ones', async () => {
     const gateway = await start({})
     const before = process.memoryUsage().arrayBuffers
     const sockets = Array.from({ length: 50 }, () => {
@@ -246,7 +248,7 @@ describe('many bodies at once', () => {
     for (const socket of sockets) socket.destroy()
   })
 
-  it('shall count until their requests are answered, such as while a context is fetched', async () => {
+  it('shall count until their requests are answered, for example while a context is fetched', async () => {
     const asked: ServerResponse[] = []
     const slow = createServer((_, response) => void asked.push(response))
     await new Promise<void>((resolve) => void slow.listen(0, '127.0.0.1', resolve))
@@ -271,7 +273,7 @@ describe('many bodies at once', () => {
   })
 })
 
-describe('bytes that are no HTTP', () => {
+describe('invalid HTTP', () => {
   const gateway = gatewayOfFile()
   const raw = (bytes: string): Promise<string> =>
     new Promise((resolve, reject) => {
@@ -282,13 +284,13 @@ describe('bytes that are no HTTP', () => {
       socket.on('error', reject)
     })
 
-  it('shall be told how large headers may be', async () => {
+  it('shall be answered with the limit if headers are too large', async () => {
     const text = await raw(`GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
     expect(text).toMatch(/^HTTP\/1.1 431 /)
     expect(text).toContain(`more than ${limits.httpHeaderBytesMax.value} bytes`)
   })
 
-  it('shall be answered where they are HTTP/1.0, which needs no Host', async () => {
+  it('shall not include HTTP/1.0, which needs no Host', async () => {
     expect(await raw('GET /health/live HTTP/1.0\r\n\r\n')).toMatch(/^HTTP\/1.1 200 /)
   })
 

@@ -1,6 +1,6 @@
 /**
- * Requests whose work is bounded (GS CIM 009, 6.3.2: TooComplexQuery), and long queries, which let other requests pass.
- * What the event loop does under the largest inputs is measured by `npm run stall`.
+ * Requests with bounded work (GS CIM 009, 6.3.2: TooComplexQuery), and long queries that yield to other
+ * requests. `npm run stall` measures the event loop under the largest inputs.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -32,7 +32,7 @@ describe('a pattern over 300 texts of 50 kB', () => {
   const query = (pattern: string) =>
     gateway.get(`${ld}/entities?type=Long&attrs=s&limit=1000&q=${encodeURIComponent(`s~="${pattern}"`)}`)
 
-  it('that backtracking would take ages for shall be answered, and let others pass meanwhile', async () => {
+  it('with catastrophic backtracking shall be answered, and yield to other requests', async () => {
     let turns = 0
     let isOver = false
     const count = (): void => {
@@ -48,12 +48,12 @@ describe('a pattern over 300 texts of 50 kB', () => {
     expect(turns).toBeGreaterThan(5)
   })
 
-  it('with too many states for them shall be 403 TooComplexQuery', async () => {
+  it('with too many states shall be 403 TooComplexQuery', async () => {
     expect((await query('(.*a){20}$')).json()).toMatchObject(tooComplex)
   })
 })
 
-it('a geometry with too many positions for those that are stored shall be 403 TooComplexQuery', async () => {
+it('a geometry with too many positions for the stored entities shall be 403 TooComplexQuery', async () => {
   const ring = (positions: number) => {
     const open = range(positions - 1, (i) => [
       Math.cos((6.28 * i) / positions),
@@ -73,7 +73,7 @@ it('a geometry with too many positions for those that are stored shall be 403 To
   expect((await within(50)).json()).toHaveLength(1)
 })
 
-it('an order of more entities than may be ordered shall be 403 TooComplexQuery', async () => {
+it('an orderBy over too many entities shall be 403 TooComplexQuery', async () => {
   await upsert(range(30, (i) => ({ id: `urn:x:ordered:${i}`, type: 'Ordered', n: property(i) })))
   const ordered = () => gateway.get(`${ld}/entities?type=Ordered&orderBy=n`)
   expect((await ordered()).json()).toHaveLength(30)
@@ -92,7 +92,7 @@ describe('an entity', () => {
     ['POST', '/attrs'],
     ['PATCH', '/attrs'],
     ['PATCH', ''],
-  ])('shall get no more attributes than one may have by %s %s', async (method, suffix) => {
+  ])('shall not exceed the limit of attributes by %s %s', async (method, suffix) => {
     const { status, text } = await gateway.send(method, path + suffix, attributes(1, most))
     expect([status, JSON.parse(text).detail]).toEqual([
       400,
@@ -102,7 +102,7 @@ describe('an entity', () => {
   })
 })
 
-describe('a body of more values than are parsed at once', () => {
+describe('a body with too many values for one turn', () => {
   const most = limits.bodyValuesMax.value
 
   it('shall be 400', async () => {
@@ -112,12 +112,12 @@ describe('a body of more values than are parsed at once', () => {
     expect([status, JSON.parse(text).detail]).toEqual([400, `the body has more than ${most} values`])
   })
 
-  it('counts no commas and brackets in texts', async () => {
+  it('does not count commas and brackets in strings', async () => {
     const body = { id: 'urn:x:commas', type: 'N', a: property(`\\",[{`.repeat(most / 2)) }
     expect((await gateway.send('POST', `${ld}/entities`, body)).status).toBe(201)
   })
 
-  it('is taken entity by entity where it is a batch', async () => {
+  it('is processed entity by entity if it is a batch', async () => {
     const values = range(1000, (i) => i)
     const batch = range(most / 900, (i) => ({ id: `urn:x:part:${i}`, type: 'Part', a: property(values) }))
     expect((await upsert(batch)).status).toBe(201)

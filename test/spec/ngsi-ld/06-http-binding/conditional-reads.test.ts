@@ -1,4 +1,4 @@
-/** Conditional reads: what a client has already is not sent again [RFC 9110 13.1.2]. */
+/** Conditional reads: an entity that the client already has is not sent again [RFC 9110 13.1.2]. */
 import { beforeAll, expect, it } from 'vitest'
 import { gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -20,7 +20,7 @@ it('an entity that the client has shall be 304, without a body and with its tag'
   for (const others of [`"x", ${tag}`, `W/${tag}`, '*']) expect((await get(others)).status).toBe(304)
 })
 
-it('one that it has in another version or form shall be sent', async () => {
+it('an entity that it has in another version or form shall be sent', async () => {
   const tag = await tagOf()
   expect((await get('"x"')).status).toBe(200)
   expect((await get(tag, { Accept: 'application/ld+json' })).status).toBe(200)
@@ -30,7 +30,7 @@ it('one that it has in another version or form shall be sent', async () => {
   expect([reply.status, reply.headers['etag'] === tag]).toEqual([200, false])
 })
 
-it('what is not there or not as it is asked for shall stay an error', async () => {
+it('a missing entity or one of another type shall remain an error', async () => {
   expect((await get('*', {}, '?type=Other')).status).toBe(404)
   expect((await get('*', {}, '?attrs=b')).status).toBe(404)
 })

@@ -33,7 +33,7 @@ const send = (method: string, target: string, body: unknown, headers = {}) =>
   body === undefined ? gateway.ask(method, target, { headers }) : gateway.send(method, target, body, headers)
 
 describe.each(writes)('%s of an entity%s (%s)', (method, rest, _, body) => {
-  it('shall be 412 once somebody else has written, and change nothing', async () => {
+  it('shall be 412 after a write of another client, and change nothing', async () => {
     const id = await room()
     const stale = await tagOf(id)
     await gateway.send('PATCH', `${path}/${id}/attrs/a`, { value: 7, observedAt: '2025-01-01T00:00:00Z' })
@@ -47,7 +47,7 @@ describe.each(writes)('%s of an entity%s (%s)', (method, rest, _, body) => {
     expect(done.status).toBe(204)
   })
 
-  it('shall be 404 where the entity has not the type asked for', async () => {
+  it('shall be 404 if the entity does not have the requested type', async () => {
     const id = await room()
     expect((await send(method, `${path}/${id}${rest}?type=Car`, body)).status).toBe(404)
     expect((await send(method, `${path}/${id}${rest}?type=(Car|Room)`, body)).status).toBe(204)
@@ -55,7 +55,7 @@ describe.each(writes)('%s of an entity%s (%s)', (method, rest, _, body) => {
 })
 
 describe('entity tags', () => {
-  it('shall be one per representation, and all of them good for writing', async () => {
+  it('shall differ per representation, and each be valid for writes', async () => {
     const id = await room()
     const plain = await tagOf(id)
     const linked = await tagOf(id, { Accept: 'application/ld+json' })
@@ -66,7 +66,7 @@ describe('entity tags', () => {
     )
   })
 
-  it('shall let one of many that write at once pass', async () => {
+  it('shall let one of many concurrent writes succeed', async () => {
     const id = await room()
     const tag = await tagOf(id)
     const answers = await Promise.all(
@@ -80,7 +80,7 @@ describe('entity tags', () => {
     ])
   })
 
-  it('shall be refused where they cannot be read', async () => {
+  it('shall be refused if malformed', async () => {
     const id = await room()
     expect((await send('PATCH', `${path}/${id}`, { a: 1 }, { 'If-Match': 'soon' })).status).toBe(400)
     expect((await send('PATCH', `${path}/${id}`, { a: { value: 9 } }, { 'If-Match': '*' })).status).toBe(204)
@@ -88,7 +88,7 @@ describe('entity tags', () => {
 })
 
 describe('retrieval', () => {
-  it('shall be 404 where the entity has not the type asked for', async () => {
+  it('shall be 404 if the entity does not have the requested type', async () => {
     const id = await room()
     expect((await gateway.get(`${path}/${id}?type=Car`)).status).toBe(404)
     expect((await gateway.get(`${path}/${id}?type=Room`)).status).toBe(200)

@@ -1,6 +1,6 @@
 /**
- * The short way of plain reads [NGSI-LD 6.4.3.2, 6.5.3.1]: it says what the long way says, after every write by whatever
- * path, and leaves everything unusual to it.
+ * Direct reads [NGSI-LD 6.4.3.2, 6.5.3.1] return the same as the full routes, after every kind of write, and
+ * leave unusual requests to them.
  */
 import type { IncomingMessage } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -14,7 +14,7 @@ import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
 const entities = '/ngsi-ld/v1/entities'
-/** A header that means nothing here but that the request is not a plain one. */
+/** A header without effect that makes the request unusual. */
 const long = { Prefer: 'respond-async' }
 
 let gateway: HttpGateway
@@ -29,16 +29,16 @@ const numberOf = (value: number | string, observedAt?: string) => ({
   ...(observedAt === undefined ? {} : { observedAt }),
 })
 
-/** Both ways say the same; what they say. */
+/** Compares the responses of both paths; returns them. */
 async function bothWays(
   path: string,
   headers: Readonly<Record<string, string>> = {},
 ): ReturnType<HttpGateway['get']> {
   const before = await gateway.get(path, { ...headers, ...long })
-  // Twice, so that what is kept of the first time is used, too.
+  // Twice, so that cached prepared queries are used, too.
   const plain = [await gateway.get(path, headers), await gateway.get(path, headers)]
   const expected = await gateway.get(path, { ...headers, ...long })
-  // What had expired was removed meanwhile.
+  // Expired entities were removed meanwhile.
   if (before.text !== expected.text) return bothWays(path, headers)
   for (const { status, text, headers: told } of plain) {
     expect([status, text]).toEqual([expected.status, expected.text])
@@ -103,18 +103,21 @@ describe('a plain read', () => {
     ],
   ]
 
-  it.each(writes)('says what the long way says after entities were %s', async (_, method, path, body) => {
-    for (const headers of [{}, { 'NGSILD-Tenant': 'north' }]) {
-      const { status } =
-        body === undefined
-          ? await gateway.ask(method, path, { headers })
-          : await gateway.send(method, path, body, headers)
-      expect(status).toBeLessThan(300)
-    }
-    for (const look of looks) for (const headers of asked) await bothWays(look, headers)
-  })
+  it.each(writes)(
+    'returns the same as the full route after entities were %s',
+    async (_, method, path, body) => {
+      for (const headers of [{}, { 'NGSILD-Tenant': 'north' }]) {
+        const { status } =
+          body === undefined
+            ? await gateway.ask(method, path, { headers })
+            : await gateway.send(method, path, body, headers)
+        expect(status).toBeLessThan(300)
+      }
+      for (const look of looks) for (const headers of asked) await bothWays(look, headers)
+    },
+  )
 
-  it('lists by type who is of it now, whatever was listed before', async () => {
+  it('lists the entities that have the type now, whatever was listed before', async () => {
     const rooms = async (): Promise<string[]> => {
       const ids: string[] = []
       for (const offset of [0, 2, 4]) {
@@ -138,7 +141,7 @@ describe('a plain read', () => {
     expect(await rooms()).toEqual(['urn:h:3', 'urn:h:4'])
   })
 
-  it('says what the long way says of ids that end like other paths', async () => {
+  it('returns the same as the full route for ids that end like other paths', async () => {
     for (const id of ['urn:s:1', 'urn:s:1/attrs', 'urn:s:1/', 'urn:s:1/attrs/a', 'http://s.example/1'])
       expect((await gateway.send('POST', entities, { id, type: 'Step' })).status).toBe(201)
     expect((await bothWays(`${entities}/urn:s:1/attrs`)).status).toBe(405)
@@ -149,7 +152,7 @@ describe('a plain read', () => {
     })
   })
 
-  it('is answered only to those who know the token, where one is needed', async () => {
+  it('requires the token if the listener does', async () => {
     const guarded = await startHttpGateway({ token: 'right' })
     try {
       const by = (token: string) => ({ headers: { 'X-Auth-Token': token } })
@@ -166,7 +169,7 @@ describe('a plain read', () => {
     }
   })
 
-  it('goes to context sources as soon as one is registered', async () => {
+  it('includes context sources as soon as one is registered', async () => {
     const source = {
       id: 'urn:ngsi-ld:ContextSourceRegistration:1',
       type: 'ContextSourceRegistration',
@@ -204,12 +207,12 @@ const unusual: readonly Unusual[] = [
   { what: 'a host that is none', headers: { host: 'a b' } },
 ]
 
-describe('the short way', () => {
+describe('a direct read', () => {
   const { folder, remove } = temporaryFolder()
   let at: OpenBroker
   let direct: ReturnType<typeof createDirectReads>
   beforeAll(async () => {
-    // What takes longer than a turn goes the long way, which on a busy machine anything may.
+    // Queries longer than a turn use the full route; on a busy machine, that may be any.
     setLimit('queryTurnMs', 60_000)
     at = await openBroker(folder)
     restoreLimits()
@@ -236,11 +239,11 @@ describe('the short way', () => {
     `${entities}/urn:r:1`,
     `${entities}/urn:r:1?options=sysAttrs`,
     `${entities}?type=Room&limit=20&offset=0`,
-  ])('takes %s', (url) => {
+  ])('serves %s', (url) => {
     expect(ask(url)).toMatchObject({ status: 200, body: expect.stringContaining('"urn:r:1"') })
   })
 
-  it.each(unusual)('leaves $what to the long way', ({ url = `${entities}/urn:r:1`, headers, method }) => {
+  it.each(unusual)('leaves $what to the full route', ({ url = `${entities}/urn:r:1`, headers, method }) => {
     expect(ask(url, headers, method)).toBeUndefined()
   })
 })

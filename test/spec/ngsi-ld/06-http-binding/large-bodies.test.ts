@@ -1,7 +1,7 @@
 /**
- * A body of 100 MB is refused with 413 before it was sent [RFC 9110 15.5.14]: at once where its length is announced, and
- * where it is not, as soon as it is longer than anything that could be taken. NGSI-LD takes no body whose length is not
- * announced: 411 (6.3.4). Every operation with a body is asked.
+ * A body of 100 MB is refused with 413 before it is sent [RFC 9110 15.5.14]: at once if its length is
+ * announced, otherwise as soon as it exceeds every limit. NGSI-LD refuses bodies without a length: 411
+ * (6.3.4). The test covers every operation with a body.
  */
 import { connect } from 'node:net'
 import { expect, it } from 'vitest'
@@ -19,7 +19,7 @@ it('there are operations with a body', () => {
   expect(withBody.length).toBeGreaterThan(20)
 })
 
-/** A path with a secret of its own reads no body of anybody who does not know it. */
+/** A path with its own secret reads no body from a client that does not know it. */
 const refusalOf = (path: string): number => (path.includes('/source-notifications/') ? 404 : 413)
 
 it.each(withBody)(
@@ -40,12 +40,12 @@ it.each(withBody)(
     ])
     const sent = await send(method, path, 'Transfer-Encoding: chunked', chunk)
     expect(path.startsWith('/ngsi-ld/') ? [411, 413] : [refusalOf(path)]).toContain(sent.status)
-    // What the sockets hold on both sides comes on top.
+    // The socket buffers on both sides are added.
     expect(sent.bytes).toBeLessThan(limits.batchBytesMax.value + 20 * megabyte)
   },
 )
 
-/** Sends a head, and a chunk again and again until there is an answer. */
+/** Sends a head, and one chunk repeatedly until a response arrives. */
 async function send(
   method: string,
   path: string,

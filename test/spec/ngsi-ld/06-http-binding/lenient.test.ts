@@ -1,4 +1,4 @@
-/** What is taken although it could be written better, and where every answer says the same [NGSI-LD 6.3]. */
+/** Tolerated input, and headers common to all responses [NGSI-LD 6.3]. */
 import { expect, it } from 'vitest'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
@@ -7,7 +7,7 @@ const root = '/ngsi-ld/v1'
 const entities = `${root}/entities`
 const idsOf = (json: unknown): unknown => (json as { id: string }[]).map(({ id }) => id)
 
-it('a + in scopeQ may stand as it is typed', async () => {
+it('a + in scopeQ may be sent without percent-encoding', async () => {
   const id = freshId('Scoped')
   await gateway.send('POST', entities, { id, type: 'Scoped', scope: '/a/x/b' })
   for (const scopeQ of ['/a/+/b', '/a/%2B/b', '/a/x/+', '/+/+/+', '/n;/n|/a/+/b', '/a/+/%23'])
@@ -18,7 +18,7 @@ it('a + in scopeQ may stand as it is typed', async () => {
   expect((await gateway.get(`${entities}?type=Scoped&scopeQ=/a/+/c`)).json()).toEqual([])
 })
 
-it('ids alone may ask for entities', async () => {
+it('a query may select entities by ids alone', async () => {
   const [one, two] = [freshId('One'), freshId('Two')]
   await gateway.send('POST', entities, { id: one, type: 'One' })
   await gateway.send('POST', entities, { id: two, type: 'Two' })
@@ -57,7 +57,7 @@ it.each(['id', 'type', 'a,type'])('attrs=%s names what is no attribute: 400', as
   }
 })
 
-it('the link to the next page is the first of all', async () => {
+it('the link to the next page is the first link', async () => {
   const address = await hosted()
   for (let i = 0; i < 3; i++) await gateway.send('POST', entities, { id: freshId('Paged'), type: 'Paged' })
   const link = `<${gateway.url}${address}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
@@ -76,7 +76,7 @@ const hosted = async (): Promise<string> => {
   return made.headers['location']!
 }
 
-it('the Location of a hosted context may stand wherever a context is named', async () => {
+it('the Location of a hosted context may be used wherever a context is named', async () => {
   const address = await hosted()
   const id = freshId('Ctx')
   const body = { '@context': address, id, type: 'room' }
@@ -98,7 +98,7 @@ it('the Location of a hosted context may stand wherever a context is named', asy
   expect([made.status, made.text]).toEqual([201, ''])
 })
 
-it('Preference-Applied stands in every answer with JSON', async () => {
+it('every JSON response has Preference-Applied', async () => {
   const id = freshId('Pref')
   await gateway.send('POST', entities, { id, type: 'Pref', a: property(1) })
   const prefer = { Prefer: 'ngsi-ld=1.8' }
@@ -155,24 +155,27 @@ it.each([
   ['2025-01-01T00:00:00.123000999+00:00', '2025-01-01T00:00:00.123Z', true],
   ['2025-01-01T00:00:00+00:00', '2025-01-01T00:00:00Z', false],
   ['2025-01-01T00:00:00.5+00:00', '2025-01-01T00:00:00.500Z', false],
-])('observedAt %s is kept as %s, cut digits with a warning: %s', async (observedAt, kept, isCut) => {
-  const id = freshId('Fine')
-  const a = property(1, { observedAt })
-  const batch = [{ id: `${id}:b`, type: 'Fine', a }]
-  const answers = [
-    await gateway.send('POST', entities, { id, type: 'Fine', a }),
-    await gateway.send('PATCH', `${entities}/${id}`, { a }),
-    await gateway.send('PATCH', `${entities}/${id}/attrs/a`, { value: 2, observedAt }),
-    await gateway.send('POST', `${root}/entityOperations/upsert`, batch),
-    await gateway.send('POST', `${root}/temporal/entities`, { id: `${id}:t`, type: 'Fine', a: [a] }),
-  ]
-  for (const { status, headers } of answers) {
-    expect([201, 204]).toContain(status)
-    expect(headers['ngsild-warning']).toEqual(isCut ? expect.stringMatching(/^299 - "/) : undefined)
-  }
-  for (const each of [id, `${id}:b`, `${id}:t`])
-    expect((await gateway.get(`${entities}/${each}`)).json()).toMatchObject({ a: { observedAt: kept } })
-})
+])(
+  'observedAt %s is stored as %s, with a warning if digits were dropped: %s',
+  async (observedAt, kept, isCut) => {
+    const id = freshId('Fine')
+    const a = property(1, { observedAt })
+    const batch = [{ id: `${id}:b`, type: 'Fine', a }]
+    const answers = [
+      await gateway.send('POST', entities, { id, type: 'Fine', a }),
+      await gateway.send('PATCH', `${entities}/${id}`, { a }),
+      await gateway.send('PATCH', `${entities}/${id}/attrs/a`, { value: 2, observedAt }),
+      await gateway.send('POST', `${root}/entityOperations/upsert`, batch),
+      await gateway.send('POST', `${root}/temporal/entities`, { id: `${id}:t`, type: 'Fine', a: [a] }),
+    ]
+    for (const { status, headers } of answers) {
+      expect([201, 204]).toContain(status)
+      expect(headers['ngsild-warning']).toEqual(isCut ? expect.stringMatching(/^299 - "/) : undefined)
+    }
+    for (const each of [id, `${id}:b`, `${id}:t`])
+      expect((await gateway.get(`${entities}/${each}`)).json()).toMatchObject({ a: { observedAt: kept } })
+  },
+)
 
 it.each(['2025-01-01T00:00:00.1234567890Z', '2025-01-01T00:00:00+01:00', '2025-01-01 00:00:00Z'])(
   'observedAt %s is refused',

@@ -1,4 +1,4 @@
-/** The description of the interface agrees with what is served: every route, every parameter, both ways. */
+/** The OpenAPI description matches the served routes and parameters, in both directions. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { operations } from '#http/openapi/operations.ts'
 import { parameters } from '#http/request/query-parameters.ts'
@@ -35,7 +35,7 @@ it('shall be served as OpenAPI with every operation of the register', async () =
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-it('shall refer only to what it has', async () => {
+it('shall have no dangling references', async () => {
   const { text } = await gateway.get('/openapi.json')
   const { components }: { components: { schemas: object } } = JSON.parse(text)
   const named = [...text.matchAll(/#\/components\/schemas\/(\w+)/g)].map(([, name]) => name!)
@@ -53,7 +53,7 @@ it('shall have every route: a path allows exactly the methods that are described
   }
 })
 
-describe('the parameters described are those taken', () => {
+describe('the described parameters are those accepted', () => {
   it.each(all.filter(([, path]) => path.startsWith('/ngsi-ld/')))('by %s %s', async (method, path) => {
     const reply = await gateway.ask(method, `${concrete(path)}?unheard-of=1`)
     const { detail }: { detail: string } = reply.json()
@@ -67,7 +67,7 @@ describe('the parameters described are those taken', () => {
     expect(inQuery.toSorted()).toEqual(known.toSorted())
   })
 
-  it('and every one of the register is taken by some', () => {
+  it('and every registered parameter is accepted by some route', () => {
     const used = new Set(Object.values(operations).flatMap((operation) => operation.parameters ?? []))
     expect(Object.keys(parameters).toSorted()).toEqual([...used].toSorted())
   })

@@ -1,7 +1,7 @@
 /**
- * Query parameters of every route [NGSI-LD 6.3.2 and the tables of chapter 6]: none is ignored. Each that a route takes is
- * 400 there when it says nothing that can be meant, with its name; one that it does not take is 400 InvalidRequest.
- * Paths may end in a slash.
+ * Query parameters of every route [NGSI-LD 6.3.2 and the tables of chapter 6]: none is ignored. An accepted
+ * parameter with an invalid value is 400 and named; an unknown one is 400 InvalidRequest. Paths may end with
+ * a slash.
  */
 import { beforeAll, expect, it } from 'vitest'
 import { operations } from '#http/openapi/operations.ts'
@@ -23,7 +23,7 @@ const subscription = {
 }
 const reading = property(2, { observedAt: time })
 
-/** A body that is right, by schema. */
+/** A valid body, by schema. */
 const bodies: Readonly<Record<string, object>> = {
   Entity: { id: ids['entities'], type: 'Thing', size: property(1) },
   EntityTemporal: { id: ids['entities'], type: 'Thing', size: [reading] },
@@ -39,7 +39,7 @@ const bodies: Readonly<Record<string, object>> = {
   },
 }
 
-/** What each parameter cannot mean; more that it needs to be looked at stands behind it. */
+/** An invalid value of each parameter, followed by further parameters that it needs. */
 const truth = ['TRUE', '1', '']
 const names = ['a<b', 'a,,b', '']
 const wrong: Readonly<Record<string, readonly string[]>> = {
@@ -94,7 +94,7 @@ const wrong: Readonly<Record<string, readonly string[]>> = {
   type: ['(', 'A,', ''],
   until: [''],
 }
-/** Others are named where one alone means nothing. */
+/** Other parameters required beside one. */
 const alsoNamed: Readonly<Record<string, RegExp>> = {
   options: /option/,
   georel: /georel|geometry|coordinates/,
@@ -104,12 +104,12 @@ const alsoNamed: Readonly<Record<string, RegExp>> = {
   timerel: /timeAt|timerel/,
 }
 
-/** What a query of a list has to say besides. */
+/** Parameters required by a query of a list. */
 function least(method: string, path: string): string {
   if (!/(?:entities|entityMaps|csourceRegistrations)$/.test(path) || !/GET|DELETE/.test(method)) return ''
   return path.includes('temporal') ? `&type=Thing&timerel=after&timeAt=${time}` : '&type=Thing'
 }
-/** The path with what is there in the place of its variables. */
+/** The path with existing ids in place of its variables. */
 function concrete(path: string): string {
   const segments = path.split('/')
   return segments
@@ -142,7 +142,7 @@ beforeAll(async () => {
   Object.assign(ids, { entityMap: map, entityMaps: map })
 })
 
-/** What a route says to parameters, its body being right. */
+/** The response of a route to parameters, with a valid body. */
 async function ask([method, path, { body }]: (typeof all)[number], said: string, slash = '') {
   const own = said.split(/[=&]/)
   const rest = least(method, path)
@@ -156,7 +156,7 @@ async function ask([method, path, { body }]: (typeof all)[number], said: string,
   return { status: reply.status, ...(reply.json() as { type: string; detail: string }) }
 }
 
-it.each(all)('%s %s shall ignore no parameter, with a slash at its end or without', async (...route) => {
+it.each(all)('%s %s shall ignore no parameter, with and without a trailing slash', async (...route) => {
   for (const slash of ['', '/'])
     expect(await ask(route, 'colour=red', slash)).toMatchObject({
       status: 400,
@@ -166,7 +166,7 @@ it.each(all)('%s %s shall ignore no parameter, with a slash at its end or withou
 })
 
 const asked = all.filter(([, , { parameters = [] }]) => parameters.length > 0)
-it.each(asked)('%s %s shall refuse what its parameters cannot mean', async (...route) => {
+it.each(asked)('%s %s shall refuse invalid values of its parameters', async (...route) => {
   for (const name of route[2].parameters ?? [])
     for (const value of wrong[name] ?? [`no wrong value of ${name}`]) {
       const said = `${name}=${value}`

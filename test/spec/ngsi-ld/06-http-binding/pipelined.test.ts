@@ -1,6 +1,6 @@
 /**
- * Requests that are sent on one connection without waiting for answers [RFC 9112 9.3.2] are answered in their order, each when
- * it is its turn: no more than one answer is held in memory.
+ * Requests sent on one connection without waiting for responses [RFC 9112 9.3.2] are answered in order, one
+ * at a time: memory holds at most one response.
  */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
@@ -27,7 +27,7 @@ afterAll(() => gateway.close())
 const request = (path: string, header = ''): string =>
   `GET ${path} HTTP/1.1\r\nHost: localhost\r\n${header}\r\n`
 
-/** How many requests were answered, those that ask for it among them. */
+/** Number of answered requests, including those that read it. */
 async function answered(): Promise<number> {
   const { text } = await gateway.get('/metrics')
   return Number(/^selvedge_http_requests_total (\d+)$/m.exec(text)![1])
@@ -39,8 +39,8 @@ async function open(): Promise<Socket> {
   return socket
 }
 
-describe('requests that do not wait', () => {
-  it('are answered in their order, by whatever way', async () => {
+describe('pipelined requests', () => {
+  it('are answered in order, by direct reads and full routes', async () => {
     const socket = await open()
     let text = ''
     socket.on('data', (bytes: Buffer) => {
@@ -63,12 +63,12 @@ describe('requests that do not wait', () => {
     socket.write(request(`${entities}?type=Room&limit=250`, header).repeat(many))
     await vi.waitFor(async () => expect((await answered()) - before).toBeGreaterThan(3))
     await new Promise((resolve) => setTimeout(resolve, 300))
-    // Sockets hold some of them.
+    // Sockets buffer some of them.
     expect((await answered()) - before).toBeLessThan(many)
     socket.destroy()
   })
 
-  it('beyond the ceiling end the connection', async () => {
+  it('beyond the limit close the connection', async () => {
     const socket = await open()
     socket.on('error', () => undefined)
     socket.resume()
