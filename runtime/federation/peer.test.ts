@@ -58,34 +58,34 @@ describe('a connection that the source closed while it was idle', () => {
 describe('a source that stops answering on a kept connection', () => {
   /** Answers the first request for each path and no further one; records all. */
   async function open() {
-    const asked: (string | undefined)[] = []
+    const received: (string | undefined)[] = []
     let resolveHeld: () => void = () => undefined
     const server = createServer(({ url = '' }, response) => {
-      if (!asked.includes(url)) response.end('[]')
+      if (!received.includes(url)) response.end('[]')
       else resolveHeld()
-      asked.push(url)
+      received.push(url)
     })
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     const close = (): void => void server.close().closeAllConnections()
-    return { asked, origin, close, held: new Promise<void>((resolve) => (resolveHeld = resolve)) }
+    return { received, origin, close, held: new Promise<void>((resolve) => (resolveHeld = resolve)) }
   }
 
   it('receives no second request after a timeout', async () => {
-    const { asked, origin, close } = await open()
+    const { received, origin, close } = await open()
     const peer = createPeer({ allowsLoopback: true })
     const exchange = (path: string) =>
       peer.exchange({ method: 'GET', url: `${origin}${path}`, headers: {}, timeoutMs: 300 })
     expect(await exchange('/a')).toMatchObject({ status: 200 })
     expect(await exchange('/a')).toMatchObject({ failure: 'timeout' })
     for (const path of ['/b', '/c', '/d']) expect(await exchange(path)).toMatchObject({ status: 200 })
-    expect(asked).toEqual(['/a', '/a', '/b', '/c', '/d'])
+    expect(received).toEqual(['/a', '/a', '/b', '/c', '/d'])
     peer.close()
     close()
   })
 
   it('receives no second request from a closed peer', async () => {
-    const { asked, origin, close, held } = await open()
+    const { received, origin, close, held } = await open()
     const [peer, other] = [createPeer({ allowsLoopback: true }), createPeer({ allowsLoopback: true })]
     const exchange = (path: string, by = peer) =>
       by.exchange({ method: 'GET', url: `${origin}${path}`, headers: {}, timeoutMs: 5000 })
@@ -95,7 +95,7 @@ describe('a source that stops answering on a kept connection', () => {
     peer.close()
     expect(await second).toMatchObject({ failure: 'unreachable' })
     for (const path of ['/b', '/c', '/d']) expect(await exchange(path, other)).toMatchObject({ status: 200 })
-    expect(asked).toEqual(['/a', '/a', '/b', '/c', '/d'])
+    expect(received).toEqual(['/a', '/a', '/b', '/c', '/d'])
     other.close()
     close()
   })

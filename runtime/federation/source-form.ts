@@ -1,7 +1,7 @@
 /**
- * Converts a request to the form that a source requires (GS CIM 009, 4.3.6.6 to 4.3.6.8): names in its
- * @context, bodies in its media type, and only features of its version of the standard. Requests to sources
- * without such requirements are forwarded unchanged.
+ * Converts a request to the form that a source requires (GS CIM 009, 4.3.6.6 to 4.3.6.8): its @context, its
+ * media type, and its version of the standard. Requests to sources without such requirements are forwarded
+ * unchanged.
  */
 import type { Json } from '#contract'
 import { type Context, coreContext } from '#ngsi-ld/context/context.ts'

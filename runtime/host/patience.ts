@@ -11,17 +11,17 @@ export function within<T>(
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T | BrokerAnswer> {
   const ms = timeoutMs ?? limits.pluginRequestMs.value
-  const gone = new AbortController()
+  const abort = new AbortController()
   const late = Promise.withResolvers<BrokerAnswer>()
   const giveUp = (answer: BrokerAnswer): void => {
     late.resolve(answer)
-    gone.abort()
+    abort.abort()
   }
   const abandon = (): void => giveUp({ failure: 'unreachable', reason: 'the request was cancelled' })
   const timer = setTimeout(() => giveUp({ failure: 'timeout', reason: `no answer within ${ms} ms` }), ms)
   if (signal?.aborted === true) abandon()
   else signal?.addEventListener('abort', abandon)
-  const begun = gone.signal.aborted ? [] : [work(gone.signal)]
+  const begun = abort.signal.aborted ? [] : [work(abort.signal)]
   return Promise.race([late.promise, ...begun]).finally(() => {
     clearTimeout(timer)
     signal?.removeEventListener('abort', abandon)

@@ -140,8 +140,8 @@ export function createDistribution(ports: DistributionPorts) {
 
   /**
    * Completes the entities found with the parts that sources did not report; undefined if nothing is missing.
-   * Sources evaluate conditions on their own part only, so an entity that matches by one part may not match
-   * as a whole, or may have further parts.
+   * Sources evaluate conditions on their own part only. An entity that matches by one part may not match as a
+   * whole, or may have further parts.
    */
   function completed(
     read: ReadRequest,

@@ -30,8 +30,8 @@ const localParameters = new Set(['local'])
 export const bodyQueryParameters = new Set<string>([...pageParameters, 'local', 'options', 'format'])
 
 export function createEntityRoutes({ requests, answers, reads, rules }: EntityRoutePorts) {
-  const show = (c: HttpContext, asked: ApiRequest): Response => {
-    const request = withShortNames(asked)
+  const show = (c: HttpContext, parsed: ApiRequest): Response => {
+    const request = withShortNames(parsed)
     const prepared = reads.prepareRetrieval(request)
     const view = request.broker.retrieve(c.req.param('id') ?? '')
     // The id's syntax matters only if no entity was found.

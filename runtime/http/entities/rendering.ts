@@ -235,9 +235,9 @@ function formatOf(options: ReadonlySet<string>, format: string | undefined): For
       throw badRequestData(`must be one of ${Object.keys(formats).join(', ')}`, 'format')
     return found
   }
-  const asked = new Set([...options].flatMap((option) => formats[option] ?? []))
-  if (asked.size > 1) throw invalidRequest('options name more than one format')
-  return [...asked][0] ?? 'normalized'
+  const requested = new Set([...options].flatMap((option) => formats[option] ?? []))
+  if (requested.size > 1) throw invalidRequest('options name more than one format')
+  return [...requested][0] ?? 'normalized'
 }
 
 function setOf(items: readonly string[] | undefined): ReadonlySet<string> | undefined {

@@ -82,14 +82,14 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
   const newUse = (tenant: string, at: TenantBroker, parameters: Parameters): Use => {
     const lifetimeMs = lifetimeOf(parameters, clock.now())
     const lifetime = parameters.get('entityMapLifetime')
-    let made: string | undefined
+    let created: string | undefined
     return {
       mapParameters: lifetime === undefined ? {} : { entityMapLifetime: lifetime },
-      id: () => made,
+      id: () => created,
       through: (whole, results) =>
         recording(whole, (ids) => {
-          if (made !== undefined) maps.delete(tenant, made)
-          made = maps.create(
+          if (created !== undefined) maps.delete(tenant, created)
+          created = maps.create(
             tenant,
             { origins: originsOf(at, ids, results), linked: results.linked },
             lifetimeMs,
@@ -152,8 +152,8 @@ export function createMappedQueries({ broker, bodies, maps, clock, rules }: Mapp
       const body = await bodies.raw(c)
       c.env = { ...c.env, body }
       const named = headerOf(c, 'ngsild-entitymap')
-      const asked = body.includes('"entityMap') ? membersOf(body) : []
-      const parameters = new Map([...looseParameters(c), ...asked])
+      const fromBody = body.includes('"entityMap') ? membersOf(body) : []
+      const parameters = new Map([...looseParameters(c), ...fromBody])
       return isMapped(parameters, named) ? run(c, route, { parameters, named }) : route(c)
     }
 

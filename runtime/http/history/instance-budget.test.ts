@@ -23,7 +23,7 @@ const instance = (second: number, i: number): TimedInstance => {
 
 /** Reads like the broker; records the instances held at once and read in total. */
 function readerOf(site: Readonly<Record<string, Lists>>) {
-  const made = new Map(
+  const stored = new Map(
     Object.entries(site).map(([id, lists]) => [
       id,
       Object.entries(lists).map(([name, all]) => [name, all.map(instance)] as const),
@@ -35,7 +35,7 @@ function readerOf(site: Readonly<Record<string, Lists>>) {
     const { limit, lastN } = query
     const cut = new Set<string>()
     const attributes = new Map<string, readonly TimedInstance[]>()
-    for (const [name, all] of made.get(id)!) {
+    for (const [name, all] of stored.get(id)!) {
       const wanted = lastN === undefined ? all : all.slice(-lastN)
       if (wanted.length > limit) cut.add(name)
       attributes.set(name, beginningOf(wanted, limit, query))
@@ -82,11 +82,11 @@ it('reads one more instance than fits the second time, which suffices', () => {
 
 it('leaves out an entity whose history was deleted between two reads', () => {
   const ids = seconds(3).map((i) => `urn:x:${i}`)
-  const [most, gone] = [1000, ids[1]]
+  const [most, deleted] = [1000, ids[1]]
   const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
   const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
   const page = ids.map((id) => reader.read(id, query))
-  const read = (id: string, more: TemporalQuery) => (id === gone ? undefined : reader.read(id, more))
+  const read = (id: string, more: TemporalQuery) => (id === deleted ? undefined : reader.read(id, more))
   const found = readOn(page, { query, most }, read)
   expect(found.map(({ id, attributes }) => [id, attributes.get('a')?.length])).toEqual([
     ['urn:x:0', 500],
@@ -100,7 +100,7 @@ const optionsOf = fc.record({
   lastN: fc.option(fc.integer({ min: 1, max: 50 }), { nil: undefined }),
 })
 
-/** The answer from a site of such lists, and from what it was made. */
+/** The response built from stored lists, and the lists it was built from. */
 function reportedOf(all: readonly Lists[], query: TemporalQuery, most: number) {
   const site = Object.fromEntries(all.map((one, i) => [`urn:x:${i}`, one]))
   const { read } = readerOf(site)
@@ -138,7 +138,7 @@ it('builds a complete response within its range, even if many instances share a 
       for (const [i, one] of all.entries()) {
         for (const [name, seconds] of Object.entries(one)) {
           const wanted = seconds.map(instance).slice(lastN === undefined ? 0 : -lastN)
-          // Forwards the last time comes again with the next part.
+          // In ascending order, instances of the last time are repeated in the next part.
           const isWhole = ({ observedAt }: TimedInstance): boolean =>
             observedAt! >= first && (lastN === undefined ? observedAt! < last : observedAt! <= last)
           expect(lists[i]![name]!.filter(isWhole).length).toBe(wanted.filter(isWhole).length)

@@ -117,9 +117,9 @@ function attributesIn(pick: ReadonlySet<string> | undefined): ReadonlySet<string
 /** `format` takes precedence over `options`. */
 function formatOf(options: ReadonlySet<string>, format: string | undefined): string {
   if (format !== undefined) return format
-  const asked = formats.filter((each) => options.has(each))
-  if (asked.length > 1) throw invalidRequest(`options: ${asked.join(' and ')} exclude each other`)
-  return asked[0] ?? 'normalized'
+  const requested = formats.filter((each) => options.has(each))
+  if (requested.length > 1) throw invalidRequest(`options: ${requested.join(' and ')} exclude each other`)
+  return requested[0] ?? 'normalized'
 }
 
 function aggregatesOf(

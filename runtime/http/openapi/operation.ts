@@ -83,7 +83,7 @@ export const evolved = [
   ...['attrs', 'datasetId', 'format', 'lang', 'local', 'omit', 'options', 'pick'],
 ]
 export const ngsiLd = '/ngsi-ld/v1'
-export const made = { 201: null } as const
+export const created = { 201: null } as const
 export const done = { 204: null } as const
 export const updated = { 204: null, 207: 'UpdateResult' } as const
 export const batched = { 204: null, 207: 'BatchOperationResult' } as const

@@ -3,8 +3,8 @@
 import {
   batched,
   chosen,
+  created,
   done,
-  made,
   mapping,
   ngsiLd,
   type Operation,
@@ -25,7 +25,7 @@ export const entityOperations: Readonly<Record<string, Operation>> = {
       parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page, ...mapping],
     },
   ),
-  [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', made, {
+  [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', created, {
     parameters: ['local'],
     body: 'Entity',
   }),

@@ -2,9 +2,9 @@
 
 import {
   chosen,
+  created,
   done,
   evolved,
-  made,
   mapping,
   ngsiLd,
   type Operation,
@@ -23,7 +23,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { 200: ['Subscription'] },
     { parameters: ['options', 'local', ...page] },
   ),
-  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Create a subscription', made, {
+  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Create a subscription', created, {
     parameters: ['local'],
     body: 'Subscription',
   }),
@@ -57,7 +57,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { 200: ['Registration'] },
     { parameters: [...source, ...times.slice(0, 4), ...page] },
   ),
-  [`POST ${ngsiLd}/csourceRegistrations`]: op('Context sources', 'Register a context source', made, {
+  [`POST ${ngsiLd}/csourceRegistrations`]: op('Context sources', 'Register a context source', created, {
     body: 'Registration',
   }),
   [`GET ${ngsiLd}/csourceRegistrations/:id`]: op(
@@ -79,7 +79,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
   [`POST ${ngsiLd}/csourceSubscriptions`]: op(
     'Context sources',
     'Create a subscription to registrations',
-    made,
+    created,
     {
       body: 'Subscription',
     },
@@ -107,7 +107,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { 200: ['ContextDetails'] },
     { parameters: ['details', 'kind'] },
   ),
-  [`POST ${ngsiLd}/jsonldContexts`]: op('Contexts', 'Add a context', made, { body: 'Context' }),
+  [`POST ${ngsiLd}/jsonldContexts`]: op('Contexts', 'Add a context', created, { body: 'Context' }),
   [`GET ${ngsiLd}/jsonldContexts/:context`]: op(
     'Contexts',
     'Retrieve a context; with details, its metadata',
@@ -123,9 +123,14 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
   'GET /contexts/selvedge-platform.jsonld': op('Contexts', 'Retrieve the context of the platform', {
     200: 'Context',
   }),
-  [`POST ${ngsiLd}/snapshots`]: op('Snapshots', 'Create a snapshot of the current results of queries', made, {
-    body: 'Snapshot',
-  }),
+  [`POST ${ngsiLd}/snapshots`]: op(
+    'Snapshots',
+    'Create a snapshot of the current results of queries',
+    created,
+    {
+      body: 'Snapshot',
+    },
+  ),
   [`GET ${ngsiLd}/snapshots`]: op('Snapshots', 'List snapshots', { 200: ['Snapshot'] }, { parameters: page }),
   [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete the snapshots that q selects', done, {
     parameters: ['q'],
@@ -140,7 +145,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
     { body: 'Snapshot' },
   ),
   [`DELETE ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Delete a snapshot', done),
-  [`POST ${ngsiLd}/snapshots/:id/clone`]: op('Snapshots', 'Copy a snapshot', made),
+  [`POST ${ngsiLd}/snapshots/:id/clone`]: op('Snapshots', 'Copy a snapshot', created),
   [`GET ${ngsiLd}/info/sourceIdentity`]: op(
     'Information',
     'Retrieve the identity of this gateway as a context source',

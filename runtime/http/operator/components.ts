@@ -63,10 +63,10 @@ const hasBody = ({ incoming: { headers }, body }: HttpEnv): boolean =>
 
 function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironment {
   const { outgoing, upgrade } = env
-  const gone = new AbortController()
+  const abort = new AbortController()
   // A response that was sent completely needs no abort.
   outgoing?.once('close', () => {
-    if (!outgoing.writableFinished) gone.abort()
+    if (!outgoing.writableFinished) abort.abort()
   })
   // Read as it arrives: body data without a listener is discarded, and a later reader would wait forever.
   const body = hasBody(env) ? bodies.raw({ env }) : Promise.resolve(nothing)
@@ -74,6 +74,6 @@ function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironm
   return {
     body: () => body,
     upgrade: upgrade && ((use) => upgrade.accept(use)),
-    signal: gone.signal,
+    signal: abort.signal,
   }
 }

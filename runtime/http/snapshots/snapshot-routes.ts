@@ -76,7 +76,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
     return answers.entity(request, JSON.stringify(body), answers.contextFor(request))
   }
   const newId = (): string => `urn:ngsi-ld:Snapshot:${randomUUID()}`
-  const made = (request: Pick<ApiRequest, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
+  const created = (request: Pick<ApiRequest, 'tenant' | 'context' | 'parameters'>, id: string): Response =>
     answers.created(request, `${snapshotsPath}/${pathSegment(id)}`)
   const complete = createCompletion(ports, notify)
 
@@ -128,7 +128,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
         expiresAt: expiresAt ?? addDuration(createdAt, parseDuration(lifetimeDefault)!, 1),
       })
       await complete(head.tenant, id, find)
-      return made(head, id)
+      return created(head, id)
     },
 
     async retrieve(c: HttpContext): Promise<Response> {
@@ -216,7 +216,7 @@ export function createSnapshotRoutes(ports: SnapshotRoutePorts) {
         status: status === 'preparing' ? 'partial' : status,
       } as const
       await complete(request.tenant, id, async () => ({ ...(await content()), ...copied }))
-      return made(request, id)
+      return created(request, id)
     },
 
     /** Wraps a route to read from the snapshot that a request names; other requests use `otherwise`. */
@@ -251,10 +251,10 @@ function contentOf(
 ): Promise<() => Promise<SnapshotContent>> {
   const { queries, temporalQueries } = ports.snapshots.facts(request.tenant, from)
   const broker = ports.snapshots.read(request.tenant, from)
-  const nobody = { entities: () => undefined, histories: () => undefined }
+  const noSources = { entities: () => undefined, histories: () => undefined }
   const isLocal = new Map([...request.parameters, ['local', 'true']])
   const all = { ...request, parameters: isLocal }
-  return findAll({ ...ports, sources: nobody }, c, {
+  return findAll({ ...ports, sources: noSources }, c, {
     head: all,
     broker,
     queries: queries === undefined ? [] : everyEntity,
