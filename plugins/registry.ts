@@ -1,4 +1,4 @@
-/** All plugins, each loaded when it is to run. What they are called is what their section of the settings is called. */
+/** All plugins; each is loaded when it is enabled. A plugin's key is also the name of its section in the settings. */
 export const plugins = {
   ranking: async () => (await import('./ranking/plugin.ts')).default,
   search: async () => (await import('./search/plugin.ts')).default,

@@ -1,6 +1,6 @@
 /**
- * The paths of the index: queries and single entities, which `answering.ts` answers, and what operators ask. Answers are written out
- * here, unless somebody of this process asks for them as they are.
+ * Routes of the index: queries, single entities (answered by `answering.ts`) and operator requests.
+ * Serializes answers here, except for callers in this process, which receive objects.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json, ListRequest, RouteEnvironment } from '#contract'
@@ -16,7 +16,7 @@ import { overview } from '#plugins/indexing/query/openapi-index.ts'
 
 export interface RoutePorts extends AnsweringPorts {
   readonly status: () => object
-  /** Begins to build the index anew. */
+  /** Starts to rebuild the index. */
   readonly rebuild: () => Promise<void>
 }
 
@@ -24,7 +24,7 @@ export function createRoutes(ports: RoutePorts) {
   const { query, retrieve } = createAnswering(ports)
 
   return Object.freeze({
-    /** A query by who asks in process; undefined for other paths. */
+    /** Answers a query from inside this process. Returns undefined for other paths. */
     async list({ path, headers, signal }: ListRequest): Promise<Reply | undefined> {
       if (!path.startsWith(`${entitiesPath}?`)) return undefined
       return query({ headers, signal }, parametersOf(new URL(path, 'http://index')))
@@ -32,13 +32,17 @@ export function createRoutes(ports: RoutePorts) {
 
     async fetch(request: Request, environment: RouteEnvironment): Promise<Response> {
       const url = new URL(request.url)
-      const asker = { headers: request.headers, signal: environment.signal }
+      const requester = { headers: request.headers, signal: environment.signal }
       const path = url.pathname.replace(/\/+$/, '')
       const only = (method: string): void => {
         if (request.method !== method && !(method === 'GET' && request.method === 'HEAD'))
-          throw new GatewayError('http.method-not-allowed', `${request.method} is not for this path`, {
-            allow: method,
-          })
+          throw new GatewayError(
+            'http.method-not-allowed',
+            `${request.method} is not allowed for this path`,
+            {
+              allow: method,
+            },
+          )
       }
       if (path === '') {
         only('GET')
@@ -46,17 +50,17 @@ export function createRoutes(ports: RoutePorts) {
       }
       if (path === entitiesPath) {
         only('GET')
-        return written(await query(asker, parametersOf(url)))
+        return written(await query(requester, parametersOf(url)))
       }
       if (path === '/ngsi-ld/v1/entityOperations/query') {
         only('POST')
         const body = await bodyOf(environment)
-        return written(await query(asker, new Map([...parametersOf(url), ...body])))
+        return written(await query(requester, new Map([...parametersOf(url), ...body])))
       }
       const [, id] = /^\/ngsi-ld\/v1\/entities\/([^/]+)$/.exec(path) ?? []
       if (id !== undefined) {
         only('GET')
-        return written(await retrieve(asker, decodeURIComponent(id), parametersOf(url)))
+        return written(await retrieve(requester, decodeURIComponent(id), parametersOf(url)))
       }
       if (path.startsWith('/ngsi-ld/v1/temporal'))
         throw new GatewayError('indexing.no-history', 'histories are not indexed')
@@ -77,7 +81,7 @@ export function createRoutes(ports: RoutePorts) {
         await ports.rebuild()
         return Response.json(ports.status(), { status: 202 })
       }
-      throw new GatewayError('http.no-route', `there is nothing at ${url.pathname} of the index`)
+      throw new GatewayError('http.no-route', `the index has no resource at ${url.pathname}`)
     },
   })
 }
@@ -97,14 +101,14 @@ function parametersOf(url: URL): Map<string, string> {
   return parameters
 }
 
-/** The members of a query body as parameters: one entity selector, and what has the same name in both. */
+/** Maps a query body to parameters: one entity selector, and members with the same name in both forms. */
 async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string>> {
   const bytes = await environment.body()
   let body: unknown
   try {
     body = JSON.parse(bytes.toString())
   } catch {
-    throw invalidRequest('the body is no JSON')
+    throw invalidRequest('the body is not valid JSON')
   }
   if (!isObject(body)) throw badRequestData('must be a JSON object', 'body')
   const parameters = new Map<string, string>()
@@ -124,7 +128,7 @@ async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string
 }
 
 const unread = (field: string): Error =>
-  badRequestData('is not a member of a query that the index reads', field)
+  badRequestData('is not a query member that the index supports', field)
 
 const bodyMembers: ReadonlySet<string> = new Set(['attrs', 'pick', 'omit', 'q', 'scopeQ', 'search'])
 const groups: ReadonlyMap<string, readonly string[]> = new Map([
@@ -135,11 +139,11 @@ const groups: ReadonlyMap<string, readonly string[]> = new Map([
 
 const asParameter = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** A text, or several with commas between. */
+/** Joins a string or a list of strings with commas. */
 function listed(value: Json, field: string): string {
   const texts = textsOf(value)
   if (texts.length === 0 || texts.length < listOf(value).length)
-    throw badRequestData('must be a text, or a list of texts', field)
+    throw badRequestData('must be a string or a list of strings', field)
   return texts.join()
 }
 
@@ -149,6 +153,6 @@ function groupOf(value: Json, member: string): JsonObject {
     throw badRequestData('must be an object', member)
   }
   const [one, ...more] = listOf(value)
-  if (!isObject(one) || more.length > 0) throw badRequestData('must hold one selector', member)
+  if (!isObject(one) || more.length > 0) throw badRequestData('must hold exactly one selector', member)
   return one
 }

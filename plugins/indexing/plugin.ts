@@ -1,6 +1,6 @@
 /**
- * The index as a plugin: keeps what streams, sensors and their partners are, in a file of its own, and answers queries for them by
- * place, time and theme. Here the parts meet; what each does is in its own file.
+ * The index plugin. It stores streams, sensors and related entities in a database file of its own. It answers
+ * queries for them by place, time and theme. This file connects the parts.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -21,9 +21,9 @@ import { description } from '#plugins/indexing/query/openapi-index.ts'
 import { createSelecting, type Selecting } from '#plugins/indexing/query/selecting.ts'
 import { createRoutes } from './index-routes.ts'
 
-/** Its section of the settings. */
+/** The plugin's section of the settings. */
 export interface IndexingSettings extends RemotesSettings {
-  /** When registered brokers are read anew. */
+  /** When registered brokers are read again in full: a schedule. */
   readonly crawl: string
 }
 
@@ -42,20 +42,20 @@ export default definePlugin<IndexingSettings, Needs>({
 function start(host: IndexingHost): Running {
   const { mdr, changes, database, log, signal, clock, fail } = host
   const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
-  /** What fails at its end is not told. */
-  const tell = (during: string) => (error: unknown) => {
+  /** Logs errors of background work; errors during shutdown are ignored. */
+  const reportError = (during: string) => (error: unknown) => {
     if (!signal.aborted) log.error('plugin.failed', { plugin: 'indexing', during, error })
   }
-  const remotes = createRemotes({ host, brokers, catalogue, tell })
+  const remotes = createRemotes({ host, brokers, catalogue, reportError })
 
-  function look(): void {
+  function check(): void {
     void (async () => {
       await own.note()
-      await subscriptions.look()
-    })().catch(tell('a look at its subscriptions'))
+      await subscriptions.check()
+    })().catch(reportError('checking subscriptions'))
   }
   function begin(): void {
-    void own.start().then(look).catch(fail)
+    void own.start().then(check).catch(fail)
     remotes.start()
   }
 
@@ -66,7 +66,7 @@ function start(host: IndexingHost): Running {
       if (await empty()) begin()
       else remotes.start()
     } catch (error) {
-      // Neither the former index is there any more nor a new one.
+      // The old index is deleted and the new one was not started.
       fail(error)
       throw error
     }
@@ -84,31 +84,31 @@ function start(host: IndexingHost): Running {
   const routes = createRoutes({
     ...{ catalogue, own, changes, mdr, selecting, status },
     context: host.context,
-    asked: () => [mdr, ...remotes.asked()],
-    aged: remotes.warnings,
-    seenLast: remotes.seenWarnings,
+    reachable: () => [mdr, ...remotes.reachable()],
+    staleWarnings: remotes.warnings,
+    seenWarnings: remotes.seenWarnings,
     rebuild: () => (rebuilding ??= rebuild().finally(() => (rebuilding = undefined))),
   })
   begin()
   host.schedule(host.settings.crawl, remotes.crawl)
-  const looking = setInterval(look, limits.indexCheckMs.value).unref()
+  const checkTimer = setInterval(check, limits.indexCheckMs.value).unref()
   return {
     async fetch(request, environment) {
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)
     },
     list: routes.list,
-    // The root has no data.
+    // The root path shows no data, so it needs no credentials.
     open: ['/', ...openPaths],
     ...{ description, status, complaints: remotes.complaints },
     async close(): Promise<void> {
-      clearInterval(looking)
+      clearInterval(checkTimer)
       await remotes.stop()
       await own.close()
     },
   }
 }
 
-/** The parts over the file. */
+/** Creates the parts that use the database file. */
 function createIndex({ database, mdr, changes, clock, log, signal, addresses }: IndexingHost) {
   const brokers = createBrokers(database, clock.now)
   const catalogue = createCatalogue(database, clock.monotonic)
@@ -124,26 +124,26 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
   const concurrency = createConcurrencyLimit({
     atOnce: limits.indexQueriesMax.value,
     waitingMax: limits.indexQueriesWaiting.value,
-    what: 'queries of the index',
+    what: 'index queries',
   })
   const selecting: Selecting = {
     deduce: (ids) => current.deduce(ids),
-    select: (question, page, signal) =>
+    select: (criteria, page, signal) =>
       concurrency.run(signal, async () => {
         const used = current
         try {
-          return await used.select(question, page, signal)
+          return await used.select(criteria, page, signal)
         } catch (error) {
-          // The file was emptied meanwhile.
+          // Retry only if the file was emptied during the query.
           if (used === current) throw error
-          return current.select(question, page, signal)
+          return current.select(criteria, page, signal)
         }
       }),
   }
   return {
     ...{ brokers, catalogue, own, selecting },
     subscriptions: createOwnSubscriptions({ mdr, brokers, addresses, log, signal }),
-    /** Empties the index but for its brokers; false while it is read anyway. */
+    /** Empties the index but keeps its broker rows. Returns false if a full read is already in progress. */
     async empty(): Promise<boolean> {
       if (own.position() === undefined) return false
       await own.stop()

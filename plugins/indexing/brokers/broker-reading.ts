@@ -1,42 +1,46 @@
 /**
- * A registered broker read whole: type by type, page by page, at a pace. Pages are followed by the links of the broker, else by
- * offset; a broker that gives smaller pages, knows no counts, or repeats itself is read all the same, or told as refusing.
+ * Reads a registered broker in full: type by type, page by page, at a limited rate. Follows the broker's Link
+ * headers, or offsets if there are none. Handles brokers that send smaller pages, send no counts, or repeat
+ * entities. Reports a broker that cannot be read as refusing.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import { listIn } from '#plugins/indexing/entries/broker-messages.ts'
-import type { Answered, Asking, Result, Trouble } from './broker-requests.ts'
+import type { Answered, BrokerClient, Result, Trouble } from './broker-requests.ts'
 
 export interface Page {
   readonly items: readonly Json[]
-  /** When it was asked for, ms of the monotonic clock: what was told since is newer. */
-  readonly askedAt: number
-  /** Of its type, with the first page, where the broker says so. */
+  /** When the page was requested, monotonic ms. Notifications received since then are newer. */
+  readonly requestedAt: number
+  /** Number of entities of the type; only with the first page, and only if the broker sends it. */
   readonly total: number | undefined
 }
 
 const entities = '/ngsi-ld/v1/entities'
 const json = { Accept: 'application/json' }
-/** From what a broker gives best to what any broker gives; entities that it would ask others for are theirs to tell. */
+/**
+ * Request forms, from the most capable to one that any broker accepts. `local=true` skips entities that the
+ * broker would fetch from others, because those brokers report them.
+ */
 const forms = [500, 100].flatMap((size) =>
   ['&count=true&local=true', '&count=true', ''].map((more) => ({ size, more })),
 )
 
-/** How a broker is asked: the first form that it took. */
-interface Way {
+/** The first request form that the broker accepted. */
+interface AcceptedForm {
   form: number
 }
 
-/** Reads all entities of the types. Undefined when it came to the end. */
+/** Reads all entities of the types. Returns undefined on success. */
 export async function readAll(
   types: readonly string[],
-  { asking, monotonic }: { readonly asking: Asking; readonly monotonic: () => number },
+  { client, monotonic }: { readonly client: BrokerClient; readonly monotonic: () => number },
   take: (page: Page) => Promise<void>,
 ): Promise<Trouble | undefined> {
-  const way: Way = { form: 0 }
+  const accepted: AcceptedForm = { form: 0 }
   for (const type of types) {
-    const trouble = await readType(type, { asking, monotonic, way }, take)
+    const trouble = await readType(type, { client, monotonic, accepted }, take)
     if (trouble !== undefined) return trouble
   }
   return undefined
@@ -45,27 +49,27 @@ export async function readAll(
 async function readType(
   type: string,
   {
-    asking,
+    client,
     monotonic,
-    way,
-  }: { readonly asking: Asking; readonly monotonic: () => number; readonly way: Way },
+    accepted,
+  }: { readonly client: BrokerClient; readonly monotonic: () => number; readonly accepted: AcceptedForm },
   take: (page: Page) => Promise<void>,
 ): Promise<Trouble | undefined> {
   const seen = new Set<string>()
   const query = `type=${encodeURIComponent(type)}`
-  let askedAt = monotonic()
-  let first = await firstPage(query, asking, way)
+  let requestedAt = monotonic()
+  let first = await firstPage(query, client, accepted)
   for (let pages = 0; pages < limits.indexPagesMax.value; pages++) {
     if ('trouble' in first.answer) return first.answer.trouble
     const answer = first.answer.value
     const items = listIn(answer.text)
-    if (items === undefined) return { kind: 'refused', reason: 'what it answers is no list of entities' }
+    if (items === undefined) return { kind: 'refused', reason: 'the response is not a list of entities' }
     const fresh = items.filter((item) => !seen.has(idOf(item)))
     for (const item of fresh) seen.add(idOf(item))
     const counted = Number(answer.headers['ngsild-results-count'] ?? Number.NaN)
     await take({
       items: fresh,
-      askedAt,
+      requestedAt,
       total: pages === 0 && Number.isFinite(counted) ? counted : undefined,
     })
     const path =
@@ -73,11 +77,14 @@ async function readType(
         ? undefined
         : pathBehind(answer, { query, size: first.size, read: items.length, all: seen.size })
     if (path === undefined) return undefined
-    await asking.pace()
-    askedAt = monotonic()
-    first = { size: first.size, answer: await asking.want({ method: 'GET', path, headers: json }, [200]) }
+    await client.pace()
+    requestedAt = monotonic()
+    first = { size: first.size, answer: await client.request({ method: 'GET', path, headers: json }, [200]) }
   }
-  return { kind: 'refused', reason: `it has more than ${limits.indexPagesMax.value} pages of ${type}` }
+  return {
+    kind: 'refused',
+    reason: `the broker has more than ${limits.indexPagesMax.value} pages of ${type}`,
+  }
 }
 
 const idOf = (item: Json): string => {
@@ -85,20 +92,20 @@ const idOf = (item: Json): string => {
   return typeof id === 'string' ? id : ''
 }
 
-/** The first page, asked for in the first way that the broker takes. */
+/** Requests the first page, with the first form that the broker accepts. */
 async function firstPage(
   query: string,
-  asking: Asking,
-  way: Way,
+  client: BrokerClient,
+  accepted: AcceptedForm,
 ): Promise<{ readonly size: number; readonly answer: Result<Answered> }> {
-  for (let form = way.form; ; form++) {
+  for (let form = accepted.form; ; form++) {
     const { size, more } = forms[form]!
-    await asking.pace()
+    await client.pace()
     const path = `${entities}?${query}&limit=${size}${more}`
-    const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
+    const answer = await client.request({ method: 'GET', path, headers: json }, [200])
     const isEnd = 'value' in answer || answer.trouble.kind === 'down' || form + 1 === forms.length
     if (!isEnd) continue
-    if ('value' in answer) way.form = form
+    if ('value' in answer) accepted.form = form
     return { size, answer }
   }
 }
@@ -112,17 +119,17 @@ function pathBehind(
   return read < size ? undefined : `${entities}?${query}&limit=${size}&offset=${all}`
 }
 
-/** The path of the next page, where the broker names one. */
+/** The path of the next page, if the broker sends a link to it. */
 function nextPath({ headers }: Answered): string | undefined {
   const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
   return next?.includes('?') === true ? `${entities}${next.slice(next.indexOf('?'))}` : undefined
 }
 
-/** Which of these ids there still are; entities of them. */
+/** Returns those of the given entities that still exist at the broker. */
 export async function readByIds(
   ids: readonly string[],
   types: readonly string[],
-  asking: Asking,
+  client: BrokerClient,
 ): Promise<Result<readonly Json[]>> {
   const found: Json[] = []
   const type = types.map(encodeURIComponent).join(',')
@@ -130,17 +137,17 @@ export async function readByIds(
     const some = ids.slice(at, at + limits.indexIdsPerRequest.value)
     const query = `type=${type}&id=${some.map(encodeURIComponent).join(',')}`
     let path: string | undefined = `${entities}?${query}&limit=${some.length}`
-    // A page of large entities ends before its limit.
+    // A page of large entities may be shorter than its limit.
     for (let all = 0; path !== undefined; ) {
-      await asking.pace()
-      const asked: string = path
-      let answer = await asking.want({ method: 'GET', path: withLocal(asked), headers: json }, [200])
+      await client.pace()
+      const requested: string = path
+      let answer = await client.request({ method: 'GET', path: withLocal(requested), headers: json }, [200])
       if ('trouble' in answer && answer.trouble.kind === 'refused')
-        answer = await asking.want({ method: 'GET', path: asked, headers: json }, [200])
+        answer = await client.request({ method: 'GET', path: requested, headers: json }, [200])
       if ('trouble' in answer) return answer
       const items = listIn(answer.value.text)
       if (items === undefined)
-        return { trouble: { kind: 'refused', reason: 'what it answers is no list of entities' } }
+        return { trouble: { kind: 'refused', reason: 'the response is not a list of entities' } }
       found.push(...items)
       all += items.length
       path = all < some.length ? nextPath(answer.value) : undefined
@@ -149,13 +156,16 @@ export async function readByIds(
   return { value: found }
 }
 
-/** Addresses of brokers that its registrations of context sources name for these types. */
-export async function readSources(types: readonly string[], asking: Asking): Promise<readonly string[]> {
+/** Addresses of brokers that the broker's context source registrations name for these types. */
+export async function readSources(
+  types: readonly string[],
+  client: BrokerClient,
+): Promise<readonly string[]> {
   const found = new Set<string>()
   for (let offset = 0; offset < limits.indexSourcesMax.value; ) {
-    await asking.pace()
+    await client.pace()
     const path = `/ngsi-ld/v1/csourceRegistrations?type=${types.map(encodeURIComponent).join(',')}&limit=100&offset=${offset}`
-    const answer = await asking.want({ method: 'GET', path, headers: json }, [200])
+    const answer = await client.request({ method: 'GET', path, headers: json }, [200])
     const items = 'value' in answer ? listIn(answer.value.text) : undefined
     const isLast = !('value' in answer) || nextPath(answer.value) === undefined
     for (const item of items ?? []) {
@@ -168,5 +178,5 @@ export async function readSources(types: readonly string[], asking: Asking): Pro
   return [...found]
 }
 
-/** A link repeats what was asked for. */
+/** A next link repeats the parameters of the request, so `local=true` may be present already. */
 const withLocal = (path: string): string => (path.includes('&local=true') ? path : `${path}&local=true`)

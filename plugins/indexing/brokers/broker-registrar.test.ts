@@ -1,4 +1,6 @@
-/** A registration that fails leaves nothing behind, not even what the broker told before it did. */
+/**
+ * A failed registration leaves nothing behind, not even entities that the broker notified before the failure.
+ */
 import { afterAll, expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
@@ -13,12 +15,12 @@ import { createRemotes } from './remote-brokers.ts'
 const database = createPluginDatabase(tables)
 afterAll(() => database.close())
 
-it('what a broker told that takes one subscription and no other is forgotten', async () => {
+it('discards entities of a broker that accepts only one of the subscriptions', async () => {
   const brokers = createBrokers(database, Date.now)
   const catalogue = createCatalogue(database, systemClock.monotonic)
   const sensors = itemsOf([{ id: 'urn:s:1', type: 'http://www.w3.org/ns/sosa/Sensor' }], 0)
   let subscriptions = 0
-  /** Tells of what there is as soon as it takes a subscription. */
+  /** Sends a notification as soon as it accepts a subscription. */
   async function exchange(request: { method: string; path: string; body?: unknown }): Promise<BrokerAnswer> {
     const answer = (status: number): BrokerAnswer => ({ status, text: '[]', headers: {} })
     if (request.method !== 'POST') return answer(200)
@@ -31,7 +33,7 @@ it('what a broker told that takes one subscription and no other is forgotten', a
   }
   const remotes = createRemotes({
     ...{ brokers, catalogue },
-    tell: () => (error) => {
+    reportError: () => (error) => {
       throw error
     },
     host: {

@@ -1,6 +1,7 @@
 /**
- * The registration of a broker by a client: it is there, it is not ours, it answers as a broker does, and it takes our subscriptions.
- * Where one of these fails the client is told which, and nothing is left behind, here or there.
+ * Registers a broker for a client. The broker must be new, not this gateway, answer as a context broker, and
+ * accept our subscriptions. If a check fails, the client learns which one, and nothing remains on either
+ * side.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -10,20 +11,20 @@ import { alreadyExists, badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.t
 import { listIn } from '#plugins/indexing/entries/broker-messages.ts'
 import type { BrokerRow, Brokers, Origin } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
-import { placeOf } from '#plugins/indexing/entries/same-broker.ts'
+import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
 import { isLeaving } from './broker-removal.ts'
-import type { Asking, Trouble } from './broker-requests.ts'
+import type { BrokerClient, Trouble } from './broker-requests.ts'
 import { factsOf, type Remote, type RemoteFacts } from './followed-broker.ts'
 import { addressOf, type Reach } from './reach.ts'
 import { unsubscribe } from './remote-subscriptions.ts'
 import { watched } from './watched.ts'
 
-/** A broker that runs, with what it is reached by. */
+/** A followed broker and the objects used to reach it. */
 export interface Running {
-  readonly asking: Asking
+  readonly client: BrokerClient
   readonly port: BrokerPort & { close(): void }
   readonly remote: Remote
-  /** Ends what it waits for. */
+  /** Aborts its pending requests. */
   readonly abort: AbortController
 }
 
@@ -41,11 +42,11 @@ export function createRegistrar(ports: RegistrarPorts) {
   const { host, reach, brokers, catalogue, add, open, close } = ports
   const registering = new Set<string>()
 
-  /** @throws GatewayError where it is known, ours, or one too many. */
+  /** @throws GatewayError if the broker is known, is this gateway, or exceeds the limit. */
   function checkNew(address: string): void {
     if (host.isOwn(address)) throw alreadyExists('the local MDR is registered already')
     const known = brokers.byHost(address)
-    if ((known !== undefined && !isLeaving(known)) || registering.has(placeOf(address))) {
+    if ((known !== undefined && !isLeaving(known)) || registering.has(canonicalAddress(address))) {
       const as = known === undefined || known.host === address ? '' : `, as ${known.host}`
       throw alreadyExists(`${address} is registered already${as}`)
     }
@@ -54,19 +55,24 @@ export function createRegistrar(ports: RegistrarPorts) {
     if (!reach.isReached())
       throw new GatewayError(
         'peer.unavailable',
-        'this gateway has no address to be notified at; set indexing.callbackUrl',
+        'this gateway has no address for notifications; set indexing.callbackUrl',
       )
   }
 
-  async function checkAnswers(asking: Asking): Promise<void> {
+  async function checkAnswers(client: BrokerClient): Promise<void> {
     const path = `/ngsi-ld/v1/entities?type=${encodeURIComponent(watched['stream']!)}&limit=1`
-    const answer = await asking.want({ method: 'GET', path, headers: { Accept: 'application/json' } }, [200])
-    if ('trouble' in answer) throw refusalOf(asking.address, answer.trouble)
+    const answer = await client.request(
+      { method: 'GET', path, headers: { Accept: 'application/json' } },
+      [200],
+    )
+    if ('trouble' in answer) throw refusalOf(client.address, answer.trouble)
     if (listIn(answer.value.text) === undefined)
-      throw refusalOf(asking.address, { kind: 'refused', reason: 'what it answers is no list of entities' })
+      throw refusalOf(client.address, { kind: 'refused', reason: 'the response is not a list of entities' })
   }
 
-  /** Whom it takes the place of, where it was to be forgotten: subscriptions that are still there. */
+  /**
+   * Replaces a row that is being removed. Returns the ids of subscriptions that still exist at the broker.
+   */
   async function takeOver(address: string): Promise<readonly string[]> {
     const before = brokers.byHost(address)
     if (before === undefined) return []
@@ -75,12 +81,12 @@ export function createRegistrar(ports: RegistrarPorts) {
     return Object.values(factsOf(before).subscriptions ?? {})
   }
 
-  /** Subscribes and begins; leaves nothing behind where it cannot. */
-  async function follow(row: BrokerRow, { asking, remote }: Running): Promise<void> {
+  /** Subscribes and starts to follow the broker. Undoes everything if that fails. */
+  async function follow(row: BrokerRow, { client, remote }: Running): Promise<void> {
     const trouble = await remote.subscribeAll()
     if (trouble === undefined) return remote.start()
     const made = factsOf(brokers.get(row.b) ?? row).subscriptions ?? {}
-    for (const id of Object.values(made)) await unsubscribe(id, asking)
+    for (const id of Object.values(made)) await unsubscribe(id, client)
     await close(row.b)
     await catalogue.removeAll(row.b)
     brokers.remove(row.b)
@@ -88,31 +94,31 @@ export function createRegistrar(ports: RegistrarPorts) {
   }
 
   return Object.freeze({
-    isRegistering: (address: string): boolean => registering.has(placeOf(address)),
+    isRegistering: (address: string): boolean => registering.has(canonicalAddress(address)),
 
     /**
-     * Registers a broker: it answers, and the subscriptions stand.
-     * @throws ngsi-ld.already-exists, ngsi-ld.bad-request-data, or peer.* telling what it does instead.
+     * Registers a broker. Returns after it answered and all subscriptions were created.
+     * @throws ngsi-ld.already-exists, ngsi-ld.bad-request-data, or peer.* with what the broker did.
      */
     async register(given: string, tenant?: string): Promise<BrokerRow> {
       const address = addressOf(given, 'host')
       checkNew(address)
-      registering.add(placeOf(address))
+      registering.add(canonicalAddress(address))
       try {
         const port = reach.open(address, tenant)
         try {
-          await checkAnswers(reach.asking(port))
+          await checkAnswers(reach.client(port))
         } finally {
           port.close()
         }
         const left = await takeOver(address)
         const row = add(address, 'registered', tenant === undefined ? {} : { tenant })
         const one = open(row)
-        for (const id of left) await unsubscribe(id, one.asking)
+        for (const id of left) await unsubscribe(id, one.client)
         await follow(row, one)
         return brokers.get(row.b)!
       } finally {
-        registering.delete(placeOf(address))
+        registering.delete(canonicalAddress(address))
       }
     },
   })
@@ -120,7 +126,7 @@ export function createRegistrar(ports: RegistrarPorts) {
 
 function refusalOf(address: string, { kind, reason }: Trouble): GatewayError {
   if (kind === 'refused')
-    return new GatewayError('peer.refused', `${address} is no broker that can be indexed: ${reason}`)
+    return new GatewayError('peer.refused', `${address} is not a broker that can be indexed: ${reason}`)
   const isLate = reason.startsWith('no answer within')
   return new GatewayError(
     isLate ? 'peer.timeout' : 'peer.unavailable',

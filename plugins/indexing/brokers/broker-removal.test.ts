@@ -1,6 +1,4 @@
-/**
- * Brokers that leave are looked after one by one; one of them that is away for long takes nothing from one that came meanwhile.
- */
+/** Brokers are removed one at a time. A slow removal does not affect a broker registered in the meantime. */
 import { afterAll, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { createLog } from '#base/register/log.ts'
@@ -11,7 +9,7 @@ import { type BrokerRow, createBrokers } from '#plugins/indexing/entries/broker-
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
-import { createLeaving } from './broker-removal.ts'
+import { createRemovals } from './broker-removal.ts'
 import { createReach } from './reach.ts'
 
 const database = createPluginDatabase(tables)
@@ -19,12 +17,12 @@ afterAll(() => database.close())
 
 const brokers = createBrokers(database, Date.now)
 const catalogue = createCatalogue(database, systemClock.monotonic)
-/** What a broker tells: one sensor. */
-const told = (n: number) => ({
+/** A notification of a broker with one sensor. */
+const sensorOf = (n: number) => ({
   changed: itemsOf([{ id: `urn:s:${n}`, type: 'http://www.w3.org/ns/sosa/Sensor' }], 0).entities,
 })
 
-/** Looks after all that leave, each reached by such a port. @param failed takes what is told of failures. */
+/** Processes all removals over such a port. @param failed receives errors of failed removals. */
 function begin(open: (address: string) => object, failed: (error: unknown) => void): Promise<void> {
   const { signal } = new AbortController()
   const host = {
@@ -33,16 +31,16 @@ function begin(open: (address: string) => object, failed: (error: unknown) => vo
     addresses: () => ['http://here'],
     ...{ signal, clock: systemClock },
   }
-  const look = createLeaving({
+  const run = createRemovals({
     ...{ brokers, catalogue, clock: systemClock, signal },
     reach: createReach(host as never),
     log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
-    tell: () => failed,
+    reportError: () => failed,
   })
-  return look()
+  return run()
 }
 
-/** A broker that left so long ago, ms, and has a subscription of ours. */
+/** A broker whose removal began this many ms ago and that has one of our subscriptions. */
 function leaving(address: string, ms: number): BrokerRow {
   const facts = { secret: 'x', subscriptions: { stream: 'urn:x' }, leftAt: Date.now() - ms }
   const row = brokers.add(address, 'registered', facts)
@@ -50,15 +48,15 @@ function leaving(address: string, ms: number): BrokerRow {
   return row
 }
 
-it('a broker that came back keeps what it told, whoever else leaves meanwhile', async () => {
+it('keeps the entities of a broker registered again while another one is being removed', async () => {
   const away = Promise.withResolvers<BrokerAnswer>()
-  const asked = Promise.withResolvers<void>()
+  const requested = Promise.withResolvers<void>()
   const [, second] = ['http://first', 'http://second'].map((address) => leaving(address, 0))
-  const looked = begin(
+  const processed = begin(
     (address) => ({
       address,
       exchange: () => {
-        asked.resolve()
+        requested.resolve()
         return away.promise
       },
       close: () => undefined,
@@ -67,28 +65,28 @@ it('a broker that came back keeps what it told, whoever else leaves meanwhile', 
       throw error
     },
   )
-  await asked.promise
-  // Registered again, as the registrar takes it over.
+  await requested.promise
+  // Registered again, as the registrar does it.
   brokers.remove(second!.b)
   const { b } = brokers.add('http://second', 'registered', { secret: 'y' })
-  await catalogue.take(b, told(1))
+  await catalogue.take(b, sensorOf(1))
   away.resolve({ failure: 'unreachable', reason: 'it is away' })
-  await looked
+  await processed
   expect(catalogue.countsOf(b)['sensor']).toBe(1)
 })
 
-it('what is still removed of one that is gone touches no other', async () => {
+it('a late removal does not affect a new broker at the same address', async () => {
   const before = brokers.add('http://third', 'registered')
-  await catalogue.take(before.b, told(2))
+  await catalogue.take(before.b, sensorOf(2))
   const removing = catalogue.removeAll(before.b)
   brokers.remove(before.b)
   const { b } = brokers.add('http://third', 'registered')
-  await catalogue.take(b, told(3))
+  await catalogue.take(b, sensorOf(3))
   await removing
   expect(catalogue.countsOf(b)['sensor']).toBe(1)
 })
 
-it('one whose credentials cannot be read is given up in time, too', async () => {
+it('gives up a removal after the time limit also when credentials cannot be read', async () => {
   const [now, old] = [leaving('http://now', 0), leaving('http://old', limits.indexLeavingMs.value)]
   const errors: unknown[] = []
   const unreadable = (): never => {

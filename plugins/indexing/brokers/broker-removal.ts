@@ -1,6 +1,6 @@
 /**
- * A broker that is to be forgotten: its entries are gone at once, its subscriptions there are removed when it can be reached, however
- * long that takes, up to a bound. Until then its row says what is still to do.
+ * Removes a broker: its entries at once, its subscriptions as soon as the broker can be reached. Retries up
+ * to a time limit. Until then the broker's row lists the remaining subscriptions.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,44 +12,46 @@ import { factsOf } from './followed-broker.ts'
 import type { Reach } from './reach.ts'
 import { unsubscribe } from './remote-subscriptions.ts'
 
-export interface LeavingPorts {
+export interface RemovalPorts {
   readonly brokers: Brokers
   readonly catalogue: Catalogue
   readonly reach: Reach
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
-  /** Takes errors of what nobody waits for. */
-  readonly tell: (during: string) => (error: unknown) => void
+  /** Handles errors of background work. */
+  readonly reportError: (during: string) => (error: unknown) => void
 }
 
 export const isLeaving = ({ state }: BrokerRow): boolean => state === 'leaving'
 
-/** One look at a time at all that leave: one that is away may hold it up for longer than the time to the next. */
-export function createLeaving(ports: LeavingPorts): () => Promise<void> {
-  let looking: Promise<void> | undefined
-  return () => (looking ??= look(ports).finally(() => (looking = undefined)))
+/** Runs one removal pass at a time: an unreachable broker may delay a pass beyond the next interval. */
+export function createRemovals(ports: RemovalPorts): () => Promise<void> {
+  let pass: Promise<void> | undefined
+  return () => (pass ??= runPass(ports).finally(() => (pass = undefined)))
 }
 
-/** Looks once after each, also after those that begin to leave meanwhile. */
-async function look(ports: LeavingPorts): Promise<void> {
-  const { brokers, signal, tell } = ports
-  const looked = new Set<string>()
+/** Processes each removed broker once, including those added during the pass. */
+async function runPass(ports: RemovalPorts): Promise<void> {
+  const { brokers, signal, reportError } = ports
+  const processed = new Set<string>()
   const next = (): BrokerRow | undefined =>
-    brokers.all().find((row) => isLeaving(row) && !looked.has(row.key))
+    brokers.all().find((row) => isLeaving(row) && !processed.has(row.key))
   for (let row = next(); row !== undefined && !signal.aborted; row = next()) {
-    looked.add(row.key)
-    await leaveOne(row, ports).catch(tell(`forgetting ${row.host}`))
+    processed.add(row.key)
+    await removeBroker(row, ports).catch(reportError(`removing ${row.host}`))
   }
 }
 
-/** Takes out its entries, and its row when nothing of it is left there or that is given up. */
-async function leaveOne(row: BrokerRow, ports: LeavingPorts): Promise<void> {
+/**
+ * Deletes a broker's entries. Deletes its row once no subscription remains there, or the time limit passed.
+ */
+async function removeBroker(row: BrokerRow, ports: RemovalPorts): Promise<void> {
   const { brokers, catalogue, clock, log } = ports
-  // A kill, or a disk that failed, may have kept some of it.
+  // A kill or a disk error may have left some entries.
   await catalogue.removeAll(row.b)
-  const left = await unsubscribed(row, ports)
-  // It may have been registered again meanwhile.
+  const left = await unsubscribeAll(row, ports)
+  // A client may have registered the broker again in the meantime.
   if (brokers.byKey(row.key) === undefined) return
   const { leftAt = clock.now() } = factsOf(row)
   const isOver = Object.keys(left).length === 0
@@ -61,15 +63,18 @@ async function leaveOne(row: BrokerRow, ports: LeavingPorts): Promise<void> {
     log.warn('indexing.subscription-left', {
       broker: row.host,
       subscription: id,
-      reason: 'it could not be reached for too long',
+      reason: 'the broker was unreachable for too long',
     })
   brokers.remove(row.b)
 }
 
-/** Removes our subscriptions there. Returns those that are left, by purpose: all of them where its credentials cannot be read. */
-async function unsubscribed(
+/**
+ * Deletes our subscriptions at the broker. Returns the remaining ones by purpose; all of them if its
+ * credentials cannot be read.
+ */
+async function unsubscribeAll(
   row: BrokerRow,
-  { reach, log, tell }: LeavingPorts,
+  { reach, log, reportError }: RemovalPorts,
 ): Promise<Readonly<Record<string, string>>> {
   const { subscriptions = {}, tenant } = factsOf(row)
   const left: Record<string, string> = { ...subscriptions }
@@ -77,16 +82,16 @@ async function unsubscribed(
   let port: ReturnType<Reach['open']> | undefined
   try {
     port = reach.open(row.host, tenant)
-    const asking = reach.asking(port)
+    const client = reach.client(port)
     for (const [purpose, id] of Object.entries(subscriptions)) {
-      const trouble = await unsubscribe(id, asking)
+      const trouble = await unsubscribe(id, client)
       if (trouble?.kind === 'down') break
       if (trouble !== undefined)
         log.warn('indexing.subscription-left', { broker: row.host, subscription: id, reason: trouble.reason })
       delete left[purpose]
     }
   } catch (error) {
-    tell(`forgetting ${row.host}`)(error)
+    reportError(`removing ${row.host}`)(error)
   } finally {
     port?.close()
   }

@@ -1,6 +1,6 @@
 /**
- * Requests to one registered broker: at a pace, with patience, and with one word for how it went. What a broker answers is
- * judged here, so that those who ask know only two ways of failure: it is down, or it answers and refuses.
+ * Sends requests to one registered broker, rate-limited and with a timeout. Classifies each failure as one of
+ * two kinds: the broker is down, or it answers and refuses.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -8,7 +8,7 @@ import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
 
 export type Answered = Extract<BrokerAnswer, { status: number }>
 
-/** Why nothing came of it. */
+/** Why a request failed. */
 export interface Trouble {
   readonly kind: 'down' | 'refused'
   readonly reason: string
@@ -16,25 +16,25 @@ export interface Trouble {
 
 export type Result<T> = { readonly value: T } | { readonly trouble: Trouble }
 
-export interface AskingPorts {
+export interface BrokerClientPorts {
   readonly port: BrokerPort
   readonly signal: AbortSignal
   readonly monotonic: () => number
-  /** Least time between two pages, ms. */
+  /** Minimum time between two pages, ms. */
   readonly paceMs: number
 }
 
-export type Asking = ReturnType<typeof createAsking>
+export type BrokerClient = ReturnType<typeof createBrokerClient>
 
-export function createAsking({ port, signal, monotonic, paceMs }: AskingPorts) {
+export function createBrokerClient({ port, signal, monotonic, paceMs }: BrokerClientPorts) {
   let next = 0
 
-  /** Whoever leaves off does not wait for an answer. */
-  function ask(request: BrokerRequest): Promise<BrokerAnswer> {
-    const left: BrokerAnswer = { failure: 'unreachable', reason: 'nobody waits for it any more' }
-    if (signal.aborted) return Promise.resolve(left)
+  /** Sends a request. An abort resolves it at once, without waiting for the answer. */
+  function send(request: BrokerRequest): Promise<BrokerAnswer> {
+    const aborted: BrokerAnswer = { failure: 'unreachable', reason: 'the request was aborted' }
+    if (signal.aborted) return Promise.resolve(aborted)
     return new Promise((resolve) => {
-      const abandon = (): void => resolve(left)
+      const abandon = (): void => resolve(aborted)
       signal.addEventListener('abort', abandon, { once: true })
       void port.exchange({ timeoutMs: limits.indexRequestMs.value, signal, ...request }).then((answer) => {
         signal.removeEventListener('abort', abandon)
@@ -46,7 +46,7 @@ export function createAsking({ port, signal, monotonic, paceMs }: AskingPorts) {
   return Object.freeze({
     address: port.address,
 
-    /** Waits until the next page may be asked for. */
+    /** Waits until the rate limit permits the next page. */
     async pace(): Promise<void> {
       const now = monotonic()
       const wait = next - now
@@ -54,11 +54,11 @@ export function createAsking({ port, signal, monotonic, paceMs }: AskingPorts) {
       if (wait > 0) await delay(wait, undefined, { signal, ref: false })
     },
 
-    /** An answer whose status is among the wanted ones. */
-    async want(request: BrokerRequest, wanted: readonly number[]): Promise<Result<Answered>> {
-      const answer = await ask(request)
+    /** Sends a request and returns the response if its status is one of those expected. */
+    async request(request: BrokerRequest, expected: readonly number[]): Promise<Result<Answered>> {
+      const answer = await send(request)
       if ('failure' in answer) return { trouble: { kind: 'down', reason: answer.reason } }
-      if (wanted.includes(answer.status)) return { value: answer }
+      if (expected.includes(answer.status)) return { value: answer }
       return { trouble: troubleOf(request, answer) }
     },
   })
@@ -66,10 +66,10 @@ export function createAsking({ port, signal, monotonic, paceMs }: AskingPorts) {
 
 function troubleOf({ method, path }: BrokerRequest, { status, text }: Answered): Trouble {
   const what = `${method} ${path.split('?', 1)[0]} was answered with ${status}`
-  // A proxy in front of a broker that is away says so.
+  // A proxy in front of an unavailable broker sends these.
   const isAway = status === 502 || status === 503 || status === 504
-  const said = text.slice(0, limits.indexReasonCharacters.value).replaceAll(/\s+/g, ' ').trim()
+  const body = text.slice(0, limits.indexReasonCharacters.value).replaceAll(/\s+/g, ' ').trim()
   const isClosed = status === 401 || status === 403
-  const hint = isClosed ? '; its token belongs in indexing.brokers of the settings (tokenFile, identity)' : ''
-  return { kind: isAway ? 'down' : 'refused', reason: `${said === '' ? what : `${what}: ${said}`}${hint}` }
+  const hint = isClosed ? '; set its token in indexing.brokers (tokenFile, identity)' : ''
+  return { kind: isAway ? 'down' : 'refused', reason: `${body === '' ? what : `${what}: ${body}`}${hint}` }
 }

@@ -1,6 +1,6 @@
 /**
- * Registration of brokers (`/api/broker`) and the callbacks of their notifications (`/api/notification`), as the original component
- * had them: lists as `{count, result}`, errors as `{status, message}`.
+ * Routes for broker registration (`/api/broker`) and notification callbacks (`/api/notification`). Formats
+ * are those of the original component: lists as `{count, result}`, errors as `{status, message}`.
  */
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Json, RouteEnvironment } from '#contract'
@@ -23,18 +23,18 @@ export interface BrokerRoutesPorts {
   readonly now: () => number
 }
 
-/** A broker as people see it, with more members than these. */
+/** A broker as the API shows it; it has more members than these. */
 interface Registration {
   readonly _id: string
   readonly host: string
   readonly [member: string]: unknown
 }
 
-/** Paths that check a secret of their own. */
+/** Paths that check their own secret instead of the gateway's credentials. */
 export const openPaths: readonly string[] = ['/api/notification']
 
 export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPorts) {
-  /** A broker as people see it. */
+  /** A broker as the API shows it. */
   function registrationOf(row: BrokerRow): Registration {
     const {
       subscriptions = {},
@@ -92,7 +92,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
       return new Response(null, { status: 204 })
     }
     const row = remotes.all().find((known) => known.key === key)
-    if (row === undefined) throw notFound(`there is no broker ${key}`)
+    if (row === undefined) throw notFound(`no broker with id ${key}`)
     return Response.json(registrationOf(row))
   }
 
@@ -101,7 +101,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
     environment: RouteEnvironment,
   ): Promise<Response> {
     const type = watched[purpose]
-    if (type === undefined) throw notFound(`nothing is notified at /api/notification/${purpose}`)
+    if (type === undefined) throw notFound(`unknown notification purpose ${purpose}`)
     const body = await jsonOf(environment)
     const items = itemsOf(notifiedItems(body) ?? [], now())
     const entities = items.entities.filter(({ types }) => (kindsOf(types) & kindOf(type)) !== 0)
@@ -109,7 +109,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
     const stamp = isObject(body) ? own(body, 'notifiedAt') : undefined
     const at = typeof stamp === 'string' ? Date.parse(stamp) : Number.NaN
     if (isEmpty) {
-      const why = items.unreadable[0] ?? `there is no entity of ${type} in it`
+      const why = items.unreadable[0] ?? `it has no entity of type ${type}`
       throw badRequestData(why, 'data')
     }
     await remotes.notified(purpose, { key, sign }, { ...items, entities }, Number.isNaN(at) ? now() : at)
@@ -127,20 +127,20 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
       checkMethod(request, ['GET', 'HEAD', 'DELETE'])
       return one(request, key)
     }
-    if (purpose === '') throw notFound(`there is nothing at ${path}`)
+    if (purpose === '') throw notFound(`no resource at ${path}`)
     const [name = '', sign = ''] = callback.split('.')
     if (sign === '')
       throw new GatewayError(
         'http.unauthorized',
-        'the callback does not carry the secret of its subscription',
+        'the callback URL does not have the secret of its subscription',
       )
     return notified({ purpose, key: name, sign }, environment)
   }
 
   return Object.freeze({
-    /** All that are followed, as people see them. */
+    /** All followed brokers as the API shows them. */
     all: () => remotes.all().map(registrationOf),
-    /** The answer to a request of these paths; undefined for others. */
+    /** Answers requests for these paths. Returns undefined for others. */
     async fetch(request: Request, environment: RouteEnvironment): Promise<Response | undefined> {
       const path = new URL(request.url).pathname.replace(/\/+$/, '')
       if (!/^\/api\/(?:broker|notification)(?:\/|$)/.test(path)) return undefined
@@ -162,7 +162,7 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
 
 function checkMethod({ method }: Request, allowed: readonly string[]): void {
   if (allowed.includes(method)) return
-  throw new GatewayError('http.method-not-allowed', `${method} is not for this path`, {
+  throw new GatewayError('http.method-not-allowed', `${method} is not allowed for this path`, {
     allow: allowed.join(', '),
   })
 }
@@ -172,7 +172,7 @@ async function jsonOf(environment: RouteEnvironment): Promise<Json> {
   try {
     return JSON.parse(bytes.toString()) as Json
   } catch {
-    throw invalidRequest('the body is no JSON')
+    throw invalidRequest('the body is not valid JSON')
   }
 }
 
@@ -183,7 +183,7 @@ async function registrationIn(
   if (!isObject(body)) throw badRequestData('must be a JSON object with host', 'body')
   const { host, tenant, ...rest } = body
   const [unknown] = Object.keys(rest)
-  if (unknown !== undefined) throw badRequestData('is not known here; there is host, and tenant', unknown)
+  if (unknown !== undefined) throw badRequestData('is unknown; supported are host and tenant', unknown)
   if (typeof host !== 'string') throw badRequestData('must be the address of a broker', 'host')
   if (tenant !== undefined && (typeof tenant !== 'string' || !/^[A-Za-z0-9_-]{1,64}$/.test(tenant)))
     throw badRequestData('must be the name of a tenant there', 'tenant')

@@ -1,33 +1,33 @@
 /**
- * One full reading of a registered broker into the index: what it tells is marked, what it did not tell is asked for by id, and
- * what is then still missing is swept out. What its notifications told meanwhile is newer than a page that was asked for
- * before, and wins.
+ * Reads one registered broker in full into the index. Marks each entity that the broker returns. Requests the
+ * unmarked ones by id, then deletes those that are still missing. A notification received after a page was
+ * requested is newer than the page and wins.
  */
 
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { breathe } from '#plugins/indexing/entries/breathe.ts'
+import { yieldToEventLoop } from '#plugins/indexing/entries/breathe.ts'
 import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
 import type { Brokers, LoadProgress } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
-import type { ToldEntity } from '#plugins/indexing/entries/entries.ts'
+import type { BrokerEntity } from '#plugins/indexing/entries/entries.ts'
 import { type Page, readAll, readByIds } from './broker-reading.ts'
-import type { Asking, Trouble } from './broker-requests.ts'
+import type { BrokerClient, Trouble } from './broker-requests.ts'
 
 export interface CrawlPorts {
   readonly b: number
-  readonly asking: Asking
+  readonly client: BrokerClient
   readonly brokers: Brokers
   readonly catalogue: Catalogue
   readonly clock: Clock
-  /** Works of one broker, one after the other. */
+  /** Runs the index writes of one broker one after the other. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
-  /** Whether a notification told of an entity since, ms of the monotonic clock. */
-  readonly isToldSince: (id: string, at: number) => boolean
+  /** Whether a notification about an entity arrived since this time, monotonic ms. */
+  readonly isNotifiedSince: (id: string, at: number) => boolean
 }
 
-/** What a reading found that notifications had not told. */
+/** Differences that a full read found and notifications had not reported. */
 export interface Crawled {
   readonly began: string
   readonly ended: string
@@ -41,23 +41,23 @@ export interface Crawled {
 export async function crawl(
   ports: CrawlPorts,
 ): Promise<{ readonly crawled: Crawled } | { readonly trouble: Trouble }> {
-  const { b, asking, brokers, catalogue, clock, inTurn } = ports
+  const { b, client, brokers, catalogue, clock, inTurn } = ports
   const began = clock.now()
   const sums = { read: 0, added: 0, changed: 0, removed: 0, unreadable: 0 }
   let total: number | undefined
   const progress = (): LoadProgress => ({ at: '', read: sums.read, total: total ?? null, since: began })
 
-  async function take({ items, askedAt }: Omit<Page, 'total'>): Promise<void> {
-    const entities: ToldEntity[] = []
+  async function take({ items, requestedAt }: Omit<Page, 'total'>): Promise<void> {
+    const entities: BrokerEntity[] = []
     for (let at = 0; at < items.length; at += limits.indexSlice.value) {
       const some = itemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
       entities.push(...some.entities)
       sums.unreadable += some.unreadable.length
-      await breathe()
+      await yieldToEventLoop()
     }
     sums.read += items.length
     await inTurn(async () => {
-      const changed = entities.filter(({ id }) => !ports.isToldSince(id, askedAt))
+      const changed = entities.filter(({ id }) => !ports.isNotifiedSince(id, requestedAt))
       const difference = await catalogue.take(b, { changed })
       sums.added += difference.added
       sums.changed += difference.changed
@@ -66,20 +66,20 @@ export async function crawl(
     brokers.set(b, { load: progress() })
   }
 
-  /** Entities that pages did not show, though they may be there: they move while pages are read. */
+  /** Requests entities that no page contained: pages shift while entities are added or deleted. */
   async function lookForMissing(types: readonly string[]): Promise<Trouble | undefined> {
     for (let behind = 0; ; ) {
       const missing = catalogue.unmarked(b, behind, limits.indexIdsPerRequest.value)
       if (missing.length === 0) return undefined
       behind = missing.at(-1)!.n
-      const askedAt = clock.monotonic()
+      const requestedAt = clock.monotonic()
       const found = await readByIds(
         missing.map(({ id }) => id),
         types,
-        asking,
+        client,
       )
       if ('trouble' in found) return found.trouble
-      await take({ items: found.value, askedAt })
+      await take({ items: found.value, requestedAt })
     }
   }
 
@@ -87,7 +87,7 @@ export async function crawl(
   await inTurn(async () => catalogue.beginLoad(b))
   brokers.set(b, { state: 'loading', load: progress() })
   const trouble =
-    (await readAll(types, { asking, monotonic: clock.monotonic }, async (page) => {
+    (await readAll(types, { client, monotonic: clock.monotonic }, async (page) => {
       if (page.total !== undefined) total = (total ?? 0) + page.total
       await take(page)
     })) ?? (await lookForMissing(types))

@@ -1,6 +1,6 @@
 /**
- * A registered broker is followed again after the index could not write its own file. What it tells is taken by its own clock, which
- * may be set back.
+ * A registered broker is followed again after write errors of the index's file. Its notifications are ordered
+ * by its own clock, which may be set back.
  */
 import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -13,7 +13,7 @@ import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
-import { createAsking } from './broker-requests.ts'
+import { createBrokerClient } from './broker-requests.ts'
 import { createRemote } from './followed-broker.ts'
 
 const sensor = 'http://www.w3.org/ns/sosa/Sensor'
@@ -21,7 +21,7 @@ const database = createPluginDatabase(tables)
 afterAll(() => database.close())
 afterEach(restoreLimits)
 
-/** A broker without entities that takes subscriptions. */
+/** A broker without entities that accepts subscriptions. */
 function createEmptyBroker(): BrokerPort {
   const subscriptions = new Map<string, string>()
   return {
@@ -48,17 +48,17 @@ function begin(clock: Clock = systemClock) {
   const errors: unknown[] = []
   const remote = createRemote({
     ...{ row, brokers, signal, clock },
-    asking: createAsking({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
+    client: createBrokerClient({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
     catalogue: createCatalogue(database, monotonic),
     log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
-    tell: () => (error) => errors.push(error),
+    reportError: () => (error) => errors.push(error),
     callback: (purpose) => `http://here/${purpose}`,
     notifying: () => ({ base: 'http://here', isHidden: false }),
   })
   return { remote, brokers, row, errors }
 }
 
-it('is looked at again and again while nothing can be written', async () => {
+it('checks the broker repeatedly while the index cannot be written', async () => {
   setLimit('indexBrokerCheckMs', 20)
   const { remote, brokers, row, errors } = begin()
   const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
@@ -75,19 +75,19 @@ it('is looked at again and again while nothing can be written', async () => {
   await remote.close()
 })
 
-it('tells news by a clock that was set back, which for a while count as old', async () => {
+it('accepts notifications again some time after the broker set its clock back', async () => {
   let monotonic = 0
   const { remote } = begin({ ...systemClock, monotonic: () => monotonic })
-  const told = async (name: string, stamp: number): Promise<unknown> => {
+  const notify = async (name: string, stamp: number): Promise<unknown> => {
     const entity = { id: 'urn:s:1', type: sensor, name: { type: 'Property', value: name } }
     await remote.take(itemsOf([entity], 0), stamp)
     const row = database.prepare('SELECT doc FROM entry').pluck().get() as string
     return (JSON.parse(row) as typeof entity).name.value
   }
-  expect(await told('first', 1000)).toBe('first')
-  expect(await told('older', 999)).toBe('first')
+  expect(await notify('first', 1000)).toBe('first')
+  expect(await notify('older', 999)).toBe('first')
   monotonic += limits.indexReorderMs.value
-  expect(await told('newer', 500)).toBe('newer')
-  expect(await told('older', 499)).toBe('newer')
+  expect(await notify('newer', 500)).toBe('newer')
+  expect(await notify('older', 499)).toBe('newer')
   await remote.close()
 })

@@ -1,7 +1,7 @@
 /**
- * One registered broker as the index follows it: subscribed to, read whole, told of changes, and looked after. A broker that cannot be
- * reached, or answers what cannot be used, keeps its entries, which count as aged until it was read again. It is read again
- * whenever something may have been missed.
+ * Follows one registered broker: creates and checks subscriptions, reads it in full, applies notifications.
+ * If a broker is unreachable or its answers are unusable, its entries remain and count as stale until the
+ * next full read. A full read runs whenever notifications may have been missed.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -13,30 +13,30 @@ import type { BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.t
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
 import { readSources } from './broker-reading.ts'
-import type { Asking, Trouble } from './broker-requests.ts'
+import type { BrokerClient, Trouble } from './broker-requests.ts'
 import { type Crawled, crawl } from './crawl.ts'
-import { standingOf, subscribe, unsubscribe } from './remote-subscriptions.ts'
+import { subscribe, subscriptionStatus, unsubscribe } from './remote-subscriptions.ts'
 import { type Notifying, type Silence, silenceOf } from './silence.ts'
 import { watched } from './watched.ts'
 
-/** What is kept of a registered broker beside its address. */
+/** Stored facts about a registered broker besides its address. */
 export interface RemoteFacts extends Notifying {
   readonly tenant?: string
-  /** What callbacks are signed with. */
+  /** Key that signs callback URLs. */
   readonly secret: string
-  /** By purpose. */
+  /** Subscription ids by purpose. */
   readonly subscriptions?: Readonly<Record<string, string>>
   readonly tellsDeletions?: boolean
-  /** Why it is down or refused. */
+  /** Why the broker is down or refused. */
   readonly reason?: string
   readonly lastCrawl?: Crawled
-  /** When its entries were last known to be right, ISO 8601. */
+  /** When its entries were last known to be current, ISO 8601. */
   readonly heardAt?: string
-  /** There while it cannot notify us. */
+  /** Set while the broker cannot notify this gateway. */
   readonly silence?: Silence | undefined
-  /** Keys of the brokers whose registrations name it. */
+  /** Keys of the brokers whose registrations name this one. */
   readonly learntFrom?: readonly string[]
-  /** When it was taken out, ms. */
+  /** When its removal began, ms. */
   readonly leftAt?: number
 }
 
@@ -44,18 +44,18 @@ export const factsOf = ({ facts }: BrokerRow): RemoteFacts => facts as unknown a
 
 export interface RemotePorts {
   readonly row: BrokerRow
-  readonly asking: Asking
+  readonly client: BrokerClient
   readonly brokers: Brokers
   readonly catalogue: Catalogue
   readonly clock: Clock
   readonly log: Log
-  /** Takes errors of what nobody waits for. */
-  readonly tell: (during: string) => (error: unknown) => void
-  /** Address of the callback for a purpose; undefined while nobody can reach us. */
+  /** Handles errors of background work. */
+  readonly reportError: (during: string) => (error: unknown) => void
+  /** Callback address for a purpose. Undefined while this gateway has no address that brokers can reach. */
   readonly callback: (purpose: string) => string | undefined
-  /** Where it is to notify us, and whether nobody there reaches that. */
+  /** Base address for notifications, and whether the broker's host cannot reach it. */
   readonly notifying: () => { readonly base: string; readonly isHidden: boolean }
-  /** Takes addresses of brokers that its registrations name; left out where none are learnt. */
+  /** Receives broker addresses found in its registrations; undefined if such brokers are not followed. */
   readonly learn?: ((addresses: readonly string[]) => void) | undefined
   readonly signal: AbortSignal
 }
@@ -63,14 +63,14 @@ export interface RemotePorts {
 export type Remote = ReturnType<typeof createRemote>
 
 export function createRemote(ports: RemotePorts) {
-  const { asking, brokers, catalogue, clock, log, callback, signal } = ports
+  const { client, brokers, catalogue, clock, log, callback, signal } = ports
   const { b, host } = ports.row
   const purposes = Object.keys(watched)
-  /** When notifications told of entities: what is asked for before is older. */
-  const told = new Map<string, { readonly at: number; readonly stamp: number }>()
+  /** Last notification per entity. Pages requested before it are older. */
+  const lastNotified = new Map<string, { readonly at: number; readonly stamp: number }>()
   const counts = { notifications: 0, unreadable: 0 }
-  let [isBehind, crawledAt, looked, waiting] = [true, Number.NEGATIVE_INFINITY, 0, 0]
-  /** Works on the index, one after the other. */
+  let [isBehind, crawledAt, checks, waiting] = [true, Number.NEGATIVE_INFINITY, 0, 0]
+  /** Runs index writes one after the other. */
   const inTurn = createSemaphore()
   let wake: () => void = () => {}
   let isClosed = false
@@ -79,7 +79,7 @@ export function createRemote(ports: RemotePorts) {
   const note = (change: Partial<RemoteFacts>): void => brokers.set(b, { facts: { ...facts(), ...change } })
 
   async function make(purpose: string, uri: string): Promise<Trouble | undefined> {
-    const made = await subscribe(purpose, uri, asking)
+    const made = await subscribe(purpose, uri, client)
     if ('trouble' in made) return made.trouble
     const { id, tellsDeletions } = made.value
     note({ subscriptions: { ...facts().subscriptions, [purpose]: id }, tellsDeletions })
@@ -87,16 +87,16 @@ export function createRemote(ports: RemotePorts) {
     return undefined
   }
 
-  /** Whether a subscription is there and as it should be; made again where it is not. */
+  /** Creates a subscription again if it is missing or differs. */
   async function ensure(purpose: string): Promise<Trouble | undefined> {
     const uri = callback(purpose)
-    if (uri === undefined) return { kind: 'down', reason: 'this gateway has no address to be notified at' }
+    if (uri === undefined) return { kind: 'down', reason: 'this gateway has no address for notifications' }
     const id = facts().subscriptions?.[purpose]
     if (id === undefined) return make(purpose, uri)
-    const standing = await standingOf(id, uri, asking)
-    if ('trouble' in standing) return standing.trouble
-    const { kind, failedAt } = standing.value
-    if (kind === 'as wanted') {
+    const status = await subscriptionStatus(id, uri, client)
+    if ('trouble' in status) return status.trouble
+    const { kind, failedAt } = status.value
+    if (kind === 'as expected') {
       const { undelivered = {}, madeGood = {} } = facts()
       const { [purpose]: known, ...others } = undelivered
       if (known !== failedAt)
@@ -105,15 +105,15 @@ export function createRemote(ports: RemotePorts) {
       if (isMissed && clock.monotonic() - crawledAt > limits.indexMissedMs.value) isBehind = true
       return undefined
     }
-    if (kind === 'otherwise') await unsubscribe(id, asking)
+    if (kind === 'different') await unsubscribe(id, client)
     else log.warn('indexing.subscription-gone', { broker: host, subscription: id })
     return make(purpose, uri)
   }
 
-  /** One subscription after the other; all of them where something may have been missed. */
-  async function look(): Promise<Trouble | undefined> {
+  /** Checks one subscription per call, in rotation; all of them if notifications may have been missed. */
+  async function checkSubscriptions(): Promise<Trouble | undefined> {
     if (!isBehind) {
-      const trouble = await ensure(purposes[looked++ % purposes.length]!)
+      const trouble = await ensure(purposes[checks++ % purposes.length]!)
       if (trouble !== undefined || !isBehind) return trouble
     }
     for (const purpose of purposes) {
@@ -126,45 +126,46 @@ export function createRemote(ports: RemotePorts) {
   async function read(): Promise<Trouble | undefined> {
     isBehind = false
     const { undelivered = {} } = facts()
-    const outcome = await crawl({ b, asking, brokers, catalogue, clock, inTurn, isToldSince })
+    const outcome = await crawl({ b, client, brokers, catalogue, clock, inTurn, isNotifiedSince })
     if ('trouble' in outcome) return outcome.trouble
     crawledAt = clock.monotonic()
     note({ lastCrawl: outcome.crawled, madeGood: undelivered })
     log.info('indexing.read', { broker: host, ...outcome.crawled })
-    ports.learn?.(await readSources([...indexedTypes], asking))
+    ports.learn?.(await readSources([...indexedTypes], client))
     return undefined
   }
 
-  const isToldSince = (id: string, at: number): boolean =>
-    (told.get(id)?.at ?? Number.NEGATIVE_INFINITY) >= at
+  const isNotifiedSince = (id: string, at: number): boolean =>
+    (lastNotified.get(id)?.at ?? Number.NEGATIVE_INFINITY) >= at
 
-  /** Looks after the broker once. */
-  async function turn(): Promise<boolean> {
+  /** Checks the broker once. Reads it in full if necessary. */
+  async function check(): Promise<boolean> {
     const before = brokers.get(b)?.state
-    const unseen = await look()
-    const isRead = unseen === undefined && isBehind
-    const trouble = isRead ? await read() : unseen
+    const checkTrouble = await checkSubscriptions()
+    const isRead = checkTrouble === undefined && isBehind
+    const trouble = isRead ? await read() : checkTrouble
     if (isClosed || signal.aborted) return false
-    if (trouble !== undefined) return fall(trouble)
+    if (trouble !== undefined) return markFailed(trouble)
     follow(isRead)
     if (before === 'down' || before === 'refused') log.info('indexing.broker-up', { broker: host })
     return true
   }
 
-  /** It answers; what it told is right as of now, unless it cannot tell. */
+  /** The broker answers. Its entries are current, unless it cannot notify this gateway. */
   function follow(isRead: boolean): void {
     const { reason: _, silence: before, ...rest } = facts()
     const { base, isHidden } = ports.notifying()
-    // Whatever the addresses look like: what came has found its way.
+    // If notifications arrive, the address is reachable, whatever it looks like.
     const silence = silenceOf(rest, { base, isHidden: isHidden && counts.notifications === 0 })
-    const heard = silence?.isAged === true && !isRead ? {} : { heardAt: new Date(clock.now()).toISOString() }
-    brokers.set(b, { state: 'following', facts: { ...rest, ...heard, silence } })
+    const current =
+      silence?.isAged === true && !isRead ? {} : { heardAt: new Date(clock.now()).toISOString() }
+    brokers.set(b, { state: 'following', facts: { ...rest, ...current, silence } })
     if (silence !== undefined && before === undefined)
       log.warn('indexing.broker-silent', { broker: host, reason: silence.reason })
   }
 
-  /** It cannot be reached, or used. */
-  function fall({ kind, reason }: Trouble): false {
+  /** Records that the broker cannot be reached or used. */
+  function markFailed({ kind, reason }: Trouble): false {
     const before = brokers.get(b)?.state
     isBehind = true
     brokers.set(b, { state: kind })
@@ -173,15 +174,15 @@ export function createRemote(ports: RemotePorts) {
     return false
   }
 
-  /** Something went wrong here, which the next look may find mended: a disk that is full, or fails. */
+  /** Records a local error, such as a full disk; the next check may succeed. */
   function fail(error: Error): void {
     isBehind = true
-    ports.tell(`following ${host}`)(error)
+    ports.reportError(`following ${host}`)(error)
     try {
       brokers.set(b, { state: 'refused' })
       note({ reason: error.message })
     } catch {
-      // Then its row cannot be written either.
+      // The row cannot be written either.
     }
   }
 
@@ -194,11 +195,11 @@ export function createRemote(ports: RemotePorts) {
       }
     })
 
-  /** Goes on until it is closed. */
+  /** Runs until closed. */
   async function run(): Promise<void> {
     while (!isClosed && !signal.aborted) {
       try {
-        await turn()
+        await check()
       } catch (error) {
         if (isClosed || signal.aborted) break
         fail(error as Error)
@@ -213,24 +214,25 @@ export function createRemote(ports: RemotePorts) {
     start(): void {
       running.promise ??= run()
     },
-    /** Makes the subscriptions that are missing, now. */
+    /** Creates the missing subscriptions now. */
     async subscribeAll(): Promise<Trouble | undefined> {
-      return look()
+      return checkSubscriptions()
     },
-    /** Somebody else could not reach it. */
-    lost(reason: string): void {
+    /** Another request could not reach the broker. */
+    reportUnreachable(reason: string): void {
       if (isClosed || brokers.get(b)?.state === 'down') return
-      fall({ kind: 'down', reason })
+      markFailed({ kind: 'down', reason })
       wake()
     },
-    /** Reads all again, soon. */
+    /** Starts a full read soon. */
     crawl(): void {
       isBehind = true
       wake()
     },
     /**
-     * Takes in what a notification tells, unless a newer one told of the same entity. False when too many wait.
-     * @param stamp when it was made, ms by the broker's clock.
+     * Applies a notification, unless a newer one changed the same entity. Returns false if too many are
+     * queued.
+     * @param stamp when the broker sent it, ms by the broker's clock.
      */
     async take({ entities, deleted, unreadable }: Items, stamp: number): Promise<boolean> {
       if (waiting >= limits.indexNotificationsMax.value) return false
@@ -240,13 +242,14 @@ export function createRemote(ports: RemotePorts) {
       try {
         await inTurn(async () => {
           const isNew = (id: string): boolean => {
-            const last = told.get(id)
-            // Behind that, its clock was set back, and what it tells now is newer.
+            const last = lastNotified.get(id)
+            // Past this interval an older stamp means that the broker's clock was set back.
             const isRecent = last !== undefined && clock.monotonic() - last.at < limits.indexReorderMs.value
             if (isRecent && last.stamp > stamp) return false
-            if (told.size >= limits.indexNotifiedMax.value) told.delete(told.keys().next().value!)
-            told.delete(id)
-            told.set(id, { at: clock.monotonic(), stamp })
+            if (lastNotified.size >= limits.indexNotifiedMax.value)
+              lastNotified.delete(lastNotified.keys().next().value!)
+            lastNotified.delete(id)
+            lastNotified.set(id, { at: clock.monotonic(), stamp })
             return true
           }
           const changed = entities.filter(({ id }) => isNew(id))
@@ -255,12 +258,12 @@ export function createRemote(ports: RemotePorts) {
       } finally {
         waiting--
       }
-      // It is there: whatever made it seem away is over.
+      // The broker is reachable again.
       if (brokers.get(b)?.state === 'down') wake()
       return true
     },
     counts: () => ({ ...counts }),
-    /** Leaves off. Resolves when nothing of it writes any more. */
+    /** Stops. Resolves when no write is in progress. */
     async close(): Promise<void> {
       isClosed = true
       wake()

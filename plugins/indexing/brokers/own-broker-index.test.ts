@@ -1,6 +1,6 @@
 /**
- * After a kill the index says how far it is behind the log, until it includes what was there when it began. A disk that is full
- * while all is read anew is waited for.
+ * After a kill the index reports how far it is behind the log, until it includes the log as of its start. A
+ * full read waits for free space on a full disk.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -29,7 +29,7 @@ function begin(all: readonly EntityState[] = []) {
   const brokers = createBrokers(database, Date.now)
   brokers.add('http://127.0.0.1:1', 'own')
   brokers.set(ownBroker, { state: 'following', position: 4 })
-  const log = { last: 10, told: [] as string[] }
+  const log = { last: 10, lines: [] as string[] }
   let follower: Follower | undefined
   const changes = {
     position: () => log.last,
@@ -52,13 +52,13 @@ function begin(all: readonly EntityState[] = []) {
       address: 'http://127.0.0.1:1',
       exchange: async () => ({ failure: 'unreachable', reason: 'it has no number' }),
     } as BrokerPort,
-    log: createLog({ level: 'warn', clock: systemClock, write: (line) => log.told.push(line) }),
+    log: createLog({ level: 'warn', clock: systemClock, write: (line) => log.lines.push(line) }),
     signal: new AbortController().signal,
   })
   return { own, log, follower: () => follower! }
 }
 
-it('is behind until it includes the log as it was, and when the log runs away', async () => {
+it('reports a backlog until it includes the log as of its start, and when the log outpaces it', async () => {
   const { own, log, follower } = begin()
   await own.start()
   expect([own.position(), own.behind()]).toEqual([4, 6])
@@ -73,7 +73,7 @@ it('is behind until it includes the log as it was, and when the log runs away', 
   expect(own.behind()).toBe(limits.indexBehindMax.value + 1)
 })
 
-it('waits for a disk that is full while all is read anew', async () => {
+it('a full read waits while the disk is full', async () => {
   setLimit('indexDiskRetryMs', 10)
   const entity = {
     id: 'urn:ngsi-ld:Sensor:1',
@@ -91,7 +91,7 @@ it('waits for a disk that is full while all is read anew', async () => {
   const pages = database.bytes() / 4096
   database.prepare(`PRAGMA max_page_count = ${pages}`).all()
   const read = follower().readAnew()
-  await vi.waitFor(() => expect(log.told.join()).toContain('indexing.disk'), 10_000)
+  await vi.waitFor(() => expect(log.lines.join()).toContain('indexing.disk'), 10_000)
   expect(own.position()).toBeUndefined()
   database.prepare(`PRAGMA max_page_count = ${pages + 1000}`).all()
   expect([await read, own.position()]).toEqual([10, 10])

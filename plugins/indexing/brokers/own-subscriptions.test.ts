@@ -1,6 +1,6 @@
 /**
- * The subscriptions of the index at its own broker, while that answers and while it does not: none is made twice, and none is
- * there that the index does not know.
+ * The index's subscriptions at its own broker, while the broker answers and while it does not. No
+ * subscription is created twice or without the index knowing it.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
@@ -20,21 +20,21 @@ beforeEach(() => {
 })
 afterEach(() => database.close())
 
-/** What a broker keeps of them, and what it answers instead where it is told to. */
+/** The subscriptions of a fake broker, and the answers that it was configured to give. */
 function begin() {
   const there = new Map<string, string>()
   const brokers = createBrokers(database, Date.now)
   brokers.add('http://127.0.0.1:1', 'own')
-  const told: { get?: number; afterPost?: () => void } = {}
+  const configured: { get?: number; afterPost?: () => void } = {}
   const exchange: BrokerPort['exchange'] = async ({ method, path, body }) => {
     const id = path.split('/').at(-1)!
     const answer = (status: number, text = '') => ({ status, text, headers: {} })
     if (method === 'POST') {
       there.set((JSON.parse(String(body)) as { id: string }).id, String(body))
-      told.afterPost?.()
+      configured.afterPost?.()
       return answer(201)
     }
-    if (told.get !== undefined) return answer(told.get)
+    if (configured.get !== undefined) return answer(configured.get)
     const found = there.get(id)
     return found === undefined ? answer(404) : answer(200, found)
   }
@@ -42,31 +42,31 @@ function begin() {
   const signal = new AbortController().signal
   const ports = { mdr, brokers, log, signal, addresses: () => [address] }
   const known = () => Object.values(brokers.get(ownBroker)!.facts['subscriptions'] ?? {})
-  return { there, told, known, subscriptions: createOwnSubscriptions(ports), ports }
+  return { there, configured, known, subscriptions: createOwnSubscriptions(ports), ports }
 }
 
-it('takes only what is not found for gone', async () => {
-  const { there, told, known, subscriptions } = begin()
-  await subscriptions.look()
+it('counts only a 404 as a missing subscription', async () => {
+  const { there, configured, known, subscriptions } = begin()
+  await subscriptions.check()
   const made = known()
   expect([...there.keys()].toSorted((a, b) => a.localeCompare(b))).toEqual(
     made.toSorted((a, b) => a.localeCompare(b)),
   )
   expect(made).toHaveLength(6)
   for (const status of [503, 504, 500]) {
-    told.get = status
-    await subscriptions.look()
+    configured.get = status
+    await subscriptions.check()
     expect([there.size, known(), subscriptions.failures().length]).toEqual([6, made, 6])
   }
-  delete told.get
+  delete configured.get
   there.delete(made[0] as string)
-  await subscriptions.look()
+  await subscriptions.check()
   expect([there.size, known().slice(1), subscriptions.failures()]).toEqual([6, made.slice(1), []])
 })
 
-it('knows each as soon as it is made', async () => {
-  const { there, told, known, subscriptions } = begin()
-  told.afterPost = () => expect(known()).toHaveLength(there.size)
-  await subscriptions.look()
+it('stores each id as soon as its subscription is created', async () => {
+  const { there, configured, known, subscriptions } = begin()
+  configured.afterPost = () => expect(known()).toHaveLength(there.size)
+  await subscriptions.check()
   expect([there.size, subscriptions.failures()]).toEqual([6, []])
 })

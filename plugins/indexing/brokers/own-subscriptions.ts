@@ -1,6 +1,7 @@
 /**
- * What the index watches at the gateway's own broker, as real subscriptions there, so that whoever asks for followers sees it. They
- * deliver by the log, so nobody is notified. One that was deleted, or whose callback is not ours any more, is made again.
+ * Keeps the index's subscriptions at the gateway's own broker, so that clients see them there. They only
+ * document the watch: the index follows the log, and the broker sends no notification for them. A
+ * subscription that was deleted or has a different callback is created again.
  */
 import { randomBytes } from 'node:crypto'
 import type { Log } from '#base/register/log.ts'
@@ -23,13 +24,13 @@ const follower = [{ key: 'selvedge:mode', value: 'follower' }]
 
 export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }: OwnSubscriptionsPorts) {
   let failures: readonly string[] = []
-  let looking: Promise<void> | undefined
+  let checking: Promise<void> | undefined
 
   const note = (failure: string): void => {
     failures = [...failures, failure]
   }
 
-  /** Written before anything is made under it, so that a kill leaves nothing that nobody knows. */
+  /** Saves the id before creating the subscription, so that a kill leaves no unknown subscription. */
   function save(purpose: string, id: string): void {
     const row = brokers.get(ownBroker)
     if (row === undefined) return
@@ -37,18 +38,21 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
     brokers.set(ownBroker, { facts: { ...row.facts, subscriptions } })
   }
 
-  /** A broker that does not answer, or not now, has not lost it. */
-  async function isThere(id: string, uri: string): Promise<'as wanted' | 'otherwise' | 'not' | 'unknown'> {
+  /** Checks a subscription. Without a valid answer its state is unknown, and it is not created again. */
+  async function statusOf(
+    id: string,
+    uri: string,
+  ): Promise<'as expected' | 'different' | 'missing' | 'unknown'> {
     const answer = await mdr.exchange({ method: 'GET', path: `${path}/${id}` })
-    if ('status' in answer && answer.status === 404) return 'not'
+    if ('status' in answer && answer.status === 404) return 'missing'
     if (!('status' in answer) || answer.status !== 200) {
-      note(`cannot look at ${id}: ${'status' in answer ? answer.text : answer.reason}`)
+      note(`cannot check ${id}: ${'status' in answer ? answer.text : answer.reason}`)
       return 'unknown'
     }
     const body = JSON.parse(answer.text) as {
       readonly notification?: { readonly endpoint?: { readonly uri?: string } }
     }
-    return body.notification?.endpoint?.uri === uri ? 'as wanted' : 'otherwise'
+    return body.notification?.endpoint?.uri === uri ? 'as expected' : 'different'
   }
 
   async function make(purpose: string, uri: string): Promise<void> {
@@ -62,16 +66,16 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
     })
     if ('status' in answer && answer.status === 201) return
     note(`cannot subscribe to ${purpose}: ${'status' in answer ? answer.text : answer.reason}`)
-    // Without an answer it may have been made: the next look tells.
+    // Without an answer the subscription may exist; the next check finds out.
     if ('status' in answer) save(purpose, '')
   }
 
   async function ensure(purpose: string, known: string | undefined, address: string): Promise<void> {
     const uri = callbackOf(address, purpose)
     if (known === undefined || known === '') return make(purpose, uri)
-    const standing = await isThere(known, uri)
-    if (standing === 'as wanted' || standing === 'unknown') return
-    if (standing === 'otherwise') {
+    const status = await statusOf(known, uri)
+    if (status === 'as expected' || status === 'unknown') return
+    if (status === 'different') {
       const answer = await mdr.exchange({ method: 'DELETE', path: `${path}/${known}` })
       const isGone = 'status' in answer && (answer.status === 204 || answer.status === 404)
       if (!isGone) return note(`cannot delete ${known}: ${'status' in answer ? answer.text : answer.reason}`)
@@ -79,7 +83,7 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
     await make(purpose, uri)
   }
 
-  async function lookAround(): Promise<void> {
+  async function checkAll(): Promise<void> {
     const row = brokers.get(ownBroker)
     const [address] = addresses()
     if (row === undefined || address === undefined) return
@@ -92,14 +96,14 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
   }
 
   return Object.freeze({
-    /** Makes what is missing. */
-    look(): Promise<void> {
-      looking ??= lookAround().finally(() => {
-        looking = undefined
+    /** Creates missing subscriptions. */
+    check(): Promise<void> {
+      checking ??= checkAll().finally(() => {
+        checking = undefined
       })
-      return looking
+      return checking
     },
-    /** What could not be made at the last look; told by `status`. */
+    /** Failures of the last check; shown by `status`. */
     failures: () => failures,
   })
 }

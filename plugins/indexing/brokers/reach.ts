@@ -1,15 +1,15 @@
 /**
- * How registered brokers are reached, and how they reach us: their addresses, tenants and credentials, and callbacks that carry a
- * signature of their subscription.
+ * How this gateway reaches registered brokers, and how they reach it: addresses, tenants, credentials, and
+ * callback URLs signed per subscription.
  */
 import { createHmac } from 'node:crypto'
 import type { BrokerPort, Host, RemoteIdentity } from '#contract'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { placeOf } from '#plugins/indexing/entries/same-broker.ts'
-import { type Asking, createAsking } from './broker-requests.ts'
+import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
+import { type BrokerClient, createBrokerClient } from './broker-requests.ts'
 import { isHiddenFrom } from './silence.ts'
 
-/** A broker of the settings. */
+/** A broker in the settings. */
 export interface DeclaredBroker {
   readonly url: string
   readonly tenant?: string | undefined
@@ -30,39 +30,45 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
   const declared = new Map(
     settings.brokers.map((one) => {
       const address = addressOf(one.url, 'indexing.brokers')
-      return [placeOf(address), { ...one, url: address }]
+      return [canonicalAddress(address), { ...one, url: address }]
     }),
   )
   const callbackBase = (): string | undefined => settings.callbackUrl ?? addresses()[0]
 
   return Object.freeze({
-    /** Addresses of the brokers of the settings. */
+    /** Addresses of the brokers in the settings. */
     declared: (): string[] => [...declared.values()].map(({ url }) => url),
-    /** An address as the settings have it; undefined where they do not name that broker. */
-    declaredAs: (address: string): string | undefined => declared.get(placeOf(address))?.url,
+    /** The address of a broker as written in the settings; undefined if they do not name it. */
+    declaredAs: (address: string): string | undefined => declared.get(canonicalAddress(address))?.url,
     /** The tenant that the settings name for an address. */
-    tenantOf: (address: string): string | undefined => declared.get(placeOf(address))?.tenant,
-    /** Whether anybody can notify us. */
+    tenantOf: (address: string): string | undefined => declared.get(canonicalAddress(address))?.tenant,
+    /** Whether this gateway has an address for notifications. */
     isReached: (): boolean => callbackBase() !== undefined,
-    /** Where a broker notifies us, and whether that is an address of this machine alone while the broker is elsewhere. */
+    /**
+     * Base address for notifications, and whether only this machine can reach it while the broker is
+     * elsewhere.
+     */
     notifying: (address: string) => () => {
       const base = callbackBase() ?? ''
       return { base, isHidden: isHiddenFrom(address, base) }
     },
-    /** Where a broker notifies us for a purpose. */
+    /** Callback URL for a purpose. */
     callback: (key: string, secret: string) => (purpose: string) => {
       const base = callbackBase()
       return base && `${base}/api/notification/${purpose}/${key}.${signatureOf(secret, purpose)}`
     },
-    /** With the credentials of the settings, which may name this machine. @throws config.invalid for files that cannot be read. */
+    /**
+     * Opens a port with the credentials of the settings. Brokers in the settings may be on this machine.
+     * @throws config.invalid for files that cannot be read.
+     */
     open(address: string, tenant: string | undefined): BrokerPort & { close(): void } {
-      const known = declared.get(placeOf(address))
+      const known = declared.get(canonicalAddress(address))
       const { tenant: usual, ...credentials } = known ?? { url: address }
       const isConfigured = known !== undefined
       return remote({ ...credentials, url: address, tenant: tenant ?? usual, isConfigured })
     },
-    asking: (port: BrokerPort, ended: AbortSignal = signal): Asking =>
-      createAsking({
+    client: (port: BrokerPort, ended: AbortSignal = signal): BrokerClient =>
+      createBrokerClient({
         port,
         signal: ended,
         monotonic: clock.monotonic,
@@ -71,16 +77,16 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
   })
 }
 
-/** What a callback carries to show that a subscription of ours sends it. */
+/** Signature in a callback URL; proves that one of our subscriptions sends the notification. */
 export const signatureOf = (secret: string, purpose: string): string =>
   createHmac('sha256', secret).update(purpose).digest('hex').slice(0, 40)
 
-/** Without `/ngsi-ld/v1` and without a slash at its end. @throws ngsi-ld.bad-request-data */
+/** Normalizes an address: removes `/ngsi-ld/v1` and trailing slashes. @throws ngsi-ld.bad-request-data */
 export function addressOf(given: string, field: string): string {
   const url = URL.parse(given)
   if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '')
-    throw badRequestData('must be http://host[:port] or https://host[:port] of a broker', field)
+    throw badRequestData('must be a broker address: http://host[:port] or https://host[:port]', field)
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
-    throw badRequestData('must have no credentials, query or fragment', field)
+    throw badRequestData('must not have credentials, query or fragment', field)
   return url.href.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/, '')
 }

@@ -1,4 +1,4 @@
-/** Whether a broker can notify this gateway, by what is known of it. */
+/** Whether a broker can notify this gateway, from its reported failures and the callback address. */
 import { describe, expect, it } from 'vitest'
 import { isHiddenFrom, silenceOf, undeliveredAt } from './silence.ts'
 
@@ -6,12 +6,12 @@ const [early, late] = ['2026-01-01T00:00:00Z', '2026-01-01T00:10:00Z']
 const open = { base: 'http://gateway/indexing', isHidden: false }
 
 describe('a broker that cannot notify', () => {
-  it('is none while nothing failed', () => {
+  it('is not reported without a failure', () => {
     expect(silenceOf({}, open)).toBeUndefined()
     expect(silenceOf({ undelivered: {}, madeGood: { stream: early } }, open)).toBeUndefined()
   })
 
-  it('has told too little since a failure that no reading made good', () => {
+  it('makes entries stale from a failure until the next full read', () => {
     const reason = 'it cannot notify this gateway at http://gateway/indexing; set indexing.callbackUrl'
     expect(silenceOf({ undelivered: { stream: early } }, open)).toEqual({ reason, isAged: true })
     const undelivered = { stream: late, sensor: early }
@@ -20,7 +20,7 @@ describe('a broker that cannot notify', () => {
     expect(undeliveredAt({ undelivered })).toBe(late)
   })
 
-  it('is known before anything fails where the address is this machine alone', () => {
+  it('is detected without a failure if only this machine can reach the callback address', () => {
     expect(silenceOf({}, { ...open, isHidden: true })?.isAged).toBe(true)
   })
 

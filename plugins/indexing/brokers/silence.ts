@@ -1,29 +1,29 @@
 /**
- * Whether a broker that answers us can tell us, too: it says of its subscriptions when notifying failed, and nobody elsewhere
- * reaches an address that is this machine alone. Pure.
+ * Decides whether a broker that answers can also notify this gateway. Evidence: delivery failures that the
+ * broker reports, and a callback address that only this machine can reach. Pure functions.
  */
 
 import { isLoopback } from '#base/load/loopback.ts'
 
-/** What is known of it. */
+/** Delivery failures of a broker. */
 export interface Notifying {
-  /** When it last failed to notify us for a purpose, ISO 8601; those that go well now are left out. */
+  /** Last delivery failure by purpose, ISO 8601. Purposes that work now are omitted. */
   readonly undelivered?: Readonly<Record<string, string>>
-  /** Failures of the same form that a reading has made good. */
+  /** The failures, in the same form, after which a full read succeeded. */
   readonly madeGood?: Readonly<Record<string, string>>
 }
 
 export interface Silence {
-  /** What an operator can do. */
+  /** Advice for the operator. */
   readonly reason: string
-  /** Whether something may have been missed since it was read. */
+  /** Whether changes may have been missed since the last full read. */
   readonly isAged: boolean
 }
 
 /**
- * Undefined where it can notify us, as far as anybody knows.
- * @param base where it is to notify us.
- * @param isHidden whether that leads nowhere from there.
+ * Returns undefined if the broker can notify this gateway, as far as is known.
+ * @param base the callback address.
+ * @param isHidden whether the broker's host cannot reach that address.
  */
 export function silenceOf(
   { undelivered = {}, madeGood = {} }: Notifying,
@@ -38,11 +38,11 @@ export function silenceOf(
   }
 }
 
-/** The last failure; undefined where there is none. */
+/** Time of the last failure; undefined if there is none. */
 export const undeliveredAt = ({ undelivered = {} }: Notifying): string | undefined =>
   Object.values(undelivered).toSorted().at(-1)
 
-/** Whether an address leads to another machine, or nowhere, from where a broker is. */
+/** Whether an address is local to this machine while the broker is elsewhere. */
 export const isHiddenFrom = (broker: string, address: string): boolean => isHere(address) && !isHere(broker)
 
 const isHere = (address: string): boolean => isLoopback(URL.parse(address)?.hostname ?? '')

@@ -1,11 +1,11 @@
 /**
- * What the index watches at a broker, as subscriptions there: one each for streams, sensors, quality, points,
- * observed properties and platforms. Here are their bodies; who makes them knows the broker. Pure.
+ * The entity types that the index watches, and the bodies of the subscriptions for them: one each for
+ * streams, sensors, quality, points, observed properties and platforms. Pure functions.
  */
 import type { Json } from '#contract'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 
-/** What is watched, by the last part of the callback's path. */
+/** Watched types by purpose; the purpose is the last part of the callback's path. */
 export const watched: Readonly<Record<string, string>> = {
   stream: 'http://purl.org/iot/ontology/iot-stream#IotStream',
   sensor: 'http://www.w3.org/ns/sosa/Sensor',
@@ -15,11 +15,11 @@ export const watched: Readonly<Record<string, string>> = {
   platform: 'http://www.w3.org/ns/sosa/Platform',
 }
 
-/** Where notifications go. */
+/** Callback address for a purpose. */
 export const callbackOf = (address: string, purpose: string): string =>
   `${address}/api/notification/${purpose}`
 
-/** @param endpoint members beside the address. */
+/** @param endpoint further members besides the address. */
 export function subscriptionOf(
   purpose: string,
   id: string,

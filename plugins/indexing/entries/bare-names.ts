@@ -1,19 +1,21 @@
 /**
- * Names without a prefix as people write them in questions. The platform's context leaves out terms that two vocabularies have
- * (`observes`); one that the index knows of a single vocabulary can only mean that. One it knows of several means what it meant to
- * the original index, or is refused.
+ * Resolves names without a prefix in queries. The platform's context omits terms that two vocabularies define
+ * (`observes`). A name that the index knows from one vocabulary means that one. A name from several means
+ * what it meant in the original index, or is rejected.
  */
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-/** Prefixes of the platform's context whose names entities of the index have. */
+/** Prefixes of the platform's context whose vocabularies indexed entities use. */
 const prefixes = ['sosa', 'ssn', 'iot-stream', 'iot-lite', 'qoi', 'geo', 'rdfs', 'schema'] as const
 
-/** Types as the clients of the original index write them, where the contexts of platform and core read another. */
+/**
+ * Types as clients of the original index write them, where the platform and core contexts mean another type.
+ */
 const meantTypes: ReadonlyMap<string, string> = new Map([
-  // To the core it is a geometry, which no entity is.
+  // In the core context `Point` is a geometry, and no entity has that type.
   ['Point', 'geo:Point'],
-  // So GraphQL calls them.
+  // GraphQL clients use this spelling.
   ['IoTStream', 'iot-stream:IotStream'],
 ])
 
@@ -24,27 +26,27 @@ const meantAttributes: ReadonlySet<string> = new Set([
   'qoi:hasQuality',
 ])
 
-/** Reads names of types. */
+/** Expands type names. */
 export const readingTypes =
   (context: Context): Context['expand'] =>
   (term) =>
     context.expand(meantTypes.get(term) ?? term)
 
 /**
- * A context that reads names of attributes so; those of types are as before.
- * @param isKnown whether an entity of the index has an attribute of a canonical name.
+ * Expands attribute names with the rules above; type names are not affected.
+ * @param isKnown whether an indexed entity has an attribute with this canonical name.
  */
 export function readingBareNames(context: Context, isKnown: (name: string) => boolean): Context['expand'] {
   return (term) => {
     const name = context.expand(term)
-    // Only names of the default vocabulary are canonical without a colon.
+    // A canonical name without a colon belongs to the default vocabulary.
     if (name !== term || name.includes(':') || isKnown(name)) return name
     const meant = prefixes.map((prefix) => `${prefix}:${name}`).filter((one) => isKnown(context.expand(one)))
     const [only, ...others] = meant
     if (only === undefined) return name
     const original = meant.find((one) => meantAttributes.has(one))
     if (others.length > 0 && original === undefined)
-      throw badRequestData(`may be ${[only, ...others].join(' or ')}; write one of them`, name)
+      throw badRequestData(`is ambiguous: use ${[only, ...others].join(' or ')}`, name)
     return context.expand(original ?? only)
   }
 }

@@ -1,4 +1,4 @@
-/** Lets everything else that waits have its turn between two slices of work. */
+/** Yields to the event loop between two slices of work. */
 
-/** Resolves when the event loop went round once. */
-export const breathe = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+/** Resolves after one turn of the event loop. */
+export const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

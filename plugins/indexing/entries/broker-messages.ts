@@ -1,23 +1,23 @@
 /**
- * What another broker tells, as the index takes it in: entities and deletions out of pages and notifications, in any of the
- * forms that brokers send. Pure and total: an item that cannot be read is told as such and harms no other.
+ * Parses what other brokers send: entities and deletions from pages and notifications, in all forms that
+ * brokers use. Pure. An item that cannot be read is reported and does not affect the others.
  */
 import type { Json } from '#contract'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
 import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
 import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
-import type { ToldEntity } from './entries.ts'
+import type { BrokerEntity } from './entries.ts'
 
 export interface Items {
-  readonly entities: readonly ToldEntity[]
-  /** Ids. */
+  readonly entities: readonly BrokerEntity[]
+  /** Ids of deleted entities. */
   readonly deleted: readonly string[]
-  /** Why items could not be read. */
+  /** Reasons, one per item that could not be read. */
   readonly unreadable: readonly string[]
 }
 
 export function itemsOf(items: readonly Json[], now: number): Items {
-  const entities: ToldEntity[] = []
+  const entities: BrokerEntity[] = []
   const deleted: string[] = []
   const unreadable: string[] = []
   for (const item of items) {
@@ -41,7 +41,9 @@ export function itemsOf(items: readonly Json[], now: number): Items {
   return { entities, deleted, unreadable }
 }
 
-/** Entities in a body that notifies: in `data`, as a list or one, or the body itself; undefined where there are none. */
+/**
+ * Entities in a notification body: in `data` (a list or one object), or the body itself. Undefined if none.
+ */
 export function notifiedItems(body: Json): readonly Json[] | undefined {
   if (!isObject(body)) return isList(body) ? body : undefined
   const data = own(body, 'data')
@@ -52,7 +54,7 @@ export function notifiedItems(body: Json): readonly Json[] | undefined {
   return typeof own(body, 'id') === 'string' && body['type'] !== 'Notification' ? [body] : undefined
 }
 
-/** The context that an item brings; documents that would have to be fetched add nothing, since IRIs need none. */
+/** The context of an item. Remote contexts are not fetched: full IRIs need none. */
 function contextOf(item: Json): Context {
   const local = isObject(item) ? own(item, '@context') : undefined
   if (local === undefined) return coreContext
@@ -60,7 +62,7 @@ function contextOf(item: Json): Context {
   return 'expand' in context ? context : coreContext
 }
 
-/** A list of entities as a broker answers one; undefined for anything else. */
+/** Parses a broker's response as a list of entities. Undefined for anything else. */
 export function listIn(text: string): readonly Json[] | undefined {
   const json = jsonIn(text)
   return isList(json) && json.every(isObject) ? json : undefined

@@ -1,25 +1,29 @@
 /**
- * The brokers whose entities are indexed, as rows: the gateway's own is number 1, others follow. What is known of one beside
- * its address (subscriptions there, when it was read, what differed) is JSON that whoever follows it reads and writes.
+ * Stores the indexed brokers as rows; the gateway's own broker is number 1. Other data about a broker
+ * (subscription ids, read times, differences) is JSON that `followed-broker.ts` and `own-broker-index.ts`
+ * define.
  */
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '#base/register/errors.ts'
 import type { PluginDatabase } from '#contract'
-import { placeOf } from './same-broker.ts'
+import { canonicalAddress } from './same-broker.ts'
 import { prepareBrokerStatements } from './statements.ts'
 
 /** Number of the gateway's own broker. */
 export const ownBroker = 1
 
-/** Who said that it be indexed. */
+/** How a broker came to be indexed. */
 export type Origin = 'own' | 'registered' | 'declared' | 'learnt'
 
-/** loading: read for the first time, or anew; following: told of changes; down: not reached; refused: it answers, but not so. */
+/**
+ * loading: being read in full; following: notifies of changes; down: unreachable; refused: its answers are
+ * unusable.
+ */
 export type BrokerState = 'new' | 'loading' | 'following' | 'down' | 'refused' | 'leaving'
 
-/** How far a full reading is. */
+/** Progress of a full read. */
 export interface LoadProgress {
-  /** Where it goes on after a restart; whoever reads knows what it means. */
+  /** Position where the read resumes after a restart; opaque here. */
   readonly at: string
   readonly read: number
   readonly total: number | null
@@ -31,16 +35,16 @@ export interface BrokerRow {
   readonly b: number
   /** 24 hexadecimal digits; the id in `/api/broker`. */
   readonly key: string
-  /** As registered, without `/ngsi-ld/v1` and without a slash at its end. */
+  /** Address as registered, without `/ngsi-ld/v1` and trailing slashes. */
   readonly host: string
   readonly origin: Origin
   readonly state: BrokerState
-  /** When it came to be in that state, ms. */
+  /** When the state last changed, ms. */
   readonly since: number
-  /** Log number that the index includes; own broker only. */
+  /** Log number up to which the index is complete; own broker only. */
   readonly position: number | null
   readonly load: LoadProgress | null
-  /** Subscription ids, differences found, last crawl and its like. */
+  /** Subscription ids, differences found, last full read and so on. */
   readonly facts: Readonly<Record<string, unknown>>
 }
 
@@ -62,16 +66,22 @@ export type Brokers = ReturnType<typeof createBrokers>
 
 export function createBrokers(database: PluginDatabase, now: () => number) {
   let sql = prepareBrokerStatements(database)
-  /** The last number given: while this runs none is given again, so what still removes one that is gone touches no other. */
+  /**
+   * The last number assigned. Numbers are not reused while this process runs, so a late removal of a deleted
+   * broker cannot affect another one.
+   */
   let given = ownBroker
   const one = (row: unknown): BrokerRow | undefined =>
     row === undefined ? undefined : rowOf(row as StoredRow)
   const all = (): BrokerRow[] => (sql.all.all() as StoredRow[]).map(rowOf)
   const get = (b: number): BrokerRow | undefined => one(sql.get.get(b))
-  /** By any address of its. */
+  /** Finds a broker by any of its addresses. */
   const byHost = (host: string): BrokerRow | undefined => {
     const rows = all()
-    return rows.find((row) => row.host === host) ?? rows.find((row) => placeOf(row.host) === placeOf(host))
+    return (
+      rows.find((row) => row.host === host) ??
+      rows.find((row) => canonicalAddress(row.host) === canonicalAddress(host))
+    )
   }
 
   return Object.freeze({
@@ -80,13 +90,13 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
     byHost,
     byKey: (key: string): BrokerRow | undefined => one(sql.byKey.get(key)),
 
-    /** @throws ngsi-ld.already-exists where the address is known. */
+    /** @throws ngsi-ld.already-exists if the address is registered. */
     add(host: string, origin: Origin, facts: BrokerRow['facts'] = {}): BrokerRow {
       const known = byHost(host)
       if (known !== undefined)
         throw new GatewayError('ngsi-ld.already-exists', `${known.host} is registered already`, { host })
       const key = randomBytes(12).toString('hex')
-      // The number 1 is kept for the gateway's own, whoever comes first.
+      // Number 1 is reserved for the gateway's own broker.
       const last = (sql.last.get() as number | null) ?? ownBroker
       if (origin !== 'own') given = Math.max(given, last) + 1
       const b = origin === 'own' ? ownBroker : given
@@ -94,7 +104,7 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
       return get(b)!
     },
 
-    /** Changes what is named; facts are replaced as a whole. */
+    /** Changes the given members. `facts` is replaced as a whole. */
     set(b: number, change: BrokerChange): void {
       const row = get(b)
       if (row === undefined) return
@@ -104,17 +114,17 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
       sql.set.run(next.host, next.state, since, next.position, load, JSON.stringify(next.facts), b)
     },
 
-    /** Forgets a broker. Its entries have to be gone: `catalogue.removeAll`. */
+    /** Deletes a broker's row. Its entries must be deleted first: `catalogue.removeAll`. */
     remove(b: number): void {
       sql.forgetTally.run(b)
       sql.remove.run(b)
     },
 
-    /** Rows written back as they were, into an index that was emptied. */
+    /** Writes rows back into an emptied index. */
     restore(rows: readonly BrokerRow[]): void {
       sql = prepareBrokerStatements(database)
       for (const { b, key, host, origin, state, facts } of rows) {
-        // What is left of one that is leaving is not in the index.
+        // A broker being removed has no entries to read again.
         const next = state === 'leaving' ? state : 'new'
         sql.add.run(b, key, host, origin, next, now(), JSON.stringify(facts))
       }

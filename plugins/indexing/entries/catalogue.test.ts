@@ -1,5 +1,6 @@
 /**
- * The index as entities come and go: in any order, from one broker or several, and taken back whole.
+ * The index while entities are added and removed: in any order, by one broker or several, and removed
+ * entirely.
  */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { systemClock } from '#base/time/clock.ts'
@@ -8,7 +9,7 @@ import { listOf } from '#ngsi-ld/values/json.ts'
 import { createPluginDatabase, type TestPluginDatabase } from '#test/kit/plugin-database.ts'
 import { createBrokers, ownBroker } from './broker-rows.ts'
 import { createCatalogue } from './catalogue.ts'
-import type { ToldEntity } from './entries.ts'
+import type { BrokerEntity } from './entries.ts'
 import { tables } from './tables.ts'
 
 const sosa = 'http://www.w3.org/ns/sosa/'
@@ -21,7 +22,7 @@ beforeEach(() => {
 })
 afterEach(() => database.close())
 
-const told = (entity: Entity): ToldEntity => ({
+const sent = (entity: Entity): BrokerEntity => ({
   id: entity.id,
   types: listOf(entity.type),
   entity: () => entity,
@@ -56,7 +57,7 @@ const property: Entity = {
   [label]: { type: 'Property', value: 'temperature' },
 }
 
-/** Everything of the index that does not depend on what was there before. */
+/** All content of the index that does not depend on its history. */
 const contents = () => ({
   spots: database.prepare('SELECT id, x0, z0 FROM spot JOIN node ON node.n = spot.n ORDER BY id, z0').all(),
   words: database
@@ -69,7 +70,7 @@ const contents = () => ({
 })
 
 describe('the catalogue', () => {
-  it('holds the same in whatever order partners come', async () => {
+  it('has the same content for every order of arrival', async () => {
     const all = [platform(1), sensor, iot, property]
     const orders = [
       [0, 1, 2, 3],
@@ -81,7 +82,7 @@ describe('the catalogue', () => {
       await database.reset()
       createBrokers(database, () => 0).add('here', 'own')
       const catalogue = createCatalogue(database, systemClock.monotonic)
-      for (const at of order) await catalogue.take(ownBroker, { changed: [told(all[at]!)] })
+      for (const at of order) await catalogue.take(ownBroker, { changed: [sent(all[at]!)] })
       results.push(contents())
     }
     expect(results[0]!.words).toEqual(['urn:i', 'urn:s'])
@@ -90,22 +91,22 @@ describe('the catalogue', () => {
     expect(results[2]).toEqual(results[0])
   })
 
-  it('moves what stands on a platform with it, and forgets it with it', async () => {
+  it('moves sensors with their platform, and drops their places with it', async () => {
     createBrokers(database, () => 0).add('here', 'own')
     const catalogue = createCatalogue(database, systemClock.monotonic)
-    await catalogue.take(ownBroker, { changed: [platform(1), sensor, iot, property].map(told) })
-    await catalogue.take(ownBroker, { changed: [told(platform(5))] })
+    await catalogue.take(ownBroker, { changed: [platform(1), sensor, iot, property].map(sent) })
+    await catalogue.take(ownBroker, { changed: [sent(platform(5))] })
     expect(contents().spots.map((row) => (row as { x0: number }).x0)).toEqual([5, 5, 5])
     await catalogue.take(ownBroker, { changed: [], deleted: ['urn:p'] })
     expect(contents().spots).toEqual([])
     expect(contents().words).toEqual([])
   })
 
-  it('takes back everything with the last entity', async () => {
+  it('is empty after the last entity is removed', async () => {
     createBrokers(database, () => 0).add('here', 'own')
     const catalogue = createCatalogue(database, systemClock.monotonic)
     const all = [platform(1), sensor, iot, property]
-    await catalogue.take(ownBroker, { changed: all.map(told) })
+    await catalogue.take(ownBroker, { changed: all.map(sent) })
     await catalogue.take(ownBroker, { changed: [], deleted: all.map(({ id }) => id) })
     for (const table of [
       'node',
@@ -125,25 +126,25 @@ describe('the catalogue', () => {
     expect(catalogue.countsOf(ownBroker)).toMatchObject({ sensor: 0, stream: 0 })
   })
 
-  it('lets the first broker speak for an id, and the next one when that is gone', async () => {
+  it('uses the entity of the first broker, and of the next one after its deletion', async () => {
     const brokers = createBrokers(database, () => 0)
     brokers.add('here', 'own')
     const other = brokers.add('http://there', 'registered').b
     const catalogue = createCatalogue(database, systemClock.monotonic)
-    await catalogue.take(other, { changed: [told(platform(7))] })
-    await catalogue.take(ownBroker, { changed: [told(platform(1))] })
+    await catalogue.take(other, { changed: [sent(platform(7))] })
+    await catalogue.take(ownBroker, { changed: [sent(platform(1))] })
     expect(contents().spots).toMatchObject([{ x0: 1 }])
     await catalogue.take(ownBroker, { changed: [], deleted: ['urn:p'] })
     expect(contents().spots).toMatchObject([{ x0: 7 }])
     expect(catalogue.countsOf(other)).toMatchObject({ platform: 1 })
   })
 
-  it('removes what a full reading did not tell of', async () => {
+  it('a full read removes the entries it did not find', async () => {
     createBrokers(database, () => 0).add('here', 'own')
     const catalogue = createCatalogue(database, systemClock.monotonic)
-    await catalogue.take(ownBroker, { changed: [platform(1), sensor].map(told) })
+    await catalogue.take(ownBroker, { changed: [platform(1), sensor].map(sent) })
     catalogue.beginLoad(ownBroker)
-    await catalogue.take(ownBroker, { changed: [told(sensor)] })
+    await catalogue.take(ownBroker, { changed: [sent(sensor)] })
     expect(await catalogue.endLoad(ownBroker)).toBe(1)
     expect(catalogue.entity('urn:p')).toBeUndefined()
     expect(catalogue.entity('urn:s')).toBeDefined()

@@ -1,26 +1,29 @@
 /**
- * The index as it is written. Brokers tell of their entities in any order; writing goes in slices, each one transaction, so that
- * the process answers between them; what is told again changes nothing, so who keeps a cursor writes it behind them. A full
- * reading marks what it is told of and sweeps what it was not told of. What partners make of each other follows by `derive.ts`.
+ * The write side of the index. Entities arrive in any order and are written in slices. Each slice is one
+ * transaction, and the process handles other work between slices. Writing is idempotent, so a caller can
+ * store its cursor after the entities. A full read marks the entries it finds and sweeps the others.
+ * `derive.ts` updates what follows from related entities.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { PluginDatabase } from '#contract'
 import { createDeriving } from './derive.ts'
 import { kindNames, kinds } from './entity-kinds.ts'
-import { createEntries, type Difference, type EntryRow, type ToldEntity } from './entries.ts'
+import { type BrokerEntity, createEntries, type Difference, type EntryRow } from './entries.ts'
 import { createNaming } from './naming.ts'
 import { prepareStatements } from './statements.ts'
 
-/** What became of entities of one broker. One that has no indexed type (any more) is taken out. */
-export interface Told {
-  readonly changed: readonly ToldEntity[]
-  /** Ids; unknown ones change nothing. */
+/**
+ * Changed and deleted entities of one broker. An entity without an indexed type is removed from the index.
+ */
+export interface EntityChanges {
+  readonly changed: readonly BrokerEntity[]
+  /** Ids; unknown ids have no effect. */
   readonly deleted?: readonly string[]
 }
 
 export type Catalogue = ReturnType<typeof createCatalogue>
 
-/** What is made anew when the file is. */
+/** Everything that must be created again when the file is. */
 function open(database: PluginDatabase) {
   const sql = prepareStatements(database)
   const naming = createNaming(sql)
@@ -28,11 +31,11 @@ function open(database: PluginDatabase) {
   return { sql, naming, deriving, entries: createEntries(sql, naming, deriving) }
 }
 
-/** `monotonic` tells ms. */
+/** @param monotonic a clock in ms. */
 export function createCatalogue(database: PluginDatabase, monotonic: () => number) {
   let parts = open(database)
 
-  /** A transaction. One that fails leaves nothing behind, in memory neither. */
+  /** Runs a transaction. A failure leaves no trace, in memory either. */
   function commit(work: () => void): void {
     const { entries, naming } = parts
     try {
@@ -47,13 +50,13 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
     }
   }
 
-  /** Tells when a slice that begins now has lasted long enough. */
+  /** Returns a function that is true once a slice that starts now has run long enough. */
   function beginSlice(): () => boolean {
     const until = monotonic() + limits.indexSliceMs.value
     return () => monotonic() >= until
   }
 
-  /** Derived rows that are due are made, slice by slice. */
+  /** Updates all stale derived rows, slice by slice. */
   async function derive(): Promise<void> {
     const { deriving } = parts
     while (deriving.isDue()) {
@@ -88,13 +91,13 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
     return removed
   }
 
-  /** Takes in what a broker tells, in any order and number; when this is done all of it is found. */
-  async function take(b: number, { changed, deleted = [] }: Told): Promise<Difference> {
+  /** Applies changes in any order and number. When it resolves, queries find all of them. */
+  async function take(b: number, { changed, deleted = [] }: EntityChanges): Promise<Difference> {
     const { entries, deriving } = parts
     const difference = { added: 0, changed: 0, removed: 0 }
     const generation = generationOf(b)
     const works: (() => keyof Difference | undefined)[] = [
-      ...changed.map((told) => () => entries.put(b, told, generation)),
+      ...changed.map((entity) => () => entries.put(b, entity, generation)),
       ...deleted.map((id) => () => entries.remove(b, id)),
     ]
     const step = limits.indexSlice.value
@@ -106,7 +109,7 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
           const what = works[at++]!()
           if (what !== undefined) difference[what]++
         } while (at < end && !isLong())
-        // What follows for themselves; what follows for many has turns of its own.
+        // Updates derived rows of these entities. Further rows get slices of their own.
         deriving.some(step, isLong)
       })
       await database.rest()
@@ -118,50 +121,50 @@ export function createCatalogue(database: PluginDatabase, monotonic: () => numbe
   return Object.freeze({
     take,
 
-    /** A full reading of a broker begins: what is not told from now on until `endLoad` is gone. */
+    /** Starts a full read: `endLoad` deletes all entries that are not written after this. */
     beginLoad: (b: number): void => void parts.sql.nextGeneration.run(b),
 
-    /** The full reading is complete: entries that were not told of during it are removed. Returns how many. */
+    /** Ends a full read: deletes the entries that it did not find. Returns how many. */
     endLoad(b: number): Promise<number> {
       const current = generationOf(b)
       return sweep(b, (generation) => generation < current)
     },
 
-    /** The first entities behind a node that the full reading has not told of yet. */
+    /** The first entities after a node that the full read has not found yet. */
     unmarked: (b: number, behind: number, limit: number): readonly { n: number; id: string }[] =>
       parts.sql.unmarked.all(b, behind, generationOf(b), limit) as { n: number; id: string }[],
 
-    /** All entries of a broker are removed, as one that is no longer asked. Returns how many. */
+    /** Deletes all entries of a broker. Returns how many. */
     removeAll: (b: number): Promise<number> => sweep(b, () => true),
 
-    /** Makes what is due since before a kill. */
+    /** Updates derived rows that a kill left stale. */
     derive,
 
-    /** Empties the index, its brokers too: `brokers.restore` writes them back. */
+    /** Empties the index including its brokers; `brokers.restore` writes those back. */
     async empty(): Promise<void> {
       await database.reset()
       parts = open(database)
     },
 
-    /** How many entities of each kind a broker tells of. */
+    /** Number of entities of each kind that a broker has. */
     countsOf(b: number): Readonly<Record<string, number>> {
       const rows = parts.sql.tallies.all(b) as { kind: number; entities: number }[]
       const found = new Map(rows.map(({ kind, entities }) => [kind, entities]))
       return Object.fromEntries(kindNames.map((name) => [name, found.get(kinds[name]) ?? 0]))
     },
 
-    /** The entity of an id as the one who speaks for it tells it. */
+    /** The entity with an id, in the version of the broker that takes precedence. */
     entity(id: string): { readonly n: number; readonly doc: string; readonly kinds: number } | undefined {
       const n = parts.naming.known(id)
       const row = n === undefined ? undefined : (parts.sql.firstEntry.get(n) as EntryRow | undefined)
       return row === undefined ? undefined : { n: n!, doc: row.doc, kinds: row.kinds }
     },
 
-    /** Whether one of these ids is an observation and nothing else. */
+    /** Whether one of these ids is an observation and of no other type. */
     hasBare: (ids: readonly string[]): boolean =>
       parts.sql.hasKinds.get(JSON.stringify(ids), kinds.observation) === 1,
 
-    /** Notes when observations were made of which nothing else was told. */
+    /** Stores observation times for which the broker sent no document. */
     async see(times: readonly (readonly [n: number, seen: number])[]): Promise<void> {
       for (let at = 0; at < times.length; ) {
         const isLong = beginSlice()

@@ -1,7 +1,7 @@
 /**
- * Terms of q as SQL over the narrow tables: a condition on `node.n`, and where it selects by a value, a statement that finds
- * nodes from that value on. What cannot be said (times, keys within values, texts beyond what is kept, negations of values) is
- * left to the predicate; a condition says whether it says all.
+ * Translates terms of q into SQL over the narrow tables: a condition on `node.n`, and for comparisons also a
+ * statement that finds nodes by value. Some terms have no SQL form (times, keys within values, long texts,
+ * negated values) and are left to the predicate. Each condition says whether it is exact.
  */
 import { limits } from '#base/limits/limits.ts'
 import { canonicalOf } from '#ngsi-ld/context/core-context.ts'
@@ -22,27 +22,27 @@ export interface Sql {
 }
 
 export interface Condition extends Sql {
-  /** False where the predicate has to look too. */
+  /** False if the predicate must check the candidates too. */
   readonly isExact: boolean
-  /** Finds all nodes that may satisfy it; only where it selects by values. */
+  /** Finds all nodes that may match; only for comparisons with values. */
   readonly drive?: Sql
 }
 
-/** Numbers of names and of ids; undefined for what nothing has. */
+/** Numbers of names and ids; undefined if the index has none. */
 export interface Numbers {
   nameOf(name: string): number | undefined
   nodeOf(id: string): number | undefined
-  /** Whether any attribute of this number has values: those that are relationships everywhere need not be looked at for them. */
+  /** Whether any attribute with this name has values. Pure relationships need no lookup in `scalar`. */
   isValued(name: number): boolean
 }
 
 const never: Sql = { text: '0', parameters: [] }
 
-/** The terms of a tree of which all have to hold. */
+/** The terms of a tree that must all hold. */
 export const conjunctsOf = (tree: QueryTree): readonly QueryTree[] =>
   tree.kind === 'and' ? tree.parts : [tree]
 
-/** The tree as a condition; undefined where it cannot be said. */
+/** The tree as a condition; undefined if it has no SQL form. */
 export function conditionOf(tree: QueryTree, numbers: Numbers): Condition | undefined {
   if (tree.kind !== 'and' && tree.kind !== 'or') return termCondition(tree, numbers)
   const parts: Condition[] = []
@@ -69,7 +69,7 @@ const union = (all: readonly Sql[]): Sql =>
         parameters: all.flatMap(({ parameters }) => parameters),
       }
 
-/** A test of what a path ends in: of a scalar `s`, and of the target of a link `l`. */
+/** Tests for the end of a path: one for a scalar `s`, one for the target of a link `l`. */
 interface Leaf {
   readonly scalar: Sql | undefined
   readonly link: Sql | undefined
@@ -90,7 +90,7 @@ function termCondition(term: QueryTerm, numbers: Numbers): Condition | undefined
   return { ...any, isExact: leaf.isExact, drive: union(ends.map(driving)) }
 }
 
-/** One end of a way: a table, and the test of what is found there. */
+/** An end of a path interpretation: a table, and the test for its rows. */
 interface End {
   readonly way: readonly number[]
   readonly last: 'scalar' | 'link'
@@ -106,10 +106,10 @@ function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: Nu
   ]
 }
 
-/** Members that stand beside values, which the tables do not have. */
+/** Members beside the value (times, language and so on), which the tables do not store. */
 const isBeside = (name: string): boolean => timeMembers.has(name) || textMembers.has(name)
 
-/** The way by numbers; none where a name of it is nobody's. */
+/** A path interpretation as name numbers; none if the index does not know one of its names. */
 function numbersOf(way: Way, { nameOf }: Numbers): (readonly number[])[] {
   const found = way.map((names) => nameOf(names.join(' ')))
   return found.includes(undefined) ? [] : [found as number[]]
@@ -120,7 +120,7 @@ const joined = (all: readonly Sql[], by: string): Sql => ({
   parameters: all.flatMap(({ parameters }) => parameters),
 })
 
-/** From the node to the value. */
+/** Searches from the node to the value. */
 function existing({ way, last, test }: End): Sql {
   const alias = last === 'scalar' ? 's' : 'l'
   const hops = way.slice(0, -1)
@@ -134,7 +134,7 @@ function existing({ way, last, test }: End): Sql {
   }
 }
 
-/** From the value to the nodes. */
+/** Searches from the value to the nodes. */
 function driving({ way, last, test }: End): Sql {
   const alias = last === 'scalar' ? 's' : 'l'
   const hops = way.slice(0, -1)
@@ -163,12 +163,12 @@ function leafOf(term: QueryTerm, numbers: Numbers): Leaf | undefined {
   return {
     scalar: joined(tests as Sql[], ' OR '),
     link: term.operator === '==' ? linkTest(term, numbers) : undefined,
-    // Values of a VocabProperty are kept as names and equal IRIs (4.9).
+    // VocabProperty values are stored as names but also equal IRIs (4.9).
     isExact: term.operator !== '==' || texts.every(({ type }) => type !== 'string'),
   }
 }
 
-/** The name by which the IRI that a text is may be kept. */
+/** An IRI may be stored as a name; returns the interval for that name. */
 function namesOf(interval: Interval): readonly Interval[] {
   const { type, low, high } = interval
   if (type !== 'string' || typeof low !== 'string' || low !== high) return []
@@ -176,7 +176,7 @@ function namesOf(interval: Interval): readonly Interval[] {
   return name === low ? [] : [{ type, low: name, high: name }]
 }
 
-/** Relationships know only single ids. */
+/** Relationships are compared with single ids only. */
 function linkTest(term: QueryComparison, { nodeOf }: Numbers): Sql | undefined {
   const ids = intervalsOf(term).flatMap(({ type, low, high }) =>
     type === 'string' && low === high ? (nodeOf(low as string) ?? []) : [],
@@ -185,7 +185,7 @@ function linkTest(term: QueryComparison, { nodeOf }: Numbers): Sql | undefined {
   return { text: `l.target IN (${ids.map(() => '?').join()})`, parameters: ids }
 }
 
-/** Numbers sort before texts and these before bytes, so that each kind ends where the next one begins. */
+/** SQLite sorts numbers before texts and texts before blobs, which bounds each type. */
 function intervalTest({ type, low, high, lowOpen, highOpen }: Interval): Sql | undefined {
   if (type === 'boolean') return { text: 's.value = ?', parameters: [Buffer.from([low === true ? 1 : 0])] }
   if (type !== 'number' && type !== 'string') return undefined

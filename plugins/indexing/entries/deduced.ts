@@ -1,7 +1,8 @@
 /**
- * What the index knows of entities beside what they say: when they were last seen, where they are by their partners, and how often their
- * sensors send. Shown only to those who ask for it by a header, as one member of a name of its own; where nothing is known
- * there is none. Entities are told apart by their ids, whoever answered with them.
+ * Derives additional facts about entities: last-seen time, places of related entities, and the update
+ * interval of their sensors. They are shown as one member with a reserved name, only to clients that request
+ * it by header. An entity without such facts has no such member. Entities are identified by id, whichever
+ * broker sent them.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
@@ -9,14 +10,14 @@ import type { Format } from '#ngsi-ld/representation/representation.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { breathe } from './breathe.ts'
+import { yieldToEventLoop } from './breathe.ts'
 import { jsonIn } from './broker-messages.ts'
 import type { Numbers } from './conditions.ts'
 import { paths } from './entity-kinds.ts'
 import type { Seen } from './seen.ts'
 import type { QueryStatements } from './statements.ts'
 
-/** The header by which it is asked for, with the value `true`. */
+/** Request header that enables derived facts with the value `true`. */
 const derivedHeader = 'Selvedge-Index-Derived'
 /** @throws ngsi-ld.bad-request-data */
 export function isDerivedWanted(headers: Pick<Headers, 'get'>): boolean {
@@ -28,7 +29,7 @@ export function isDerivedWanted(headers: Pick<Headers, 'get'>): boolean {
 /** Name of the member. */
 export const derivedName = 'urn:selvedge:ns:derived'
 
-/** As it is shown. */
+/** Derived facts as shown to clients. */
 export interface Derived {
   /** DateTime. */
   readonly lastSeen?: string
@@ -43,7 +44,7 @@ export interface DeducingPorts extends Omit<Numbers, 'isValued'> {
   readonly seen: Seen
 }
 
-/** @param ids of one slice, `limits.indexQuerySlice`. Unknown ones are left out. */
+/** @param ids at most `limits.indexQuerySlice`; unknown ids are omitted. */
 export function deduce({ sql, seen, nodeOf, nameOf }: DeducingPorts, ids: readonly string[]) {
   const numbers = new Map<number, Noted>(ids.flatMap((id) => nodeOf(id) ?? []).map((n) => [n, {}]))
   const slice = JSON.stringify([...numbers.keys()])
@@ -85,8 +86,8 @@ const shownOf = ({ seen, interval, places }: Noted): Derived => ({
 })
 
 /**
- * Items of an answer with the member.
- * @param ids of the items, in their order.
+ * Adds the member to the items of an answer.
+ * @param ids ids of the items, in the same order.
  */
 export async function withDerived(
   items: readonly JsonObject[],
@@ -100,12 +101,12 @@ export async function withDerived(
     const derived = deduce(slice.filter((id) => typeof id === 'string'))
     for (const [i, item] of items.slice(at, at + step).entries())
       all.push(decorated(item, derived.get(slice[i] as string), format))
-    await breathe()
+    await yieldToEventLoop()
   }
   return all
 }
 
-/** The text of an answer of a broker with the member; as it is where there are no entities in it. */
+/** Adds the member to the text of a broker's answer; returns a text without entities unchanged. */
 export async function textWithDerived(text: string, how: Parameters<typeof withDerived>[2]): Promise<string> {
   const body = jsonIn(text)
   const features = isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : undefined
@@ -121,7 +122,7 @@ export async function textWithDerived(text: string, how: Parameters<typeof withD
   return JSON.stringify(features === undefined ? shown : { ...(body as JsonObject), features: shown })
 }
 
-/** The entity, or the feature, with the member. */
+/** The entity or feature with the member. */
 function decorated(item: JsonObject, derived: Derived | undefined, format: Format): JsonObject {
   if (derived === undefined) return item
   const value = derived as JsonObject

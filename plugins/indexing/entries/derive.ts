@@ -1,7 +1,8 @@
 /**
- * What follows for an entity from its partners, in whatever order they came: the places of a sensor without one are those of its
- * platform, those of a stream without one are its sensor's; the words of both are also those of the property observed, of the
- * point they are at and of the platform. A pure function of `own` and `link`, made anew for what is marked and for what leads there.
+ * Computes words and places that an entity inherits from related entities, in any order of arrival. A sensor
+ * without a place has those of its platform; a stream without one has those of its sensor. Both inherit the
+ * words of their observed property, point and platform. A pure function of tables `own` and `link`; stale
+ * nodes and the nodes that link to them are recomputed.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
@@ -10,18 +11,18 @@ import { kindNames, kinds, paths, searchable } from './entity-kinds.ts'
 import type { Naming } from './naming.ts'
 import type { Statements } from './statements.ts'
 
-interface Said {
+interface OwnContent {
   readonly words: string
   /** JSON array of geometries. */
   readonly places: string
 }
 
-const silent: Said = { words: '', places: '[]' }
+const noContent: OwnContent = { words: '', places: '[]' }
 
 export type Deriving = ReturnType<typeof createDeriving>
 
 export function createDeriving(sql: Statements, naming: Naming) {
-  const saidBy = (n: number): Said => (sql.own.get(n) as Said | undefined) ?? silent
+  const ownContent = (n: number): OwnContent => (sql.own.get(n) as OwnContent | undefined) ?? noContent
   const targets = (n: number, name: string): readonly number[] => {
     const k = naming.knownName(name)
     return k === undefined ? [] : (sql.targets.all(n, k) as number[])
@@ -29,38 +30,38 @@ export function createDeriving(sql: Statements, naming: Naming) {
   const partners = (n: number, names: readonly string[]): number[] =>
     names.flatMap((name) => targets(n, name))
 
-  function ofSensor(n: number, own: Said): Said {
-    const platforms = targets(n, paths.isHostedBy).map(saidBy)
-    const others = partners(n, [paths.observes, paths.relativePlace]).map(saidBy)
+  function ofSensor(n: number, own: OwnContent): OwnContent {
+    const platforms = targets(n, paths.isHostedBy).map(ownContent)
+    const others = partners(n, [paths.observes, paths.relativePlace]).map(ownContent)
     return {
       words: joined([own, ...others, ...platforms]),
       places: own.places === '[]' ? placesOf(platforms) : own.places,
     }
   }
 
-  function ofStream(n: number, own: Said): Said {
+  function ofStream(n: number, own: OwnContent): OwnContent {
     const sensors = targets(n, paths.generatedBy)
       .filter((one) => one !== n)
-      .map((one) => ofSensor(one, saidBy(one)))
-    const others = partners(n, [paths.observes, paths.streamObserves, paths.relativePlace]).map(saidBy)
+      .map((one) => ofSensor(one, ownContent(one)))
+    const others = partners(n, [paths.observes, paths.streamObserves, paths.relativePlace]).map(ownContent)
     return {
       words: joined([own, ...others, ...sensors]),
       places: own.places === '[]' ? placesOf(sensors) : own.places,
     }
   }
 
-  function derived(n: number, bits: number): Said {
-    const own = saidBy(n)
-    const said = (bits & kinds.sensor) !== 0 ? ofSensor(n, own) : own
-    return (bits & kinds.stream) !== 0 ? ofStream(n, said) : said
+  function derived(n: number, bits: number): OwnContent {
+    const own = ownContent(n)
+    const content = (bits & kinds.sensor) !== 0 ? ofSensor(n, own) : own
+    return (bits & kinds.stream) !== 0 ? ofStream(n, content) : content
   }
 
   function write(n: number): void {
     const row = sql.nodeRow.get(n) as { kinds: number } | undefined
     const bits = (row?.kinds ?? 0) & searchable
-    const next = bits === 0 ? silent : derived(n, bits)
-    const known = sql.derived.get(n) as (Said & { kinds: number }) | undefined
-    const before = known ?? { ...silent, kinds: bits }
+    const next = bits === 0 ? noContent : derived(n, bits)
+    const known = sql.derived.get(n) as (OwnContent & { kinds: number }) | undefined
+    const before = known ?? { ...noContent, kinds: bits }
     const isReworded = before.words !== next.words
     const isMoved = before.places !== next.places || before.kinds !== bits
     if (isReworded) {
@@ -97,7 +98,9 @@ export function createDeriving(sql: Statements, naming: Naming) {
     }
   }
 
-  /** One step: a node made anew, or some of those that lead to it marked. Returns how much was done. */
+  /**
+   * Performs one step: recomputes a node, or marks some of the nodes that link to it. Returns the amount of work done.
+   */
   function step(): number {
     const due = sql.stale.get() as { n: number; spread: number; behind: number } | undefined
     if (due === undefined) return 0
@@ -114,7 +117,7 @@ export function createDeriving(sql: Statements, naming: Naming) {
     return 1 + linking.length
   }
 
-  /** Marks a node, and those that lead to it in so many steps. */
+  /** Marks a node as stale, and the nodes that reach it in up to `spread` links. */
   function mark(n: number, spread: number): void {
     sql.addStale.run(n, spread)
   }
@@ -122,7 +125,7 @@ export function createDeriving(sql: Statements, naming: Naming) {
   return Object.freeze({
     mark,
     isDue: () => sql.isStale.get() === 1,
-    /** Does about so many steps of what is due, until it takes long. */
+    /** Performs about this many steps, or stops when the slice has run long enough. */
     some(most: number, isLong: () => boolean): void {
       for (let done = 0; done < most && !isLong(); ) {
         const did = step()
@@ -133,12 +136,12 @@ export function createDeriving(sql: Statements, naming: Naming) {
   })
 }
 
-/** Words, each line once. */
-const joined = (all: readonly Said[]): string =>
+/** All words, without duplicate lines. */
+const joined = (all: readonly OwnContent[]): string =>
   [...new Set(all.flatMap(({ words }) => (words === '' ? [] : words.split('\n'))))].join('\n')
 
-/** All their places, each once. */
-const placesOf = (all: readonly Said[]): string => {
+/** All places, without duplicates. */
+const placesOf = (all: readonly OwnContent[]): string => {
   const found = new Set(
     all.flatMap(({ places }) => (JSON.parse(places) as Json[]).map((place) => JSON.stringify(place))),
   )

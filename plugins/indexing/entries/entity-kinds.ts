@@ -1,6 +1,6 @@
 /**
- * What the index knows: the types of entities it keeps, each with a bit of its own, and the names by which these lead to
- * each other. Names are canonical: full IRIs, since none of them is a term of the core.
+ * The vocabulary of the index: indexed entity types, each with its bit, and the relationships between them.
+ * Names are canonical full IRIs, because the core context has no terms for them.
  */
 
 const sosa = 'http://www.w3.org/ns/sosa/'
@@ -10,7 +10,7 @@ const geo = 'http://www.w3.org/2003/01/geo/wgs84_pos#'
 const schema = 'http://schema.org/'
 const rdfs = 'http://www.w3.org/2000/01/rdf-schema#'
 
-/** Of a node several, where its entity has several types. */
+/** Bits of types; the node of an entity with several types has several. */
 export const kinds = {
   stream: 1,
   sensor: 2,
@@ -18,20 +18,20 @@ export const kinds = {
   point: 8,
   property: 16,
   platform: 32,
-  /** Kept without their documents, only for when a stream was last seen. */
+  /** Stored without documents, only to know when a stream was last seen. */
   observation: 64,
 } as const
 
 export type KindName = keyof typeof kinds
 export const kindNames = Object.keys(kinds) as readonly KindName[]
 
-/** Kinds that queries are answered for from the index. */
+/** Kinds that the index itself answers queries for. */
 export const searchable =
   kinds.stream | kinds.sensor | kinds.quality | kinds.point | kinds.property | kinds.platform
 
 const kindOfType: ReadonlyMap<string, number> = new Map([
   [`${iotStream}IotStream`, kinds.stream],
-  // So some older clients write it.
+  // Spelling of some older clients.
   [`${iotStream}IoTStream`, kinds.stream],
   [`${sosa}Sensor`, kinds.sensor],
   [`${qoi}Quality`, kinds.quality],
@@ -41,17 +41,17 @@ const kindOfType: ReadonlyMap<string, number> = new Map([
   [`${iotStream}StreamObservation`, kinds.observation],
 ])
 
-/** Canonical names of the types that are followed. */
+/** Canonical names of the indexed types. */
 export const indexedTypes: ReadonlySet<string> = new Set(kindOfType.keys())
 
-/** The bit of a type; 0 for one that is not indexed. */
+/** The bit of a type; 0 if it is not indexed. */
 export const kindOf = (type: string): number => kindOfType.get(type) ?? 0
 
 /** The bits of an entity's types. */
 export const kindsOf = (types: readonly string[]): number =>
   types.reduce((all, type) => all | kindOf(type), 0)
 
-/** Relationships by which places and words of one entity become those of another. */
+/** Relationships along which entities inherit places and words. */
 export const paths = {
   generatedBy: `${iotStream}generatedBy`,
   isHostedBy: `${sosa}isHostedBy`,
@@ -62,7 +62,7 @@ export const paths = {
   madeBySensor: `${sosa}madeBySensor`,
 } as const
 
-/** Relationships whose targets are of indexed types, so that a path may go through them. */
+/** Relationships to indexed types, which paths may follow. */
 export const followed: ReadonlySet<string> = new Set([
   ...Object.values(paths),
   `${sosa}isObservedBy`,
@@ -72,7 +72,7 @@ export const followed: ReadonlySet<string> = new Set([
 ])
 
 export const hasRatedValue = `${qoi}hasRatedValue`
-/** "Unknown" in every attribute of quality; the rated value stands beside it. */
+/** "Unknown" in quality attributes; the rated value is a sub-attribute. */
 export const notAvailable = 'NA'
 
 export const relativeLocation = 'http://purl.oclc.org/NET/UNIS/fiware/iot-lite#relativeLocation'
@@ -81,7 +81,7 @@ export const resultTime = `${sosa}resultTime`
 export const streamStart = `${iotStream}streamStart`
 export const streamEnd = `${iotStream}streamEnd`
 
-/** Attributes whose texts are searched for words. */
+/** Attributes whose text is searched for words. */
 export const wordy: readonly string[] = [
   `${rdfs}label`,
   `${rdfs}comment`,

@@ -1,7 +1,7 @@
 /**
- * Entities as rows: what one gives (kinds, scalars, links, words, places, times) stands in the tables exactly as long as it says
- * so. Where several brokers tell of one id, the first of them speaks; the next one is heard when that one is gone. Each
- * function is a part of a transaction that `catalogue.ts` begins.
+ * Stores entities as rows: kinds, scalars, links, words, places and times, each for as long as the entity has
+ * it. If several brokers have an entity, the version of the first broker takes precedence until it is
+ * deleted. Each function is part of a transaction that `catalogue.ts` starts.
  */
 import type { Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -12,8 +12,8 @@ import { bareObservation, type Facts, factsOf, type Scalar } from './facts.ts'
 import type { Naming } from './naming.ts'
 import type { Statements } from './statements.ts'
 
-/** An entity as a broker tells it. `EntityState` of the contract is one. */
-export interface ToldEntity {
+/** An entity as a broker sent it. `EntityState` of the contract satisfies this. */
+export interface BrokerEntity {
   readonly id: string
   /** Canonical names. */
   readonly types: readonly string[]
@@ -21,7 +21,7 @@ export interface ToldEntity {
   entity(): Entity
   /** The same as JSON text. */
   text(): string
-  /** createdAt, ms; where the broker does not say, when it was first heard of. */
+  /** createdAt, ms. If the broker does not send it, when the entity was first received. */
   times(): { readonly created: number }
 }
 
@@ -52,8 +52,8 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
     }
   }
 
-  /** Who speaks for a node after an entry of it changed, and what that one says. */
-  function settle(n: number): void {
+  /** Decides which broker's entry of a node takes precedence, and writes its rows. */
+  function updatePrecedence(n: number): void {
     const { prime, kinds: before } = sql.nodeRow.get(n) as { prime: number | null; kinds: number }
     const first = sql.firstEntry.get(n) as (EntryRow & { b: number }) | undefined
     const after = first?.kinds ?? 0
@@ -71,7 +71,7 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
     sql.dropEntry.run(n, b)
     count(b, known.kinds, -1)
     const { prime } = sql.nodeRow.get(n) as { prime: number | null }
-    if (prime === b) settle(n)
+    if (prime === b) updatePrecedence(n)
     return 'removed'
   }
 
@@ -81,30 +81,30 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
   }
 
   return Object.freeze({
-    /** Takes in an entity, or out where none of its types is indexed. */
-    put(b: number, told: ToldEntity, generation: number): keyof Difference | undefined {
-      const bits = kindsOf(told.types)
-      if (bits === 0) return remove(b, told.id)
-      const n = naming.node(told.id)
+    /** Writes an entity, or removes it if none of its types is indexed. */
+    put(b: number, sent: BrokerEntity, generation: number): keyof Difference | undefined {
+      const bits = kindsOf(sent.types)
+      if (bits === 0) return remove(b, sent.id)
+      const n = naming.node(sent.id)
       const known = sql.entry.get(n, b) as EntryRow | undefined
-      // Of an observation only whose it is and when it was made is kept: its values change too often.
+      // An observation keeps only its relationships and time, because its values change too often.
       const isBare = (bits & ~kinds.observation) === 0
-      const doc = isBare ? JSON.stringify(bareObservation(told.entity())) : told.text()
+      const doc = isBare ? JSON.stringify(bareObservation(sent.entity())) : sent.text()
       if (known !== undefined && known.doc === doc && known.kinds === bits) {
         if (known.generation !== generation) sql.touchEntry.run(generation, n, b)
         return undefined
       }
-      sql.putEntry.run(n, b, bits, generation, told.times().created, doc)
+      sql.putEntry.run(n, b, bits, generation, sent.times().created, doc)
       count(b, bits & ~(known?.kinds ?? 0), 1)
       count(b, (known?.kinds ?? 0) & ~bits, -1)
       const { prime } = sql.nodeRow.get(n) as { prime: number | null }
-      // Where another one speaks, nothing follows from this.
-      if (prime === null || prime >= b) settle(n)
+      // An entry of a broker without precedence affects no other row.
+      if (prime === null || prime >= b) updatePrecedence(n)
       return known === undefined ? 'added' : 'changed'
     },
     remove,
     drop,
-    /** At the begin and the end of a transaction: how many entities of each kind there are. */
+    /** Called at the start and end of a transaction; updates the tally per kind. */
     beginCount: (): void => counted.clear(),
     endCount(): void {
       for (const [b, kind, by] of counted.values()) if (by !== 0) sql.tally.run(b, kind, by)
@@ -112,7 +112,7 @@ export function createEntries(sql: Statements, naming: Naming, deriving: Derivin
   })
 }
 
-/** Rows of a node become those of its facts. */
+/** Updates the rows of a node to match its facts. */
 function createRows(sql: Statements, naming: Naming) {
   function writeKinds(n: number, before: number, after: number): void {
     if (before === after) return
@@ -139,7 +139,7 @@ function createRows(sql: Statements, naming: Naming) {
     for (const [k, value] of kept.values()) sql.dropScalar.run(n, k, value)
   }
 
-  /** True when a link is another one that places or words may follow. */
+  /** Returns whether a changed link may affect inherited places or words. */
   function writeLinks(n: number, wanted: Facts['links']): boolean {
     const before = new Set<string>()
     for (const [k, target] of sql.links.all(n) as [number, number][]) before.add(`${k} ${target}`)
@@ -160,13 +160,13 @@ function createRows(sql: Statements, naming: Naming) {
     return changed || kept.size > 0
   }
 
-  /** True when what it says of places or words is something else. */
+  /** Returns whether the entity's own places or words changed. */
   function writeOwn(n: number, words: string, places: readonly Json[]): boolean {
-    const said = (sql.own.get(n) as { words: string; places: string } | undefined) ?? {
+    const before = (sql.own.get(n) as { words: string; places: string } | undefined) ?? {
       words: '',
       places: '[]',
     }
-    if (said.words === words && sameJson(JSON.parse(said.places) as Json, places)) return false
+    if (before.words === words && sameJson(JSON.parse(before.places) as Json, places)) return false
     if (words === '' && places.length === 0) sql.dropOwn.run(n)
     else sql.putOwn.run(n, words, JSON.stringify(places))
     return true
@@ -179,14 +179,14 @@ function createRows(sql: Statements, naming: Naming) {
   }
 
   return {
-    /** True when places or words may follow from it for itself or for others. */
+    /** Returns whether the node's places or words, or those of linked nodes, may change. */
     write(n: number, before: number, after: number, facts: Facts | undefined): boolean {
       writeKinds(n, before, after)
       writeScalars(n, facts?.scalars ?? [])
       writeSpan(n, facts)
       const isRelinked = writeLinks(n, facts?.links ?? [])
-      const isResaid = writeOwn(n, facts?.words ?? '', facts?.places ?? [])
-      return isRelinked || isResaid || before !== after
+      const isOwnChanged = writeOwn(n, facts?.words ?? '', facts?.places ?? [])
+      return isRelinked || isOwnChanged || before !== after
     },
   }
 }
@@ -196,7 +196,7 @@ const scalarKey = (k: number, value: Scalar): string => {
   return typeof value === 'string' ? `${k} t${value}` : `${k} b${value.join()}`
 }
 
-/** Links that places and words follow. */
+/** Links along which places and words are inherited. */
 const leading: ReadonlySet<string> = new Set([
   paths.generatedBy,
   paths.isHostedBy,

@@ -1,6 +1,6 @@
 /**
- * What the index keeps of an entity, as a pure value: scalars and links by the names of their attributes, words, places
- * and times. A value NA with a rated value beside it counts as both, in the index and in predicates alike.
+ * Extracts what the index stores of an entity: scalars and links by attribute name, words, places and times.
+ * Pure functions. A value NA with a rated value counts as both, in the index and in predicates.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
@@ -23,16 +23,16 @@ import {
   wordy,
 } from './entity-kinds.ts'
 
-/** As SQLite keeps it: a number, a text, a boolean as one byte, or no byte for whatever else. */
+/** As stored in SQLite: a number, a text, a boolean as one byte, anything else as an empty blob. */
 export type Scalar = number | string | Buffer
 
 export interface Facts {
-  /** By names of attributes, those of sub-attributes behind a blank. */
+  /** By attribute name; sub-attribute names follow after a space. */
   readonly scalars: readonly (readonly [name: string, value: Scalar])[]
   readonly links: readonly (readonly [name: string, target: string])[]
   readonly words: string
   readonly places: readonly Json[]
-  /** ms, as far as the entity says so. */
+  /** ms, if the entity has them. */
   readonly begins: number | undefined
   readonly ends: number | undefined
   readonly seen: number | undefined
@@ -41,14 +41,14 @@ export interface Facts {
 const nothing = Buffer.alloc(0)
 const truths = { true: Buffer.from([1]), false: Buffer.from([0]) } as const
 
-/** A scalar as it is kept; undefined for what cannot be compared. */
+/** A scalar as stored; undefined for values that cannot be compared. */
 export function scalarOf(value: Json): Scalar | undefined {
   if (typeof value === 'number') return value
   if (typeof value === 'string') return cut(value.toWellFormed())
   return typeof value === 'boolean' ? truths[`${value}`] : undefined
 }
 
-/** Long texts are kept by their beginning. */
+/** Truncates a long text. */
 export const cut = (text: string): string =>
   text.length <= limits.indexTextCharacters.value ? text : text.slice(0, limits.indexTextCharacters.value)
 
@@ -72,7 +72,7 @@ export function factsOf(entity: Entity, known: number): Facts {
   }
 }
 
-/** Of what is known only for when it was made. */
+/** Facts of an entity that is only an observation. */
 function observationFacts(entity: Entity): Facts {
   const links: (readonly [string, string])[] = []
   for (const name of attributeNames(entity))
@@ -117,7 +117,7 @@ function collect(name: string, instance: AttributeInstance, into: Collected): vo
   }
 }
 
-/** An instance whose value NA stands beside a rated value has both. */
+/** If the value is NA and a rated value exists, the instance counts with both. */
 function rated(instance: AttributeInstance): AttributeInstance {
   if (instance.value !== notAvailable) return instance
   const beside = own(instance, hasRatedValue)
@@ -125,7 +125,7 @@ function rated(instance: AttributeInstance): AttributeInstance {
   return typeof rate === 'number' ? { ...instance, value: [notAvailable, rate] } : instance
 }
 
-/** The entity as conditions of queries see it. */
+/** The entity as query conditions see it. */
 export function asCompared(entity: Entity): Entity {
   const changed: Record<string, AttributeInstance | readonly AttributeInstance[]> = {}
   for (const name of attributeNames(entity)) {
@@ -135,7 +135,7 @@ export function asCompared(entity: Entity): Entity {
   return Object.keys(changed).length === 0 ? entity : { ...entity, ...changed }
 }
 
-/** Texts of an entity that are searched for words. */
+/** The texts of an entity that are searched for words. */
 function wordsOf(entity: Entity): string {
   const texts = wordy
     .flatMap((name) => instancesOf(entity, name).flatMap(comparedOf))
@@ -149,7 +149,7 @@ const timeOf = (entity: Entity, name: string): number | undefined => {
   return typeof text === 'string' ? dateTimeToMs(text) : undefined
 }
 
-/** Of an observation what is kept: whose it is and when it was made. */
+/** The stored part of an observation: its relationships and times. */
 export function bareObservation(entity: Entity): Entity {
   const kept: Record<string, unknown> = { id: entity.id, type: entity.type }
   for (const name of [paths.belongsTo, paths.madeBySensor, resultTime])
@@ -163,7 +163,7 @@ export function bareObservation(entity: Entity): Entity {
   return kept as unknown as Entity
 }
 
-/** When the result of an observation was made; where nobody says, the time of the result. */
+/** When an observation's result was observed; without observedAt, its result time. */
 export function seenOf(entity: Entity): number | undefined {
   const times = instancesOf(entity, simpleResult).flatMap(({ observedAt }) =>
     observedAt === undefined ? [] : (dateTimeToMs(observedAt) ?? []),

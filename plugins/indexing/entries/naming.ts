@@ -1,5 +1,6 @@
 /**
- * Numbers of ids and names. A name keeps its number; an id has one as long as an entity or a relationship has it.
+ * Assigns numbers to names and ids. A name keeps its number. An id keeps it while an entity or a relationship
+ * has that id.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Statements } from './statements.ts'
@@ -25,9 +26,9 @@ export function createNaming(sql: Statements) {
     name: (text: string): number => knownName(text) ?? Number(sql.addName.run(text).lastInsertRowid),
     known,
     node: (id: string): number => known(id) ?? Number(sql.addNode.run(id).lastInsertRowid),
-    /** Gives the number of an id back that nothing has any more. */
+    /** Frees the number of an id that is no longer used. */
     release: (n: number): void => void sql.dropNode.run(n),
-    /** What is kept may not be on disk. */
+    /** Clears the cache: after a rollback its numbers may not be on disk. */
     forget: (): void => names.clear(),
   })
 }

@@ -1,21 +1,23 @@
 /**
- * Dotted paths of q as the index reads them: each name may be an attribute, a sub-attribute of the one before, or an
- * attribute of the entity that the relationship before leads to. So `a.b.c` has several ways, and a term holds where it holds
- * by one of them; `!a.b.c` where there is nothing by any. Everything here is pure.
+ * Interprets dotted paths of q. Each name is an attribute, a sub-attribute of the previous name, or an
+ * attribute of the entity that the previous relationship links to. So `a.b.c` has several interpretations. A
+ * term holds if one of them holds; `!a.b.c` holds if none has a value. Pure functions.
  */
 import type { QueryPath, QueryTerm, QueryTree } from '#ngsi-ld/query/query.ts'
 
-/** Names of attributes with their sub-attributes, in the order in which relationships lead from one to the next. */
+/**
+ * Groups of attribute and sub-attribute names, in the order in which relationships lead from one to the next.
+ */
 export type Way = readonly (readonly [string, ...string[]])[]
 
-/** The ways of a path; the shortest steps first. One that says by braces where it follows has one way. */
+/** All interpretations of a path, shortest steps first. A path with braces has only one. */
 export function waysOf({ names, linked }: QueryPath): readonly Way[] {
   const outer = linked === undefined ? cuts(names) : [[names as readonly [string, ...string[]]]]
   if (linked === undefined) return outer
   return waysOf(linked.path).map((way) => [...outer[0]!, ...way])
 }
 
-/** All ways to cut a list of names. */
+/** All ways to split a list of names into groups. */
 function cuts(names: readonly string[]): Way[] {
   const [first, ...rest] = names as [string, ...string[]]
   if (rest.length === 0) return [[[first]]]
@@ -28,7 +30,9 @@ function cuts(names: readonly string[]): Way[] {
   })
 }
 
-/** The tree in the standard's own words: relationships are followed by braces, and ways are joined. */
+/**
+ * Rewrites a tree in the standard's syntax: braces follow relationships, and interpretations are combined.
+ */
 export function inBraces(tree: QueryTree): QueryTree {
   if (tree.kind === 'and' || tree.kind === 'or') {
     const parts = tree.parts.map(inBraces)

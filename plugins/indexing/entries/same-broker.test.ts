@@ -1,8 +1,8 @@
-/** Which addresses are of one broker. */
+/** Recognizing addresses of the same broker. */
 import { describe, expect, it } from 'vitest'
-import { otherAddressesOf, placeOf } from './same-broker.ts'
+import { canonicalAddress, otherAddressesOf } from './same-broker.ts'
 
-describe('addresses of one broker', () => {
+describe('addresses of the same broker', () => {
   it.each([
     ['http://localhost:9191', 'http://127.0.0.1:9191', true],
     ['http://[::1]:9191/orion', 'http://localhost:9191/orion', true],
@@ -13,10 +13,10 @@ describe('addresses of one broker', () => {
     ['http://127.0.0.2:9191', 'http://127.0.0.1:9191', false],
     ['mdr', 'mdr', true],
   ])('%s and %s', (one, other, isSame) => {
-    expect(placeOf(one) === placeOf(other)).toBe(isSame)
+    expect(canonicalAddress(one) === canonicalAddress(other)).toBe(isSame)
   })
 
-  it('are told', () => {
+  it('are listed', () => {
     expect(otherAddressesOf('http://localhost:1/x')).toEqual(['http://127.0.0.1:1/x', 'http://[::1]:1/x'])
     expect(otherAddressesOf('http://broker:1')).toEqual([])
     expect(otherAddressesOf('mdr')).toEqual([])

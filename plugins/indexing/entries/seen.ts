@@ -1,10 +1,10 @@
 /**
- * When observations were last made, as the log tells it: newer than the tables, which are written at most once per
- * `limits.indexSeenMs`, because a flash card would wear by more. Numbers are those of observations.
+ * Last observation times from the log. They are newer than the tables, which are written at most once per
+ * `limits.indexSeenMs` to limit wear of flash cards. Keys are node numbers of observations.
  */
 
 export interface Seen {
-  /** ms; undefined where the tables know best. */
+  /** ms; undefined if the tables are current. */
   of(observation: number): number | undefined
 }
 
@@ -17,7 +17,7 @@ export function createSeen() {
     note(observation: number, at: number): void {
       if (at > (times.get(observation) ?? Number.NEGATIVE_INFINITY)) times.set(observation, at)
     },
-    /** Its document is newer. */
+    /** Called when the observation's document is newer. */
     forget: (observation: number): void => void times.delete(observation),
     clear: (): void => times.clear(),
     size: () => times.size,

@@ -1,5 +1,6 @@
 /**
- * No statement of the index walks a table that grows: each is asked for its plan, the ones put together for questions too.
+ * No statement of the index scans a table that grows. Checks the query plan of each statement, including
+ * dynamic ones.
  */
 import { afterAll, expect, it } from 'vitest'
 import type { PluginDatabase } from '#contract'
@@ -21,7 +22,7 @@ const recording: PluginDatabase = {
   },
 }
 
-/** Brokers are a handful; a virtual table is walked by the index that it is. */
+/** The broker table is small, and a virtual table is scanned through its own index. */
 const walks = (sql: string): string[] =>
   (
     database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...Array.from(sql.matchAll(/\?/g), () => null)) as {
@@ -37,7 +38,7 @@ const walks = (sql: string): string[] =>
         ),
     )
 
-it('walks no table', () => {
+it('scans no table', () => {
   prepareStatements(recording)
   prepareBrokerStatements(recording)
   const queries = prepareQueryStatements(recording, () => [1, 2, 3])

@@ -1,6 +1,4 @@
-/**
- * The SQL by which the index is written, prepared once. What is asked is put together in `conditions.ts`.
- */
+/** The prepared SQL statements of the index. `conditions.ts` builds the conditions of queries. */
 import { limits } from '#base/limits/limits.ts'
 import type { PluginDatabase, PluginStatement } from '#contract'
 import type { Sql } from './conditions.ts'
@@ -110,10 +108,10 @@ export function prepareBrokerStatements(database: PluginDatabase) {
   }
 }
 
-/** A node and a place of it, with its box. */
+/** A node with one of its places and that place's bounding box. */
 type Spot = readonly [n: number, p: number, x0: number, x1: number, y0: number, y1: number]
 
-/** Statements whose text depends on what is asked are kept while they are used. */
+/** Prepared statements for queries. Statements with variable text are kept in a bounded cache. */
 export type QueryStatements = ReturnType<typeof prepareQueryStatements>
 
 export function prepareQueryStatements(database: PluginDatabase, belongs: () => readonly number[]) {
@@ -131,7 +129,7 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
     `SELECT slice.value, l.n, span.seen ${each} ${from} CROSS JOIN span ON span.n = l.n WHERE span.seen NOT NULL`
   return {
     ...fixedQueries(sql),
-    /** Nodes of kinds behind a number. */
+    /** Nodes of the given kinds after a number. */
     walk(bits: number, behind: number, most: number): number[] {
       const one = 'SELECT n FROM (SELECT n FROM kind WHERE kind = ? AND n > ? ORDER BY n LIMIT ?)'
       const wanted = kindNames.map((name) => kinds[name]).filter((kind) => (bits & kind) !== 0)
@@ -140,22 +138,22 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
         .pluck()
         .all(...wanted.flatMap((kind) => [kind, behind, most]), most) as number[]
     },
-    /** Nodes that a condition leads to; each once. */
+    /** Nodes that a condition's value search finds, without duplicates. */
     driven: ({ text, parameters }: Sql, most: number): number[] =>
       dynamic(`SELECT DISTINCT * FROM (${text}) LIMIT ?`)
         .pluck()
         .all(...parameters, most) as number[],
-    /** Spots in a box whose nodes satisfy all. */
+    /** Spots in a box whose nodes satisfy all conditions. */
     spots(conditions: readonly Sql[]): (box: readonly number[]) => Spot[] {
       const all = [within, ...conditions.map(({ text }) => text)].join(' AND ')
       const statement = dynamic(
-        // Conditions are about node.n, and the tree knows it without the table.
+        // Conditions use node.n, and the R-tree stores it, so no join is needed.
         `SELECT node.n, p, x0, x1, y0, y1 FROM spot AS node WHERE ${all}`,
       ).raw()
       const parameters = conditions.flatMap((condition) => condition.parameters)
       return (box) => statement.all(...box, ...parameters) as Spot[]
     },
-    /** Of a slice those that satisfy all, with their kinds. */
+    /** The nodes of a slice that satisfy all conditions, with their kinds. */
     narrowed(conditions: readonly Sql[]): (slice: readonly number[]) => [n: number, bits: number][] {
       const all = ['node.prime NOT NULL', ...conditions.map(({ text }) => text)].join(' AND ')
       const statement = dynamic(
@@ -164,7 +162,10 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
       const parameters = conditions.flatMap((condition) => condition.parameters)
       return (slice) => statement.all(JSON.stringify(slice), ...parameters) as [number, number][]
     },
-    /** Observations of a slice of streams and sensors: belonging to them, made by them, or belonging to a stream of theirs. */
+    /**
+     * Observations of streams and sensors of a slice: those of a stream, made by a sensor, or of a sensor's
+     * stream.
+     */
     observations(slice: string): [n: number, observation: number, seen: number][] {
       const [belongsTo, madeBySensor, generatedBy] = belongs()
       const text = [
@@ -185,7 +186,7 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
 /** West, east, south and north of a box, and the kind twice. */
 const within = 'x1 >= ? AND x0 <= ? AND y1 >= ? AND y0 <= ? AND z1 >= ? AND z0 <= ?'
 
-/** Each node of a slice, which is a JSON array. */
+/** Joins each node of a slice, which is a JSON array. */
 const each = 'FROM json_each(?) AS slice CROSS JOIN'
 
 function intervalBy(step: number, of: string, links: string): string {
@@ -208,7 +209,7 @@ function fixedQueries(sql: PluginDatabase['prepare']) {
     seen: sql(
       `SELECT slice.value, span.seen ${each} span ON span.n = slice.value WHERE span.seen NOT NULL`,
     ).raw(),
-    /** Of nodes themselves, then of their sensors, then of the sensors of their streams. */
+    /** Update intervals of the nodes, then of their sensors, then of the sensors of their streams. */
     intervals: sql(
       `${[
         intervalBy(0, 'slice.value', ''),

@@ -1,13 +1,13 @@
 /**
- * Free text as the index reads it: all words have to be there, in any order; one in double quotes with others must stand
- * together with them; a word that ends in * is the beginning of one. Letters are compared without case and accents.
+ * Parses the search text. All words must occur, in any order. Words in double quotes must be adjacent. A word
+ * that ends in * is a prefix. Case and accents are ignored.
  */
 import { limits } from '#base/limits/limits.ts'
 import { badRequestData, tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 /**
- * The words as an expression of FTS5.
- * @throws ngsi-ld.bad-request-data without a single word.
+ * The words as an FTS5 expression.
+ * @throws ngsi-ld.bad-request-data if there is no word.
  */
 export function matchOf(text: string): string {
   const parts = text.match(/"[^"]*"\*?|[^\s"]+/gu) ?? []
@@ -15,13 +15,13 @@ export function matchOf(text: string): string {
     throw tooComplex(`search has more than ${limits.indexSearchWords.value} words`)
   const phrases = parts.flatMap((part) => {
     const isPrefix = part.endsWith('*')
-    // A NUL would end the expression.
+    // A NUL character would end the expression.
     const words = part.replaceAll(/["*\p{Cc}]/gu, ' ').trim()
-    // What has no letter and no digit is no word.
+    // Text without letters or digits is not a word.
     return /[\p{L}\p{N}]/u.test(words) ? [`"${words}"${isPrefix ? '*' : ''}`] : []
   })
   if (phrases.filter((phrase) => phrase.endsWith('*')).length > limits.indexSearchPrefixes.value)
-    throw tooComplex(`search has more than ${limits.indexSearchPrefixes.value} beginnings of words`)
-  if (phrases.length === 0) throw badRequestData('has no word', 'search')
+    throw tooComplex(`search has more than ${limits.indexSearchPrefixes.value} word prefixes`)
+  if (phrases.length === 0) throw badRequestData('must contain at least one word', 'search')
   return phrases.join(' AND ')
 }

@@ -1,7 +1,7 @@
 /**
- * Queries for entities and single entities, from a request to an answer that is not written out yet. Answers say who answered
- * (`Selvedge-Answered-By`) and what the index includes (`Selvedge-Index-Position`); a client that sends a position is answered when the
- * index includes it. There is no Link header in answers, and one in a request means nothing.
+ * Answers queries and single-entity requests; `index-routes.ts` serializes the result. Responses name who
+ * answered (`Selvedge-Answered-By`) and the log position that the index includes (`Selvedge-Index-Position`).
+ * A request with a position waits until the index includes it. Link headers are neither sent nor read.
  */
 
 import { qualitiesOf } from '#base/load/media-range.ts'
@@ -21,8 +21,8 @@ import {
   withDerived,
 } from '#plugins/indexing/entries/deduced.ts'
 import { searchable } from '#plugins/indexing/entries/entity-kinds.ts'
-import { askAll, askForOne, type Forwarded, warningOf, writtenOut } from './forwarding.ts'
-import { checkForwarded, type Known, type Parameters, type Shown, wishOf } from './index-query.ts'
+import { type Forwarded, requestAll, retrieveFromFirst, warningOf, writtenOut } from './forwarding.ts'
+import { checkForwarded, type Known, type Parameters, parseRequest, type Shown } from './index-query.ts'
 import type { Selecting } from './selecting.ts'
 
 export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
@@ -30,30 +30,30 @@ export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
   readonly selecting: Selecting
   /** The gateway's own broker in the index. */
   readonly own: {
-    /** Log number up to which all is in the index; undefined while it is read. */
+    /** Log number up to which all changes are in the index; undefined during a full read. */
     position(): number | undefined
-    /** How many changes the index lacks. */
+    /** Number of changes that the index lacks. */
     behind(): number
-    /** Whether the index includes a log number, after a short wait for it. */
+    /** Whether the index includes a log number; waits a short time for it. */
     reaches(n: number): Promise<boolean>
   }
   readonly changes: Pick<ChangesPort, 'position'>
   readonly mdr: BrokerPort
-  /** All brokers that are asked, the gateway's own first. */
-  readonly asked: () => readonly BrokerPort[]
-  /** Warnings of brokers whose entries are aged. */
-  readonly aged: () => readonly string[]
-  /** Warnings of brokers of whom is not known as of now when streams were last seen. */
-  readonly seenLast: () => readonly string[]
+  /** All brokers that requests can be forwarded to, the gateway's own first. */
+  readonly reachable: () => readonly BrokerPort[]
+  /** Warnings about brokers whose entries are stale. */
+  readonly staleWarnings: () => readonly string[]
+  /** Warnings about brokers whose last-seen times are not current. */
+  readonly seenWarnings: () => readonly string[]
 }
 
-/** Who asks. */
-export interface Asker {
+/** The client of a request. */
+export interface Requester {
   readonly headers: Pick<Headers, 'get' | 'has'>
   readonly signal: AbortSignal
 }
 
-/** An answer: as a broker wrote it, or not written out. */
+/** A response: the text that a broker sent, or items not yet serialized. */
 export type Reply = WrittenAnswer | ListAnswer
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
@@ -88,14 +88,14 @@ export function createAnswering(ports: AnsweringPorts) {
     text: answer.text,
   })
 
-  /** Waits for what the client has written, and tells what it should know. */
-  async function warningsOf({ headers }: Asker): Promise<string[]> {
-    const warnings: string[] = [...ports.aged()]
+  /** Waits until the index includes the position that the client sent. Returns warnings for the response. */
+  async function warningsOf({ headers }: Requester): Promise<string[]> {
+    const warnings: string[] = [...ports.staleWarnings()]
     if (headers.has('link')) warnings.push(warningOf('the index does not read Link headers'))
     const wanted = headers.get(positionHeader)
     if (wanted !== null) {
       if (wanted !== 'latest' && !/^\d{1,15}$/.test(wanted))
-        throw badRequestData('must be a log number, or latest', positionHeader)
+        throw badRequestData('must be a log number or latest', positionHeader)
       const n = wanted === 'latest' ? ports.changes.position() : Number(wanted)
       if (!(await own.reaches(n))) warnings.push(warningOf(`the index does not include ${n} yet`))
     }
@@ -105,40 +105,48 @@ export function createAnswering(ports: AnsweringPorts) {
     return warnings
   }
 
-  /** Brokers that a request is handed on to: one for another tenant, or for what is here alone, to this gateway's own. */
-  const brokersFor = (asker: Asker, parameters: Parameters): readonly BrokerPort[] =>
-    isForeign(asker) || parameters.get('local') === 'true' ? [mdr] : ports.asked()
+  /**
+   * Brokers for a forwarded request: only the own broker if another tenant or local entities are requested.
+   */
+  const brokersFor = (requester: Requester, parameters: Parameters): readonly BrokerPort[] =>
+    isForeign(requester) || parameters.get('local') === 'true' ? [mdr] : ports.reachable()
 
   return Object.freeze({
-    /** @throws GatewayError of questions, and where no broker that is asked answers. */
-    async query(asker: Asker, parameters: Parameters): Promise<Reply> {
-      const accept = acceptOf(asker)
-      // What was written last may have names that nobody had before.
-      const warnings = await warningsOf(asker)
-      const wish = wishOf(parameters, ports.context(), known)
+    /** @throws GatewayError for an invalid query, or if no broker answers a forwarded one. */
+    async query(requester: Requester, parameters: Parameters): Promise<Reply> {
+      const accept = acceptOf(requester)
+      // Wait first: the latest changes may add names that the query uses.
+      const warnings = await warningsOf(requester)
+      const parsed = parseRequest(parameters, ports.context(), known)
       const { deduce } = ports.selecting
-      const how = isDerivedWanted(asker.headers) ? { deduce, format: wish.shown.format } : undefined
-      const foreign = isForeign(asker)
-      const { window, isLocal } = wish.question
+      const how = isDerivedWanted(requester.headers) ? { deduce, format: parsed.shown.format } : undefined
+      const foreign = isForeign(requester)
+      const { window, isLocal } = parsed.criteria
       if ((how !== undefined || window !== undefined) && !foreign && !isLocal)
-        warnings.push(...ports.seenLast())
-      if (foreign) checkForwarded(parameters, wish.question, 'entities of another tenant')
-      if (accept === undefined) checkForwarded(parameters, wish.question, 'only a broker has this media type')
-      if (foreign || wish.forward !== undefined || accept === undefined) {
-        const answer = await askAll(brokersFor(asker, parameters), {
-          parameters: writtenOut(parameters, wish.question, expand()),
-          paging: wish.paging,
-          headers: passedOn(asker),
-          signal: asker.signal,
+        warnings.push(...ports.seenWarnings())
+      if (foreign) checkForwarded(parameters, parsed.criteria, 'entities of another tenant')
+      if (accept === undefined)
+        checkForwarded(parameters, parsed.criteria, 'only a broker has this media type')
+      if (foreign || parsed.forward !== undefined || accept === undefined) {
+        const answer = await requestAll(brokersFor(requester, parameters), {
+          parameters: writtenOut(parameters, parsed.criteria, expand()),
+          paging: parsed.paging,
+          headers: passedOn(requester),
+          signal: requester.signal,
         })
         if (foreign || how === undefined || answer.status !== 200) return forwarded(answer, warnings)
         return forwarded({ ...answer, text: await textWithDerived(answer.text, how) }, warnings)
       }
-      // Whoever names it among attributes means entities that have nothing else of them, too.
-      const isAny = how !== undefined && wish.question.attrs?.includes(derivedName) === true
-      const question = isAny ? { ...wish.question, attrs: undefined } : wish.question
-      const { entities, count, bytes } = await ports.selecting.select(question, wish.paging, asker.signal)
-      const plain = entities.map((entity) => rendered(entity, wish.shown, accept))
+      // The derived member is not an attribute: a query for it also matches entities without the other
+      // attributes.
+      const isAny = how !== undefined && parsed.criteria.attrs?.includes(derivedName) === true
+      const criteria = isAny ? { ...parsed.criteria, attrs: undefined } : parsed.criteria
+      const { entities, count, bytes } = await ports.selecting.select(
+        criteria,
+        parsed.paging,
+        requester.signal,
+      )
+      const plain = entities.map((entity) => rendered(entity, parsed.shown, accept))
       const ids = entities.map(({ id }) => id)
       const shown = how === undefined ? plain : await withDerived(plain, ids, how)
       return {
@@ -152,37 +160,38 @@ export function createAnswering(ports: AnsweringPorts) {
       }
     },
 
-    /** One entity by its id. @throws GatewayError as `query`. */
-    async retrieve(asker: Asker, id: string, parameters: Parameters): Promise<Reply> {
-      const accept = acceptOf(asker)
-      const warnings = await warningsOf(asker)
-      const { shown, forward, question } = wishOf(
+    /** Retrieves one entity by id. @throws GatewayError as `query`. */
+    async retrieve(requester: Requester, id: string, parameters: Parameters): Promise<Reply> {
+      const accept = acceptOf(requester)
+      const warnings = await warningsOf(requester)
+      const { shown, forward, criteria } = parseRequest(
         new Map([...parameters, ['id', id]]),
         ports.context(),
         known,
       )
       const { deduce } = ports.selecting
-      const how = isDerivedWanted(asker.headers) ? { deduce, format: shown.format } : undefined
+      const how = isDerivedWanted(requester.headers) ? { deduce, format: shown.format } : undefined
       const entry = catalogue.entity(id)
       const paging = ['limit', 'offset', 'count'].find((name) => parameters.has(name))
-      if (paging !== undefined) throw invalidRequest(`${paging} is not for a single entity`)
+      if (paging !== undefined) throw invalidRequest(`${paging} is not allowed for a single entity`)
       const isPlain = [...parameters.keys()].every(
         (name) => name === 'pick' || name === 'omit' || name === 'options' || name === 'format',
       )
       const isHere = isPlain && entry !== undefined && (entry.kinds & searchable) !== 0
-      if (isHere && forward === undefined && accept !== undefined && !isForeign(asker)) {
+      if (isHere && forward === undefined && accept !== undefined && !isForeign(requester)) {
         const headers = { ...headersOf('index', warnings), 'content-type': accept }
         const plain = rendered(JSON.parse(entry.doc) as Entity, shown, accept)
         const [one] = how === undefined ? [plain] : await withDerived([plain], [id], how)
         return { status: 200, headers, text: JSON.stringify(one) }
       }
-      const written = writtenOut(parameters, question, expand()).toString()
+      const written = writtenOut(parameters, criteria, expand()).toString()
       const path = `${entitiesPath}/${encodeURIComponent(id)}${written === '' ? '' : `?${written}`}`
-      const answer = await askForOne(brokersFor(asker, parameters), path, {
-        headers: passedOn(asker),
-        signal: asker.signal,
+      const answer = await retrieveFromFirst(brokersFor(requester, parameters), path, {
+        headers: passedOn(requester),
+        signal: requester.signal,
       })
-      if (isForeign(asker) || how === undefined || answer.status !== 200) return forwarded(answer, warnings)
+      if (isForeign(requester) || how === undefined || answer.status !== 200)
+        return forwarded(answer, warnings)
       return forwarded({ ...answer, text: await textWithDerived(answer.text, how) }, warnings)
     },
   })
@@ -190,15 +199,15 @@ export function createAnswering(ports: AnsweringPorts) {
 
 const hasMembers = (one: JsonObject): boolean => Object.keys(one).some((name) => name !== '@context')
 
-/** For a tenant that is not indexed this gateway's own broker answers. */
-const isForeign = ({ headers }: Asker): boolean =>
+/** Whether the request is for a tenant that is not indexed; the gateway's own broker answers it. */
+const isForeign = ({ headers }: Requester): boolean =>
   !['', 'default', null].includes(headers.get('ngsild-tenant'))
 
-/** What the index answers in, and what brokers have beside it. */
+/** Media types of the index, and one that only brokers offer. */
 const offered = ['application/json', 'application/ld+json', 'application/geo+json'] as const
 
-/** The media type of the answer; undefined where only a broker has it, or can refuse it. */
-function acceptOf({ headers }: Asker): 'application/json' | 'application/ld+json' | undefined {
+/** The media type of the response; undefined if only a broker can provide it, or must refuse it. */
+function acceptOf({ headers }: Requester): 'application/json' | 'application/ld+json' | undefined {
   const qualities = qualitiesOf(headers.get('accept') || '*/*', offered)
   const best = Math.max(...qualities)
   const type = best === 0 ? undefined : offered[qualities.indexOf(best)]
@@ -206,12 +215,12 @@ function acceptOf({ headers }: Asker): 'application/json' | 'application/ld+json
 }
 
 /**
- * Headers that mean the same to a broker. Credentials of a client are for us, and never for another broker; and a tenant is one of this
- * gateway, which alone is asked for it.
+ * Headers that are forwarded. A client's credentials are for this gateway and are never sent to another
+ * broker. A tenant is one of this gateway, so only its own broker receives the header.
  */
-function passedOn(asker: Asker): Record<string, string> {
-  const accept = asker.headers.get('accept')
-  const tenant = isForeign(asker) ? asker.headers.get('ngsild-tenant') : null
+function passedOn(requester: Requester): Record<string, string> {
+  const accept = requester.headers.get('accept')
+  const tenant = isForeign(requester) ? requester.headers.get('ngsild-tenant') : null
   return { ...(accept !== null && { Accept: accept }), ...(tenant !== null && { 'NGSILD-Tenant': tenant }) }
 }
 

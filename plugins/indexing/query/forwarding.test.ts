@@ -1,14 +1,14 @@
 /**
- * What is handed on says names in full, in every parameter that has names: no context goes with it. What several brokers answer is
- * merged with all that they warn of, and counted only where it can be.
+ * Forwarded requests use full names in every parameter with names, because no context is sent. Merged
+ * responses have all warnings, and a count only within the limit.
  */
 import { afterEach, describe, expect, it } from 'vitest'
 import type { BrokerPort } from '#contract'
 import { compilePlatformContext } from '#ngsi-ld/context/platform-context.ts'
 import { textWithDerived } from '#plugins/indexing/entries/deduced.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { askAll, askForOne, writtenOut } from './forwarding.ts'
-import { wishOf } from './index-query.ts'
+import { requestAll, retrieveFromFirst, writtenOut } from './forwarding.ts'
+import { parseRequest } from './index-query.ts'
 
 const context = compilePlatformContext('http://a.example/platform.jsonld')
 const known = { isName: () => true, hasBare: () => false }
@@ -27,15 +27,15 @@ it.each([
     ['type', 'iot-stream:IotStream'],
     [name, value],
   ])
-  const { question } = wishOf(parameters, context, known)
-  const written = writtenOut(parameters, question, context.expand)
+  const { criteria } = parseRequest(parameters, context, known)
+  const written = writtenOut(parameters, criteria, context.expand)
   expect(written.get(name)).toBe(expected)
   expect(written.get('type')).toBe('http://purl.org/iot/ontology/iot-stream#IotStream')
 })
 
 afterEach(restoreLimits)
 
-/** A broker of so many entities, of one that warns. */
+/** A broker with this many entities, optionally with a warning. */
 const brokerOf = (address: string, entities: number, warning?: string): BrokerPort => ({
   address,
   async exchange({ path }) {
@@ -50,37 +50,37 @@ const brokerOf = (address: string, entities: number, warning?: string): BrokerPo
   },
 })
 const { signal } = new AbortController()
-const ask = (brokers: readonly BrokerPort[], count: boolean) =>
-  askAll(brokers, {
+const query = (brokers: readonly BrokerPort[], count: boolean) =>
+  requestAll(brokers, {
     ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
     paging: { limit: 2, offset: 0, count },
   })
 
-it('what each of several brokers warns of is told', async () => {
+it('returns the warnings of all brokers', async () => {
   const brokers = [
     brokerOf('http://a', 3, '111 a "one"'),
     brokerOf('http://b', 1),
     brokerOf('http://c', 1, '111 c "x"'),
   ]
-  expect((await ask(brokers, true)).warnings).toEqual(['111 a "one"', '111 c "x"'])
-  const { warnings } = await askForOne(brokers, '/ngsi-ld/v1/entities/x?offset=0&limit=1', {
+  expect((await query(brokers, true)).warnings).toEqual(['111 a "one"', '111 c "x"'])
+  const { warnings } = await retrieveFromFirst(brokers, '/ngsi-ld/v1/entities/x?offset=0&limit=1', {
     headers: {},
     signal,
   })
   expect(warnings).toEqual(['111 a "one"'])
 })
 
-it('more than can be counted is not counted', async () => {
+it('rejects a count above the limit', async () => {
   setLimit('indexForwardEntities', 3)
   const brokers = [brokerOf('http://a', 3), brokerOf('http://b', 2)]
-  expect((await ask(brokers, true)).count).toBe('5')
+  expect((await query(brokers, true)).count).toBe('5')
   const more = [...brokers, brokerOf('http://c', 4)]
-  await expect(ask(more, true)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
-  expect(JSON.parse((await ask(more, false)).text)).toHaveLength(2)
+  await expect(query(more, true)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+  expect(JSON.parse((await query(more, false)).text)).toHaveLength(2)
 })
 
-describe('of brokers that end pages by their bytes', () => {
-  /** One entity a page, whatever is asked for. */
+describe('with brokers that limit pages by bytes', () => {
+  /** Returns one entity per page, whatever limit is requested. */
   const cutting: BrokerPort = {
     address: 'http://cutting',
     async exchange({ path }) {
@@ -94,7 +94,7 @@ describe('of brokers that end pages by their bytes', () => {
     },
   }
 
-  /** Ends pages after two entities, and goes on by a key. */
+  /** Returns two entities per page and continues by a key. */
   const keyed = (total: number, more: (path: string) => object = () => ({})): BrokerPort => ({
     address: 'http://keyed',
     async exchange({ path }) {
@@ -113,21 +113,21 @@ describe('of brokers that end pages by their bytes', () => {
     },
   })
   const page = async (broker: BrokerPort, limit: number, offset: number) => {
-    const { text } = await askAll([broker], {
+    const { text } = await requestAll([broker], {
       ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
       paging: { limit, offset, count: false },
     })
     return (JSON.parse(text) as { id: string }[]).map(({ id }) => id)
   }
 
-  it('fills a page of a single one, so that a client that pages by offset misses none', async () => {
+  it('fills a page from one broker, so that paging by offset misses no entity', async () => {
     expect(await page(keyed(9), 5, 0)).toEqual(['k0', 'k1', 'k2', 'k3', 'k4'])
     expect(await page(keyed(9), 5, 5)).toEqual(['k5', 'k6', 'k7', 'k8'])
     expect(await page(keyed(9), 2, 2)).toEqual(['k2', 'k3'])
   })
 
-  it('fills a collection of features, and keeps its other members', async () => {
-    const { text } = await askAll(
+  it('fills a feature collection and keeps its other members', async () => {
+    const { text } = await requestAll(
       [
         keyed(3, (path) => {
           const features = path.includes('pageKey') ? [{ id: 'k2' }] : [{ id: 'k0' }, { id: 'k1' }]
@@ -146,31 +146,31 @@ describe('of brokers that end pages by their bytes', () => {
     })
   })
 
-  it('gives no part of a page of which the rest is refused or too long', async () => {
+  it('returns no partial page if the rest is refused or too long', async () => {
     const failing = keyed(9, (path) => (path.includes('pageKey') ? { status: 500, text: '{}' } : {}))
     await expect(page(failing, 5, 0)).rejects.toMatchObject({ code: 'peer.refused' })
     setLimit('indexForwardCharacters', 30)
     await expect(page(keyed(9), 5, 0)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
   })
 
-  it('reads the pages that they name', async () => {
-    expect((await ask([cutting, brokerOf('http://b', 2)], true)).count).toBe('5')
+  it('follows the next links of brokers', async () => {
+    expect((await query([cutting, brokerOf('http://b', 2)], true)).count).toBe('5')
   })
 
-  it('refuses to merge more than a bounded number of characters', async () => {
+  it('rejects merged responses above the character limit', async () => {
     setLimit('indexForwardCharacters', 30)
-    await expect(ask([cutting, brokerOf('http://b', 2)], true)).rejects.toMatchObject({
+    await expect(query([cutting, brokerOf('http://b', 2)], true)).rejects.toMatchObject({
       code: 'ngsi-ld.too-many-results',
     })
   })
 })
 
-it('what is no JSON is passed on as it is', async () => {
+it('passes on a response that is not JSON', async () => {
   const text = '<html>hello</html>'
   expect(await textWithDerived(text, { deduce: () => new Map(), format: 'normalized' })).toBe(text)
 })
 
-describe('of brokers that do not answer, or not so,', () => {
+describe('with brokers that fail', () => {
   const away = (failure: 'unreachable' | 'timeout' | 'oversized', address = 'http://away'): BrokerPort => ({
     address,
     exchange: async () => ({ failure, reason: 'so it is' }),
@@ -186,42 +186,44 @@ describe('of brokers that do not answer, or not so,', () => {
     [away('timeout'), 'gave no answer within'],
     [away('oversized'), 'so it is'],
     [answering(400, '{}'), 'it answered 400'],
-    [answering(200, '<html>'), 'answered what is no JSON'],
-    [answering(200, '{"no":"list"}'), 'answered no entities'],
-  ])('%o is left out, and told', async (broker, reason) => {
-    const { text, by, warnings } = await ask([one, broker], false)
+    [answering(200, '<html>'), 'answered with invalid JSON'],
+    [answering(200, '{"no":"list"}'), 'did not answer with a list of entities'],
+  ])('%o is left out with a warning', async (broker, reason) => {
+    const { text, by, warnings } = await query([one, broker], false)
     expect([JSON.parse(text), by]).toMatchObject([[{ id: 'http://a/0' }], ['http://a']])
     expect(warnings).toEqual([expect.stringMatching(/^199 selvedge "http:..(away|odd) is left out: /)])
     expect(warnings.join()).toContain(reason)
   })
 
-  it('all, the first one tells why; none there is none', async () => {
-    const refused = await ask([answering(400, '{"title":"no"}'), away('timeout')], false)
+  it('if all fail, reports the error of the first one', async () => {
+    const refused = await query([answering(400, '{"title":"no"}'), away('timeout')], false)
     expect([refused.status, refused.text]).toEqual([400, '{"title":"no"}'])
-    await expect(ask([away('timeout')], false)).rejects.toMatchObject({ code: 'peer.timeout' })
-    await expect(ask([away('oversized'), away('timeout')], false)).rejects.toMatchObject({
+    await expect(query([away('timeout')], false)).rejects.toMatchObject({ code: 'peer.timeout' })
+    await expect(query([away('oversized'), away('timeout')], false)).rejects.toMatchObject({
       code: 'peer.refused',
     })
-    await expect(ask([], false)).rejects.toMatchObject({ code: 'peer.unavailable' })
+    await expect(query([], false)).rejects.toMatchObject({ code: 'peer.unavailable' })
   })
 
-  it('pages end where no more are merged', async () => {
+  it('limits the depth of paging over several brokers', async () => {
     setLimit('indexForwardEntities', 1)
-    await expect(ask([one, one], false)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
+    await expect(query([one, one], false)).rejects.toMatchObject({ code: 'ngsi-ld.too-many-results' })
   })
 
-  it('a single entity is that of the first who has it', async () => {
-    const asking = { headers: {}, signal }
+  it('retrieves a single entity from the first broker that has it', async () => {
+    const request = { headers: {}, signal }
     const none = answering(404, '{}')
-    const found = await askForOne([away('unreachable'), none, one], '/x?offset=0&limit=1', asking)
+    const found = await retrieveFromFirst([away('unreachable'), none, one], '/x?offset=0&limit=1', request)
     expect([found.status, found.by, found.warnings]).toEqual([
       200,
       ['http://a'],
       [expect.stringContaining('http://away cannot be reached')],
     ])
-    expect((await askForOne([none, away('timeout')], '/x', asking)).status).toBe(404)
-    const silent = askForOne([away('timeout'), away('timeout')], '/x', asking)
+    expect((await retrieveFromFirst([none, away('timeout')], '/x', request)).status).toBe(404)
+    const silent = retrieveFromFirst([away('timeout'), away('timeout')], '/x', request)
     await expect(silent).rejects.toMatchObject({ code: 'peer.unavailable' })
-    await expect(askForOne([away('timeout')], '/x', asking)).rejects.toMatchObject({ code: 'peer.timeout' })
+    await expect(retrieveFromFirst([away('timeout')], '/x', request)).rejects.toMatchObject({
+      code: 'peer.timeout',
+    })
   })
 })

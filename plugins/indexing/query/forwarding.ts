@@ -1,7 +1,8 @@
 /**
- * What the index cannot answer goes to the brokers: names are written out in full, since no context goes with them, and paths
- * through relationships in the standard's own words. One broker answers as it does, and a page that it ends early is filled from
- * its next ones; of several the entities are merged by their ids, the first broker's first, and pages are cut of the whole.
+ * Forwards queries that the index cannot answer. Names are expanded to full IRIs, because no context is sent,
+ * and dotted paths are rewritten in the standard's syntax. With one broker, its response is returned, and a
+ * short page is filled from the next ones. With several, entities are merged by id, the first broker takes
+ * precedence, and pages are cut from the merged list.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -14,7 +15,7 @@ import { parseProjection, printProjection } from '#ngsi-ld/representation/projec
 import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
-import type { Paging, Parameters, Question } from './index-query.ts'
+import type { Criteria, Paging, Parameters } from './index-query.ts'
 import { joined, unjoined } from './joining.ts'
 
 export interface Forwarded {
@@ -22,9 +23,12 @@ export interface Forwarded {
   readonly text: string
   readonly type: string
   readonly count: string | undefined
-  /** Parameters of the next page, where the broker names one: it may end a page early, by its bytes. */
+  /**
+   * Parameters of the next page, if the broker links to one: a page may be short because of its size in
+   * bytes.
+   */
   readonly next?: URLSearchParams | undefined
-  /** Addresses of those who answered. */
+  /** Addresses of the brokers that answered. */
   readonly by: readonly string[]
   readonly warnings: readonly string[]
 }
@@ -32,10 +36,10 @@ export interface Forwarded {
 const entities = '/ngsi-ld/v1/entities'
 const itself = (name: string): string => name
 
-/** The parameters as any broker reads them, without those of pages. */
+/** The parameters in a form that any broker understands, without the paging parameters. */
 export function writtenOut(
   parameters: Parameters,
-  { selection, q }: Question,
+  { selection, q }: Criteria,
   expand: (term: string) => string,
 ): URLSearchParams {
   const written = new URLSearchParams()
@@ -64,7 +68,7 @@ export function writtenOut(
   return written
 }
 
-/** Parameters that are names of attributes with commas between. */
+/** Parameters with comma-separated attribute names. */
 const nameLists: ReadonlySet<string> = new Set([
   'attrs',
   'geoproperty',
@@ -73,7 +77,7 @@ const nameLists: ReadonlySet<string> = new Set([
   'jsonKeys',
 ])
 
-/** Members, each with a direction or not. */
+/** Comma-separated members, each with an optional direction. */
 function orderWrittenOut(text: string, expand: (term: string) => string): string {
   const members = text.split(',').map((member) => {
     const [path = '', ...direction] = member.split(';')
@@ -82,30 +86,33 @@ function orderWrittenOut(text: string, expand: (term: string) => string): string
   return members.join()
 }
 
-export interface Asking {
+export interface ForwardedRequest {
   readonly parameters: URLSearchParams
   readonly paging: Paging
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
 }
 
-/** @throws GatewayError peer.timeout or peer.unavailable where nobody answered. */
-export async function askAll(brokers: readonly BrokerPort[], asking: Asking): Promise<Forwarded> {
+/** @throws GatewayError peer.timeout or peer.unavailable if no broker answered. */
+export async function requestAll(
+  brokers: readonly BrokerPort[],
+  request: ForwardedRequest,
+): Promise<Forwarded> {
   const [only, ...others] = brokers
   if (only === undefined) throw new GatewayError('peer.unavailable', 'no broker is registered')
-  return others.length === 0 ? askOnly(only, asking) : merge(brokers, asking)
+  return others.length === 0 ? requestOnly(only, request) : merge(brokers, request)
 }
 
-/** The page of the only broker. Clients page by offset, so a page that the broker ends early is filled up to its limit. */
-async function askOnly(broker: BrokerPort, asking: Asking): Promise<Forwarded> {
-  const first = await askOne(broker, asking)
-  const { limit } = asking.paging
+/** The page of a single broker. Clients page by offset, so a short page is filled up to its limit. */
+async function requestOnly(broker: BrokerPort, request: ForwardedRequest): Promise<Forwarded> {
+  const first = await requestOne(broker, request)
+  const { limit } = request.paging
   if (first.status !== 200 || first.next === undefined || limit === 0) return first
   const body = jsonIn(first.text)
   const found = itemsIn(body)
   if (found === undefined || found.length >= limit) return first
   const all = [...found]
-  // Lists are put together as texts: to write 16 MB of JSON at once would stop everything else.
+  // Lists are concatenated as text: serializing 16 MB of JSON at once would block the event loop.
   const texts = [innerText(first.text)]
   const warnings = new Set(first.warnings)
   let characters = first.text.length
@@ -117,7 +124,7 @@ async function askOnly(broker: BrokerPort, asking: Asking): Promise<Forwarded> {
         `a page has at most ${limits.indexForwardCharacters.value} characters; request fewer entities by limit`,
       )
     next.set('limit', String(limit - all.length))
-    const page: Forwarded = await askPage(broker, next, asking)
+    const page: Forwarded = await requestPage(broker, next, request)
     const more = page.status === 200 ? itemsIn(jsonIn(page.text)) : undefined
     if (more === undefined)
       throw new GatewayError(
@@ -137,10 +144,10 @@ async function askOnly(broker: BrokerPort, asking: Asking): Promise<Forwarded> {
   return { ...first, text, warnings: [...warnings] }
 }
 
-/** What stands within the brackets of a list. */
+/** The text between the brackets of a list. */
 const innerText = (list: string): string => list.trim().slice(1, -1).trim()
 
-/** The JSON of a text; undefined where it is none. */
+/** Parses JSON; undefined if the text is not valid. */
 function jsonIn(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json
@@ -149,20 +156,23 @@ function jsonIn(text: string): Json | undefined {
   }
 }
 
-function askOne(broker: BrokerPort, { parameters, paging, ...asking }: Asking): Promise<Forwarded> {
+function requestOne(
+  broker: BrokerPort,
+  { parameters, paging, ...request }: ForwardedRequest,
+): Promise<Forwarded> {
   const page = new URLSearchParams(parameters)
   page.set('limit', String(paging.limit))
   page.set('offset', String(paging.offset))
   if (paging.count) page.set('count', 'true')
-  return askPage(broker, page, asking)
+  return requestPage(broker, page, request)
 }
 
-async function askPage(
+async function requestPage(
   broker: BrokerPort,
   page: URLSearchParams,
-  { headers, signal }: Pick<Asking, 'headers' | 'signal'>,
+  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
 ): Promise<Forwarded> {
-  const answer = await ask(broker, page, { headers, signal })
+  const answer = await send(broker, page, { headers, signal })
   if ('failure' in answer) throw failed(broker, answer)
   return {
     status: answer.status,
@@ -175,7 +185,7 @@ async function askPage(
   }
 }
 
-/** Parameters alone, so that a link leads to no other place. */
+/** Returns only the parameters, so that a link cannot redirect the request to another address. */
 function nextIn(link: string): URLSearchParams | undefined {
   const [, parameters] = /<[^<>?]*\??([^<>]*)>[^<]*?\brel="?next\b/.exec(link) ?? []
   return parameters === undefined ? undefined : new URLSearchParams(parameters)
@@ -184,10 +194,10 @@ function nextIn(link: string): URLSearchParams | undefined {
 const warningsIn = ({ headers }: Pick<WrittenAnswer, 'headers'>): readonly string[] =>
   [headers['ngsild-warning'] ?? []].flat()
 
-const ask = (
+const send = (
   broker: BrokerPort,
   parameters: URLSearchParams,
-  { headers, signal }: Pick<Asking, 'headers' | 'signal'>,
+  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
 ): Promise<BrokerAnswer> =>
   broker.exchange({
     method: 'GET',
@@ -208,39 +218,42 @@ function failed(broker: BrokerPort, answer: Extract<BrokerAnswer, { failure: str
     : new GatewayError('peer.unavailable', `${broker.address} cannot be reached: ${answer.reason}`)
 }
 
-/** What one broker has of a question. */
+/** The part of one broker in a merged response. */
 interface Part {
-  /** Or features. */
+  /** Entities or features. */
   readonly entities: readonly JsonObject[]
   readonly type?: string | undefined
-  /** What its answers warned of. */
+  /** Warnings in its responses. */
   readonly warnings: ReadonlySet<string>
   readonly refusal?: Forwarded | GatewayError
 }
 
-async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Forwarded> {
-  const { limit, offset, count } = asking.paging
-  if (asking.parameters.has('orderBy'))
+async function merge(brokers: readonly BrokerPort[], request: ForwardedRequest): Promise<Forwarded> {
+  const { limit, offset, count } = request.paging
+  if (request.parameters.has('orderBy'))
     throw new GatewayError(
       'ngsi-ld.not-supported',
-      `orderBy over the entities of ${brokers.length} brokers: ask with local=true for those of this gateway`,
+      `orderBy is not supported over ${brokers.length} brokers; use local=true to order the entities of this gateway`,
     )
   const most = limits.indexForwardEntities.value
   if (offset + limit > most)
-    throw new GatewayError('ngsi-ld.too-many-results', `pages of several brokers end at ${most} entities`)
-  // One more tells whether there are more than can be counted.
+    throw new GatewayError(
+      'ngsi-ld.too-many-results',
+      `offset plus limit must be at most ${most} when several brokers are queried`,
+    )
+  // Read one more entity than can be counted, to detect that there are too many.
   const wanted = count ? most + 1 : offset + limit
   const read = { characters: 0 }
-  const parts = await Promise.all(brokers.map((broker) => readAll(broker, asking, { wanted, read })))
+  const parts = await Promise.all(brokers.map((broker) => readAll(broker, request, { wanted, read })))
   if (read.characters > limits.indexForwardCharacters.value)
     throw new GatewayError(
       'ngsi-ld.too-many-results',
-      `entities of several brokers are merged up to ${limits.indexForwardCharacters.value} characters`,
+      `entities of several brokers exceed ${limits.indexForwardCharacters.value} characters; request fewer`,
     )
   if (parts.some(({ entities: found }) => found.length > most))
     throw new GatewayError(
       'ngsi-ld.too-many-results',
-      `entities of several brokers are counted up to ${most} of each`,
+      `count is limited to ${most} entities per broker when several brokers are queried`,
     )
   const refusals = parts.flatMap(({ refusal }) => refusal ?? [])
   if (refusals.length === parts.length) {
@@ -275,28 +288,34 @@ async function merge(brokers: readonly BrokerPort[], asking: Asking): Promise<Fo
 
 interface Extent {
   readonly wanted: number
-  /** Of all brokers together. */
+  /** Characters read from all brokers together. */
   readonly read: { characters: number }
 }
 
-/** The first `wanted` entities of a broker, page by page; fewer where too much was read. */
-async function readAll(broker: BrokerPort, asking: Asking, { wanted, read }: Extent): Promise<Part> {
+/** The first `wanted` entities of a broker, page by page; fewer if too many characters were read. */
+async function readAll(
+  broker: BrokerPort,
+  request: ForwardedRequest,
+  { wanted, read }: Extent,
+): Promise<Part> {
   const found: JsonObject[] = []
   const warnings = new Set<string>()
   const refused = (refusal: Forwarded | GatewayError): Part => ({ entities: [], warnings, refusal })
   let type: string | undefined
   const step = Math.min(wanted, limits.pageMax.value)
-  const parameters = joined(asking.parameters)
+  const parameters = joined(request.parameters)
   while (found.length < wanted && read.characters <= limits.indexForwardCharacters.value) {
     const paging = { limit: step, offset: found.length, count: false }
     try {
-      const answer = await askOne(broker, { ...asking, ...(parameters && { parameters }), paging })
+      const answer = await requestOne(broker, { ...request, ...(parameters && { parameters }), paging })
       if (answer.status !== 200) return refused(answer)
       read.characters += answer.text.length
       const page = itemsIn(JSON.parse(answer.text) as Json)
       type ??= answer.type
       if (page === undefined)
-        return refused(new GatewayError('peer.refused', `${broker.address} answered no entities`))
+        return refused(
+          new GatewayError('peer.refused', `${broker.address} did not answer with a list of entities`),
+        )
       for (const warning of answer.warnings) warnings.add(warning)
       found.push(...(parameters === undefined ? page : page.map(unjoined)))
       if (page.length === 0 || (page.length < step && answer.next === undefined)) break
@@ -304,25 +323,25 @@ async function readAll(broker: BrokerPort, asking: Asking, { wanted, read }: Ext
       return refused(
         error instanceof GatewayError
           ? error
-          : new GatewayError('peer.refused', `${broker.address} answered what is no JSON`),
+          : new GatewayError('peer.refused', `${broker.address} answered with invalid JSON`),
       )
     }
   }
   return { entities: found, type, warnings }
 }
 
-/** Entities of a list, features of a collection. */
+/** Entities of a list, or features of a collection. */
 function itemsIn(body: Json | undefined): readonly JsonObject[] | undefined {
   const items =
     body !== undefined && isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : body
   return isList(items) && items.every(isObject) ? items : undefined
 }
 
-/** One entity by its id, of the first broker that has it. */
-export async function askForOne(
+/** Retrieves one entity by id from the first broker that has it. */
+export async function retrieveFromFirst(
   brokers: readonly BrokerPort[],
   path: string,
-  { headers, signal }: Pick<Asking, 'headers' | 'signal'>,
+  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
 ): Promise<Forwarded> {
   let last: Forwarded | undefined
   const warnings: string[] = []
@@ -354,5 +373,5 @@ export async function askForOne(
   return last
 }
 
-/** A value of NGSILD-Warning. */
+/** An NGSILD-Warning value. */
 export const warningOf = (text: string): string => warningLine(199, 'selvedge', text)

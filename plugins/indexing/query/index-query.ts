@@ -1,6 +1,7 @@
 /**
- * What a request asks the index for, from its parameters; or why it goes to the brokers instead: regular expressions, names and
- * types that the index does not have, and whatever only a broker can do. Names are those of the platform's context.
+ * Parses the parameters of a request to the index. Also decides whether brokers must answer instead: regular
+ * expressions, names and types that the index lacks, and features of brokers. Names use the platform's
+ * context.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -34,20 +35,20 @@ export interface TimeWindow {
   readonly to: number
 }
 
-export interface Question {
+export interface Criteria {
   readonly selection: TypeSelection | undefined
-  /** Bits of the types that are mentioned; 0 where none are. */
+  /** Bits of the types in the selection; 0 without a selection. */
   readonly kinds: number
   readonly ids: readonly string[] | undefined
   readonly q: QueryTree | undefined
   readonly scope: ScopeQuery | undefined
   readonly geo: GeoQuery | undefined
   readonly window: TimeWindow | undefined
-  /** For MATCH. */
+  /** An FTS5 MATCH expression. */
   readonly words: string | undefined
-  /** Entities that have at least one of these. */
+  /** The entity must have at least one of these attributes. */
   readonly attrs: readonly string[] | undefined
-  /** Only what this gateway's own broker tells. */
+  /** Only entities of this gateway's own broker. */
   readonly isLocal: boolean
 }
 
@@ -64,25 +65,25 @@ export interface Paging {
   readonly count: boolean
 }
 
-export interface Wish {
-  readonly question: Question
+export interface ParsedRequest {
+  readonly criteria: Criteria
   readonly shown: Shown
   readonly paging: Paging
-  /** Why only brokers can answer; undefined where the index can. */
+  /** Why only brokers can answer; undefined if the index can. */
   readonly forward: string | undefined
 }
 
 export type Parameters = ReadonlyMap<string, string>
 
-/** What the index has. */
+/** Contents of the index that decide whether it can answer. */
 export interface Known {
-  /** Whether it has ever seen an attribute of this name, or one below others of this path. */
+  /** Whether any indexed entity has had an attribute with this name, or a path of names joined by spaces. */
   isName(name: string): boolean
-  /** Whether of one of these entities it keeps no more than whose it is and when it was made. */
+  /** Whether one of these entities is an observation, stored only with its relationships and times. */
   hasBare(ids: readonly string[]): boolean
 }
 
-/** Parameters that the index understands. */
+/** Parameters that the index supports. */
 export const own: ReadonlySet<string> = new Set([
   'type',
   'id',
@@ -107,12 +108,12 @@ export const own: ReadonlySet<string> = new Set([
   'count',
   'local',
 ])
-/** Parameters that brokers know beside these. */
+/** Further parameters, which only brokers support. */
 export const ofBrokers: ReadonlySet<string> = new Set([
   ...['idPattern', 'csf', 'expandValues', 'jsonKeys', 'orderBy', 'orderFrom', 'orderGeometry', 'collation'],
   ...['lang', 'datasetId', 'join', 'joinLevel', 'containedBy', 'geometryProperty'],
 ])
-/** Parameters that no broker knows. */
+/** Parameters that no broker supports. */
 const foreign = ['search', 'timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
 
 const formats: Readonly<Record<string, Format>> = {
@@ -122,60 +123,64 @@ const formats: Readonly<Record<string, Format>> = {
   keyValues: 'simplified',
 }
 
-/** @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request, ngsi-ld.too-many-results; ngsi-ld.not-supported where nobody could answer. */
-export function wishOf(parameters: Parameters, context: Context, known: Known): Wish {
+/**
+ * @throws ngsi-ld.bad-request-data, ngsi-ld.invalid-request, ngsi-ld.too-many-results
+ * @throws ngsi-ld.not-supported if neither the index nor a broker can answer.
+ */
+export function parseRequest(parameters: Parameters, context: Context, known: Known): ParsedRequest {
   const isKnown = known.isName
   checkKnown(parameters)
   const paging = pagingOf(parameters)
   const expand = readingBareNames(context, isKnown)
-  const question = questionOf(parameters, context, expand)
+  const criteria = criteriaOf(parameters, context, expand)
   const { shown, needsBroker } = shownOf(parameters, expand)
-  const forward = reasonOf(parameters, question, known) ?? needsBroker
-  if (forward !== undefined) checkForwarded(parameters, question, forward)
-  // Where only the index can answer the rest, it does: what it has never seen, no entity of its types has.
-  const isAlone = aloneIn(parameters, question) !== undefined
-  const unknown = question.q === undefined || isAlone ? undefined : unknownIn(question.q, isKnown)
-  return { question, shown, paging, forward: forward ?? unknown }
+  const forward = reasonOf(parameters, criteria, known) ?? needsBroker
+  if (forward !== undefined) checkForwarded(parameters, criteria, forward)
+  // If other parameters need the index, it answers, and a name that it has never seen matches nothing.
+  const isAlone = aloneIn(parameters, criteria) !== undefined
+  const unknown = criteria.q === undefined || isAlone ? undefined : unknownIn(criteria.q, isKnown)
+  return { criteria, shown, paging, forward: forward ?? unknown }
 }
 
 /**
- * Refuses what a broker would not know, or would answer with less: it has no places of partners.
- * @param reason why brokers are to answer.
+ * Rejects parts of a query that a broker would not know or would answer incompletely, since it lacks
+ * inherited places.
+ * @param reason why brokers must answer.
  * @throws ngsi-ld.not-supported
  */
-export function checkForwarded(parameters: Parameters, question: Question, reason: string): void {
-  const unsaid = aloneIn(parameters, question)
+export function checkForwarded(parameters: Parameters, criteria: Criteria, reason: string): void {
+  const unsaid = aloneIn(parameters, criteria)
   if (unsaid === undefined) return
   throw new GatewayError(
     'ngsi-ld.not-supported',
-    `${unsaid} is answered by the index alone, which cannot answer the rest: ${reason}`,
+    `only the index can evaluate ${unsaid}, but it cannot evaluate the rest: ${reason}`,
   )
 }
 
-/** What of a request only the index can answer. */
-const aloneIn = (parameters: Parameters, question: Question): string | undefined =>
-  foreign.find((name) => parameters.has(name)) ?? placeAlone(question)
+/** The part of a request that only the index can answer. */
+const aloneIn = (parameters: Parameters, criteria: Criteria): string | undefined =>
+  foreign.find((name) => parameters.has(name)) ?? placeAlone(criteria)
 
-/** Streams and sensors are found where their partners are. */
-function placeAlone({ geo, selection, kinds: bits }: Question): string | undefined {
+/** Streams and sensors inherit places from related entities, which only the index knows. */
+function placeAlone({ geo, selection, kinds: bits }: Criteria): string | undefined {
   if (geo === undefined || geo.property !== 'location') return undefined
   const isAnything = selection === undefined || selection.kind === 'any'
   const isMoved = isAnything || (bits & (kinds.stream | kinds.sensor)) !== 0
-  return isMoved ? 'the place (georel) of streams and sensors' : undefined
+  return isMoved ? 'georel for streams and sensors' : undefined
 }
 
-/** @throws ngsi-ld.invalid-request for a parameter that neither the index nor a broker knows. */
+/** @throws ngsi-ld.invalid-request for a parameter that neither the index nor a broker supports. */
 function checkKnown(parameters: Parameters): void {
   const unknown = [...parameters.keys()].find((name) => !own.has(name) && !ofBrokers.has(name))
   if (unknown === undefined) return
-  const known = `known are ${[...own].join(', ')}; of brokers ${[...ofBrokers].join(', ')}`
+  const known = `supported are ${[...own].join(', ')}; by brokers also ${[...ofBrokers].join(', ')}`
   throw invalidRequest(`unknown query parameter ${unknown}; ${known}`)
 }
 
-function questionOf(parameters: Parameters, context: Context, expand: Context['expand']): Question {
+function criteriaOf(parameters: Parameters, context: Context, expand: Context['expand']): Criteria {
   const given = (name: string): string | undefined => parameters.get(name)
   if (!['true', 'false', undefined].includes(given('local')))
-    throw invalidRequest('local is neither true nor false')
+    throw invalidRequest('local must be true or false')
   const type = given('type')
   const selection = type === undefined ? undefined : parseTypeSelection(type, readingTypes(context))
   const q = given('q')
@@ -206,20 +211,20 @@ function questionOf(parameters: Parameters, context: Context, expand: Context['e
   }
 }
 
-/** Members of an entity that are no attributes, with the parameters by which it is chosen. */
+/** Members of an entity that are not attributes, with the parameters that select by them. */
 const chosenBy: ReadonlyMap<string, string> = new Map([
   ['id', 'id'],
   ['type', 'type'],
   ['scope', 'scopeQ'],
 ])
 
-/** No entity has an attribute of such a name, so whoever asks for one means something else. */
+/** Rejects terms on id, type or scope: no entity has attributes with these names. */
 function ofAttributes(q: QueryTree): QueryTree {
   for (const { path } of termsOf(q)) {
     const name = namesOf(path).find((one) => chosenBy.has(one))
     if (name === undefined) continue
     const instead = name === path.names[0] ? `; use the parameter ${chosenBy.get(name)}` : ''
-    throw badRequestData(`${name} is no attribute${instead}`, 'q')
+    throw badRequestData(`${name} is not an attribute${instead}`, 'q')
   }
   return q
 }
@@ -227,17 +232,19 @@ function ofAttributes(q: QueryTree): QueryTree {
 const namesOf = ({ names, linked }: QueryPath): readonly string[] =>
   linked === undefined ? names : [...names, ...namesOf(linked.path)]
 
-/** Each name more doubles the ways of a path, so they are reckoned before anybody writes them out. */
+/** Each further name doubles the interpretations of a path, so count them before expanding any. */
 function withinWays(q: QueryTree): QueryTree {
   let ways = 0
   for (const { path } of termsOf(q)) {
     const { length } = path.names
     if (path.linked === undefined && length > limits.indexPathNames.value)
-      throw tooComplex(`q has a path of ${length} names; the index reads ${limits.indexPathNames.value}`)
+      throw tooComplex(
+        `q has a path of ${length} names; at most ${limits.indexPathNames.value} are supported`,
+      )
     ways += path.linked === undefined ? 2 ** (length - 1) : 1
   }
   if (ways <= limits.indexPathWays.value) return q
-  throw tooComplex(`the paths of q can be read in more than ${limits.indexPathWays.value} ways`)
+  throw tooComplex(`the paths of q have more than ${limits.indexPathWays.value} interpretations`)
 }
 
 function windowOf(parameters: Parameters): TimeWindow | undefined {
@@ -245,15 +252,15 @@ function windowOf(parameters: Parameters): TimeWindow | undefined {
   const [timeAt, endTimeAt] = ['timeAt', 'endTimeAt'].map((name) => timeOf(parameters, name))
   const property = parameters.get('timeproperty') ?? 'lastSeen'
   if (property !== 'active' && property !== 'lastSeen' && property !== 'observedAt')
-    throw badRequestData('must be active or lastSeen (or observedAt, which is the same)', 'timeproperty')
+    throw badRequestData('must be active, lastSeen, or its synonym observedAt', 'timeproperty')
   if (timerel === undefined) {
     const lone = foreign.slice(2).find((name) => parameters.has(name))
-    if (lone !== undefined) throw badRequestData('goes only with timerel', lone)
+    if (lone !== undefined) throw badRequestData('requires timerel', lone)
     return undefined
   }
-  if (timeAt === undefined) throw badRequestData('is needed with timerel', 'timeAt')
+  if (timeAt === undefined) throw badRequestData('is required with timerel', 'timeAt')
   if ((timerel === 'between') !== (endTimeAt !== undefined))
-    throw badRequestData('is needed with timerel=between, and only there', 'endTimeAt')
+    throw badRequestData('is required with timerel=between and not allowed otherwise', 'endTimeAt')
   const about = property === 'active' ? 'active' : 'lastSeen'
   switch (timerel) {
     case 'before':
@@ -286,7 +293,7 @@ function shownOf(
   const [pick, omit] = [names('pick'), names('omit')]
   const attrs = listOf(parameters, 'attrs')?.map((name) => checkName(expand(name), 'attrs'))
   if (attrs !== undefined && (pick !== undefined || omit !== undefined))
-    throw badRequestData('goes with neither pick nor omit', 'attrs')
+    throw badRequestData('cannot be combined with pick or omit', 'attrs')
   const options = [...(listOf(parameters, 'options') ?? []), ...(listOf(parameters, 'format') ?? [])]
   const others = options.filter((option) => option !== 'count' && !Object.hasOwn(formats, option))
   const unknown = others.find((option) => option !== 'sysAttrs')
@@ -294,35 +301,35 @@ function shownOf(
     throw invalidRequest(
       `unsupported option ${unknown}; supported are ${Object.keys(formats).join(', ')}, sysAttrs, count`,
     )
-  const asked = new Set(
+  const requestedFormats = new Set(
     options.flatMap((option) => (Object.hasOwn(formats, option) ? [formats[option]!] : [])),
   )
-  if (asked.size > 1) throw invalidRequest('options name more than one format')
+  if (requestedFormats.size > 1) throw invalidRequest('options must name only one format')
   const isDeep = (pick?.linked.size ?? 0) > 0 || (omit?.linked.size ?? 0) > 0
   return {
     shown: {
-      format: [...asked][0] ?? 'normalized',
+      format: [...requestedFormats][0] ?? 'normalized',
       attrs: attrs === undefined ? undefined : new Set(attrs),
       pick: pick?.names,
       omit: omit?.names,
     },
     needsBroker: others.includes('sysAttrs')
-      ? 'times of writing are not in the index'
+      ? 'createdAt and modifiedAt are not in the index'
       : isDeep
-        ? 'members of linked entities are joined by a broker'
+        ? 'only a broker can join members of linked entities'
         : undefined,
   }
 }
 
-/** Why the index cannot answer. */
-function reasonOf(parameters: Parameters, question: Question, known: Known): string | undefined {
-  const { selection, ids, q, words, window } = question
+/** Why the index cannot answer; undefined if it can. */
+function reasonOf(parameters: Parameters, criteria: Criteria, known: Known): string | undefined {
+  const { selection, ids, q, words, window } = criteria
   const stranger = [...parameters.keys()].find((name) => !own.has(name))
-  if (stranger !== undefined) return `${stranger} is for a broker`
-  // What the index alone knows is asked of all that it has.
+  if (stranger !== undefined) return `only brokers support ${stranger}`
+  // The index alone can answer these, so a query without a type covers everything in it.
   const isAlone = words !== undefined || window !== undefined
-  if (selection === undefined && ids === undefined && !isAlone) return 'no type is given'
-  if (selection?.kind === 'any') return 'entities of all types are asked for'
+  if (selection === undefined && ids === undefined && !isAlone) return 'the query has no type'
+  if (selection?.kind === 'any') return 'the query is for all types'
   const alien =
     selection &&
     typeNamesOf(selection).find((name) => kindOf(name) === 0 || kindOf(name) === kinds.observation)
@@ -333,23 +340,24 @@ function reasonOf(parameters: Parameters, question: Question, known: Known): str
 }
 
 function reasonOfQuery(q: QueryTree, isKnown: Known['isName']): string | undefined {
-  if (needsTimes(q)) return 'times of writing are not in the index'
+  if (needsTimes(q)) return 'createdAt and modifiedAt are not in the index'
   for (const { kind, path } of termsOf(q)) {
     if (kind === 'match') return 'q has a regular expression'
     const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
     if (path.linked !== undefined) {
-      if (names.some((name) => !followed.has(name))) return 'q follows a relationship out of the index'
+      if (names.some((name) => !followed.has(name)))
+        return 'q follows a relationship to entities outside the index'
       const below = reasonOfQuery({ kind: 'exists', path: path.linked.path }, isKnown)
       if (below !== undefined) return below
     }
     const leading = names.slice(0, -1)
     if (leading.some((name) => isKnown(name) && !followed.has(name)) && !isKnown(names.join(' ')))
-      return 'q follows a relationship out of the index'
+      return 'q follows a relationship to entities outside the index'
   }
   return undefined
 }
 
-/** Why a broker is asked although the index could answer: a name that no indexed entity has had. */
+/** Why a broker must answer although the index could: no indexed entity has had this name. */
 function unknownIn(q: QueryTree, isKnown: Known['isName']): string | undefined {
   for (const { path } of termsOf(q)) {
     const names = path.names.filter((name) => !timeMembers.has(name) && !textMembers.has(name))
@@ -363,20 +371,24 @@ function pagingOf(parameters: Parameters): Paging {
   const limit = wholeNumber(parameters, 'limit') ?? limits.pageDefault.value
   const offset = wholeNumber(parameters, 'offset') ?? 0
   const wanted = parameters.get('count') ?? 'false'
-  if (wanted !== 'true' && wanted !== 'false') throw invalidRequest('count is neither true nor false')
+  if (wanted !== 'true' && wanted !== 'false') throw invalidRequest('count must be true or false')
   const count = wanted === 'true' || listOf(parameters, 'options')?.includes('count') === true
   if (limit > limits.pageMax.value)
-    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} is above ${limits.pageMax.value}`, {
-      limit,
-    })
-  if (limit === 0 && !count) throw badRequestData('limit 0 goes only with count=true', 'limit')
+    throw new GatewayError(
+      'ngsi-ld.too-many-results',
+      `limit must be at most ${limits.pageMax.value}, got ${limit}`,
+      {
+        limit,
+      },
+    )
+  if (limit === 0 && !count) throw badRequestData('limit 0 requires count=true', 'limit')
   return { limit, offset, count }
 }
 
 function wholeNumber(parameters: Parameters, name: string): number | undefined {
   const text = parameters.get(name)
   if (text === undefined) return undefined
-  if (!/^\d{1,15}$/.test(text)) throw badRequestData(`is no whole number: ${text}`, name)
+  if (!/^\d{1,15}$/.test(text)) throw badRequestData(`must be a whole number, got ${text}`, name)
   return Number(text)
 }
 

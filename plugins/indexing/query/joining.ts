@@ -1,14 +1,14 @@
 /**
- * Conditions on linked entities, as brokers elsewhere take them: only beside `join`, deep enough (CIM 009, 5.7.2.4). Nobody asked for the
- * linked entities themselves, so they are taken out of the answer again. Bare values put them in the place of their ids,
- * where nothing could be taken out, so requests for these stay as they are.
+ * Adds `join` to queries on linked entities, which other brokers require (CIM 009, 5.7.2.4). The client did
+ * not request the linked entities, so they are removed from the response. In simplified form they replace the
+ * ids and cannot be removed; such requests stay unchanged.
  */
 import type { Json } from '#contract'
 import { linkedDepthOf } from '#ngsi-ld/query/query.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 
-/** @returns parameters with `join`; undefined where that is not needed, or not possible. */
+/** @returns parameters with `join`; undefined if not needed or not possible. */
 export function joined(parameters: URLSearchParams): URLSearchParams | undefined {
   const q = parameters.get('q')
   const forms = `${parameters.get('options') ?? ''},${parameters.get('format') ?? ''}`
@@ -21,7 +21,7 @@ export function joined(parameters: URLSearchParams): URLSearchParams | undefined
   return all
 }
 
-/** An entity or feature without those that were joined to it. */
+/** Returns an entity or feature without the entities that were joined to it. */
 export const unjoined = (item: JsonObject): JsonObject => without(item) as JsonObject
 
 function without(json: Json): Json {
@@ -30,7 +30,7 @@ function without(json: Json): Json {
   const isLink = 'object' in json || 'objectList' in json
   const members = Object.entries(json)
     .filter(([name]) => !isLink || (name !== 'entity' && name !== 'entityList'))
-    // Values belong to whoever wrote them.
+    // Values are user data and stay unchanged.
     .map(([name, member]) => [name, name === 'value' ? member : without(member)] as const)
   return Object.fromEntries(members)
 }

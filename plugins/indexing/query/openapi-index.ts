@@ -1,4 +1,6 @@
-/** The OpenAPI description of the index, and what its root shows of it; its parameters are those that questions know. */
+/**
+ * The OpenAPI description of the index and the summary at its root. Parameters come from `index-query.ts`.
+ */
 import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
 import { ofBrokers, own } from './index-query.ts'
@@ -15,14 +17,14 @@ const mistake = (detail: string): object => ({
 })
 
 const details: Readonly<Record<string, string>> = {
-  type: 'Types of entities, as names of the platform or full IRIs.',
-  q: 'Conditions, with dots through relationships: qoi:hasQuality.qoi:completeness>0.7.',
-  georel: 'near;maxDistance==2000, within and the others, with geometry and coordinates.',
+  type: 'Entity types, as names of the platform or full IRIs.',
+  q: 'Conditions; dots follow relationships: qoi:hasQuality.qoi:completeness>0.7.',
+  georel: 'near;maxDistance==2000, within and so on, with geometry and coordinates.',
   timerel: 'before, after or between, with timeAt and endTimeAt.',
   timeproperty: 'lastSeen (or observedAt), or active.',
-  search: 'Words in names, labels, descriptions and places; temp* is the beginning of one.',
-  limit: `Entities of one answer: ${limits.pageDefault.value}, at most ${limits.pageMax.value}.`,
-  local: 'true: only what this gateway has itself.',
+  search: 'Words in names, labels, descriptions and places; temp* is a prefix.',
+  limit: `Entities per response: default ${limits.pageDefault.value}, at most ${limits.pageMax.value}.`,
+  local: 'true: only entities of this gateway.',
 }
 
 const inQuery = (name: string): object => ({
@@ -30,7 +32,8 @@ const inQuery = (name: string): object => ({
   in: 'query',
   required: false,
   schema: text,
-  description: details[name] ?? (ofBrokers.has(name) ? 'As in NGSI-LD; a broker answers.' : 'As in NGSI-LD.'),
+  description:
+    details[name] ?? (ofBrokers.has(name) ? 'As in NGSI-LD; answered by a broker.' : 'As in NGSI-LD.'),
 })
 const header = (name: string, description: string): object => ({
   name,
@@ -40,22 +43,22 @@ const header = (name: string, description: string): object => ({
 })
 
 const headers = [
-  header('Selvedge-Index-Position', 'latest, or a log number that the answer has to include.'),
-  header('Selvedge-Index-Derived', 'true: with what the index derives, as urn:selvedge:ns:derived.'),
-  header('NGSILD-Tenant', 'Another tenant is answered by this gateway\u2019s own broker.'),
+  header('Selvedge-Index-Position', 'latest, or a log number that the response must include.'),
+  header('Selvedge-Index-Derived', 'true: add derived facts as urn:selvedge:ns:derived.'),
+  header('NGSILD-Tenant', 'Requests for another tenant are answered by this gateway\u2019s own broker.'),
 ]
 const id = { name: 'id', in: 'path', required: true, schema: text }
 const parameters = [...[...own, ...ofBrokers].map(inQuery), ...headers]
 const entities = {
   200: {
-    description: 'Entities. Selvedge-Answered-By tells who answered.',
+    description: 'Entities. Selvedge-Answered-By names who answered.',
     ...json({ type: 'array', items: { type: 'object' } }),
   },
-  400: problem('A parameter that cannot be used, or that nobody knows.'),
-  403: problem('Too many results, or too complex.'),
-  422: problem('Only the index knows one part of it, and only a broker another.'),
-  502: problem('A broker that is asked cannot be reached.'),
-  504: problem('A broker that is asked does not answer.'),
+  400: problem('An invalid or unknown parameter.'),
+  403: problem('Too many results, or the query is too complex.'),
+  422: problem('One part requires the index and another requires a broker.'),
+  502: problem('A broker cannot be reached.'),
+  504: problem('A broker does not answer in time.'),
 }
 const broker = { description: 'The broker.', ...json({ type: 'object' }) }
 
@@ -63,25 +66,25 @@ const info = {
   title: 'Indexing',
   version,
   description:
-    'Finds streams, sensors, qualities, points, observed properties and platforms of this gateway and of registered brokers by place, ' +
-    'time and theme. What it cannot answer goes to the brokers. There are no histories.',
+    'Finds streams, sensors, qualities, points, observed properties and platforms of this gateway and of registered brokers by ' +
+    'place, time and theme. Forwards queries that it cannot answer to the brokers. Does not store histories.',
 }
 
 const paths = {
   '/': {
     get: {
       operationId: 'showIndex',
-      summary: 'What there is',
+      summary: 'List the operations',
       responses: { 200: { description: 'Operations by path.', ...json({ type: 'object' }) } },
     },
   },
   '/ngsi-ld/v1/entities': {
-    get: { operationId: 'queryIndex', summary: 'Entities that match', parameters, responses: entities },
+    get: { operationId: 'queryIndex', summary: 'Query entities', parameters, responses: entities },
   },
   '/ngsi-ld/v1/entities/{id}': {
     get: {
       operationId: 'retrieveIndexed',
-      summary: 'One entity',
+      summary: 'Retrieve one entity',
       parameters: [
         id,
         ...['pick', 'omit', 'attrs', 'options', 'format', 'type', 'local'].map(inQuery),
@@ -89,14 +92,14 @@ const paths = {
       ],
       responses: {
         200: { description: 'The entity.', ...json({ type: 'object' }) },
-        404: problem('There is none.'),
+        404: problem('No such entity.'),
       },
     },
   },
   '/ngsi-ld/v1/entityOperations/query': {
     post: {
       operationId: 'queryIndexByBody',
-      summary: 'Entities that match a Query',
+      summary: 'Query entities with a Query body',
       parameters: [...['limit', 'offset', 'count', 'options', 'local'].map(inQuery), ...headers],
       requestBody: { required: true, ...json({ type: 'object' }) },
       responses: entities,
@@ -105,67 +108,67 @@ const paths = {
   '/api/broker': {
     get: {
       operationId: 'listBrokers',
-      summary: 'Brokers that are indexed',
+      summary: 'List the indexed brokers',
       responses: { 200: { description: '{count, result}', ...json({ type: 'object' }) } },
     },
     post: {
       operationId: 'registerBroker',
-      summary: 'Indexes another broker',
+      summary: 'Register a broker',
       requestBody: {
         required: true,
         ...json({ type: 'object', required: ['host'], properties: { host: text, tenant: text } }),
       },
       responses: {
         201: broker,
-        400: mistake('No address of a broker.'),
-        409: mistake('This gateway itself, or registered already.'),
-        502: mistake('No broker, one that wants a token, or one that cannot be reached.'),
-        504: mistake('It does not answer.'),
+        400: mistake('Not the address of a broker.'),
+        409: mistake('The broker is this gateway, or is registered already.'),
+        502: mistake('Not a broker, requires a token, or cannot be reached.'),
+        504: mistake('The broker does not answer.'),
       },
     },
   },
   '/api/broker/{id}': {
     get: {
       operationId: 'showBroker',
-      summary: 'One broker',
+      summary: 'Show one broker',
       parameters: [id],
-      responses: { 200: broker, 404: mistake('There is none.') },
+      responses: { 200: broker, 404: mistake('No such broker.') },
     },
     delete: {
       operationId: 'forgetBroker',
-      summary: 'Indexes it no longer',
+      summary: 'Remove a broker from the index',
       parameters: [id],
-      responses: { 204: { description: 'It is forgotten.' }, 404: mistake('There is none.') },
+      responses: { 204: { description: 'Removed.' }, 404: mistake('No such broker.') },
     },
   },
   '/api/notification/{purpose}/{callback}': {
     post: {
       operationId: 'takeNotification',
-      summary: 'What a registered broker tells; the path carries a secret',
+      summary: 'Receive a notification from a registered broker; the path has a secret',
       parameters: ['purpose', 'callback'].map((name) => ({ ...id, name })),
       requestBody: { required: true, ...json({ type: 'object' }) },
-      responses: { 200: { description: 'It is taken.' }, 401: mistake('The secret is another one.') },
+      responses: { 200: { description: 'Accepted.' }, 401: mistake('Wrong secret.') },
     },
   },
   '/api/health': {
     get: {
       operationId: 'indexHealth',
-      summary: 'Positions of the index and of the log',
+      summary: 'Show the positions of the index and the log',
       responses: { 200: { description: '{status, position, log}', ...json({ type: 'object' }) } },
     },
   },
   '/api/status': {
     get: {
       operationId: 'indexStatus',
-      summary: 'What is indexed of whom',
-      responses: { 200: { description: 'As selvedge index status tells.', ...json({ type: 'object' }) } },
+      summary: 'Show the state of the index and its brokers',
+      responses: { 200: { description: 'As shown by selvedge index status.', ...json({ type: 'object' }) } },
     },
   },
   '/api/rebuild': {
     post: {
       operationId: 'rebuildIndex',
-      summary: 'Builds the index anew',
-      responses: { 202: { description: 'It begins.', ...json({ type: 'object' }) } },
+      summary: 'Rebuild the index',
+      responses: { 202: { description: 'The rebuild has started.', ...json({ type: 'object' }) } },
     },
   },
 }
@@ -173,12 +176,12 @@ const paths = {
 export const description: object = {
   openapi: '3.0.3',
   info,
-  // Relative to where this description was read.
+  // Relative to the address of this description.
   servers: [{ url: '.' }],
   paths,
 }
 
-/** What there is, each path relative to where this was read. */
+/** The operations, each path relative to the address of this document. */
 export const overview: object = {
   ...info,
   openapi: 'openapi.json',

@@ -1,5 +1,6 @@
 /**
- * A query of the index ends when nobody waits for it, and when it takes too long; over tables that the catalogue wrote.
+ * An index query ends when its client disconnects or when it takes too long. Uses tables that the catalogue
+ * wrote.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +14,7 @@ import { prepareQueryStatements, prepareStatements } from '#plugins/indexing/ent
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { matchOf } from '#plugins/indexing/entries/words.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
-import type { Question } from './index-query.ts'
+import type { Criteria } from './index-query.ts'
 import { createSelecting } from './selecting.ts'
 
 const database = createPluginDatabase(tables)
@@ -31,14 +32,14 @@ beforeAll(() => {
 })
 afterAll(() => database.close())
 
-const nothing: Omit<Question, 'words'> = {
+const nothing: Omit<Criteria, 'words'> = {
   ...{ selection: undefined, kinds: kinds.sensor, ids: undefined, q: undefined, scope: undefined },
   ...{ geo: undefined, window: undefined, attrs: undefined, isLocal: false },
 }
 const near = { ...nothing, ids: ['urn:7', 'urn:1999'], words: '"numb"*' }
 const page = { limit: 10, offset: 0, count: true }
 
-/** Each look at the clock lasts so long. */
+/** Each clock reading advances by this many ms. */
 function selectingWith(ms: number) {
   let now = 0
   const monotonic = (): number => (now += ms)
@@ -53,11 +54,11 @@ function selectingWith(ms: number) {
 }
 const idle = new AbortController().signal
 
-it.each([undefined, '"sensor"', '"numb"*'])('counts all without trouble: %s', async (words) => {
+it.each([undefined, '"sensor"', '"numb"*'])('counts all matches: %s', async (words) => {
   expect((await selectingWith(1).select({ ...nothing, words }, page, idle)).count).toBe(entities)
 })
 
-it('looks for beginnings of words a few times in all', async () => {
+it('limits the number of prefix searches per query', async () => {
   const prepared = prepareQueryStatements(database, () => [0, 0, 0])
   let looks = 0
   const counted = (statement: PluginStatement): PluginStatement =>
@@ -82,7 +83,7 @@ it('looks for beginnings of words a few times in all', async () => {
   expect(looks).toBe(5)
 })
 
-it('finds by beginnings what was written before there was a table of them', () => {
+it('finds by prefix what was written before the prefix index existed', () => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-words-'))
   const old = createPluginDatabase(tables.slice(0, 1), join(folder, 'a.db'))
   old.prepare("INSERT INTO derived VALUES (5, 'Temperature', '[]', 1)").run()
@@ -94,24 +95,24 @@ it('finds by beginnings what was written before there was a table of them', () =
   rmSync(folder, { recursive: true })
 })
 
-it('takes few beginnings of words', () => {
+it('limits the number of word prefixes', () => {
   const most = limits.indexSearchPrefixes.value
   expect(matchOf('ab* '.repeat(most))).toContain('"ab"* AND')
-  expect(() => matchOf('ab* '.repeat(most + 1))).toThrow('beginnings')
+  expect(() => matchOf('ab* '.repeat(most + 1))).toThrow('prefixes')
 })
 
-it('ends soon when nobody waits any more', async () => {
-  const gone = new AbortController()
+it('ends soon after the client disconnects', async () => {
+  const disconnected = new AbortController()
   const found = selectingWith(limits.indexTurnMs.value).select(
     { ...nothing, words: undefined },
     page,
-    gone.signal,
+    disconnected.signal,
   )
-  gone.abort()
+  disconnected.abort()
   await expect(found).rejects.toMatchObject({ code: 'http.busy' })
 })
 
-it('ends when it takes too long', async () => {
+it('ends at the time limit', async () => {
   const slow = selectingWith(limits.indexQueryMs.value / 8)
   await expect(slow.select({ ...nothing, words: undefined }, page, idle)).rejects.toMatchObject({
     code: 'ngsi-ld.too-complex',

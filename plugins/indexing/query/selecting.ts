@@ -1,7 +1,7 @@
 /**
- * Answers a question from the tables: candidates come in order of their numbers, from the most selective thing that is asked
- * for, in slices; a slice is narrowed by SQL, then by what only predicates can say, which read documents. Other work
- * has its turn between slices, so what is written meanwhile may or may not be seen.
+ * Answers a query from the tables. The most selective condition yields candidates in ascending order, in
+ * slices. SQL narrows each slice; predicates that need documents run last. Other work runs between slices, so
+ * concurrent changes may or may not be visible.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -20,7 +20,7 @@ import type { QueryTree } from '#ngsi-ld/query/query.ts'
 import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query/query-match.ts'
 import { matchesScope } from '#ngsi-ld/query/scope-query.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { breathe } from '#plugins/indexing/entries/breathe.ts'
+import { yieldToEventLoop } from '#plugins/indexing/entries/breathe.ts'
 import { ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import {
   type Condition,
@@ -34,21 +34,21 @@ import { asCompared } from '#plugins/indexing/entries/facts.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
 import type { Seen } from '#plugins/indexing/entries/seen.ts'
 import type { QueryStatements } from '#plugins/indexing/entries/statements.ts'
-import type { Question } from './index-query.ts'
+import type { Criteria } from './index-query.ts'
 
 export interface Found {
   /** The entities of the page. */
   readonly entities: readonly Entity[]
-  /** Of all that match, where it was asked for. */
+  /** Number of all matches, if requested. */
   readonly count: number | undefined
-  /** About how many the entities are, written out. */
+  /** Approximate size of the entities as text. */
   readonly bytes: number
 }
 
 export interface SelectingPorts extends Omit<Numbers, 'isValued'> {
   readonly sql: QueryStatements
   readonly seen: Seen
-  /** For intervals, ms. */
+  /** A clock for intervals, ms. */
   readonly monotonic: () => number
 }
 
@@ -70,15 +70,15 @@ export function createSelecting(ports: SelectingPorts) {
 
   return Object.freeze({
     /**
-     * @param signal aborted when nobody waits for the answer.
+     * @param signal aborted when the client no longer waits.
      * @throws ngsi-ld.too-complex after `limits.indexQueryMs`.
      */
-    async select(question: Question, page: Page, signal: AbortSignal): Promise<Found> {
+    async select(criteria: Criteria, page: Page, signal: AbortSignal): Promise<Found> {
       if (signal.aborted) throw abandoned()
       const begun = ports.monotonic()
-      const said = saidOf(ports, question)
-      const { isPlaced, slices } = candidatesOf(ports, question, said.conditions)
-      const narrow = createNarrowing(ports, question, { ...said, docs, isPlaced })
+      const parts = sqlPartsOf(ports, criteria)
+      const { isPlaced, slices } = candidatesOf(ports, criteria, parts.conditions)
+      const narrow = createNarrowing(ports, criteria, { ...parts, docs, isPlaced })
       const end = page.offset + page.limit
       const found: number[] = []
       let count = 0
@@ -90,11 +90,11 @@ export function createSelecting(ports: SelectingPorts) {
         }
         if (count >= end && !page.count) break
         if (ports.monotonic() - turn < limits.indexTurnMs.value) continue
-        await breathe()
+        await yieldToEventLoop()
         turn = ports.monotonic()
         if (signal.aborted) throw abandoned()
         if (turn - begun >= limits.indexQueryMs.value)
-          throw tooComplex(`the query takes the index more than ${limits.indexQueryMs.value} ms`)
+          throw tooComplex(`the query took longer than ${limits.indexQueryMs.value} ms`)
       }
       const read = texts(found)
       const docsFound = found.flatMap((n) => read.get(n) ?? [])
@@ -104,27 +104,27 @@ export function createSelecting(ports: SelectingPorts) {
         bytes: docsFound.reduce((sum, { length }) => sum + length, 0),
       }
     },
-    /** What is known of entities beside what they say, of a slice of ids. */
+    /** Derived facts of a slice of ids. */
     deduce: (ids: readonly string[]) => deduce(ports, ids),
   })
 }
 
-/** The question as SQL, and what is left of it. */
-interface SaidInSql {
+/** The part of a query that has an SQL form, and the terms left to predicates. */
+interface SqlParts {
   readonly conditions: readonly Condition[]
   readonly left: readonly QueryTree[]
 }
 
-function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
+function sqlPartsOf(ports: SelectingPorts, criteria: Criteria): SqlParts {
   const conditions: Condition[] = []
   const left: QueryTree[] = []
   const isValued = (name: number): boolean => ports.sql.hasScalar.get(name) === 1
-  for (const part of question.q === undefined ? [] : conjunctsOf(question.q)) {
+  for (const part of criteria.q === undefined ? [] : conjunctsOf(criteria.q)) {
     const condition = conditionOf(part, { ...ports, isValued })
     if (condition !== undefined) conditions.push(condition)
     if (condition?.isExact !== true) left.push(part)
   }
-  const hasAttrs = attrsCondition(question.attrs, ports)
+  const hasAttrs = attrsCondition(criteria.attrs, ports)
   if (hasAttrs !== undefined) conditions.push(hasAttrs)
   return { conditions, left }
 }
@@ -132,43 +132,46 @@ function saidOf(ports: SelectingPorts, question: Question): SaidInSql {
 // ---- Candidates
 
 interface Candidates {
-  /** Numbers in ascending order. All that match are among them; all have the words. */
+  /** Ascending numbers that include all matches and satisfy the word search. */
   readonly slices: Iterable<readonly number[]>
-  /** Whether all are where they are asked for and satisfy the conditions. */
+  /** Whether all candidates satisfy the place query and the conditions already. */
   readonly isPlaced: boolean
 }
 
 function candidatesOf(
   ports: SelectingPorts,
-  question: Question,
+  criteria: Criteria,
   conditions: readonly Condition[],
 ): Candidates {
-  const { list, isPlaced } = listedBy(ports, question, conditions)
-  return { slices: slicesOf(ports, question, list), isPlaced }
+  const { list, isPlaced } = listedBy(ports, criteria, conditions)
+  return { slices: slicesOf(ports, criteria, list), isPlaced }
 }
 
 function* slicesOf(
   { sql }: SelectingPorts,
-  question: Question,
+  criteria: Criteria,
   list: number[] | undefined,
 ): Generator<readonly number[], void> {
   const most = limits.indexQuerySlice.value
   if (list !== undefined) {
     list.sort((a, b) => a - b)
-    const all = question.words === undefined ? list : withWords(sql, question.words, list)
+    const all = criteria.words === undefined ? list : withWords(sql, criteria.words, list)
     for (let at = 0; at < all.length; at += most) yield all.slice(at, at + most)
     return
   }
-  if (question.words !== undefined) return yield* byWords(sql, question.words)
+  if (criteria.words !== undefined) return yield* byWords(sql, criteria.words)
   for (let behind = 0; ; ) {
-    const slice = sql.walk(question.kinds || searchable, behind, most)
+    const slice = sql.walk(criteria.kinds || searchable, behind, most)
     if (slice.length > 0) yield slice
     if (slice.length < most) return
     behind = slice.at(-1)!
   }
 }
 
-/** Those of a list in ascending order that have the words: beginnings of words are costly, so they are looked for once. */
+/**
+ * The nodes of an ascending list that contain the words. Prefix searches are expensive, so one search covers
+ * the range.
+ */
 function withWords(sql: QueryStatements, words: string, list: readonly number[]): number[] {
   const [first, last] = [list[0], list.at(-1)]
   if (first === undefined) return []
@@ -176,7 +179,7 @@ function withWords(sql: QueryStatements, words: string, list: readonly number[])
   return (sql.matchingWithin.all(words, first, last) as number[]).filter((n) => wanted.has(n))
 }
 
-/** All that have the words; each look for them finds more at once than the one before. */
+/** All nodes that contain the words. Each search returns more than the previous one. */
 function* byWords(sql: QueryStatements, words: string): Generator<readonly number[], void> {
   const most = limits.indexQuerySlice.value
   for (let behind = 0, wanted = most; ; wanted = Math.min(wanted * 4, limits.indexWordsPage.value)) {
@@ -187,16 +190,16 @@ function* byWords(sql: QueryStatements, words: string): Generator<readonly numbe
   }
 }
 
-/** The shortest list of numbers at hand; undefined where none is short. */
+/** The shortest available candidate list; undefined if none is short. */
 function listedBy(
   ports: SelectingPorts,
-  question: Question,
+  criteria: Criteria,
   conditions: readonly Condition[],
 ): { readonly list: number[] | undefined; readonly isPlaced: boolean } {
-  const { ids } = question
+  const { ids } = criteria
   if (ids !== undefined)
     return { list: [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))], isPlaced: false }
-  const near = placedNear(ports, question, conditions)
+  const near = placedNear(ports, criteria, conditions)
   if (near !== undefined && near.length < limits.indexShortList.value) return { list: near, isPlaced: true }
   let best = near
   for (const { drive } of conditions) {
@@ -208,10 +211,10 @@ function listedBy(
   return { list: best, isPlaced: best !== undefined && best === near }
 }
 
-/** By the tree of places, where not too many are there: those of them that satisfy the conditions. */
+/** Nodes from the R-tree that satisfy the conditions; undefined if too many are in the area. */
 function placedNear(
   { sql }: SelectingPorts,
-  { geo, kinds: bits }: Question,
+  { geo, kinds: bits }: Criteria,
   conditions: readonly Condition[],
 ): number[] | undefined {
   if (geo === undefined || geo.property !== 'location') return undefined
@@ -239,32 +242,32 @@ function placedNear(
 
 // ---- Narrowing
 
-/** This gateway's own broker speaks for it. */
+/** Matches entries of this gateway's own broker. */
 const byOwn = { text: 'node.prime = ?', parameters: [ownBroker] }
 
-/** Of a slice those that match. */
+/** Returns a function that keeps the matching nodes of a slice. */
 function createNarrowing(
   ports: SelectingPorts,
-  question: Question,
+  criteria: Criteria,
   {
     conditions,
     left,
     docs,
     isPlaced,
-  }: SaidInSql & {
+  }: SqlParts & {
     readonly docs: (numbers: readonly number[]) => Map<number, Entity>
     readonly isPlaced: boolean
   },
 ): (slice: readonly number[]) => readonly number[] {
   const { sql } = ports
-  const narrowed = sql.narrowed([...(isPlaced ? [] : conditions), ...(question.isLocal ? [byOwn] : [])])
-  const { selection } = question
+  const narrowed = sql.narrowed([...(isPlaced ? [] : conditions), ...(criteria.isLocal ? [byOwn] : [])])
+  const { selection } = criteria
   const isMeant =
     selection === undefined
       ? (bits: number) => (bits & searchable) !== 0
       : (bits: number) => means(selection, bits)
-  const tests = [isPlaced ? undefined : placeTest(ports, question), windowTest(ports, question)]
-  const whole = documentTest(ports, question, left)
+  const tests = [isPlaced ? undefined : placeTest(ports, criteria), windowTest(ports, criteria)]
+  const whole = documentTest(ports, criteria, left)
   return (slice) => {
     const rows = narrowed(slice)
     let numbers = rows.flatMap(([n, bits]) => (isMeant(bits) ? [n] : []))
@@ -276,7 +279,7 @@ function createNarrowing(
   }
 }
 
-/** Whether an entity of these kinds is meant; two names of one kind are one. */
+/** Whether the selection includes an entity of these kinds; two type names of one kind are equivalent. */
 function means(selection: TypeSelection, bits: number): boolean {
   if (selection.kind === 'type') return (bits & kindOf(selection.name)) !== 0
   if (selection.kind === 'any') return true
@@ -298,7 +301,7 @@ function attrsCondition(attrs: readonly string[] | undefined, ports: SelectingPo
 
 type Test = ((numbers: readonly number[]) => number[]) | undefined
 
-function placeTest({ sql }: SelectingPorts, { geo }: Question): Test {
+function placeTest({ sql }: SelectingPorts, { geo }: Criteria): Test {
   if (geo === undefined || geo.property !== 'location') return undefined
   const fits = compileGeometryTest(geo)
   const byBox = compileBoxTest(geo)
@@ -314,7 +317,7 @@ function placeTest({ sql }: SelectingPorts, { geo }: Question): Test {
   }
 }
 
-function windowTest({ sql, seen }: SelectingPorts, { window }: Question): Test {
+function windowTest({ sql, seen }: SelectingPorts, { window }: Criteria): Test {
   if (window === undefined) return undefined
   const { property, from, to } = window
   return (numbers) => {
@@ -344,10 +347,10 @@ function windowTest({ sql, seen }: SelectingPorts, { window }: Question): Test {
   }
 }
 
-/** What only documents can tell. */
+/** Tests that need documents. */
 function documentTest(
   { sql }: SelectingPorts,
-  { geo, scope }: Question,
+  { geo, scope }: Criteria,
   left: readonly QueryTree[],
 ): ((entity: Entity) => boolean) | undefined {
   const tests: ((entity: Entity) => boolean)[] = []

@@ -1,6 +1,6 @@
 /**
- * Brokers registered at the index: two real gateways, both followed at once, one of them killed and brought back; and brokers that
- * are none.
+ * Brokers registered at the index: two real gateways, one of them killed and restarted, and servers that are
+ * not brokers.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -38,7 +38,7 @@ const startBroker = (name: string, port = '0'): Promise<GatewayProcess> =>
     },
   })
 
-/** Streams, sensors and qualities from one number to another. */
+/** Streams, sensors and qualities with numbers in a range. */
 const site = (from: number, to: number): object[] =>
   Array.from({ length: to - from + 1 }, (_, i) => from + i).flatMap((i) => [
     stream(i),
@@ -53,7 +53,7 @@ beforeAll(async () => {
     else if (request.url!.startsWith('/reader'))
       response.end(request.method === 'GET' ? '[]' : response.writeHead(405) && 'no')
     else if (request.url!.startsWith('/refusing')) response.writeHead(401).end('{"title":"who are you"}')
-    // Anything else is never answered.
+    // Other requests are never answered.
   })
   await new Promise<void>((resolve) => odd.listen(0, '127.0.0.1', resolve))
   ;[index, first, second] = await Promise.all([
@@ -97,8 +97,8 @@ const streamIds = (...numbers: number[]): string[] => numbers.map((i) => `urn:ng
 const subscriptionsAt = async (broker: HttpClient): Promise<string[]> =>
   ((await broker.get('/ngsi-ld/v1/subscriptions?limit=100')).json() as { id: string }[]).map(({ id }) => id)
 
-describe('a broker that is registered', () => {
-  it('is subscribed to, and the registration says so', async () => {
+describe('a registered broker', () => {
+  it('has subscriptions, which the registration lists', async () => {
     for (const broker of [first, second]) {
       const answer = await register(broker.httpUrl)
       expect(answer.status).toBe(201)
@@ -117,7 +117,7 @@ describe('a broker that is registered', () => {
     }
   })
 
-  it('is read whole, beside others', async () => {
+  it('is read in full, beside other brokers', async () => {
     await vi.waitFor(async () => expect(await streams()).toHaveLength(261), patience)
     await vi.waitFor(
       async () =>
@@ -138,7 +138,7 @@ describe('a broker that is registered', () => {
     expect(count).toBe(3)
   })
 
-  it('tells of what is created, changed and deleted there', async () => {
+  it('notifies of created, changed and deleted entities', async () => {
     const broker = clientOf(second)
     await broker.send('POST', '/ngsi-ld/v1/entities', stream(400))
     await broker.send('POST', '/ngsi-ld/v1/entities', sensor(400, [12, 50]))
@@ -159,7 +159,7 @@ describe('a broker that is registered', () => {
     await vi.waitFor(async () => expect(await streams()).toHaveLength(261), patience)
   })
 
-  it('cannot be registered again, and we cannot', async () => {
+  it('cannot be registered twice, and this gateway cannot register itself', async () => {
     const again = await register(`${first.httpUrl}/ngsi-ld/v1/`)
     expect([again.status, again.json()]).toEqual([
       409,
@@ -174,7 +174,7 @@ describe('a broker that is registered', () => {
     }
   })
 
-  it('is the same under every name of this machine', async () => {
+  it('is recognized under every loopback name', async () => {
     const { httpUrl } = first
     const others = ['localhost', '[::1]'].map((name) => httpUrl.replace('127.0.0.1', name))
     const known = await list()
@@ -190,7 +190,7 @@ describe('a broker that is registered', () => {
   })
 })
 
-describe('what is no broker', () => {
+describe('a server that is not a broker', () => {
   const at = (path: string): string => `http://127.0.0.1:${(odd.address() as AddressInfo).port}${path}`
   const known = async (): Promise<number> => (await list()).length
 
@@ -204,26 +204,26 @@ describe('what is no broker', () => {
     [{ host: 'http://broker', token: 'x' }, 'token'],
     [{ host: 'http://broker', tenant: '../x' }, 'tenant'],
     [[], 'object'],
-  ])('is refused where it is nonsense: %j', async (body, what) => {
+  ])('is rejected for an invalid body: %j', async (body, what) => {
     const answer = await index.send('POST', '/indexing/api/broker', body)
     expect(answer.status).toBe(400)
     expect(answer.json()).toMatchObject({ status: 400, message: expect.stringContaining(what) })
   })
 
   it.each([
-    ['/garbage', 502, 'no list of entities'],
-    ['/list', 502, 'no list of entities'],
+    ['/garbage', 502, 'not a list of entities'],
+    ['/list', 502, 'not a list of entities'],
     ['/refusing', 502, 'answered with 401'],
     ['/refusing', 502, 'tokenFile'],
     ['/reader', 502, 'answered with 405'],
-  ])('is told as such where it answers otherwise: %s', async (path, status, what) => {
+  ])('is rejected for an unexpected response: %s', async (path, status, what) => {
     const count = await known()
     const answer = await register(at(path))
     expect(answer.json()).toMatchObject({ status, message: expect.stringContaining(what) })
     expect(await known()).toBe(count)
   })
 
-  it('is told as such where it never answers, or nobody listens', async () => {
+  it('is rejected if it never answers or cannot be reached', async () => {
     const count = await known()
     const silent = await register(at('/silent'))
     expect(silent.json()).toMatchObject({ status: 504, message: expect.stringContaining('no answer within') })
@@ -245,7 +245,7 @@ describe('a callback', () => {
     return new URL(body.notification.endpoint.uri).pathname
   }
 
-  it('takes lists, single entities and bare ones', async () => {
+  it('accepts lists, single entities and entities without an envelope', async () => {
     const path = await callback()
     const notification = (data: unknown) => ({
       type: 'Notification',
@@ -267,7 +267,7 @@ describe('a callback', () => {
     expect(await streams()).toContain('urn:ngsi-ld:IotStream:504')
   })
 
-  it('refuses what holds no such entity, or no secret', async () => {
+  it('rejects a body without a matching entity, and a URL without the secret', async () => {
     const path = await callback()
     for (const body of [{}, { data: [] }, sensor(600), { data: [{ id: 'no uri', type: 'x' }] }]) {
       const answer = await index.send('POST', path, body)
@@ -279,7 +279,7 @@ describe('a callback', () => {
     expect(await streams()).not.toContain('urn:ngsi-ld:IotStream:601')
   })
 
-  it('does not let older news overwrite newer', async () => {
+  it('does not let an older notification overwrite a newer one', async () => {
     const path = await callback()
     const told = (at: string, room: string) => ({
       type: 'Notification',
@@ -295,17 +295,17 @@ describe('a callback', () => {
   })
 })
 
-describe('a broker that was away', () => {
-  it('shows as down while its entries count as aged, and is read again when it is back', async () => {
-    // What the broker itself does not have was only told by these tests; the next reading takes it out.
+describe('a broker that was unreachable', () => {
+  it('is down with stale entries, and is read again when it is back', async () => {
+    // These tests notified of entities that the broker does not have; the next full read removes them.
     const port = String(first.httpPort)
     await first.kill()
-    // Whoever cannot reach it tells, long before the next look at it.
+    // A failed request reports the broker as down long before the next check.
     await index.get('/indexing/ngsi-ld/v1/entities?type=Building')
     expect(await warning()).toMatch(/^110 127\.0\.0\.1:\d+ ".* is down: /)
     await vi.waitFor(async () => expect(await stateOf(first.httpUrl)).toBe('down'), patience)
     expect(await registrationOf(first.httpUrl)).toMatchObject({ isAged: true, reason: expect.any(String) })
-    expect(await warning()).toMatch(/^110 127\.0\.0\.1:\d+ ".* is down: .*what is known of it is of /)
+    expect(await warning()).toMatch(/^110 127\.0\.0\.1:\d+ ".* is down: .*its entries are as of /)
     expect(await streams()).toContain('urn:ngsi-ld:IotStream:1')
     expect((await index.get('/health/ready')).status).toBe(200)
     first = await startBroker('first', port)
@@ -315,9 +315,9 @@ describe('a broker that was away', () => {
     expect(await warning()).toBeUndefined()
   })
 
-  it('is put right where subscriptions and deletions were missed', async () => {
+  it('is read again after its subscriptions were deleted and a deletion was missed', async () => {
     const broker = clientOf(first)
-    // All at once: once the index has seen that its subscriptions are gone, it would be told of the deletion by new ones.
+    // All at once: otherwise the index would create subscriptions again and be notified of the deletion.
     const subscriptions = await subscriptionsAt(broker)
     await Promise.all(subscriptions.map((id) => broker.ask('DELETE', `/ngsi-ld/v1/subscriptions/${id}`)))
     await broker.ask('DELETE', '/ngsi-ld/v1/entities/urn:ngsi-ld:IotStream:1')
@@ -343,7 +343,7 @@ describe('a broker that was away', () => {
     )
     const all = await streams()
     expect(all).not.toContain('urn:ngsi-ld:IotStream:300')
-    // Those that only notifications of these tests told of are gone, too.
+    // Entities that only these tests notified of are removed, too.
     expect(all).toHaveLength(250 + 10)
     expect(await subscriptionsAt(clientOf(second))).toHaveLength(6)
     await clientOf(second).send('POST', '/ngsi-ld/v1/entities', stream(300))
@@ -351,7 +351,7 @@ describe('a broker that was away', () => {
   })
 })
 
-describe('a broker that is taken out', () => {
+describe('a removed broker', () => {
   it('loses its subscriptions and its entries', async () => {
     const { _id: key } = (await registrationOf(second.httpUrl))!
     expect((await index.ask('DELETE', `/indexing/api/broker/${key}`)).status).toBe(204)
@@ -362,7 +362,7 @@ describe('a broker that is taken out', () => {
     expect((await index.ask('DELETE', '/indexing/api/broker/xyz')).status).toBe(400)
   })
 
-  it('loses them later where it is away, and may come again', async () => {
+  it('loses them later if it is unreachable, and can be registered again', async () => {
     const { _id: key } = (await registrationOf(first.httpUrl))!
     const port = String(first.httpPort)
     await first.kill()
@@ -375,7 +375,7 @@ describe('a broker that is taken out', () => {
     expect(await subscriptionsAt(clientOf(first))).toHaveLength(6)
   })
 
-  it('cannot be the own one', async () => {
+  it('cannot be the local MDR', async () => {
     const own = (await list()).find(({ origin }) => origin === ('own' as never))!
     const answer = await index.ask('DELETE', `/indexing/api/broker/${own['_id']}`)
     expect([answer.status, answer.json()]).toEqual([

@@ -1,4 +1,4 @@
-/** A registered broker is read anew at the times of `indexing.crawl`, and not before. */
+/** A registered broker is read in full at the times of `indexing.crawl`, and not before. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -10,9 +10,9 @@ import { environment, startPlugins } from '#test/kit/plugins.ts'
 
 afterEach(restoreLimits)
 
-it('is read when its minute comes', async () => {
+it('is read at the scheduled minute', async () => {
   setLimit('pluginTimetableMs', 20)
-  // Nothing else makes it read anew meanwhile.
+  // Nothing else triggers a full read in this test.
   setLimit('indexBrokerCheckMs', 60_000)
   const { folder, remove } = temporaryFolder()
   const broker = createServer((request, response) => {

@@ -1,4 +1,4 @@
-/** An index whose file is damaged where it is read anew says so, and the next start builds it again. */
+/** A damaged index file that fails during a full read is reported, and the next start rebuilds the index. */
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ async function isWhole(): Promise<void> {
   expect(answer.headers['ngsild-results-count']).toBe(String(entities))
 }
 
-/** Pages that are not looked at when the file is opened, of an index that is to be read anew. */
+/** Damages pages that opening the file does not read, of an index that needs a full read. */
 function damageEntities(): void {
   const database = new Database(file)
   database.exec('UPDATE broker SET position = NULL')
@@ -42,7 +42,7 @@ function damageEntities(): void {
   closeSync(descriptor)
 }
 
-it('is told by health, set aside, and built again', async () => {
+it('is reported by health, set aside, and rebuilt', async () => {
   const first = await start()
   const all = Array.from({ length: entities }, (_, i) => sensor(i, [8, 50]))
   expect((await first.send('POST', '/ngsi-ld/v1/entityOperations/create', all)).status).toBe(201)

@@ -1,12 +1,12 @@
 /**
- * What the index derives (when streams were last seen, where they are by their partners, how often their sensors send): shown to those
- * who ask for it, and counted by the ranking over the index.
+ * Derived facts (last-seen time, places of related entities, update interval of sensors): shown to clients
+ * that request them, and used by the ranking over the index.
  */
 import { describe, expect, it } from 'vitest'
 import { indexOfFile, latest } from '#test/kit/index-of-file.ts'
 import { iri, sensor, stream } from './site.ts'
 
-describe('what the index derives', () => {
+describe('a derived fact', () => {
   const wanted = { ...latest, 'Selvedge-Index-Derived': 'true' }
   const derivedName = 'urn:selvedge:ns:derived'
   const every = (seconds: number) => ({ type: 'Property', value: seconds })
@@ -47,7 +47,7 @@ describe('what the index derives', () => {
     )
   }
 
-  it('is told when it is asked for', async () => {
+  it('is shown on request', async () => {
     const query = { type: 'IotStream', id: 'urn:ngsi-ld:IotStream:51', pick: 'id' }
     const known = {
       lastSeen: times[51],
@@ -64,7 +64,7 @@ describe('what the index derives', () => {
     expect((await gateway.find(query, { 'Selvedge-Index-Derived': 'yes' })).status).toBe(400)
   })
 
-  it('is not taken from what is picked', async () => {
+  it('is not removed by pick', async () => {
     const all = { type: 'StreamObservation', weights: '@freshness:1', rankAge: '3000', limit: '1000' }
     const newer = ago(0)
     await gateway.send('PATCH', `/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:52/attrs`, {
@@ -90,7 +90,7 @@ describe('what the index derives', () => {
     { type: 'IotStream', pick: 'id' },
     { type: 'StreamObservation', pick: 'id' },
     { type: 'StreamObservation', attrs: `${iri.StreamObservation}Other` },
-  ])('makes what was seen last fresh and available: %j', async (query) => {
+  ])('ranks recently seen streams as fresh and available: %j', async (query) => {
     const fresh = await scored({ ...query, weights: '@freshness:1', rankAge: '3000' })
     expect(fresh['51']).toBeCloseTo(0.99, 1)
     expect(fresh['52']).toBeCloseTo(0.5, 1)
@@ -99,7 +99,7 @@ describe('what the index derives', () => {
     expect(available['52']).toBeCloseTo(0.4, 1)
   })
 
-  it('counts behind relationships, too', async () => {
+  it('counts for related entities, too', async () => {
     const path = 'iot-stream:generatedBy'
     const fresh = await scored({ type: 'IotStream', weights: `${path}.@freshness:1`, rankAge: '3000' })
     expect(fresh['52']).toBeCloseTo(0.5, 1)
@@ -115,7 +115,7 @@ describe('what the index derives', () => {
   })
 
   it.each([{ type: 'IotStream' }, { type: 'Sensor' }, { type: 'IotStream', pick: 'id' }])(
-    'is near where partners are: %j',
+    'is near if related entities are: %j',
     async (query) => {
       const near = await scored({ ...query, weights: '@proximity:1', rankPoint: '21,50' })
       expect(near['52']).toBe(1)
@@ -124,7 +124,7 @@ describe('what the index derives', () => {
     },
   )
 
-  it('is left out of answers, and what is picked is all there is', async () => {
+  it('is omitted by default, and pick limits the members to those named', async () => {
     const query = 'type=IotStream&weights=@freshness:1&pick=type&limit=1'
     const answer = await gateway.get(`/ranking/ngsi-ld/v1/entities?${query}`, latest)
     expect(answer.json()).toEqual([

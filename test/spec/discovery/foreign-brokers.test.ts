@@ -1,6 +1,6 @@
 /**
- * Registered brokers that are others than this product: one that wants tokens of an identity manager and knows neither triggers nor
- * links of pages, and one that is learnt from the registration of a context source.
+ * Registered brokers of other products: one requires tokens of an identity manager and supports neither
+ * triggers nor next links; one is learnt from a context source registration.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -18,7 +18,7 @@ setLimit('indexBrokerCheckMs', 1000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-foreign-'))
 const patience = { interval: 200 }
 
-/** A broker that shows what it was asked, and can be told how to be. */
+/** A broker that records its requests and whose behaviour can be configured. */
 const state = {
   token: 'first',
   isAway: false,
@@ -29,9 +29,9 @@ const state = {
   >(),
   tokensGiven: [] as string[],
   tenants: new Set<unknown>(),
-  /** What it warns of with entities. */
+  /** Warnings that it sends with entities. */
   warnings: [] as string[],
-  /** How often the first page of its streams was given. */
+  /** How often the first page of its streams was requested. */
   readings: 0,
 }
 let server: Server
@@ -108,7 +108,7 @@ beforeAll(async () => {
       { url: 'https://127.0.0.1:1', caFile: join(folder, 'nowhere.pem') },
     ]),
     SELVEDGE_INDEXING_PAGES_PER_SECOND: '50',
-    // Of clients; the settings may name this machine.
+    // For client-given addresses; the settings may name this machine.
     SELVEDGE_OUTBOUND_ALLOW_LOOPBACK: 'false',
   }
   index = await startIndex(declared)
@@ -137,8 +137,8 @@ const following = async (): Promise<void> =>
   )
 const idOf = (n: number): string => `urn:ngsi-ld:IotStream:${n}`
 
-describe('a broker of the settings', () => {
-  it('is followed with tokens and tenant, though it knows little', async () => {
+describe('a broker in the settings', () => {
+  it('is followed with tokens and tenant, though it lacks triggers and next links', async () => {
     state.streams = Array.from({ length: 250 }, (_, n) => n)
     await following()
     await vi.waitFor(async () => expect(await streams()).toHaveLength(250), patience)
@@ -152,14 +152,14 @@ describe('a broker of the settings', () => {
     expect(state.subscriptions.size).toBe(6)
   })
 
-  it('whose file cannot be read is told as such, and keeps no other from being followed', async () => {
+  it('with an unreadable file is reported and does not stop others from being followed', async () => {
     expect(await registrationOf('https://127.0.0.1:1')).toMatchObject({
       state: 'refused',
       reason: expect.stringContaining('nowhere.pem cannot be read'),
     })
   })
 
-  it('may warn of more than a client takes in a header', async () => {
+  it('may send more warnings than fit in a header', async () => {
     state.warnings = Array.from({ length: 100 }, (_, n) => `111 ${n} "${'x'.repeat(100)}"`)
     const query = new URLSearchParams({ type: iri.IotStream, idPattern: '.*', limit: '10' })
     const answer = await index.get(`/indexing/ngsi-ld/v1/entities?${query}`)
@@ -172,19 +172,19 @@ describe('a broker of the settings', () => {
     expect(told.length).toBeLessThan(limits.warningsBytesMax.value + 100)
   })
 
-  it('gets another token when one is refused', async () => {
+  it('receives a new token after a 401', async () => {
     state.token = 'second'
     await vi.waitFor(() => expect(state.tokensGiven).toHaveLength(2), patience)
     await following()
   })
 
-  it('cannot be taken out by a client', async () => {
+  it('cannot be removed by a client', async () => {
     const { _id: key } = (await registrationOf(address))!
     const refused = await index.ask('DELETE', `/indexing/api/broker/${String(key)}`)
     expect(refused.json()).toMatchObject({ status: 409, message: expect.stringContaining('settings') })
   })
 
-  it('tells by its pages what its notifications did not', async () => {
+  it('is read in full to find changes that it did not notify of', async () => {
     state.isAway = true
     await vi.waitFor(
       async () => expect(await registrationOf(address)).toMatchObject({ state: 'down', isAged: true }),
@@ -200,7 +200,7 @@ describe('a broker of the settings', () => {
     expect(await registrationOf(address)).toMatchObject({ lastCrawl: { added: 1, removed: 5, changed: 0 } })
   })
 
-  it('is read again, once, when the index is built anew, whoever asks for that meanwhile', async () => {
+  it('is read once for a rebuild, whatever the number of concurrent rebuild requests', async () => {
     state.readings = 0
     const rebuild = () => index.send('POST', '/indexing/api/rebuild', {})
     const answers = await Promise.all([rebuild(), rebuild(), rebuild()])
@@ -210,7 +210,7 @@ describe('a broker of the settings', () => {
     expect(state.readings).toBe(1)
   })
 
-  it('is left when the settings name it no more', async () => {
+  it('is removed when the settings no longer name it', async () => {
     await index.close()
     const passwordless = await startIndex({})
     index = passwordless
@@ -218,12 +218,12 @@ describe('a broker of the settings', () => {
     expect(await registrationOf(address)).toBeUndefined()
   })
 
-  it('is left to its end after a kill, and followed when they name it again', async () => {
+  it('is removed completely after a kill, and followed when the settings name it again', async () => {
     await index.close()
     index = await startIndex(declared)
     await following()
     await index.close()
-    // As a kill leaves it that comes before its entries are gone.
+    // As after a kill during the removal, before its entries are deleted.
     const file = new Database(join(folder, 'index', 'plugins', 'indexing.db'))
     const left = JSON.stringify({ secret: 'x', subscriptions: { stream: 'urn:x' }, leftAt: Date.now() })
     file.prepare("UPDATE broker SET state = 'leaving', facts = ? WHERE origin = 'declared'").run(left)
@@ -241,8 +241,8 @@ describe('a broker of the settings', () => {
   })
 })
 
-describe('a broker that registrations name', () => {
-  it('is learnt where that is allowed, as long as they name it', async () => {
+describe('a broker named by registrations', () => {
+  it('is learnt if enabled, as long as a registration names it', async () => {
     const other = await startGatewayInside(join(folder, 'other'), {
       SELVEDGE_INDEXING_ENABLED: 'false',
       SELVEDGE_RANKING_ENABLED: 'false',

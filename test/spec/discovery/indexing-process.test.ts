@@ -1,6 +1,6 @@
 /**
- * The index in a real process: observations that devices publish are seen, a kill and a disk that fails lose nothing of that, and
- * `selvedge index` builds it anew.
+ * The index in a real process: it sees observations that devices publish, survives a kill and disk errors,
+ * and `selvedge index` rebuilds it.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -53,21 +53,21 @@ async function seenAfter(seconds: number, type = 'IotStream'): Promise<string[]>
   return (answer.json() as { id: string }[]).map(({ id }) => id)
 }
 
-it('tells at its root what there is', async () => {
+it('lists its operations at its root', async () => {
   const answer = await client.get('/indexing/')
   expect([answer.status, answer.json()]).toMatchObject([
     200,
     {
       title: 'Indexing',
       openapi: 'openapi.json',
-      operations: { 'GET api/broker': 'Brokers that are indexed' },
+      operations: { 'GET api/broker': 'List the indexed brokers' },
     },
   ])
   const wrong = await client.ask('POST', '/indexing/')
   expect([wrong.status, wrong.headers['allow']]).toEqual([405, 'GET'])
 })
 
-it('knows when a stream was last seen, by the value', async () => {
+it('records when a stream was last seen, from its values', async () => {
   const start = 1_750_000_000
   for (const at of [0, 10, 20]) await send(start + at)
   expect(await seenAfter(start + 19)).toEqual(['urn:ngsi-ld:IotStream:boiler:pressure'])
@@ -77,7 +77,7 @@ it('knows when a stream was last seen, by the value', async () => {
   expect(await seenAfter(start + 20)).toHaveLength(1)
 })
 
-it('knows it after a kill, too', async () => {
+it('keeps last-seen times after a kill', async () => {
   const start = 1_750_001_000
   await send(start)
   expect(await seenAfter(start - 1)).toHaveLength(1)
@@ -87,7 +87,7 @@ it('knows it after a kill, too', async () => {
   expect(await seenAfter(start)).toEqual([])
 })
 
-it('is built anew by a command, which ends when it is done', async () => {
+it('is rebuilt by a command that returns when it is finished', async () => {
   const url = ['--url', gateway.httpUrl]
   const done = await runSelvedge(['index', 'rebuild', ...url, '--json'], { cwd: folder })
   expect([done.code, done.stderr]).toEqual([0, ''])
@@ -100,8 +100,8 @@ it('is built anew by a command, which ends when it is done', async () => {
   expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining('rebuild')])
 })
 
-describeAllowed(failingDiskObstacle(), 'a disk that fails under the index', () => {
-  it('is waited for, and nothing is missing then', async () => {
+describeAllowed(failingDiskObstacle(), 'a disk that fails while the index writes', () => {
+  it('delays the index, and nothing is missing afterwards', async () => {
     const disk = makeFailingDisk('indexing.db')
     const site = await startGatewayProcess({ env: disk.env })
     const other = httpClient(site.httpUrl)

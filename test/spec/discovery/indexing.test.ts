@@ -1,6 +1,6 @@
 /**
- * The index over a whole gateway: what the specification and the original's documentation ask it, and what it tells about its
- * answers.
+ * The index of a whole gateway: queries from the specification and the original's documentation, and the
+ * headers of its responses.
  */
 import { describe, expect, it } from 'vitest'
 import { indexOfFile, latest } from '#test/kit/index-of-file.ts'
@@ -23,7 +23,7 @@ const near = (metres: number) => ({
   coordinates: '[8.01,50]',
 })
 
-describe('a query of the index', () => {
+describe('a query to the index', () => {
   it('finds sensors and streams by place', async () => {
     expect(await idsOf({ type: 'Sensor', ...near(10) })).toEqual(['urn:ngsi-ld:Sensor:1'])
     expect(await idsOf({ type: iri.IotStream, ...near(800) })).toEqual([
@@ -40,7 +40,7 @@ describe('a query of the index', () => {
     ])
   })
 
-  it('reads the rated value of quality, and combines all', async () => {
+  it('compares rated values of quality, and combines all conditions', async () => {
     expect(await idsOf({ type: 'IotStream', q: 'qoi:hasQuality.qoi:completeness>0.4' })).toEqual([
       'urn:ngsi-ld:IotStream:2',
       'urn:ngsi-ld:IotStream:3',
@@ -50,7 +50,7 @@ describe('a query of the index', () => {
     expect(await idsOf({ type: 'IotStream', q, ...near(800) })).toEqual(['urn:ngsi-ld:IotStream:2'])
   })
 
-  it('is asked by POST as well', async () => {
+  it('works by POST, too', async () => {
     const answer = await gateway.send(
       'POST',
       '/indexing/ngsi-ld/v1/entityOperations/query?limit=1&count=true',
@@ -73,25 +73,25 @@ describe('a query of the index', () => {
     [{ entities: [{ type: 'Sensor', limit: '1' }] }, 'entities.limit: '],
     [{ entities: [{ type: 'Sensor' }], geoQ: { q: 'a' } }, 'geoQ.q: '],
     [{ entities: [{ type: 'Sensor' }], temporalQ: [] }, 'temporalQ: '],
-  ])('refuses a body with members that it does not read: %j', async (body, field) => {
+  ])('rejects a body with unsupported members: %j', async (body, field) => {
     const refused = await gateway.send('POST', '/indexing/ngsi-ld/v1/entityOperations/query', body)
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining(field)])
   })
 
-  it('answers itself, beside a place, for a name that nothing has', async () => {
+  it('is answered by the index for an unknown name together with a place', async () => {
     expect(await idsOf({ type: 'Sensor', q: 'qoi:nobodysName==1', ...near(800) })).toEqual([])
     expect(await idsOf({ type: 'Sensor', q: '!qoi:nobodysName', ...near(10) })).toEqual([
       'urn:ngsi-ld:Sensor:1',
     ])
   })
 
-  it('finds words of partners', async () => {
+  it('finds words of related entities', async () => {
     expect(await idsOf({ type: 'IotStream', search: 'Temper* "room 3"' })).toEqual([
       'urn:ngsi-ld:IotStream:3',
     ])
   })
 
-  it('reads whatever stands between words as a blank', async () => {
+  it('treats any separator between words as a space', async () => {
     expect(await idsOf({ type: 'ObservableProperty', search: 'temper\0ature' })).toEqual([])
     expect(await idsOf({ type: 'ObservableProperty', search: '\0temperature\u0007' })).toHaveLength(1)
   })
@@ -116,7 +116,7 @@ describe('a query of the index', () => {
     expect((await ask({ type: 'Sensor', limit: '1001' })).status).toBe(403)
   })
 
-  it('includes what was written before it was asked, and forgets what was deleted', async () => {
+  it('includes preceding writes, and omits deleted entities', async () => {
     await gateway.send('POST', '/ngsi-ld/v1/entities', sensor(9, [8.01, 50]))
     expect(await idsOf({ type: 'Sensor', ...near(10) })).toContain('urn:ngsi-ld:Sensor:9')
     await gateway.ask('DELETE', '/ngsi-ld/v1/entities/urn:ngsi-ld:Sensor:9')
@@ -151,7 +151,7 @@ describe('a query of the index', () => {
     [{ type: 'Sensor', georel: 'near;maxDistance==1' }, 'geometry'],
     [{ type: 'Sensor', ...near(10), georel: 'near;maxDistance==0' }, 'georel'],
     [{ type: 'Sensor', q: 'a==' }, 'q'],
-    [{ type: 'Sensor', q: 'id=="urn:ngsi-ld:Sensor:1"' }, 'q: id is no attribute; use the parameter id'],
+    [{ type: 'Sensor', q: 'id=="urn:ngsi-ld:Sensor:1"' }, 'q: id is not an attribute; use the parameter id'],
     [{ type: 'Sensor', q: 'sosa:observes;!scope|sosa:observes{id}=="urn:x"' }, 'use the parameter scopeQ'],
     [{ type: 'Sensor', timerel: 'after' }, 'timeAt'],
     [{ type: 'Sensor', timeAt: '2020-01-01T00:00:00Z' }, 'timeAt'],
@@ -162,12 +162,12 @@ describe('a query of the index', () => {
     [{ type: 'Sensor', attrs: 'a', pick: 'b' }, 'attrs'],
     [{ type: 'Sensor', options: 'shortest' }, 'shortest'],
     [{ type: '' }, 'type'],
-  ])('names what is wrong: %j', async (parameters, field) => {
+  ])('names the invalid parameter: %j', async (parameters, field) => {
     const answer = await ask(parameters)
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(field)])
   })
 
-  it('leaves other tenants to the broker', async () => {
+  it('is forwarded to the broker for other tenants', async () => {
     const tenant = { 'NGSILD-Tenant': 'other' }
     await gateway.send('POST', '/ngsi-ld/v1/entities', sensor(77), tenant)
     const answer = await ask({ type: 'Sensor' }, tenant)
@@ -175,7 +175,7 @@ describe('a query of the index', () => {
     expect(answer.json()).toMatchObject([{ id: 'urn:ngsi-ld:Sensor:77' }])
   })
 
-  it('tells of a Link header that it means nothing', async () => {
+  it('warns that a Link header is ignored', async () => {
     const answer = await ask(
       { type: 'Sensor' },
       { Link: '<http://x>; rel="http://www.w3.org/ns/json-ld#context"' },
@@ -183,20 +183,20 @@ describe('a query of the index', () => {
     expect(answer.headers['ngsild-warning']).toContain('Link')
   })
 
-  it('has no histories', async () => {
+  it('does not serve histories', async () => {
     expect((await gateway.get('/indexing/ngsi-ld/v1/temporal/entities')).status).toBe(501)
   })
 })
 
-describe('what is left out', () => {
-  it('is any type, for words', async () => {
+describe('an omitted', () => {
+  it('type means any type in a word search', async () => {
     const found = await idsOf({ search: 'temperature' })
     expect(found).toEqual(expect.arrayContaining(['urn:ngsi-ld:ObservableProperty:temperature']))
     expect(found).toEqual(expect.arrayContaining([1, 2, 3].map((i) => `urn:ngsi-ld:Sensor:${i}`)))
     expect(await idsOf({ search: 'temperature', type: 'Sensor' })).toHaveLength(3)
   })
 
-  it('is a prefix, where one vocabulary alone can be meant', async () => {
+  it('prefix is found if only one vocabulary matches', async () => {
     const streams = await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="temperature"' })
     expect(streams).toHaveLength(3)
     expect(await idsOf({ type: 'IotStream', q: 'generatedBy.observes.label=="nothing"' })).toEqual([])
@@ -204,13 +204,13 @@ describe('what is left out', () => {
     expect(await idsOf({ type: 'Point' })).toEqual(await idsOf({ type: iri.Point }))
     expect((await ask({ type: 'Point' })).headers['selvedge-answered-by']).toBe('index')
     expect((await ask({ type: 'IoTStream', idPattern: '.*2' })).json()).toMatchObject([{ id: streams[1] }])
-    // A broker has no such words; it is asked by full names.
+    // A broker does not know such names, so it receives full names.
     const asked = await ask({ type: 'Sensor', attrs: 'observes', idPattern: '.*2' })
     expect(asked.headers['selvedge-answered-by']).toMatch(/^http/)
     expect(asked.json()).toMatchObject([{ id: 'urn:ngsi-ld:Sensor:2', [iri.observes]: {} }])
   })
 
-  it('means what it meant to the original where two may be meant, or is refused', async () => {
+  it('prefix of an ambiguous name means what it meant in the original, or is rejected', async () => {
     const id = 'urn:ngsi-ld:IotStream:two'
     const none = { type: 'Relationship', object: 'urn:ngsi-ld:ObservableProperty:none' }
     const made = await gateway.send('POST', '/ngsi-ld/v1/entities', {
@@ -230,7 +230,7 @@ describe('what is left out', () => {
   })
 })
 
-describe('what the index cannot answer', () => {
+describe('a query that the index cannot answer', () => {
   it.each([
     [{ type: 'Sensor', q: 'geo:location.iot-lite:relativeLocation~="Room.*"' }, ['urn:ngsi-ld:Sensor:3']],
     [{ type: 'Sensor', idPattern: '.*2' }, ['urn:ngsi-ld:Sensor:2']],
@@ -242,14 +242,14 @@ describe('what the index cannot answer', () => {
     expect((answer.json() as { id: string }[]).map(({ id }) => id)).toEqual(expected)
   })
 
-  it('and nobody knows is refused with all that is known', async () => {
+  it('is rejected for an unknown parameter, with a list of the known ones', async () => {
     const answer = await ask({ type: 'Sensor', nonsense: '1' })
     expect(answer.status).toBe(400)
     for (const name of ['nonsense', 'search', 'timerel', 'timeproperty', 'idPattern', 'orderBy'])
       expect(answer.text).toContain(name)
   })
 
-  it('and no broker either is refused', async () => {
+  it('is rejected if brokers cannot answer it either', async () => {
     const answer = await ask({ type: 'Sensor', idPattern: '.*2', search: 'room' })
     expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('search')])
   })
@@ -260,7 +260,7 @@ describe('what the index cannot answer', () => {
     { options: 'sysAttrs' },
     { orderBy: 'id' },
     { join: 'inline' },
-  ])('is refused beside a place, where a broker would know of fewer streams: %j', async (more) => {
+  ])('is rejected with a place, because a broker would find fewer streams: %j', async (more) => {
     const parameters = { type: 'IotStream', ...near(800), ...more }
     const answer = await ask(parameters as never)
     expect([answer.status, answer.text]).toEqual([422, expect.stringContaining('georel')])
@@ -268,15 +268,15 @@ describe('what the index cannot answer', () => {
 
   it.each([
     ['a path of many names', Array.from({ length: 17 }, (_, i) => `a${i}`).join('.')],
-    ['many ways in all', Array.from({ length: 8 }, (_, i) => `a.b.c.d.e.f${i}==1`).join(';')],
-  ])('refuses %s before anybody writes its ways out', async (_, q) => {
+    ['many interpretations in all', Array.from({ length: 8 }, (_, i) => `a.b.c.d.e.f${i}==1`).join(';')],
+  ])('rejects %s before expanding its interpretations', async (_, q) => {
     for (const path of ['/entities?type=IotStream&', '/entities/urn:ngsi-ld:IotStream:1?']) {
       const answer = await gateway.get(`/indexing/ngsi-ld/v1${path}q=${q}`)
       expect([answer.status, answer.text]).toEqual([403, expect.stringMatching(/q has a path|paths of q/)])
     }
   })
 
-  it('is not refused beside a place for a name that nobody has', async () => {
+  it('is not rejected for an unknown name with a place', async () => {
     expect(await idsOf({ type: 'IotStream', ...near(10), q: 'qoi:nobodysName==1' })).toEqual([])
     expect(await idsOf({ type: 'Sensor', ...near(10), q: '!qoi:nobodysName.name' })).toEqual([
       'urn:ngsi-ld:Sensor:1',
@@ -286,7 +286,7 @@ describe('what the index cannot answer', () => {
     )
   })
 
-  it('is refused beside a place for other tenants and media types, too', async () => {
+  it('is rejected with a place for other tenants and media types, too', async () => {
     const asked = { type: 'IotStream', ...near(800) }
     for (const headers of [{ 'NGSILD-Tenant': 'other' }, { Accept: 'application/geo+json' }])
       expect((await ask(asked, headers as never)).status).toBe(422)
@@ -295,7 +295,7 @@ describe('what the index cannot answer', () => {
   })
 })
 
-it('watches by subscriptions that are listed at a wish, beside those of clients', async () => {
+it('watches with subscriptions that can be listed beside those of clients', async () => {
   const path = '/ngsi-ld/v1/subscriptions'
   expect((await gateway.get(path)).json()).toEqual([])
   const answer = await gateway.get(`${path}?options=followers`)
@@ -313,13 +313,13 @@ it('watches by subscriptions that are listed at a wish, beside those of clients'
   expect((await gateway.get(`${path}?options=watchers`)).status).toBe(400)
 })
 
-it('is built anew at a wish, and is the same', async () => {
+it('is rebuilt on request with the same content', async () => {
   const before = await idsOf({ type: 'IotStream', ...near(800) })
   expect((await gateway.ask('POST', '/indexing/api/rebuild')).status).toBe(202)
   expect(await idsOf({ type: 'IotStream', ...near(800) })).toEqual(before)
 })
 
-it('does nothing at the wish of a page of others', async () => {
+it('rejects requests from pages of other origins', async () => {
   const own = { Origin: `http://127.0.0.1:${gateway.httpPort}` }
   const broker = JSON.stringify({ host: 'http://127.0.0.1:1' })
   for (const Origin of ['http://evil.example', 'null']) {
@@ -350,16 +350,16 @@ it.each([
   ])
 })
 
-it('that is liked by nobody is refused by the broker', async () => {
+it('an unacceptable media type is rejected by the broker', async () => {
   expect((await ask({ type: 'Sensor' }, { Accept: 'text/html' })).status).toBe(406)
 })
 
-it.each(['indexing', 'ranking', 'search'])('what %s answers is described at its address', async (name) => {
+it.each(['indexing', 'ranking', 'search'])('%s has an OpenAPI description at its address', async (name) => {
   const { status, json } = await gateway.get(`/${name}/openapi.json`)
   expect(status).toBe(200)
   const { openapi, paths } = json() as { openapi: string; paths: Record<string, Record<string, object>> }
   expect(openapi).toMatch(/^3/)
-  // Each path is there, whatever it says to a request without anything.
+  // Each path exists, whatever it answers to an empty request.
   for (const [path, methods] of Object.entries(paths))
     for (const method of Object.keys(methods)) {
       if (path.includes('{')) continue
@@ -370,7 +370,7 @@ it.each(['indexing', 'ranking', 'search'])('what %s answers is described at its 
   expect((await gateway.send('POST', `/${name}/openapi.json`, {})).status).toBe(405)
 })
 
-it('shows nothing of entities that have nothing of what is picked', async () => {
+it('omits entities without any of the picked members', async () => {
   const answer = await ask({ type: 'Sensor', pick: 'zzz' }, {
     ...latest,
     Accept: 'application/ld+json',
@@ -384,7 +384,7 @@ it.each([
   ['application/ld+json, application/json', 'application/json'],
   ['application/json;q=0, */*', 'application/ld+json'],
   ['*/*, application/json;q=0.2, application/geo+json;q=0.1', 'application/ld+json'],
-])('answers in what is liked best: %s', async (Accept, type) => {
+])('answers in the preferred media type: %s', async (Accept, type) => {
   const answer = await ask({ type: 'Sensor' }, { ...latest, Accept } as never)
   expect([answer.status, answer.headers['content-type']]).toEqual([200, type])
 })

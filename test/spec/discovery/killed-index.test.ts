@@ -1,4 +1,7 @@
-/** An index that is killed while it reads a registered broker: the next one reads it to its end, and nothing stands twice there. */
+/**
+ * An index killed during a full read of a registered broker: the next start completes the read, and no
+ * subscription is duplicated.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -53,7 +56,7 @@ const idsAt = async (client: HttpClient, prefix: string): Promise<Set<string>> =
   return new Set((answer.json() as { id: string }[]).map(({ id }) => id))
 }
 
-it('is read again', async () => {
+it('is read again after a kill', async () => {
   await vi.waitFor(async () => {
     const answer = await clientOf(index).send('POST', '/indexing/api/broker', { host: broker.httpUrl })
     expect(answer.status).toBe(201)

@@ -1,6 +1,6 @@
 /**
- * Answers over two brokers: this gateway's own and one elsewhere, behind TLS that a file vouches for, with a token of a file and a
- * tenant there. What each is asked, what is merged, and what is refused because nobody can say it of both.
+ * Responses merged from two brokers: this gateway's own and a remote one with TLS, a CA file, a token file
+ * and a tenant. Checks what each is sent, what is merged, and what is rejected.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request } from 'node:http'
@@ -21,7 +21,7 @@ let elsewhere: GatewayInside
 let door: Server
 let address: string
 
-/** Lets in whoever has the token. */
+/** Accepts only requests with the token. */
 function openDoor(port: number): Server {
   return createServer({ key, cert: certificate }, (incoming, response) => {
     const { method = 'GET', url = '/', headers } = incoming
@@ -91,14 +91,14 @@ async function found(parameters: Record<string, string>, headers = {}): Promise<
   return numbers(answer.json())
 }
 
-it('a broker behind TLS is known by its file, and shown the token of another', async () => {
+it('trusts a TLS broker by its CA file, and sends it the token of its token file', async () => {
   await vi.waitFor(async () => {
     const { result } = (await index.get('/indexing/api/broker')).json() as { result: object[] }
     expect(result).toContainEqual(expect.objectContaining({ host: address, state: 'following' }))
   }, patience)
 })
 
-it('what is asked of both is asked of the tenant that each is registered with', async () => {
+it('forwards to each broker with the tenant of its registration', async () => {
   const asked = { type: 'Sensor', idPattern: '.*' }
   expect((await found(asked)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
   expect((await found(asked, { 'NGSILD-Tenant': 'default' })).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
@@ -107,7 +107,7 @@ it('what is asked of both is asked of the tenant that each is registered with', 
   expect(await found(asked, other)).toEqual([5])
 })
 
-it('what linked entities are like is asked of both, and nobody gets these', async () => {
+it('forwards conditions on linked entities to both, and removes the linked entities', async () => {
   const asked = { type: 'Sensor', q: 'sosa:observes.label~="temp.*"' }
   const answer = await ask(asked)
   expect(answer.headers['ngsild-warning']).toBeUndefined()
@@ -118,39 +118,39 @@ it('what linked entities are like is asked of both, and nobody gets these', asyn
   )
 })
 
-it('what is here alone is found by local=true, by the index and by the broker', async () => {
+it('local=true finds only local entities, in the index and at the broker', async () => {
   expect(await found({ type: 'Sensor', local: 'true' })).toEqual([1, 2])
   const near = { georel: 'near;maxDistance==100000', geometry: 'Point', coordinates: '[8,50]' }
   expect(await found({ type: 'Sensor', local: 'true', ...near })).toEqual([1, 2])
   expect(await found({ type: 'Sensor', local: 'true', idPattern: '.*' })).toEqual([1, 2])
 })
 
-it('an order is by the name that is meant, of one broker alone', async () => {
+it('orderBy expands names, and works with one broker only', async () => {
   const order = { type: 'Sensor', orderBy: 'rdfs:label;desc' }
   expect(await found({ ...order, local: 'true' })).toEqual([2, 1])
   const both = await ask(order)
   expect([both.status, both.text]).toEqual([422, expect.stringContaining('local=true')])
 })
 
-it('times of writing are those that each broker has', async () => {
+it('createdAt and modifiedAt are those of each broker', async () => {
   const answer = await ask({ type: 'Sensor', options: 'sysAttrs' })
   const entities = answer.json() as Entity[]
   expect(numbers(entities).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
   for (const one of entities) expect(one).toMatchObject({ createdAt: expect.any(String) })
 })
 
-it('when streams of others were last seen is told with the time of the reading', async () => {
+it('warns as of when last-seen times of other brokers are', async () => {
   const warning = async (parameters: Record<string, string>, headers = {}): Promise<unknown> =>
     (await ask(parameters, headers)).headers['ngsild-warning']
   const seen = { type: 'Sensor', timerel: 'after', timeAt: '2020-01-01T00:00:00Z' }
-  const told = expect.stringMatching(/^110 localhost:\d+ "when streams of .* last seen is of 20/)
+  const told = expect.stringMatching(/^110 localhost:\d+ "last-seen times of streams of .* are as of 20/)
   expect(await warning(seen)).toEqual(told)
   expect(await warning({ type: 'Sensor' }, { 'Selvedge-Index-Derived': 'true' })).toEqual(told)
   expect(await warning({ ...seen, local: 'true' })).toBeUndefined()
   expect(await warning({ type: 'Sensor' })).toBeUndefined()
 })
 
-it('features of both are one collection', async () => {
+it('merges features into one collection', async () => {
   const answer = await ask({ type: 'Platform,Sensor', idPattern: '.*' }, { Accept: 'application/geo+json' })
   expect([answer.status, answer.headers['content-type']]).toEqual([
     200,
@@ -160,10 +160,7 @@ it('features of both are one collection', async () => {
   expect([type, numbers(features).toSorted((a, b) => a - b)]).toEqual(['FeatureCollection', [1, 2, 3, 4]])
 })
 
-it.each(['entityMap', 'pageKey'])(
-  '%s, for which there is no place in an answer, is refused',
-  async (name) => {
-    const answer = await ask({ type: 'Sensor', [name]: 'true' })
-    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(name)])
-  },
-)
+it.each(['entityMap', 'pageKey'])('rejects %s, which merged responses do not support', async (name) => {
+  const answer = await ask({ type: 'Sensor', [name]: 'true' })
+  expect([answer.status, answer.text]).toEqual([400, expect.stringContaining(name)])
+})

@@ -1,4 +1,4 @@
-/** The page of the ranking in a real browser: its first answer, on a gateway with one device that is new. */
+/** The ranking page in a real browser: its first result, on a gateway with one new device. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,7 +7,7 @@ import { type Browser, openBrowser } from '#test/kit/browser.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { describePeer } from '#test/kit/peers.ts'
 
-describePeer('chromium', 'the page of the ranking', (path) => {
+describePeer('chromium', 'the ranking page', (path) => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-ranking-page-'))
   let gateway: GatewayInside
   let browser: Browser
@@ -31,13 +31,13 @@ describePeer('chromium', 'the page of the ranking', (path) => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('ranks a new stream above 0 by the weights it comes with, and asks for nothing that is not there', async () => {
+  it('ranks a new stream above 0 with the default weights, and requests no missing resource', async () => {
     const { page, strangers, complaints } = browser
     await page.goto(`${url}/ranking/`)
     const cell = page.locator('#list td')
     await expect
       .poll(async () => {
-        // The index may not have the stream at the first question.
+        // The index may not have the stream at the first query.
         await page.click('button')
         return (await cell.allTextContents())[1]
       })

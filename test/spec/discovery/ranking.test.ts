@@ -1,6 +1,6 @@
 /**
- * Ranking over a real gateway: its own repository, another broker by HTTP, and brokers that fail. The examples are those of the
- * original component and of the specification.
+ * Ranking over a real gateway: its own repository, another broker by HTTP, and brokers that fail. Examples
+ * are those of the original component and of the specification.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -24,7 +24,7 @@ const rated = (value: number): object => property('NA', { [`${qoi}hasRatedValue`
 type Entity = Readonly<Record<string, never>>
 let site: GatewayInside
 let elsewhere: GatewayInside
-/** What the server of `failing` answers. */
+/** The server behind `failing`. */
 let failing: Server
 let broken: GatewayInside
 let patient: GatewayInside
@@ -46,7 +46,7 @@ beforeAll(async () => {
     else if (what === 'Huge') response.end(`[${' '.repeat(limits.sourceAnswerBytesMax.value)}]`)
     else if (what === 'Refused')
       response.writeHead(418, { 'Content-Type': 'application/json', 'X-Kept': 'yes' }).end('{"title":"no"}')
-    // Anything else is never answered.
+    // Other requests are never answered.
   })
   await new Promise<void>((resolve) => failing.listen(0, '127.0.0.1', resolve))
   site = await start('site-', { SELVEDGE_RANKING_BACKEND: 'mdr' })
@@ -55,7 +55,7 @@ beforeAll(async () => {
     INDEXER_URL: addressOf(failing),
     SELVEDGE_RANKING_TIMEOUT_MS: '400',
   })
-  // Its bytes count, however long they take.
+  // Its limit on bytes applies before its time limit.
   patient = await start('patient-', { INDEXER_URL: addressOf(failing) })
   own = rankingOf(site)
   const streams = Array.from({ length: 120 }, (_, n) => ({
@@ -99,7 +99,7 @@ describe('weights', () => {
     ['rankWeights[completeness]=0.8&rankWeights[timeliness]=0.2', 'urn:x:B', 0.912],
     ['weights=completeness:0.8,timeliness:0.2', 'urn:x:B', 0.912],
     [`weights=${encodeURIComponent('{"completeness":0.8,"timeliness":0.2}')}`, 'urn:x:B', 0.912],
-  ])('of the documentation rank: %s', async (weights, best, score) => {
+  ])('from the documentation rank: %s', async (weights, best, score) => {
     for (const client of [own, rankingOf(elsewhere)]) {
       const answer = await client.get(`${query}?type=Example&${weights}`)
       expect([answer.status, answer.headers['ngsild-warning']]).toEqual([200, undefined])
@@ -108,7 +108,7 @@ describe('weights', () => {
     }
   })
 
-  it('leave entities untouched where there are none', async () => {
+  it('change no entity if there are none', async () => {
     const plain = await site.get(`${query}?type=Example`)
     for (const client of [own, rankingOf(elsewhere)]) {
       const answer = await client.get(`${query}?type=Example`)
@@ -118,11 +118,11 @@ describe('weights', () => {
     }
   })
 
-  it('that are left out leave the rest of the ranking without meaning, which is told', async () => {
+  it('that are missing make the other ranking options ineffective, with a warning', async () => {
     const answer = await own.get(`${query}?type=Example&normalise=minmax&explain=true`)
     expect(answer.status).toBe(200)
     expect(answer.headers['ngsild-warning']).toBe(
-      '299 selvedge-ranking "without weights normalise, explain counts nothing"',
+      '299 selvedge-ranking "without weights normalise, explain have no effect"',
     )
   })
 
@@ -131,7 +131,7 @@ describe('weights', () => {
     'weights=:1',
     'rankWeights[completeness]=x',
     'weights=completeness:1e999',
-  ])('that cannot be used are refused: %s', async (weights) => {
+  ])('that are invalid are rejected: %s', async (weights) => {
     const answer = await own.get(`${query}?type=Example&${weights}`)
     expect(answer.status).toBe(400)
     expect(answer.json()).toMatchObject({
@@ -144,7 +144,7 @@ describe('weights', () => {
 describe('a ranked list of streams by their quality', () => {
   const weights = 'weights=qoi:hasQuality.qoi:completeness:1'
 
-  it('is in order over all of them, page by page', async () => {
+  it('is ordered over all streams, page by page', async () => {
     const order = Array.from({ length: 120 }, (_, n) => n).sort((a, b) => ((b * 7) % 120) - ((a * 7) % 120))
     const seen: string[] = []
     let path: string | undefined = `${query}?type=${streamType}&${weights}&limit=50&count=true`
@@ -174,7 +174,7 @@ describe('a ranked list of streams by their quality', () => {
     expect(short.headers['link']).toContain(platformContextPath)
   })
 
-  it('shows only what is asked for, and ranks by what is not', async () => {
+  it('shows only the requested members, and ranks by others', async () => {
     const answer = await own.get(
       `${query}?type=${streamType}&weights=level:0.1,qoi:hasQuality.qoi:completeness:1&attrs=name&options=keyValues&limit=1`,
     )
@@ -183,7 +183,7 @@ describe('a ranked list of streams by their quality', () => {
     expect(first![rankScore]).toBeGreaterThan(1.5)
   })
 
-  it('is normalised, and small may be good', async () => {
+  it('can be normalised, with small values ranked high', async () => {
     const answer = await own.get(
       `${query}?type=${streamType}&weights=-qoi:hasQuality.qoi:age:1&normalise=minmax&limit=2&explain=true`,
     )
@@ -211,13 +211,13 @@ describe('a ranked list of streams by their quality', () => {
 })
 
 describe('the backend', () => {
-  it('is passed through by id', async () => {
+  it('returns single entities unchanged', async () => {
     const answer = await rankingOf(elsewhere).get(`${query}/urn:x:A`)
     expect(answer.text).toBe((await site.get(`${query}/urn:x:A`)).text)
     expect((await own.get(`${query}/urn:x:nobody`)).status).toBe(404)
   })
 
-  it('gets the headers of the client', async () => {
+  it('receives the headers of the client', async () => {
     const answer = await rankingOf(elsewhere).get(`${query}?type=Example&weights=completeness:1`, {
       'NGSILD-Tenant': 'nobody',
       Accept: 'application/ld+json',
@@ -240,7 +240,7 @@ describe('the backend', () => {
     expect(bad.json()).toMatchObject({ type: 'https://uri.etsi.org/ngsi-ld/errors/BadRequestData' })
   })
 
-  it('that does not answer is a 504', async () => {
+  it('leads to 504 if it does not answer', async () => {
     for (const more of ['', '&weights=a:1']) {
       const answer = await rankingOf(broken).get(`${query}?type=Silent${more}`)
       expect(answer.status).toBe(504)
@@ -252,14 +252,14 @@ describe('the backend', () => {
     }
   })
 
-  it('that answers more than is taken is a 502', async () => {
+  it('leads to 502 if its response is too large', async () => {
     for (const more of ['', '&weights=a:1']) {
       const answer = await rankingOf(patient).get(`${query}?type=Huge${more}`)
       expect([answer.status, answer.json()]).toMatchObject([502, { title: 'Request failed' }])
     }
   })
 
-  it('that answers garbage is a 500', async () => {
+  it('leads to 500 if its response is garbage', async () => {
     const answer = await rankingOf(broken).get(`${query}?type=Garbage&weights=a:1`)
     expect(answer.status).toBe(500)
     expect(answer.json()).toMatchObject({ title: 'Request failed' })
@@ -267,7 +267,7 @@ describe('the backend', () => {
 })
 
 describe('the index as backend', () => {
-  it('is what is ranked where nothing else is said', async () => {
+  it('is ranked by default', async () => {
     const gateway = await start('index-', {})
     try {
       const made = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
@@ -307,7 +307,7 @@ describe('the index as backend', () => {
   })
 })
 
-describe('its other routes', () => {
+describe('other routes of the ranking', () => {
   it('are health, a description and a page', async () => {
     expect((await own.get('/api/health')).json()).toEqual({ status: 'UP' })
     const description = (await own.get('/spec')).json() as { paths: object }

@@ -1,4 +1,4 @@
-/** A registered broker that answers but cannot notify: it refuses to send to addresses of its own machine. */
+/** A registered broker that answers but cannot notify: it refuses to send to loopback addresses. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -37,7 +37,7 @@ const query = `/indexing/ngsi-ld/v1/entities?type=${encodeURIComponent(iri.IotSt
 const warning = async (): Promise<unknown> => (await index.get(query)).headers['ngsild-warning']
 const degraded = async (): Promise<string> => (await index.get('/health/ready')).text
 
-it('is told as such, with what to set, and its entries count as aged', async () => {
+it('is reported with the setting to change, and its entries count as stale', async () => {
   await vi.waitFor(async () => {
     const made = await index.send('POST', '/indexing/api/broker', { host: address(broker) })
     expect([201, 409]).toContain(made.status)
@@ -58,15 +58,15 @@ it('is told as such, with what to set, and its entries count as aged', async () 
     undeliveredAt: expect.any(String),
   })
   expect(await warning()).toMatch(
-    /^110 127\.0\.0\.1:\d+ ".* is silent: it cannot notify .*what is known of it is of /,
+    /^110 127\.0\.0\.1:\d+ ".* is silent: it cannot notify .*its entries are as of /,
   )
   expect(await degraded()).toContain(reason)
-  // What is known of it does not become newer.
+  // The time of its last known state does not advance.
   await new Promise((resolve) => setTimeout(resolve, 2500))
   expect((await registration())!['heardAt']).toBe(heardAt)
 })
 
-it('is well again when it gets through', async () => {
+it('recovers when a notification arrives', async () => {
   const port = String(broker.httpPort)
   await broker.close()
   broker = await startBroker(port, true)
