@@ -1,48 +1,48 @@
 /**
- * Answers of the ranking: entities with their scores, links to the neighbouring pages, warnings, and the errors of its
- * interface. What the backend says of its own pages does not leave.
+ * Builds the responses of the ranking: entities with scores, links to neighbouring pages, warnings and
+ * errors. The backend's own paging links are not passed on.
  */
 import { productToken } from '#base/register/version.ts'
 import type { BrokerAnswer, Json, WrittenAnswer } from '#contract'
 import { type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { fittingWarnings, warningLine } from '#ngsi-ld/values/warning-lines.ts'
-import type { Question, Term } from './ranked-query.ts'
+import type { RankedQuery, Term } from './ranked-query.ts'
 import type { RankedList } from './ranking.ts'
 import { type Ranked, rounded, type Span, shareOf } from './score.ts'
 
 export const scoreName = 'http://iotcrawler.eu/rankScore'
-/** What each term gave to a score; a sub-property of it, or beside it where values are bare. */
+/** Contribution of each term to the score: a sub-property of the score, or a sibling in simplified format. */
 export const termsName = 'urn:selvedge:ns:rankTerms'
 
-/** The page of the list that was asked for. */
-export function rankedAnswer(question: Question, list: RankedList): Response {
+/** Response with one page of the ranked list. */
+export function rankedAnswer(rankedQuery: RankedQuery, list: RankedList): Response {
   const { first, page } = list
-  const items = page.map((one) => scored(one, question, list.spans))
+  const items = page.map((one) => scored(one, rankedQuery, list.spans))
   const type = first.headers['content-type'] ?? 'application/json'
   const isCollection = 'text' in first && type.startsWith('application/geo+json')
   const body = isCollection ? { ...collectionOf(first.text), features: items } : items
   const headers = passedHeaders(first.headers)
   headers.set('Content-Type', type)
-  const links = [contextLinks(first.headers['link']), ...pageLinks(question, list.count, type)]
+  const links = [contextLinks(first.headers['link']), ...pageLinks(rankedQuery, list.count, type)]
   const link = links.filter((one) => one !== '').join(', ')
   if (link !== '') headers.set('Link', link)
-  if (question.isCounted) headers.set('NGSILD-Results-Count', String(list.count))
+  if (rankedQuery.isCounted) headers.set('NGSILD-Results-Count', String(list.count))
   else headers.delete('NGSILD-Results-Count')
-  const warnings = [...list.warnings, ...warningsOf(question, list).map(asWarning)]
+  const warnings = [...list.warnings, ...warningsOf(rankedQuery, list).map(asWarning)]
   if (warnings.length > 0) headers.set('NGSILD-Warning', fittingWarnings(warnings).join(', '))
   return new Response(JSON.stringify(body), { status: 'text' in first ? first.status : 200, headers })
 }
 
-/** The collection without its features. */
+/** The feature collection without its features. */
 function collectionOf(text: string): JsonObject {
   const { features: _, ...rest } = JSON.parse(text) as { readonly [name: string]: Json }
   return { type: 'FeatureCollection', ...rest }
 }
 
-/** The entity with its score; it is ours since it was parsed, so it is not copied. */
+/** Adds the score to the entity in place: the item was parsed for this response. */
 function scored(
   { item, score, values }: Ranked<JsonObject>,
-  { terms, format, isExplained }: Question,
+  { terms, format, isExplained }: RankedQuery,
   spans: readonly Span[] | undefined,
 ): JsonObject {
   const properties = item['type'] === 'Feature' ? own(item, 'properties') : undefined
@@ -60,7 +60,7 @@ function scored(
   return item
 }
 
-/** Name, weight, value and share of each term; a term without a value says so. */
+/** Name, weight, value and share of each term; `missing` if an entity has no value. */
 function explanation(terms: readonly Term[], values: Float64Array, spans?: readonly Span[]): Json {
   return terms.map((term, index): Json => {
     const value = values[index]!
@@ -78,14 +78,16 @@ function explanation(terms: readonly Term[], values: Float64Array, spans?: reado
   })
 }
 
-function warningsOf({ terms }: Question, { missing, beyond, count, failures }: RankedList): string[] {
+function warningsOf({ terms }: RankedQuery, { missing, beyond, count, failures }: RankedList): string[] {
   const sum = rounded(terms.reduce((all, { weight }) => all + weight, 0))
   return [
-    ...(Math.abs(sum - 1) > 1e-9 ? [`the weights add up to ${sum}, so scores may leave 0 to 1`] : []),
+    ...(Math.abs(sum - 1) > 1e-9 ? [`the weights add up to ${sum}, so scores may be outside 0 to 1`] : []),
     ...terms.flatMap(({ name }, index) =>
       missing[index] === 0
         ? []
-        : [`${name} is missing or no number in ${missing[index]} of ${count} entities and counts 0 there`],
+        : [
+            `${name} is missing or not a number in ${missing[index]} of ${count} entities and counts as 0 there`,
+          ],
     ),
     ...terms.flatMap(({ name }, index) =>
       beyond[index] === 0
@@ -98,15 +100,15 @@ function warningsOf({ terms }: Question, { missing, beyond, count, failures }: R
 
 const asWarning = (text: string): string => warningLine(299, 'selvedge-ranking', text)
 
-/** Links of other relations than to pages. */
+/** Links with relations other than next and prev. */
 function contextLinks(link: string | undefined): string {
   const all = link?.match(/<[^<>]*>(?:[^<>"]|"[^"]*")*?(?=\s*(?:,\s*<|$))/g) ?? []
   return all.filter((one) => !/;\s*rel="?(?:next|prev)\b/.test(one)).join(', ')
 }
 
-/** Relative to the address that was asked, whatever stands in front of it. */
-function pageLinks(question: Question, count: number, type: string): string[] {
-  const { limit, offset, written, isCounted } = question
+/** Relative to the request address, so that they work behind any proxy. */
+function pageLinks(rankedQuery: RankedQuery, count: number, type: string): string[] {
+  const { limit, offset, written, isCounted } = rankedQuery
   if (limit === 0) return []
   const at = (from: number): string =>
     `?${[...written, `limit=${limit}`, `offset=${from}`, ...(isCounted ? ['count=true'] : [])].join('&')}`
@@ -138,7 +140,7 @@ function passedHeaders(given: Readonly<Record<string, string>>): Headers {
   return headers
 }
 
-/** The backend's answer as it is. */
+/** Passes the backend's response on unchanged. */
 export function passedAnswer({ status, headers, text }: WrittenAnswer): Response {
   const passed = passedHeaders(headers)
   if (headers['link'] !== undefined) passed.set('Link', headers['link'])
@@ -147,17 +149,17 @@ export function passedAnswer({ status, headers, text }: WrittenAnswer): Response
   return new Response(isBare ? null : text, { status, headers: passed })
 }
 
-/** Says which parameters of the ranking counted nothing. @param names of those that were given. */
+/** Warns which ranking parameters had no effect. @param names of the given parameters. */
 export function unweighted(response: Response, names: readonly string[]): Response {
   if (names.length > 0)
-    response.headers.append('NGSILD-Warning', asWarning(`without weights ${names.join(', ')} counts nothing`))
+    response.headers.append('NGSILD-Warning', asWarning(`no effect without weights: ${names.join(', ')}`))
   return response
 }
 
-/** As the original answered, but that an answer of too many bytes is none that came too late. */
-export const failureStatus = { silent: 504, oversized: 502, garbled: 500 } as const
+/** Statuses as in the original component, except that an oversized response is not reported as a timeout. */
+export const failureStatus = { unanswered: 504, oversized: 502, unreadable: 500 } as const
 
-/** Where the backend did not answer, or nobody can read what it said. */
+/** Error response if the backend did not answer or sent an unreadable response. */
 export function failedAnswer(status: 500 | 502 | 504, detail: string): Response {
   const title = status === 504 ? 'Timeout' : 'Request failed'
   const problem = { type: 'https://uri.etsi.org/ngsi-ld/errors/InternalError', title, detail, status }
@@ -170,7 +172,7 @@ export function failedAnswer(status: 500 | 502 | 504, detail: string): Response 
 export const answerOf = (answer: BrokerAnswer): Response =>
   'failure' in answer
     ? failedAnswer(
-        answer.failure === 'oversized' ? failureStatus.oversized : failureStatus.silent,
+        answer.failure === 'oversized' ? failureStatus.oversized : failureStatus.unanswered,
         answer.reason,
       )
     : passedAnswer(answer)

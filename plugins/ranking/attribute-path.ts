@@ -1,22 +1,22 @@
 /**
- * Names and paths in weights, such as `qoi:hasQuality.qoi:completeness` or `generatedBy.@proximity`. A name may be short,
- * prefixed or a full IRI, which may hold dots: within one, a dot ends it only behind a `#`, in front of another IRI, a prefixed
- * name or a criterion. What may be read otherwise is written `<IRI>`. A path that is the key of an attribute as a
- * whole means that attribute.
+ * Parses names and paths in weights, such as `qoi:hasQuality.qoi:completeness` or `generatedBy.@proximity`. A
+ * name is short, prefixed or a full IRI. An IRI may contain dots: a dot ends it only after a `#`, or before
+ * another IRI, a prefixed name or a criterion. An ambiguous IRI is written `<IRI>`. If the whole path is the
+ * key of an attribute, it means that attribute.
  */
 import { limits } from '#base/limits/limits.ts'
 
 export const criteria = ['proximity', 'freshness', 'availability'] as const
-/** What is reckoned from several attributes of an entity. */
+/** Criteria that are computed from several attributes of an entity. */
 export type Criterion = (typeof criteria)[number]
 
 export interface RankingPath {
-  /** As written; the relationships and attributes to follow. */
+  /** The relationships and attributes to follow, as written. */
   readonly names: readonly string[]
   readonly criterion?: Criterion
 }
 
-/** The path, or what is wrong with it. */
+/** Returns the path, or what is wrong with it. */
 export function parsePath(text: string): RankingPath | { readonly mistake: string } {
   const parts: string[] = []
   for (let at = 0; at <= text.length; ) {
@@ -28,12 +28,14 @@ export function parsePath(text: string): RankingPath | { readonly mistake: strin
   }
   if (parts.length > limits.rankingPathNamesMax.value)
     return { mistake: `it has more than ${limits.rankingPathNamesMax.value} names` }
-  const reckoned = parts.findIndex((part) => part.startsWith('@'))
-  if (reckoned === -1) return { names: parts }
-  const criterion = criteria.find((known) => `@${known}` === parts[reckoned])
+  const criterionAt = parts.findIndex((part) => part.startsWith('@'))
+  if (criterionAt === -1) return { names: parts }
+  const criterion = criteria.find((known) => `@${known}` === parts[criterionAt])
   if (criterion === undefined)
-    return { mistake: `${parts[reckoned]} is none of ${criteria.map((known) => `@${known}`).join(', ')}` }
-  if (reckoned < parts.length - 1) return { mistake: `nothing can follow @${criterion}` }
+    return {
+      mistake: `${parts[criterionAt]} must be one of ${criteria.map((known) => `@${known}`).join(', ')}`,
+    }
+  if (criterionAt < parts.length - 1) return { mistake: `nothing can follow @${criterion}` }
   return { names: parts.slice(0, -1), criterion }
 }
 
@@ -44,7 +46,7 @@ function partAt(text: string, at: number): { name: string; length: number } | un
   return name === undefined ? undefined : { name, length: name.length }
 }
 
-/** Up to a dot that ends it; a fragment ends with the first one. */
+/** An IRI up to the dot that ends it; a fragment ends at its first dot. */
 const iri =
   /(?:https?:\/\/|urn:)(?:(?!\.(?:https?:\/\/|urn:|<|@|[A-Za-z][\w-]*:[A-Za-z]))[^#])*(?:#[^.]*)?(?=\.|$)/y
 

@@ -1,5 +1,6 @@
 /**
- * How much is asked for at once: what a broker gives, and not less because it refused something else; and how long it is waited for.
+ * Page sizes of the backend: uses the largest size it accepts, and does not reduce it for other refusals.
+ * Deadlines.
  */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -10,7 +11,7 @@ import { environment } from '#test/kit/plugins.ts'
 import { createBackend } from './backend.ts'
 import ranking from './plugin.ts'
 
-/** A broker that refuses every query, or pages of more than 500, and what it was asked. */
+/** A broker that refuses every query, or pages of more than 500; records its requests. */
 function brokerThat(refuses: { everything: boolean }) {
   const sizes: (string | null)[] = []
   const port: BrokerPort = {
@@ -25,23 +26,23 @@ function brokerThat(refuses: { everything: boolean }) {
   return { port, sizes }
 }
 
-it('keeps to the size that was given, and not to one that was refused like all others', async () => {
+it('remembers an accepted page size, but not after a refusal of every size', async () => {
   const refuses = { everything: true }
   const { port, sizes } = brokerThat(refuses)
   const backend = createBackend(port, () => 0)
-  const ask = async (): Promise<(string | null)[]> => {
+  const requestedSizes = async (): Promise<(string | null)[]> => {
     sizes.length = 0
-    const asking = { headers: {}, signal: new AbortController().signal, until: 10_000 }
-    await backend.candidates(['type=T'], asking, async () => undefined)
+    const options = { headers: {}, signal: new AbortController().signal, until: 10_000 }
+    await backend.candidates(['type=T'], options, async () => undefined)
     return [...sizes]
   }
-  expect(await ask()).toEqual(['1000', '500', '100'])
+  expect(await requestedSizes()).toEqual(['1000', '500', '100'])
   refuses.everything = false
-  expect(await ask()).toEqual(['1000', '500'])
-  expect(await ask()).toEqual(['500'])
+  expect(await requestedSizes()).toEqual(['1000', '500'])
+  expect(await requestedSizes()).toEqual(['500'])
 })
 
-it('tells once what every page warns of, and no more than clients take', async () => {
+it('returns repeated warnings once, and no more than fit into a header', async () => {
   const pages = 20
   const port: BrokerPort = {
     address: 'http://b',
@@ -65,13 +66,13 @@ it('tells once what every page warns of, and no more than clients take', async (
   } as never)
   const request = new Request('http://here/ngsi-ld/v1/entities?type=T&weights=a:1&options=keyValues&limit=1')
   const { headers } = await running.fetch!(request, environment())
-  const told = headers.get('NGSILD-Warning')!
-  expect(told.length).toBeLessThan(limits.warningsBytesMax.value + 100)
-  expect(told.match(/110 old "a, b"/g)).toHaveLength(1)
-  expect(told).toMatch(/^110 old "a, b", 111 b "page 0 x+", .*199 - "and \d+ more"$/)
+  const warning = headers.get('NGSILD-Warning')!
+  expect(warning.length).toBeLessThan(limits.warningsBytesMax.value + 100)
+  expect(warning.match(/110 old "a, b"/g)).toHaveLength(1)
+  expect(warning).toMatch(/^110 old "a, b", 111 b "page 0 x+", .*199 - "and \d+ more"$/)
 })
 
-it('waits by the monotonic clock, whatever the other one says meanwhile', async () => {
+it('measures the deadline with the monotonic clock', async () => {
   const { port } = brokerThat({ everything: false })
   let [now, monotonic] = [Date.now(), 0]
   const running = await ranking.start({

@@ -1,7 +1,7 @@
 /**
- * The broker whose entities are ranked: all candidates page by page within ceilings, and linked entities by their ids,
- * many at a time. Pages are followed by the links of the broker, else by offset; a broker that repeats itself comes to
- * an end, too. Page sizes that it refuses are not asked for again.
+ * Reads from the broker whose entities are ranked: all candidates page by page up to fixed limits, and linked
+ * entities by id in batches. Follows Link headers, or offsets if there are none; stops if a broker repeats
+ * entities. Remembers the page size that the broker accepts.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -9,121 +9,130 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { BrokerAnswer, BrokerPort, Json, ListAnswer, WrittenAnswer } from '#contract'
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 
-/** Entities in process, or the text of an answer. */
+/** Entities of a broker in this process, or the text of a response. */
 export type Answered = WrittenAnswer | ListAnswer
-/** Why there are no candidates: the answer to pass on, no answer, or one that cannot be read. */
+/** Why there are no candidates: a response to pass on, no response, or an unreadable one. */
 export type Outcome =
   | { readonly kind: 'read'; readonly first: Answered; readonly warnings: readonly string[] }
   | { readonly kind: 'refused'; readonly answer: WrittenAnswer }
-  | { readonly kind: 'silent'; readonly reason: string }
-  /** No list of entities, or one of too many bytes. */
-  | { readonly kind: 'garbled' | 'oversized'; readonly reason: string }
+  | { readonly kind: 'unanswered'; readonly reason: string }
+  /** Not a list of entities, or too many bytes. */
+  | { readonly kind: 'unreadable' | 'oversized'; readonly reason: string }
 
-/** What goes with each request of one ranking. */
-export interface Asking {
+/** Common to all requests of one ranking. */
+export interface RequestOptions {
   readonly headers: Readonly<Record<string, string>>
   readonly signal: AbortSignal
-  /** When patience ends, ms of the monotonic clock. */
+  /** Deadline, monotonic ms. */
   readonly until: number
 }
 
 export interface Linked {
   readonly entities: ReadonlyMap<string, JsonObject>
-  /** What could not be read, for a person. */
+  /** Why entities could not be read; for people. */
   readonly failure: string | undefined
 }
 
-/** What is asked for with ids: entities that have one of the attributes, with these alone; or of one of the types, whole. */
+/**
+ * Which linked entities to request: those with one of the attributes, limited to these; or those of a type,
+ * in full.
+ */
 export type Wanted = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
 
 export interface Backend {
   /**
-   * Takes the candidates of a query, page after page.
-   * @param query parameters as written, without pages.
-   * @throws ngsi-ld.too-many-results beyond the ceilings.
+   * Reads the candidates of a query page by page.
+   * @param query parameters as written, without paging.
+   * @throws ngsi-ld.too-many-results above the limits.
    */
-  candidates(query: readonly string[], asking: Asking, take: Take): Promise<Outcome>
-  /** Entities by id. Never rejects; those not found are left out. */
-  linked(ids: readonly string[], wanted: Wanted, asking: Asking): Promise<Linked>
+  candidates(query: readonly string[], options: RequestOptions, take: Take): Promise<Outcome>
+  /** Entities by id. Never rejects; entities that were not found are omitted. */
+  linked(ids: readonly string[], wanted: Wanted, options: RequestOptions): Promise<Linked>
 }
 
-/** @param items entities or features that no page before had. */
+/** @param items entities or features that no earlier page had. */
 export type Take = (items: JsonObject[]) => void | Promise<void>
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
 const pageSizes = [limits.rankingPageEntities.value, 500, 100] as const
 
 export function createBackend(port: BrokerPort, monotonic: () => number): Backend {
-  /** Index of the page size that the broker takes. */
+  /** Index of the page size that the broker accepted. */
   let size = 0
 
-  async function ask(path: string, { headers, signal, until }: Asking): Promise<BrokerAnswer | ListAnswer> {
-    const left = until - monotonic()
-    if (left <= 0) return { failure: 'timeout', reason: 'the time for all pages is over' }
-    const request = { method: 'GET', path, headers, signal, timeoutMs: left }
+  async function send(
+    path: string,
+    { headers, signal, until }: RequestOptions,
+  ): Promise<BrokerAnswer | ListAnswer> {
+    const remaining = until - monotonic()
+    if (remaining <= 0) return { failure: 'timeout', reason: 'the time limit for all pages has passed' }
+    const request = { method: 'GET', path, headers, signal, timeoutMs: remaining }
     return port.list === undefined ? port.exchange(request) : port.list(request)
   }
 
   /**
-   * The first page, as large as the broker gives. Asked for from then on is
-   * what it gave: what it refuses in every size says nothing of sizes.
+   * Requests the first page with the largest size that the broker accepts, and remembers that size. If the
+   * broker refuses every size, the reason is another one, and the size stays.
    */
-  async function firstPage(query: readonly string[], asking: Asking): Promise<BrokerAnswer | ListAnswer> {
+  async function firstPage(
+    query: readonly string[],
+    options: RequestOptions,
+  ): Promise<BrokerAnswer | ListAnswer> {
     for (let tried = size; ; tried++) {
-      const answer = await ask(addressOf([...query, `limit=${pageSizes[tried]}`]), asking)
+      const answer = await send(addressOf([...query, `limit=${pageSizes[tried]}`]), options)
       if (isTooLarge(answer) && tried + 1 < pageSizes.length) continue
       if (isAnswer(answer)) size = tried
       return answer
     }
   }
 
-  /** Where the page behind one is, for a broker that does not say. */
+  /** Path of the next page for a broker that sends no links. */
   const pathBehind = (received: number, query: readonly string[], all: number): string | undefined =>
     received < pageSizes[size]!
       ? undefined
       : addressOf([...query, `limit=${pageSizes[size]}`, `offset=${all}`])
 
   return Object.freeze({
-    async candidates(query, asking, take) {
+    async candidates(query, options, take) {
       const seen = new Set<string>()
       const warnings = new Set<string>()
       let [first, bytes, isLinking] = [undefined as Answered | undefined, 0, false]
-      let answer = await firstPage(query, asking)
+      let answer = await firstPage(query, options)
       for (let pages = 1; ; pages++) {
         if ('failure' in answer)
-          return { kind: answer.failure === 'oversized' ? 'oversized' : 'silent', reason: answer.reason }
+          return { kind: answer.failure === 'oversized' ? 'oversized' : 'unanswered', reason: answer.reason }
         if (!isAnswer(answer)) return { kind: 'refused', answer }
         const items = itemsOf(answer)
         if (items === undefined)
-          return { kind: 'garbled', reason: `${port.address} answered what is no list of entities` }
+          return { kind: 'unreadable', reason: `${port.address} did not answer with a list of entities` }
         first ??= answer
         if (answer.headers['ngsild-warning'] !== undefined) warnings.add(answer.headers['ngsild-warning'])
         bytes += 'items' in answer ? answer.bytes : answer.text.length
         const fresh = items.filter(({ id }) => typeof id === 'string' && !seen.has(id))
         for (const { id } of fresh) seen.add(id as string)
         checkCeilings(seen.size, bytes, pages)
-        // A broker of this gateway answers without letting others pass.
+        // A broker in this process answers without yielding to the event loop.
         await nextTurn()
         await take(fresh)
         await nextTurn()
         const next = nextLink(answer)
         isLinking ||= next !== undefined
-        // A broker that links its pages has no more where it does not.
+        // If a broker has linked earlier pages, a page without a link is the last.
         const isLast = fresh.length === 0 || (next === undefined && isLinking)
         const path = isLast ? undefined : (next ?? pathBehind(items.length, query, seen.size))
         if (path === undefined) return { kind: 'read', first, warnings: [...warnings] }
-        answer = await ask(path, asking)
+        answer = await send(path, options)
       }
     },
 
-    async linked(ids, wanted, asking) {
+    async linked(ids, wanted, options) {
       const entities = new Map<string, JsonObject>()
       let failure: string | undefined
       const waiting = portionsOf(ids, wanted)
       const lane = async (): Promise<void> => {
         for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
-          const answer = await ask(path, asking)
-          // A page of large entities ends before its limit.
+          const answer = await send(path, options)
+          // A page of large entities may be shorter than its limit.
           const next = isAnswer(answer) ? nextLink(answer) : undefined
           if (next !== undefined) waiting.push(next)
           const items = isAnswer(answer) ? itemsOf(answer) : undefined
@@ -144,7 +153,7 @@ function nextLink({ headers }: Answered): string | undefined {
 
 const addressOf = (pairs: readonly string[]): string => `${entitiesPath}?${pairs.join('&')}`
 
-/** Whether a broker says that a page is larger than it gives. */
+/** Whether a broker rejected the page size. */
 const isTooLarge = (answer: BrokerAnswer | ListAnswer): boolean =>
   'status' in answer && (answer.status === 403 || (answer.status === 400 && /limit/i.test(answer.text)))
 
@@ -152,7 +161,7 @@ function checkCeilings(entities: number, bytes: number, pages: number): void {
   const beyond = (what: string): GatewayError =>
     new GatewayError(
       'ngsi-ld.too-many-results',
-      `more candidates than can be ranked (${what}): ask for fewer by type, q or a geo-query`,
+      `too many candidates to rank (${what}): request fewer with type, q or a geo-query`,
     )
   const [entitiesMax, bytesMax, pagesMax] = [
     limits.rankingCandidatesMax.value,
@@ -164,13 +173,13 @@ function checkCeilings(entities: number, bytes: number, pages: number): void {
   if (pages > pagesMax) throw beyond(`at most ${pagesMax} pages`)
 }
 
-/** Whether there are entities in it. */
+/** Whether the response has entities. */
 const isAnswer = (answer: BrokerAnswer | ListAnswer): answer is Answered =>
   'items' in answer || ('status' in answer && (answer.status === 200 || answer.status === 203))
 
 const reasonOf = (answer: BrokerAnswer | ListAnswer): string => {
   if ('failure' in answer) return answer.reason
-  return 'status' in answer && answer.status !== 200 ? `status ${answer.status}` : 'no list of entities'
+  return 'status' in answer && answer.status !== 200 ? `status ${answer.status}` : 'not a list of entities'
 }
 
 /** Entities of a list, or features of a collection. */
@@ -186,7 +195,7 @@ function itemsOf(answer: Answered): readonly JsonObject[] | undefined {
   return isList(items) && items.every(isObject) ? items : undefined
 }
 
-/** Paths that ask for ids, each as many as an address holds. */
+/** Paths that request entities by id, each with as many ids as an address can hold. */
 function portionsOf(ids: readonly string[], wanted: Wanted): string[] {
   const listed = (names: readonly string[]): string => names.map(encodeURIComponent).join(',')
   const attrs = 'attrs' in wanted ? `&attrs=${listed(wanted.attrs)}` : `&type=${listed(wanted.types)}`
@@ -208,5 +217,5 @@ function portionsOf(ids: readonly string[], wanted: Wanted): string[] {
   return portions
 }
 
-/** What the page of any broker holds. */
+/** A page size that any broker supports. */
 const idsPerPage = 100

@@ -1,6 +1,7 @@
 /**
- * The page at the root of the ranking: a query to fill in, its address, and its answer. It needs nothing from elsewhere and has
- * no data itself; where the gateway asks for its token it is typed here, sent as a header, and never part of the address.
+ * The page at the root of the ranking: a query form, the resulting address, and the response. It loads
+ * nothing from other origins and contains no data. If the gateway requires a token, the user types it here;
+ * it is sent as a header and never part of the address.
  */
 
 export const explorer = `<!doctype html>
@@ -17,9 +18,9 @@ pre { background: #8881; overflow: auto; padding: 1rem }
 td, th { padding: .1rem .8rem .1rem 0; text-align: left }
 </style>
 <h1>Ranking</h1>
-<p>Entities in the order of a weighted sum. All parameters are in the <a id="spec" href="spec">OpenAPI description</a>.</p>
-<p>The weights below count how new and how regular values are, which every stream has. Others count qualities, such as
-<code>qoi:hasQuality.qoi:completeness:0.5</code>; a stream without the quality gets 0 for it.</p>
+<p>Entities ordered by a weighted sum. All parameters are in the <a id="spec" href="spec">OpenAPI description</a>.</p>
+<p>The weights below rate how recent and how regular values are, which works for every stream. Others rate qualities, such as
+<code>qoi:hasQuality.qoi:completeness:0.5</code>; a stream without the quality scores 0 for it.</p>
 <form>
 <label>type <input name="type" value="http://purl.org/iot/ontology/iot-stream#IotStream"></label>
 <label>weights <input name="weights" value="@freshness:0.5,@availability:0.5"></label>
@@ -28,8 +29,8 @@ td, th { padding: .1rem .8rem .1rem 0; text-align: left }
 <label>rankPoint <input name="rankPoint" placeholder="longitude,latitude"></label>
 <label>limit <input name="limit" value="20"></label>
 <label>explain <input name="explain" value="true"></label>
-<label>token <input id="token" type="password" autocomplete="off" placeholder="where the gateway asks for one"></label>
-<button>Ask</button>
+<label>token <input id="token" type="password" autocomplete="off" placeholder="if the gateway requires one"></label>
+<button>Rank</button>
 </form>
 <p><a id="address"></a></p>
 <p id="warning" role="status"></p>

@@ -1,7 +1,7 @@
 /**
- * The values of candidates: paths of all terms are walked together, level by level, so that a relationship of all
- * candidates costs as few requests as its targets fit into, however many terms go through it. Several targets count by
- * their mean.
+ * Collects the values of candidates. The paths of all terms are walked together, level by level, so that each
+ * relationship needs as few requests as possible, however many terms use it. Several targets count with their
+ * mean.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,52 +12,52 @@ import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/values/json.ts
 import type { Criterion } from './attribute-path.ts'
 import type { Linked, Wanted } from './backend.ts'
 import type { Term } from './ranked-query.ts'
-import { attributesFor, reckon, type Yardsticks } from './ranking-criteria.ts'
+import { attributesFor, compute, type Yardsticks } from './ranking-criteria.ts'
 import { type Finder, instanceOf, numberOf, targetsOf } from './value.ts'
 
 export interface GatheringPorts {
   readonly finder: Finder
-  /** Names to ask a broker with for the attributes of that name. */
+  /** Spellings of a name to use in requests to a broker. */
   readonly spellings: (name: string) => readonly string[]
   readonly linked: (ids: readonly string[], wanted: Wanted) => Promise<Linked>
-  /** Lets others have the event loop when it is their turn. */
+  /** Yields to the event loop when the time slice is used up. */
   readonly yieldIfDue: YieldIfDue
 }
 
 export interface Gathered {
-  /** By candidate, then by term; NaN where there is none. */
+  /** By candidate, then by term; NaN without a value. */
   readonly values: readonly Float64Array[]
   /** Why linked entities could not be read. */
   readonly failures: readonly string[]
 }
 
-/** A name in the paths of terms, and what stands behind it. */
+/** A name in the paths of terms, and the steps that follow it. */
 interface Step {
   readonly name: string
-  /** Terms whose path ends here, and those that reckon a criterion of what this leads to. */
+  /** Terms whose path ends here, and those with a criterion computed from the entity reached here. */
   readonly ends: readonly number[]
   readonly criteria: readonly (readonly [term: number, criterion: Criterion])[]
   readonly steps: readonly Step[]
 }
 
-/** What a path has come to: of which candidate, and where it goes on. */
+/** A position in a path: the candidate, and the object where the path continues. */
 interface Place {
   readonly candidate: number
   readonly holder: JsonObject
 }
 
-/** Whose values are gathered, and by what. */
+/** The entities and terms whose values are collected. */
 export interface Subject {
   readonly terms: readonly Term[]
   /** With attributes as members. */
   readonly entities: readonly JsonObject[]
   readonly yardsticks: Yardsticks
-  /** Whether what is not found in them may be had from the broker. */
+  /** Whether missing attributes may exist at the broker. */
   readonly isPartial: boolean
 }
 
 export interface Gathering {
-  /** @throws ngsi-ld.too-many-results where a relationship leads to too many entities. */
+  /** @throws ngsi-ld.too-many-results if a relationship leads to too many entities. */
   gather(): Promise<Gathered>
 }
 
@@ -74,21 +74,21 @@ export function createGathering(
   const counts = entities.map(() => new Uint32Array(terms.length))
   const failures: string[] = []
   const { finder } = ports
-  let settled: readonly Uint32Array[] | undefined
+  let found: readonly Uint32Array[] | undefined
 
   const note = (candidate: number, term: number, value: number): void => {
-    if (Number.isNaN(value) || (settled?.[candidate]?.[term] ?? 0) > 0) return
+    if (Number.isNaN(value) || (found?.[candidate]?.[term] ?? 0) > 0) return
     sums[candidate]![term]! += value
     counts[candidate]![term]!++
   }
 
-  /** Everything that a step leads to from these places; links are followed together. */
+  /** Collects the values that a step reaches from these places; links are followed together. */
   async function walk({ criteria, steps }: Step, places: readonly Place[]): Promise<void> {
     if (criteria.length > 0)
       for (const [at, { candidate, holder }] of places.entries()) {
         if (at % placesAtOnce === 0) await ports.yieldIfDue()
         for (const [term, criterion] of criteria)
-          note(candidate, term, reckon(criterion, holder, finder, yardsticks))
+          note(candidate, term, compute(criterion, holder, finder, yardsticks))
       }
     for (const step of steps) await pass(step, places)
   }
@@ -111,7 +111,10 @@ export function createGathering(
     if (links.size > 0) await walk(step, await follow(step, links))
   }
 
-  /** Where a path goes on in the attribute itself: no link, a linked entity that stands in it, or a sub-attribute. */
+  /**
+   * The object within the attribute where the path continues: a non-link, an inlined entity, or a
+   * sub-attribute.
+   */
   function withinAttribute(step: Step, attribute: Json): JsonObject | undefined {
     const instance = instanceOf(attribute)
     if (!isObject(instance)) return undefined
@@ -127,26 +130,26 @@ export function createGathering(
     if (links.size > limits.rankingLinkedMax.value) {
       throw new GatewayError(
         'ngsi-ld.too-many-results',
-        `${step.name} leads to more than ${limits.rankingLinkedMax.value} entities: ask for fewer candidates`,
+        `${step.name} leads to more than ${limits.rankingLinkedMax.value} entities: request fewer candidates`,
       )
     }
     const wanted = (step === root ? wholes(links) : undefined) ?? { attrs: namesOf(step) }
     const { entities: found, failure } = await ports.linked([...links.keys()], wanted)
-    if (failure !== undefined) failures.push(`entities behind ${step.name} could not be read: ${failure}`)
+    if (failure !== undefined) failures.push(`entities linked by ${step.name} could not be read: ${failure}`)
     return [...links].flatMap(([id, candidates]) => {
       const holder = found.get(id)
       return holder === undefined ? [] : candidates.map((candidate) => ({ candidate, holder }))
     })
   }
 
-  /** Candidates by their types, where a criterion reads more of them than attributes that have a name. */
+  /** Requests candidates in full by their types, if a criterion reads attributes that cannot be named. */
   function wholes(candidates: ReadonlyMap<string, readonly number[]>): Wanted | undefined {
     if (root.criteria.every(([, criterion]) => criterion === 'proximity')) return undefined
     const types = new Set<string>()
     for (const [first] of candidates.values()) {
-      const told = textsOf(entities[first!]!['type'] ?? [])
-      if (told.length === 0) return undefined
-      for (const type of told) types.add(ports.spellings(type).at(-1)!)
+      const names = textsOf(entities[first!]!['type'] ?? [])
+      if (names.length === 0) return undefined
+      for (const type of names) types.add(ports.spellings(type).at(-1)!)
     }
     return types.size > typesMax ? undefined : { types: [...types] }
   }
@@ -160,7 +163,7 @@ export function createGathering(
     ),
   ]
 
-  /** Keys of attributes that look like paths. */
+  /** Reads attributes whose key is identical to a whole path. */
   async function readWholes(): Promise<void> {
     for (const [term, { name, path }] of terms.entries()) {
       if (path.names.length < 2 || path.criterion !== undefined) continue
@@ -173,17 +176,17 @@ export function createGathering(
   return Object.freeze({
     async gather() {
       await readWholes()
-      settled = counts.map((told) => told.slice())
+      found = counts.map((numbers) => numbers.slice())
       const places = [...entities.entries()].map(([candidate, holder]) => ({ candidate, holder }))
-      // What is reckoned is reckoned from all of an entity.
+      // Criteria are computed only from complete entities.
       await walk(isPartial ? { ...root, criteria: [] } : root, places)
       if (isPartial) {
-        // What the client did not want to see counts all the same; what was found stays.
-        settled = counts.map((told) => told.slice())
-        const lacking = counts.flatMap((told, candidate) => (told.includes(0) ? [candidate] : []))
+        // Attributes that the client did not request still count; values found before stay.
+        found = counts.map((numbers) => numbers.slice())
+        const lacking = counts.flatMap((numbers, candidate) => (numbers.includes(0) ? [candidate] : []))
         const ids = new Map(lacking.map((candidate) => [entities[candidate]!['id'] as string, [candidate]]))
         if (ids.size > 0) await walk(root, await follow(root, ids))
-        settled = counts.map((told) => told.slice())
+        found = counts.map((numbers) => numbers.slice())
         await walk({ ...root, steps: [] }, places)
       }
       const values = sums.map((sum, candidate) => sum.map((total, term) => total / counts[candidate]![term]!))
@@ -192,10 +195,10 @@ export function createGathering(
   } satisfies Gathering)
 }
 
-/** Entities looked at before the clock is: a fraction of a millisecond each hundred. */
+/** Entities processed between two checks of the clock: a fraction of a millisecond per hundred. */
 const placesAtOnce = 100
 
-/** So many fit into an address beside ids. */
+/** Number of types that fit into an address beside ids. */
 const typesMax = 8
 
 function listed(links: Map<string, number[]>, id: string): number[] {

@@ -1,35 +1,36 @@
 /**
- * What the client picks or omits is left to the backend, unless the ranking needs more than it would show: ids, or all that was
- * observed. Then the backend is asked for all members, and what was not asked for is taken off when the values are known.
+ * Usually the backend applies pick and omit. If the ranking needs more members than it would return (ids, or
+ * all observed attributes), the backend is unchanged for all members, and the others are removed after the
+ * ranking.
  */
 
 import { parseProjection } from '#ngsi-ld/representation/projection.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
-import { isPartialBy, type Question } from './ranked-query.ts'
+import { isPartialBy, type RankedQuery } from './ranked-query.ts'
 
 export interface Picking {
   /** Parameters for the backend. */
   readonly others: readonly string[]
-  /** Whether its answers may lack attributes that entities have. */
+  /** Whether its responses may lack attributes that entities have. */
   readonly isPartial: boolean
-  /** Takes off what the client does not want to see. */
+  /** Removes members that the client did not request. */
   readonly pick: (item: JsonObject) => void
 }
 
 /**
- * @param accept media types that the client takes.
- * @throws ngsi-ld.bad-request-data for names that cannot be.
+ * @param accept media types that the client accepts.
+ * @throws ngsi-ld.bad-request-data for invalid names.
  */
 export function pickingOf(
-  { others, isPartial, format, terms }: Question,
+  { others, isPartial, format, terms }: RankedQuery,
   { accept = '' }: Readonly<Record<string, string>>,
   expand: (name: string) => string,
 ): Picking {
   const given = new URLSearchParams(others.join('&'))
-  const asked = { others, isPartial, pick: () => {} }
+  const unchanged = { others, isPartial, pick: () => {} }
   const [picked, omitted] = [given.get('pick'), given.get('omit')]
   const isPlain = !/[{}]/.test(`${picked}${omitted}`) && !given.has('attrs')
-  if (!isPlain || (picked === null && omitted === null) || accept.includes('geo+json')) return asked
+  if (!isPlain || (picked === null && omitted === null) || accept.includes('geo+json')) return unchanged
   const namesOf = (text: string | null, field: string): ReadonlySet<string> | undefined =>
     text === null ? undefined : parseProjection(text, expand, field).names
   const [pick, omit] = [namesOf(picked, 'pick'), namesOf(omitted, 'omit')]
@@ -37,15 +38,15 @@ export function pickingOf(
   const needsAll = terms.some(
     ({ path }) => path.names.length === 0 && path.criterion !== undefined && path.criterion !== 'proximity',
   )
-  if (hasIds && !needsAll) return asked
-  const left = others.filter((pair) => !/^(?:pick|omit)=/.test(pair))
+  if (hasIds && !needsAll) return unchanged
+  const remaining = others.filter((pair) => !/^(?:pick|omit)=/.test(pair))
   const isHidden = (key: string): boolean => {
     const name = expand(key)
     return key !== '@context' && (pick?.has(name) === false || omit?.has(name) === true)
   }
   return {
-    others: left,
-    isPartial: format === 'simplified' || isPartialBy(left),
+    others: remaining,
+    isPartial: format === 'simplified' || isPartialBy(remaining),
     pick(item) {
       for (const key of Object.keys(item)) if (isHidden(key)) delete (item as Record<string, unknown>)[key]
     },

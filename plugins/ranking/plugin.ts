@@ -1,6 +1,6 @@
 /**
- * The ranking component: the wiring of its routes. A query with weights is ranked; everything else that it serves is passed to
- * its backend and back as it is.
+ * The ranking plugin and its routes. Ranks queries with weights; forwards all other requests to its backend
+ * unchanged.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,11 +12,11 @@ import { answerOf, failedAnswer, failureStatus, passedAnswer, rankedAnswer, unwe
 import { createBackend, entitiesPath } from './backend.ts'
 import { description } from './description.ts'
 import { explorer } from './explorer.ts'
-import { parseQuestion, splitQuery } from './ranked-query.ts'
+import { parseRankedQuery, splitQuery } from './ranked-query.ts'
 import { createRanking } from './ranking.ts'
 
 export interface RankingSettings {
-  /** `indexing` or `mdr`: of this gateway; else the address of a broker. */
+  /** `indexing` or `mdr` of this gateway, or the address of a broker. */
   readonly backend: string
   readonly timeoutMs: number
   readonly tokenFile?: string | undefined
@@ -28,16 +28,16 @@ type RankingHost = Host<RankingSettings, (typeof needs)[number]>
 export default definePlugin<RankingSettings, (typeof needs)[number]>({
   name: 'ranking',
   version,
-  summary: 'Entities in the order of a weighted sum over properties that the client names.',
+  summary: 'Entities ordered by a weighted sum over properties named by the client.',
   needs,
   start(host) {
     const port = backendOf(host)
-    const ask = createAsking(host, port)
+    const requests = createRequests(host, port)
     return {
-      // Without data; the page asks for the token that the rest needs.
+      // These have no data; the page prompts for the token that other routes require.
       open: ['/', '/spec'],
       description,
-      fetch: (request, environment) => route(request, environment, ask),
+      fetch: (request, environment) => route(request, environment, requests),
       status: () => ({ backend: port.address }),
       close: port.close,
     }
@@ -58,13 +58,13 @@ function backendOf(host: RankingHost): BrokerPort & { close(): void } {
   }
 }
 
-/** Requests to the backend: ranked, and as they are. */
-interface Asks {
+/** Requests to the backend: ranked, and forwarded unchanged. */
+interface BackendRequests {
   ranked(url: URL, headers: Headers, signal: AbortSignal): Promise<Response>
   plain(path: string, headers: Headers, signal: AbortSignal): Promise<Response>
 }
 
-function createAsking(host: RankingHost, port: BrokerPort): Asks {
+function createRequests(host: RankingHost, port: BrokerPort): BackendRequests {
   const { settings, clock, context } = host
   const backend = createBackend(port, clock.monotonic)
   const ranking = createRanking({ backend, clock, context })
@@ -80,8 +80,8 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
   const unconditional = new Set([...hidden, ...conditional])
 
   function checkLoop(): void {
-    if (leadsBack(host, port.address))
-      throw new GatewayError('peer.loop', 'ranking.backend is the ranking itself')
+    if (isLoop(host, port.address))
+      throw new GatewayError('peer.loop', 'ranking.backend must not be the address of the ranking itself')
   }
 
   async function plain(path: string, headers: Headers, signal: AbortSignal): Promise<Response> {
@@ -99,19 +99,23 @@ function createAsking(host: RankingHost, port: BrokerPort): Asks {
         return unweighted(await plain(`${entitiesPath}${query}`, headers, signal), [...split.own.keys()])
       }
       checkLoop()
-      const question = parseQuestion(split)
+      const rankedQuery = parseRankedQuery(split)
       return concurrency.run(signal, async () => {
         const until = clock.monotonic() + settings.timeoutMs
-        const found = await ranking.rank(question, { headers: sent(headers, unconditional), signal, until })
-        if (found.kind === 'ranked') return rankedAnswer(question, found)
+        const found = await ranking.rank(rankedQuery, {
+          headers: sent(headers, unconditional),
+          signal,
+          until,
+        })
+        if (found.kind === 'ranked') return rankedAnswer(rankedQuery, found)
         if (found.kind === 'refused') return passedAnswer(found.answer)
         return failedAnswer(failureStatus[found.kind], found.reason)
       })
     },
-  } satisfies Asks)
+  } satisfies BackendRequests)
 }
 
-/** Of the connection, or of a body that a GET does not have. */
+/** Headers of the connection, or of a body, which GET does not have. */
 const unsent = [
   'host',
   'connection',
@@ -126,13 +130,13 @@ const unsent = [
   'expect',
   'accept-encoding',
 ]
-/** They are for this gateway; a backend elsewhere gets those of the settings. */
+/** Credentials for this gateway; a remote backend receives those of the settings. */
 const credentials = ['authorization', 'x-auth-token', 'cookie']
-/** A ranked list is another one than the list that the backend would compare. */
+/** Conditions on the backend's list do not apply to the ranked list. */
 const conditional = ['if-none-match', 'if-match', 'if-modified-since', 'range']
 
-/** Whether an address is that of the ranking itself, by whatever name of this machine. */
-function leadsBack({ isOwn, addresses }: RankingHost, address: string): boolean {
+/** Whether an address is that of the ranking itself, under any name of this machine. */
+function isLoop({ isOwn, addresses }: RankingHost, address: string): boolean {
   if (!isOwn(address)) return false
   const placeOf = (url: string): string => {
     const { port, pathname } = new URL(url)
@@ -141,22 +145,27 @@ function leadsBack({ isOwn, addresses }: RankingHost, address: string): boolean 
   return addresses().some((own) => placeOf(own) === placeOf(address))
 }
 
-async function route(request: Request, { signal }: RouteEnvironment, asks: Asks): Promise<Response> {
+async function route(
+  request: Request,
+  { signal }: RouteEnvironment,
+  requests: BackendRequests,
+): Promise<Response> {
   const url = new URL(request.url)
   const answer = routeOf(url)
-  if (answer === undefined) throw new GatewayError('http.no-route', `there is no ${url.pathname}; see /spec`)
+  if (answer === undefined)
+    throw new GatewayError('http.no-route', `no resource at ${url.pathname}; see /spec`)
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    const detail = `${request.method} is not there; the ranking only reads`
+    const detail = `${request.method} is not allowed; the ranking is read-only`
     throw new GatewayError('http.method-not-allowed', detail, { allow: 'GET, HEAD' })
   }
-  const response = await answer(asks, { url, headers: request.headers, signal })
+  const response = await answer(requests, { url, headers: request.headers, signal })
   if (request.method === 'GET') return response
   return new Response(null, { status: response.status, headers: response.headers })
 }
 
 type Answer = (
-  asks: Asks,
-  asked: { url: URL; headers: Headers; signal: AbortSignal },
+  requests: BackendRequests,
+  request: { url: URL; headers: Headers; signal: AbortSignal },
 ) => Response | Promise<Response>
 
 function routeOf({ pathname }: URL): Answer | undefined {
@@ -164,9 +173,10 @@ function routeOf({ pathname }: URL): Answer | undefined {
   if (path === '') return () => text(explorer, 'text/html; charset=utf-8')
   if (path === '/api/health') return () => text('{"status":"UP"}', 'application/json')
   if (path === '/spec') return () => text(JSON.stringify(description), 'application/json')
-  if (path === entitiesPath) return (asks, { url, headers, signal }) => asks.ranked(url, headers, signal)
+  if (path === entitiesPath)
+    return (requests, { url, headers, signal }) => requests.ranked(url, headers, signal)
   if (/^\/ngsi-ld\/v1\/entities\/[^/]+$/.test(path))
-    return (asks, { url, headers, signal }) => asks.plain(`${path}${url.search}`, headers, signal)
+    return (requests, { url, headers, signal }) => requests.plain(`${path}${url.search}`, headers, signal)
   return undefined
 }
 

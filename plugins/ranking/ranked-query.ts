@@ -1,6 +1,6 @@
 /**
- * What a request asks of the ranking: its weights in any of their three forms, how they are measured, and the page of the
- * ranked list. Every other parameter stays as it was written, for the backend. Pure.
+ * Parses the parameters of a ranking request: weights in any of their three forms, criteria options, and the
+ * page. All other parameters are kept as written, for the backend. Pure functions.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -16,12 +16,12 @@ import { parseTerms } from './terms.ts'
 
 /** A weight of the request. */
 export interface Term extends Weight {
-  /** As written, without what says its direction. */
+  /** As written, without the sign. */
   readonly name: string
   readonly path: RankingPath
 }
 
-export interface Question {
+export interface RankedQuery {
   readonly terms: readonly Term[]
   readonly isNormalised: boolean
   readonly isExplained: boolean
@@ -30,21 +30,21 @@ export interface Question {
   readonly offset: number
   readonly isCounted: boolean
   readonly format: 'normalized' | 'concise' | 'simplified'
-  /** Whether answers may lack attributes that entities have. */
+  /** Whether responses may lack attributes that entities have. */
   readonly isPartial: boolean
-  /** Parameters for the backend as they were written, without pages. */
+  /** Parameters for the backend as written, without paging. */
   readonly others: readonly string[]
-  /** All parameters as they were written, without pages. */
+  /** All parameters as written, without paging. */
   readonly written: readonly string[]
 }
 
-/** Parameters of the ranking, and whether a request has weights. */
+/** The ranking's parameters, separated from those of the backend. */
 export interface Split {
   readonly weights: readonly { readonly name: string; readonly value: string }[]
   readonly own: ReadonlyMap<string, string>
-  /** The parameters of the ranking as they were written. */
+  /** The ranking's parameters as written. */
   readonly mine: readonly string[]
-  /** Every parameter that is not of the ranking, as it was written. */
+  /** All other parameters as written. */
   readonly others: readonly string[]
 }
 
@@ -59,9 +59,9 @@ const ownParameters: ReadonlySet<string> = new Set([
 const pages: ReadonlySet<string> = new Set(['limit', 'offset', 'count', 'pageKey'])
 
 /**
- * Tells the parameters of the ranking from those of the backend.
+ * Separates the ranking's parameters from those of the backend.
  * @param query without `?`.
- * @throws ngsi-ld.invalid-request for one that is given twice or cannot be decoded.
+ * @throws ngsi-ld.invalid-request for a repeated parameter, or one that cannot be decoded.
  */
 export function splitQuery(query: string): Split {
   const weights: { name: string; value: string }[] = []
@@ -90,14 +90,15 @@ function decoded(text: string): string {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))
   } catch {
-    throw invalidRequest('the query has broken percent-encoding')
+    throw invalidRequest('the query has invalid percent-encoding')
   }
 }
 
 /**
- * @throws ngsi-ld.bad-request-data naming the term or parameter at fault; ngsi-ld.too-many-results for a page above `limits.pageMax`.
+ * @throws ngsi-ld.bad-request-data with the term or parameter at fault
+ * @throws ngsi-ld.too-many-results for a page above `limits.pageMax`
  */
-export function parseQuestion({ weights, own, mine, others }: Split): Question {
+export function parseRankedQuery({ weights, own, mine, others }: Split): RankedQuery {
   const terms = parseTerms(weights).map(({ name, weight, isFalling }): Term => {
     const path = parsePath(name)
     if ('mistake' in path) throw badRequestData(`${name}: ${path.mistake}`, 'weights')
@@ -109,11 +110,11 @@ export function parseQuestion({ weights, own, mine, others }: Split): Question {
       return [decoded(name), decoded(rest.join('='))] as const
     }),
   )
-  const asked = others.filter((pair) => !pages.has(decoded(pair.split('=', 1)[0]!)))
+  const backendPairs = others.filter((pair) => !pages.has(decoded(pair.split('=', 1)[0]!)))
   const point = pointOf(own.get('rankPoint'), backend)
   const isNear = terms.some(({ path }) => path.criterion === 'proximity')
   if (isNear && point === undefined)
-    throw badRequestData('is needed for @proximity: longitude,latitude', 'rankPoint')
+    throw badRequestData('is required for @proximity: longitude,latitude', 'rankPoint')
   return {
     terms,
     isNormalised: normalisation(own),
@@ -126,24 +127,27 @@ export function parseQuestion({ weights, own, mine, others }: Split): Question {
     },
     ...pageOf(backend),
     ...representationOf(backend),
-    others: asked,
-    written: [...mine, ...asked],
+    others: backendPairs,
+    written: [...mine, ...backendPairs],
   }
 }
 
-function pageOf(given: ReadonlyMap<string, string>): Pick<Question, 'limit' | 'offset' | 'isCounted'> {
+function pageOf(given: ReadonlyMap<string, string>): Pick<RankedQuery, 'limit' | 'offset' | 'isCounted'> {
   const whole = (name: string): number | undefined => {
     const text = given.get(name)
     if (text === undefined) return undefined
-    if (!/^\d{1,15}$/.test(text)) throw badRequestData(`is no whole number: ${text}`, name)
+    if (!/^\d{1,15}$/.test(text)) throw badRequestData(`must be a whole number, got ${text}`, name)
     return Number(text)
   }
-  if (given.has('pageKey')) throw badRequestData('pages of a ranked list go by offset', 'pageKey')
+  if (given.has('pageKey')) throw badRequestData('is not supported for ranked lists; use offset', 'pageKey')
   const limit = whole('limit') ?? limits.pageDefault.value
   const isCounted = truth(given.get('count'), 'count') || listed(given, 'options').includes('count')
   if (limit > limits.pageMax.value)
-    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} is above ${limits.pageMax.value}`)
-  if (limit === 0 && !isCounted) throw badRequestData('0 goes only with count=true', 'limit')
+    throw new GatewayError(
+      'ngsi-ld.too-many-results',
+      `limit must be at most ${limits.pageMax.value}, got ${limit}`,
+    )
+  if (limit === 0 && !isCounted) throw badRequestData('0 requires count=true', 'limit')
   return { limit, offset: whole('offset') ?? 0, isCounted }
 }
 
@@ -152,18 +156,18 @@ const listed = (given: ReadonlyMap<string, string>, name: string): readonly stri
 
 const projecting = ['attrs', 'pick', 'omit', 'lang', 'datasetId']
 
-/** Whether parameters hide attributes, or instances of them. */
+/** Whether parameters hide attributes or instances. */
 export const isPartialBy = (pairs: readonly string[]): boolean =>
   pairs.some((pair) => projecting.includes(decoded(pair.split('=', 1)[0]!)))
 
-function representationOf(given: ReadonlyMap<string, string>): Pick<Question, 'format' | 'isPartial'> {
-  const asked = [...listed(given, 'options'), ...listed(given, 'format')]
-  const isSimplified = asked.includes('keyValues') || asked.includes('simplified')
-  const format = isSimplified ? 'simplified' : asked.includes('concise') ? 'concise' : 'normalized'
+function representationOf(given: ReadonlyMap<string, string>): Pick<RankedQuery, 'format' | 'isPartial'> {
+  const requested = [...listed(given, 'options'), ...listed(given, 'format')]
+  const isSimplified = requested.includes('keyValues') || requested.includes('simplified')
+  const format = isSimplified ? 'simplified' : requested.includes('concise') ? 'concise' : 'normalized'
   return { format, isPartial: isSimplified || projecting.some((name) => given.has(name)) }
 }
 
-/** `lon,lat` or a JSON array; else the point that a geo-query asks about. */
+/** `lon,lat` or a JSON array; otherwise the point of the geo-query. */
 function pointOf(text: string | undefined, given: ReadonlyMap<string, string>): Position | undefined {
   if (text === undefined) {
     const isPoint = given.get('georel')?.startsWith('near') === true && given.get('geometry') === 'Point'
@@ -185,19 +189,19 @@ function positionIn(text: string): Position | undefined {
 function normalisation(own: ReadonlyMap<string, string>): boolean {
   const text = own.get('normalise') ?? own.get('normalize') ?? 'none'
   if (text === 'none' || text === 'minmax') return text === 'minmax'
-  throw badRequestData(`is minmax or none, not ${text}`, 'normalise')
+  throw badRequestData(`must be minmax or none, got ${text}`, 'normalise')
 }
 
 function truth(text: string | undefined, name: string): boolean {
   if (text === undefined || text === 'true' || text === 'false') return text === 'true'
-  throw badRequestData(`is true or false, not ${text}`, name)
+  throw badRequestData(`must be true or false, got ${text}`, name)
 }
 
 function positive(text: string | undefined, name: string): number | undefined {
   if (text === undefined) return undefined
   const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (value > 0 && value <= 1e12) return value
-  throw badRequestData(`must be a number above 0, not ${text}`, name)
+  throw badRequestData(`must be a number above 0, got ${text}`, name)
 }
 
 function jsonIn(text: string): Json | undefined {

@@ -1,6 +1,7 @@
 /**
- * Criteria that are reckoned instead of read, each from 0 to 1 where 1 is good: proximity to a point, freshness of what was
- * observed, availability of a stream. Pure: the time is given. NaN where an entity says nothing about it.
+ * Computes criteria from 0 to 1, where 1 is good: proximity to a point, freshness of observations,
+ * availability of a stream. Pure functions; the time is a parameter. NaN if an entity lacks the necessary
+ * attributes.
  */
 import type { Json } from '#contract'
 import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
@@ -9,14 +10,16 @@ import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import type { Criterion } from './attribute-path.ts'
 import { type Finder, instanceOf, numberOf, positionOf, timeOf } from './value.ts'
 
-/** What the criteria of a request are measured by. */
+/** Reference values of a request's criteria. */
 export interface Yardsticks {
   readonly now: number
-  /** Where proximity is measured from, longitude first. */
+  /** Reference point of proximity, longitude first. */
   readonly point?: Position | undefined
   /** Metres at which proximity is one half. */
   readonly distance: number
-  /** Seconds at which freshness is one half, and between observations where no interval is told. */
+  /**
+   * Seconds at which freshness is one half; also the expected interval of streams without an update interval.
+   */
   readonly age: number
   /** Name of the GeoProperty. */
   readonly geoproperty: string
@@ -28,19 +31,19 @@ const [result, resultTime] = [`${sosa}hasSimpleResult`, `${sosa}resultTime`]
 const interval = 'https://w3id.org/iot/qoi#updateinterval'
 const [streamStart, streamEnd] = [`${stream}streamStart`, `${stream}streamEnd`]
 
-/** What a backend such as the index knows of an entity beside what it says; asked for by the header. */
+/** Derived facts that a backend such as the index adds on request by this header. */
 export const derivedHeader = 'selvedge-index-derived'
 export const derivedName = 'urn:selvedge:ns:derived'
 
-/** Attributes that a criterion reads of a linked entity. */
+/** Attributes of a linked entity that a criterion reads. */
 export function attributesFor(criterion: Criterion, { geoproperty }: Yardsticks): readonly string[] {
   if (criterion === 'proximity') return [geoproperty, derivedName]
   const observed = [result, resultTime, derivedName]
   return criterion === 'freshness' ? observed : [...observed, interval, streamStart, streamEnd]
 }
 
-/** @param holder an entity, or an attribute where the path leads to one. */
-export function reckon(
+/** @param holder an entity, or an attribute if the path ends at one. */
+export function compute(
   criterion: Criterion,
   holder: JsonObject,
   finder: Finder,
@@ -50,7 +53,7 @@ export function reckon(
   return criterion === 'freshness' ? freshness(holder, yardsticks) : availability(holder, finder, yardsticks)
 }
 
-/** 1 at the point, one half at the distance given, less beyond. */
+/** 1 at the point, one half at the given distance, falling further beyond. */
 function proximity(holder: JsonObject, finder: Finder, { point, distance, geoproperty }: Yardsticks): number {
   const key = finder.keyOf(holder, geoproperty)
   const place = positionOf(key === undefined ? holder : holder[key]!)
@@ -62,51 +65,54 @@ function proximity(holder: JsonObject, finder: Finder, { point, distance, geopro
   return Number.isFinite(meters) ? 1 / (1 + meters / distance) : Number.NaN
 }
 
-/** What the backend tells beside the entity; empty where it tells nothing. */
+/** Derived facts that the backend added; empty if there are none. */
 function derivedOf(holder: JsonObject): JsonObject {
   const member = own(holder, derivedName)
   const value = isObject(member) ? (own(member, 'value') ?? member) : undefined
   return isObject(value) ? value : {}
 }
 
-/** 1 now, one half at the age given, less before. */
+/** 1 now, one half at the given age, falling further before. */
 function freshness(holder: JsonObject, { now, age }: Yardsticks): number {
   const last = lastObserved(holder)
   return last === undefined ? Number.NaN : 1 / (1 + Math.max(0, now - last) / (age * 1000))
 }
 
-/** 1 while observations come as often as announced; less the longer none came; 0 for what ended or has not begun. */
+/**
+ * 1 while observations arrive at the announced interval, falling while they are late; 0 before the stream's
+ * start or after its end.
+ */
 function availability(holder: JsonObject, finder: Finder, { now, age }: Yardsticks): number {
-  const told = (name: string): Json | undefined => {
+  const attributeOf = (name: string): Json | undefined => {
     const key = finder.keyOf(holder, name)
     return key === undefined ? undefined : holder[key]!
   }
-  const [begin, end] = [timeOf(told(streamStart)), timeOf(told(streamEnd))]
+  const [begin, end] = [timeOf(attributeOf(streamStart)), timeOf(attributeOf(streamEnd))]
   if ((end !== undefined && end <= now) || (begin !== undefined && begin > now)) return 0
   const last = lastObserved(holder)
   if (last === undefined) return Number.NaN
   const { updateInterval } = derivedOf(holder)
-  const every = intervalSeconds(told(interval), finder) ?? intervalSeconds(updateInterval, finder)
+  const every = intervalSeconds(attributeOf(interval), finder) ?? intervalSeconds(updateInterval, finder)
   const expected = (every ?? age) * 1000
   const silence = now - last
   return silence <= 2 * expected ? 1 : (2 * expected) / silence
 }
 
-/** The newest time at which anything of it was observed: of an entity, or of an attribute. */
+/** Time of the latest observation of an entity or attribute. */
 function lastObserved(holder: JsonObject): number | undefined {
   const isEntity = typeof own(holder, 'id') === 'string'
   let newest: number | undefined = isEntity ? timeOf(derivedOf(holder)['lastSeen']) : timeOf(holder)
   for (const key of Object.keys(holder)) {
     const attribute = instanceOf(holder[key]!)
     const isTime = key.endsWith('resultTime')
-    const told = isObject(attribute) ? own(attribute, 'observedAt') : undefined
-    const time = isTime ? timeOf(attribute) : typeof told === 'string' ? timeOf(told) : undefined
+    const observedAt = isObject(attribute) ? own(attribute, 'observedAt') : undefined
+    const time = isTime ? timeOf(attribute) : typeof observedAt === 'string' ? timeOf(observedAt) : undefined
     if (time !== undefined && (newest === undefined || time > newest)) newest = time
   }
   return newest
 }
 
-/** Seconds between updates, as qoi:updateinterval says with its unit. */
+/** Seconds between updates, from qoi:updateinterval and its unit. */
 function intervalSeconds(attribute: Json | undefined, finder: Finder): number | undefined {
   if (attribute === undefined) return undefined
   const seconds = numberOf(attribute, finder)
@@ -114,8 +120,8 @@ function intervalSeconds(attribute: Json | undefined, finder: Finder): number | 
   const instance = instanceOf(attribute)
   const key = isObject(instance) ? finder.keyOf(instance, 'https://w3id.org/iot/qoi#unit') : undefined
   const unit = key === undefined ? undefined : (instance as JsonObject)[key]!
-  const said = isObject(unit) ? own(unit, 'value') : unit
-  return seconds * (typeof said === 'string' ? (unitSeconds[said.toLowerCase()] ?? 1) : 1)
+  const unitName = isObject(unit) ? own(unit, 'value') : unit
+  return seconds * (typeof unitName === 'string' ? (unitSeconds[unitName.toLowerCase()] ?? 1) : 1)
 }
 
 const unitSeconds: Readonly<Record<string, number>> = {

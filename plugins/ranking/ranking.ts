@@ -1,6 +1,7 @@
 /**
- * A ranked query from question to answer: candidates come from the backend page by page, each page gets its values, and the best are
- * kept. Only what can still be in the answer stays in memory, unless normalisation has to see all first.
+ * Ranks a query. Candidates arrive from the backend page by page; each page gets its values, and the best are
+ * kept. Memory holds only candidates that can still be in the response, unless normalisation needs all of
+ * them.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -9,40 +10,46 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
-import type { Answered, Asking, Backend, Outcome, Wanted } from './backend.ts'
+import type { Answered, Backend, Outcome, RequestOptions, Wanted } from './backend.ts'
 import { createGathering } from './gathering.ts'
 import { pickingOf } from './picking.ts'
-import type { Question } from './ranked-query.ts'
+import type { RankedQuery } from './ranked-query.ts'
 import { derivedHeader, derivedName } from './ranking-criteria.ts'
 import { bestOf, type Candidate, type Ranked, type Span, scoreOf, spansOf } from './score.ts'
 import { createFinder } from './value.ts'
 
 export interface Ranking {
-  rank(question: Question, asking: Asking): Promise<Exclude<Outcome, { kind: 'read' }> | RankedList>
+  rank(
+    rankedQuery: RankedQuery,
+    options: RequestOptions,
+  ): Promise<Exclude<Outcome, { kind: 'read' }> | RankedList>
 }
 
 export interface RankedList {
   readonly kind: 'ranked'
-  /** The page asked for, the best first. */
+  /** The requested page, the best first. */
   readonly page: readonly Ranked<JsonObject>[]
-  /** Of all candidates. */
+  /** Number of all candidates. */
   readonly count: number
-  /** By term, of how many candidates it has no number. */
+  /** By term: number of candidates without a value. */
   readonly missing: readonly number[]
-  /** By term, of how many candidates the number makes 1 minus it leave 0 to 1, so that those without one may come first. */
+  /**
+   * By term: number of candidates whose inverted value is outside 0 to 1, so that candidates without a value
+   * may precede them.
+   */
   readonly beyond: readonly number[]
   readonly spans: readonly Span[] | undefined
-  /** What the backend and linked entities had to warn of. */
+  /** Warnings of the backend and of linked entities. */
   readonly warnings: readonly string[]
   readonly failures: readonly string[]
-  /** The first answer, whose headers go with the list. */
+  /** The first response; its headers are returned with the list. */
   readonly first: Answered
 }
 
 export interface RankingPorts {
   readonly backend: Backend
   readonly clock: Clock
-  /** Of the platform; compiled when it is needed. */
+  /** The platform's context, compiled on first use. */
   readonly context: () => Context
 }
 
@@ -52,13 +59,13 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
   return Object.freeze({
-    async rank(question, asking) {
-      const { terms, isNormalised, offset, limit } = question
-      const yardsticks = { ...question.yardsticks, now: clock.now() }
-      const { headers, isShown } = derivedAsked(question, asking.headers)
-      const asked = { ...asking, headers }
-      const { others, isPartial, pick } = pickingOf(question, headers, context().expand)
-      const plain = { ...asking, headers: plainHeaders(headers) }
+    async rank(rankedQuery, options) {
+      const { terms, isNormalised, offset, limit } = rankedQuery
+      const yardsticks = { ...rankedQuery.yardsticks, now: clock.now() }
+      const { headers, isShown } = derivedRequest(rankedQuery, options.headers)
+      const candidateOptions = { ...options, headers }
+      const { others, isPartial, pick } = pickingOf(rankedQuery, headers, context().expand)
+      const plain = { ...options, headers: plainHeaders(headers) }
       const ports = {
         finder,
         spellings,
@@ -70,7 +77,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
       let [count, kept] = [0, [] as readonly Ranked<JsonObject>[]]
       let all: readonly Candidate<JsonObject>[] = []
 
-      const outcome = await backend.candidates(others, asked, async (items) => {
+      const outcome = await backend.candidates(others, candidateOptions, async (items) => {
         count += items.length
         const entities = items.map(membersOf)
         const found = await createGathering({ terms, entities, yardsticks, isPartial }, ports).gather()
@@ -115,7 +122,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
   } satisfies Ranking)
 }
 
-/** Where the attributes of an item are: of a feature, its properties. */
+/** The object that holds an item's attributes; for a feature, its properties. */
 export function membersOf(item: JsonObject): JsonObject {
   const properties = own(item, 'properties')
   if (item['type'] !== 'Feature' || !isObject(properties)) return item
@@ -128,14 +135,17 @@ function hide(item: JsonObject, name: string): void {
   if (isObject(properties)) delete (properties as Record<string, unknown>)[name]
 }
 
-/** Headers by which the backend tells what it derives, where that counts; whether the client wants to see it. */
-function derivedAsked({ terms }: Question, headers: Readonly<Record<string, string>>) {
+/**
+ * Adds the header that requests derived facts if a criterion needs them. Also returns whether to show the
+ * facts.
+ */
+function derivedRequest({ terms }: RankedQuery, headers: Readonly<Record<string, string>>) {
   const isShown = headers[derivedHeader] === 'true'
   const isNeeded = terms.some(({ path }) => path.criterion !== undefined)
   return { isShown, headers: isNeeded ? { ...headers, [derivedHeader]: 'true' } : headers }
 }
 
-/** Linked entities are read as they are, whatever form the client wants. */
+/** Linked entities are requested as plain JSON, whatever format the client wants. */
 const plainHeaders = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> => ({
   ...headers,
   accept: 'application/json',

@@ -1,4 +1,4 @@
-/** The weighted sum: the examples of the original component, and what holds for any values. */
+/** The weighted sum: the examples of the original component, and properties for arbitrary values. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { bestOf, scoreOf, shareOf, spansOf, type Weight } from './score.ts'
@@ -14,18 +14,18 @@ describe('the score', () => {
     expect(scoreOf(weights(0.8, 0.2), values(0.92, 0.88))).toBe(0.912)
   })
 
-  it('counts 0 for what is missing and stays finite for anything', () => {
+  it('counts missing values as 0 and stays finite', () => {
     expect(scoreOf(weights(0.4, 0.6), values(Number.NaN, 0.5))).toBe(0.3)
     expect(scoreOf([{ weight: 1, isFalling: true }], values(Number.NaN))).toBe(0)
     expect(Number.isFinite(scoreOf(weights(1e6, -1e6), values(1.7e308, 1.7e308)))).toBe(true)
     expect(Object.is(scoreOf(weights(-1), values(0)), 0)).toBe(true)
   })
 
-  it('turns around where small is good', () => {
+  it('inverts values if small is good', () => {
     expect(scoreOf([{ weight: 0.5, isFalling: true }], values(0.2))).toBe(0.4)
   })
 
-  it('lies in 0 to 1 where values do and weights add up to 1', () => {
+  it('is in 0 to 1 if the values are and the weights add up to 1', () => {
     const one = fc.record({
       w: fc.integer({ min: 0, max: 1000 }),
       v: fc.double({ min: 0, max: 1, noNaN: true }),
@@ -47,7 +47,7 @@ describe('the score', () => {
     )
   })
 
-  it('equals a sum made another way, and that of its shares', () => {
+  it('equals an independently computed sum, and the sum of its shares', () => {
     const number = fc.double({ min: -1000, max: 1000, noNaN: true })
     const part = fc.tuple(number, fc.option(number, { nil: Number.NaN }))
     fc.assert(
@@ -56,8 +56,8 @@ describe('the score', () => {
           parts.map(([w]) => plain(w)),
           values(...parts.map(([, v]) => v)),
         )
-        const told = parts.filter(([, v]) => !Number.isNaN(v))
-        const expected = told.toReversed().reduce((all, [w, v]) => all + w * v, 0)
+        const known = parts.filter(([, v]) => !Number.isNaN(v))
+        const expected = known.toReversed().reduce((all, [w, v]) => all + w * v, 0)
         expect(score).toBeCloseTo(expected, 6)
         expect(score).toBeCloseTo(
           parts.reduce((all, [w, v]) => all + shareOf(plain(w), v), 0),
@@ -71,7 +71,7 @@ describe('the score', () => {
 describe('normalisation', () => {
   const all = [[10], [20], [40], [Number.NaN]].map((one, item) => ({ item, values: values(...one) }))
 
-  it('counts the place of a value among all candidates', () => {
+  it('scales a value to the range of all candidates', () => {
     const spans = spansOf(1, all)
     expect(all.map((one) => scoreOf(weights(1), one.values, spans))).toEqual([0, 0.333333333333, 1, 0])
     expect(all.map((one) => scoreOf([{ weight: 1, isFalling: true }], one.values, spans))).toEqual([
@@ -79,14 +79,14 @@ describe('normalisation', () => {
     ])
   })
 
-  it('gives 1 to all where all are equal', () => {
+  it('gives 1 if all values are equal', () => {
     const equal = [5, 5].map((value, item) => ({ item, values: values(value) }))
     expect(equal.map((one) => scoreOf(weights(0.7), one.values, spansOf(1, equal)))).toEqual([0.7, 0.7])
   })
 })
 
 describe('the order', () => {
-  it('is descending, and that of arrival where scores are equal', () => {
+  it('is descending, and stable for equal scores', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 200 }),
@@ -104,7 +104,7 @@ describe('the order', () => {
     )
   })
 
-  it('does not tell apart what only rounding tells apart', () => {
+  it('treats scores that differ only by rounding as equal', () => {
     const sums = [values(0.1, 0.2), values(0.3, 0)].map((one, item) => ({
       item,
       values: one,

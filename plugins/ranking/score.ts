@@ -1,19 +1,20 @@
 /**
- * The ranking itself: r = w1*p1 + ... + wn*pn over the values of candidates, their order, and what each term gave to it.
- * Pure. A value that is missing is NaN here and counts 0; nothing else is ever NaN, and no score is infinite. Scores are rounded to 12
- * decimals, so that those which are equal on paper are equal here, and equal ones stay in the order they came in.
+ * The scoring formula: r = w1*p1 + ... + wn*pn over the values of candidates, their order, and the share of
+ * each term. Pure functions. A missing value is NaN and counts as 0; no other value is NaN, and no score is
+ * infinite. Scores are rounded to 12 decimals, so that mathematically equal scores are equal, and ties keep
+ * their order.
  */
 
 export interface Weight {
-  /** Finite; any sum of weights will do. */
+  /** Finite; the sum of weights is arbitrary. */
   readonly weight: number
-  /** Small is good: p is 1 minus the value. */
+  /** Small values are good: p is 1 minus the value. */
   readonly isFalling: boolean
 }
 
 export interface Candidate<T> {
   readonly item: T
-  /** By term; NaN where there is none. */
+  /** By term; NaN without a value. */
   readonly values: Float64Array
 }
 
@@ -21,13 +22,13 @@ export interface Ranked<T> extends Candidate<T> {
   readonly score: number
 }
 
-/** The least value of a term and how far the greatest is from it. */
+/** The least value of a term, and the distance to the greatest. */
 export interface Span {
   readonly least: number
   readonly width: number
 }
 
-/** Ends between which the values of each term lie, over all candidates. */
+/** The range of each term's values over all candidates. */
 export function spansOf(count: number, candidates: readonly Candidate<unknown>[]): readonly Span[] {
   return Array.from({ length: count }, (_, term) => {
     let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
@@ -41,8 +42,8 @@ export function spansOf(count: number, candidates: readonly Candidate<unknown>[]
 }
 
 /**
- * What a term adds to the score.
- * @param span where given, the value counts by its place in it, 0 to 1; where all are equal, 1.
+ * The contribution of a term to the score.
+ * @param span if given, the value is scaled to 0 to 1 within it; 1 if all values are equal.
  */
 export function shareOf({ weight, isFalling }: Weight, value: number, span?: Span): number {
   if (Number.isNaN(value)) return 0
@@ -60,15 +61,15 @@ export function scoreOf(weights: readonly Weight[], values: Float64Array, spans?
   return rounded(sum)
 }
 
-/** The best ones first, at most `keep`. */
+/** The best candidates first, at most `keep`. */
 export function bestOf<T>(ranked: readonly Ranked<T>[], keep: number): Ranked<T>[] {
   return ranked.toSorted((a, b) => b.score - a.score).slice(0, keep)
 }
 
-/** The decimals of a sum of products that mean something. */
+/** Rounds to the significant decimals of a sum of products. */
 export const rounded = (value: number): number =>
   Math.abs(value) < 1000 ? Math.round(value * 1e12) / 1e12 + 0 : value
 
-/** Products and differences of what lies within these ends are finite. */
+/** Products and differences of values within these bounds are finite. */
 const end = 1e300
 const bounded = (value: number): number => Math.min(end, Math.max(-end, value))

@@ -1,8 +1,8 @@
-/** Weights in their three forms, paths in names, and that each mistake names its term. */
+/** Weights in their three forms, paths in names, and that each error names its term. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parsePath } from './attribute-path.ts'
-import { parseQuestion, splitQuery } from './ranked-query.ts'
+import { parseRankedQuery, splitQuery } from './ranked-query.ts'
 import { parseTerms } from './terms.ts'
 
 const stream = 'http://purl.org/iot/ontology/iot-stream#generatedBy'
@@ -12,7 +12,7 @@ const brief = (value: string) =>
   of(value).map(({ name, weight, isFalling }) => [isFalling ? `-${name}` : name, weight])
 
 describe('weights', () => {
-  it('are pairs, of which the last colon parts name and number', () => {
+  it('are pairs split at the last colon', () => {
     expect(brief('name:0.4,other:0.6')).toEqual([
       ['name', 0.4],
       ['other', 0.6],
@@ -31,7 +31,7 @@ describe('weights', () => {
     ])
   })
 
-  it('are a deep object, whatever stands in its brackets', () => {
+  it('are a deep object with any name in brackets', () => {
     const { weights } = splitQuery(
       `type=T&rankWeights[completeness]=0.4&rankWeights%5B${encodeURIComponent(qoi)}%5D=0.6`,
     )
@@ -42,33 +42,33 @@ describe('weights', () => {
   })
 
   it.each([
-    ['', 'names no property'],
+    ['', 'must name at least one property'],
     ['completeness', 'completeness has no weight'],
-    ['a:high', 'the weight of a is no number up to 1000000: high'],
+    ['a:high', 'the weight of a must be a number up to 1000000, got high'],
     ['a:', 'the weight of a'],
     ['a:Infinity', 'the weight of a'],
     ['a:1e400', 'the weight of a'],
     ['a:NaN', 'the weight of a'],
     ['a:0x10', 'the weight of a'],
-    [':0.5', 'a name is empty in front of 0.5'],
-    ['-:0.5', 'a name is empty'],
+    [':0.5', 'the name before 0.5 is empty'],
+    ['-:0.5', 'is empty'],
     ['a:0.1,,b:2', 'has no weight'],
     ['a:0.1,a:0.2', 'a has two weights'],
-    ['{"a":null}', 'the weight of a is no number up to 1000000: null'],
+    ['{"a":null}', 'the weight of a must be a number up to 1000000, got null'],
     ['{"a":[1]}', 'the weight of a'],
-    ['{}', 'names no property'],
-    ['{"a":1', 'begins like a JSON object'],
+    ['{}', 'must name at least one property'],
+    ['{"a":1', 'is not valid JSON'],
     [Array.from({ length: 33 }, (_, at) => `a${at}:1`).join(), 'has 33 terms, at most 32'],
-  ])('of %s are refused', (text, reason) => expect(() => of(text)).toThrow(reason))
+  ])('of %s are rejected', (text, reason) => expect(() => of(text)).toThrow(reason))
 
-  it('without brackets, or twice, are refused', () => {
-    expect(() => parseTerms([{ name: 'rankWeights', value: '1' }])).toThrow('takes its name in brackets')
-    expect(() => parseTerms([{ name: 'rankWeights[]', value: '1' }])).toThrow('a name is empty')
+  it('without brackets, or given twice, are rejected', () => {
+    expect(() => parseTerms([{ name: 'rankWeights', value: '1' }])).toThrow('requires a name in brackets')
+    expect(() => parseTerms([{ name: 'rankWeights[]', value: '1' }])).toThrow('is empty')
     const twice = [1, 2].map((value) => ({ name: 'weights', value: `a:${value}` }))
     expect(() => parseTerms(twice)).toThrow('given twice')
   })
 
-  it('are read or refused, never anything else', () => {
+  it('are accepted or rejected for any input', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme' }), (text) => {
         try {
@@ -92,25 +92,27 @@ describe('paths', () => {
     ['http://a.example:8080/x.y', ['http://a.example:8080/x.y']],
     ['<http://schema.org/brand>.name', ['http://schema.org/brand', 'name']],
     ['http://www.w3.org/ns/sosa/observes.sosa:label', ['http://www.w3.org/ns/sosa/observes', 'sosa:label']],
-  ])('of %s are names', (text, names) => expect(parsePath(text)).toEqual({ names }))
+  ])('%s is split into names', (text, names) => expect(parsePath(text)).toEqual({ names }))
 
-  it('end with a criterion', () => {
+  it('can end with a criterion', () => {
     expect(parsePath('@freshness')).toEqual({ names: [], criterion: 'freshness' })
     expect(parsePath(`${stream}.@proximity`)).toEqual({ names: [stream], criterion: 'proximity' })
   })
 
-  it.each(['a..b', '.a', 'a.', '@speed', '@freshness.a', 'a.b.c.d.e.f.g.h.i'])('of %s are refused', (text) =>
+  it.each(['a..b', '.a', 'a.', '@speed', '@freshness.a', 'a.b.c.d.e.f.g.h.i'])('%s is rejected', (text) =>
     expect(parsePath(text)).toHaveProperty('mistake'),
   )
 })
 
-describe('a question', () => {
-  const question = (query: string) => parseQuestion(splitQuery(query))
+describe('a ranked query', () => {
+  const rankedQuery = (query: string) => parseRankedQuery(splitQuery(query))
 
-  it('leaves the parameters of the backend as they were written', () => {
-    const asked = question('type=A%2FB&weights=a:1&q=x==%22y%22&limit=5&offset=10&count=true&explain=true')
-    expect(asked.others).toEqual(['type=A%2FB', 'q=x==%22y%22'])
-    expect(asked).toMatchObject({
+  it('keeps the parameters of the backend as written', () => {
+    const parsed = rankedQuery(
+      'type=A%2FB&weights=a:1&q=x==%22y%22&limit=5&offset=10&count=true&explain=true',
+    )
+    expect(parsed.others).toEqual(['type=A%2FB', 'q=x==%22y%22'])
+    expect(parsed).toMatchObject({
       limit: 5,
       offset: 10,
       isCounted: true,
@@ -119,10 +121,10 @@ describe('a question', () => {
     })
   })
 
-  it('measures proximity from a point, or from that of its geo-query', () => {
-    expect(question('weights=@proximity:1&rankPoint=8.6,49.4').yardsticks.point).toEqual([8.6, 49.4])
+  it('measures proximity from rankPoint, or from the point of its geo-query', () => {
+    expect(rankedQuery('weights=@proximity:1&rankPoint=8.6,49.4').yardsticks.point).toEqual([8.6, 49.4])
     const near = 'georel=near;maxDistance==100&geometry=Point&coordinates=%5B8,49%5D'
-    expect(question(`weights=@proximity:1&${near}`).yardsticks.point).toEqual([8, 49])
+    expect(rankedQuery(`weights=@proximity:1&${near}`).yardsticks.point).toEqual([8, 49])
   })
 
   it.each([
@@ -137,5 +139,5 @@ describe('a question', () => {
     ['weights=a:1&rankAge=1&rankAge=2', 'rankAge'],
     ['weights=a:1&x=%zz', 'percent-encoding'],
     ['weights=a..b:1', 'a..b'],
-  ])('of %s is refused', (query, what) => expect(() => question(query)).toThrow(what))
+  ])('%s is rejected', (query, what) => expect(() => rankedQuery(query)).toThrow(what))
 })

@@ -1,6 +1,7 @@
 /**
- * The text of weights: `name:0.4,other:0.6`, a JSON object, or `rankWeights[name]=0.4` as the original component had it.
- * A `-` in front of a name says that small is good. Pure; every mistake names the term at fault.
+ * Parses the text of weights: `name:0.4,other:0.6`, a JSON object, or `rankWeights[name]=0.4` as in the
+ * original component. A `-` before a name means that small values are good. Pure functions; errors name the
+ * invalid term.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
@@ -14,10 +15,10 @@ export interface WrittenTerm {
   readonly isFalling: boolean
 }
 
-/** Each parameter that brings weights, decoded: `weights`, or `rankWeights[name]`. */
+/** Each parameter with weights, decoded: `weights`, or `rankWeights[name]`. */
 export type Given = readonly { readonly name: string; readonly value: string }[]
 
-/** @throws ngsi-ld.bad-request-data naming the term that cannot be used. */
+/** @throws ngsi-ld.bad-request-data with the invalid term. */
 export function parseTerms(given: Given): readonly WrittenTerm[] {
   if (given.filter(({ name }) => name === 'weights').length > 1)
     throw badRequestData('is given twice', 'weights')
@@ -37,17 +38,18 @@ type Written = readonly [name: string, value: Json, field: string]
 function bracketed(parameter: string): string {
   const [, name] = /^rankWeights\[(.*)\]$/s.exec(parameter) ?? []
   if (name === undefined)
-    throw badRequestData('takes its name in brackets: rankWeights[name]=0.5', 'rankWeights')
+    throw badRequestData('requires a name in brackets: rankWeights[name]=0.5', 'rankWeights')
   return name
 }
 
 function listedIn(text: string): readonly Written[] {
-  if (text.trim() === '') throw badRequestData('names no property: name:0.4,other:0.6', 'weights')
+  if (text.trim() === '')
+    throw badRequestData('must name at least one property: name:0.4,other:0.6', 'weights')
   if (text.trimStart().startsWith('{')) return membersOf(text)
   return text.split(',').map((part): Written => {
     const colon = part.lastIndexOf(':')
     if (colon === -1)
-      throw badRequestData(`${shown(part)} has no weight: write ${part.trim()}:0.5`, 'weights')
+      throw badRequestData(`${shown(part)} has no weight; expected ${part.trim()}:0.5`, 'weights')
     return [part.slice(0, colon), part.slice(colon + 1), 'weights']
   })
 }
@@ -57,17 +59,17 @@ function membersOf(text: string): readonly Written[] {
   try {
     json = JSON.parse(text) as Json
   } catch {
-    throw badRequestData('begins like a JSON object and is none', 'weights')
+    throw badRequestData('starts with { but is not valid JSON', 'weights')
   }
   const members = isObject(json) ? Object.entries(json) : []
-  if (members.length === 0) throw badRequestData('names no property: {"name": 0.4}', 'weights')
+  if (members.length === 0) throw badRequestData('must name at least one property: {"name": 0.4}', 'weights')
   return members.map(([name, value]): Written => [name, value, 'weights'])
 }
 
 function termOf(written: string, value: Json, field: string): WrittenTerm {
   const isFalling = written.trim().startsWith('-')
   const name = written.trim().slice(isFalling ? 1 : 0)
-  if (name === '') throw badRequestData(`a name is empty in front of ${shown(value)}`, field)
+  if (name === '') throw badRequestData(`the name before ${shown(value)} is empty`, field)
   if (name.length > limits.nameCharactersMax.value)
     throw badRequestData(
       `${shown(name)} is longer than ${limits.nameCharactersMax.value} characters`,
@@ -78,7 +80,7 @@ function termOf(written: string, value: Json, field: string): WrittenTerm {
   if (!Number.isFinite(weight) || Math.abs(weight) > limits.rankingWeightMax.value) {
     const most = limits.rankingWeightMax.value
     throw badRequestData(
-      `the weight of ${shown(name)} is no number up to ${most}: ${shown(value)}`,
+      `the weight of ${shown(name)} must be a number up to ${most}, got ${shown(value)}`,
       'weights',
     )
   }

@@ -1,6 +1,7 @@
 /**
- * Numbers, links, times and places in entities as any broker may answer them: normalized, concise or simplified, with names
- * as the client's context shows them. Pure and total: whatever stands there, the answer is a value or that there is none.
+ * Reads numbers, links, times and places from entities in any format that a broker may return: normalized,
+ * concise or simplified, with names in the client's context. Pure and total: the result is a value or
+ * undefined.
  */
 import type { Json } from '#contract'
 import type { Position } from '#ngsi-ld/geo/figure.ts'
@@ -8,12 +9,12 @@ import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import { isUri } from '#ngsi-ld/values/names.ts'
 
-/** Turns a name as it stands in an answer, or in a weight, into what can be compared. */
+/** Expands a name in a response or a weight to a comparable form. */
 export type Expand = (name: string) => string
 
-/** Finds attributes by names that may be written otherwise in the answer. */
+/** Finds attributes whose name may be spelled differently in the response. */
 export interface Finder {
-  /** Key of the attribute of that name: itself, or another way to write the same. */
+  /** The key of the attribute with that name, in any spelling. */
   keyOf(holder: JsonObject, name: string): string | undefined
 }
 
@@ -41,15 +42,15 @@ const ownMembers: ReadonlySet<string> = new Set(['id', 'type', '@context', 'scop
 const rated = 'https://w3id.org/iot/qoi#hasRatedValue'
 const absolute = 'https://w3id.org/iot/qoi#hasAbsoluteValue'
 
-/** The instance without datasetId, else the first one. */
+/** The instance without datasetId, or else the first one. */
 export function instanceOf(attribute: Json): Json | undefined {
   if (!isList(attribute)) return attribute
   return attribute.find((one) => isObject(one) && own(one, 'datasetId') === undefined) ?? attribute[0]
 }
 
 /**
- * The number that an attribute says: its value, or as text such as `0.8` or `0.8^^xsd:double`. One whose value says nothing, as `NA`,
- * is read by its qoi:hasRatedValue, else by its qoi:hasAbsoluteValue. NaN where there is none.
+ * The number in an attribute: its value, also as text such as `0.8` or `0.8^^xsd:double`. If the value is not
+ * a number, such as `NA`, its qoi:hasRatedValue or qoi:hasAbsoluteValue. NaN without a number.
  */
 export function numberOf(attribute: Json, finder: Finder): number {
   const instance = instanceOf(attribute)
@@ -72,14 +73,14 @@ function plainNumber(value: Json | undefined): number {
   return Number.NaN
 }
 
-/** Decimal text, with a datatype behind it or not. */
+/** Decimal text, optionally followed by a datatype. */
 export function textNumber(text: string): number {
   const [, digits] = /^\s*"?([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?)"?\s*(?:\^\^\S+)?\s*$/i.exec(text) ?? []
   const value = digits === undefined ? Number.NaN : Number(digits)
   return Number.isFinite(value) ? value : Number.NaN
 }
 
-/** Ids that a relationship leads to; a simplified one is a URI alone, or several. */
+/** Target ids of a relationship; in simplified form it is one URI or several. */
 export function targetsOf(attribute: Json): readonly string[] {
   return listOf<Json>(attribute).flatMap((instance): readonly string[] => {
     if (!isObject(instance)) return typeof instance === 'string' && isUri(instance) ? [instance] : []
@@ -92,7 +93,7 @@ export function targetsOf(attribute: Json): readonly string[] {
   })
 }
 
-/** A point of a GeoProperty or of a bare geometry; the first position of another geometry. */
+/** The point of a GeoProperty or a geometry; for other geometries, the first position. */
 export function positionOf(attribute: Json | undefined): Position | undefined {
   const instance = attribute === undefined ? undefined : instanceOf(attribute)
   if (!isObject(instance)) return undefined
@@ -103,7 +104,7 @@ export function positionOf(attribute: Json | undefined): Position | undefined {
   return place.every((part) => typeof part === 'number') ? place : undefined
 }
 
-/** When an attribute was observed, ms: its observedAt, or the time that is its value. */
+/** When an attribute was observed, ms: its observedAt, or its value if that is a time. */
 export function timeOf(attribute: Json | undefined): number | undefined {
   const instance = attribute === undefined ? undefined : instanceOf(attribute)
   const texts = isObject(instance)

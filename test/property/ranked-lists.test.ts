@@ -12,7 +12,7 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import indexing from '#plugins/indexing/plugin.ts'
 import { rankedAnswer } from '#plugins/ranking/answer.ts'
 import { createBackend } from '#plugins/ranking/backend.ts'
-import { parseQuestion, splitQuery } from '#plugins/ranking/ranked-query.ts'
+import { parseRankedQuery, splitQuery } from '#plugins/ranking/ranked-query.ts'
 import { createRanking } from '#plugins/ranking/ranking.ts'
 import { type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
 import { startPlugins } from '#test/kit/plugins.ts'
@@ -142,7 +142,7 @@ it('is ranked alike', async () => {
   const clock = { ...open.clock, now: () => 1_800_000_000_000 }
   const ask = async (port: BrokerPort, query: string, given: Record<string, string>): Promise<unknown> => {
     try {
-      const question = parseQuestion(splitQuery(query))
+      const question = parseRankedQuery(splitQuery(query))
       const ranking = createRanking({
         backend: createBackend(port, clock.now),
         clock,

@@ -122,7 +122,7 @@ describe('weights', () => {
     const answer = await own.get(`${query}?type=Example&normalise=minmax&explain=true`)
     expect(answer.status).toBe(200)
     expect(answer.headers['ngsild-warning']).toBe(
-      '299 selvedge-ranking "without weights normalise, explain have no effect"',
+      '299 selvedge-ranking "no effect without weights: normalise, explain"',
     )
   })
 
