@@ -143,10 +143,7 @@ function pageOf(given: ReadonlyMap<string, string>): Pick<RankedQuery, 'limit' |
   const limit = whole('limit') ?? limits.pageDefault.value
   const isCounted = truth(given.get('count'), 'count') || listed(given, 'options').includes('count')
   if (limit > limits.pageMax.value)
-    throw new GatewayError(
-      'ngsi-ld.too-many-results',
-      `limit must be at most ${limits.pageMax.value}, got ${limit}`,
-    )
+    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} exceeds ${limits.pageMax.value}`)
   if (limit === 0 && !isCounted) throw badRequestData('0 requires count=true', 'limit')
   return { limit, offset: whole('offset') ?? 0, isCounted }
 }

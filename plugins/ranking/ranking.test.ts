@@ -23,11 +23,11 @@ interface Habits {
 
 /** A remote broker that supports id, attrs, limit and offset. */
 function brokerOf(entities: Entities, { most = 1000, isLinked = true, answer }: Habits = {}) {
-  const requested: string[] = []
+  const paths: string[] = []
   const port: BrokerPort = {
     address: 'http://broker.example',
     async exchange({ path }) {
-      requested.push(path)
+      paths.push(path)
       const special = answer?.(path)
       if (special !== undefined) return special
       const given = new URL(path, 'http://broker.example').searchParams
@@ -53,14 +53,14 @@ function brokerOf(entities: Entities, { most = 1000, isLinked = true, answer }: 
       }
     },
   }
-  return { port, requested }
+  return { port, paths }
 }
 
 const now = Date.parse('2026-01-01T12:00:00Z')
 const clock = { now: () => now, monotonic: () => now }
 
-async function rank(broker: { port: BrokerPort }, query: string) {
-  const rankedQuery = parseRankedQuery(splitQuery(query))
+async function ask(broker: { port: BrokerPort }, query: string) {
+  const parsed = parseRankedQuery(splitQuery(query))
   const context = compilePlatformContext('http://a.example/platform.jsonld')
   const ranking = createRanking({
     backend: createBackend(broker.port, clock.now),
@@ -68,9 +68,9 @@ async function rank(broker: { port: BrokerPort }, query: string) {
     context: () => context,
   })
   const signal = new AbortController().signal
-  const found = await ranking.rank(rankedQuery, { headers: { accept: '*/*' }, signal, until: now + 5000 })
+  const found = await ranking.rank(parsed, { headers: { accept: '*/*' }, signal, until: now + 5000 })
   if (found.kind !== 'ranked') return { found }
-  const response = rankedAnswer(rankedQuery, found)
+  const response = rankedAnswer(parsed, found)
   const body = (await response.json()) as { id: string; [name: string]: Json }[]
   return { found, body, headers: response.headers, ids: Array.isArray(body) ? body.map(({ id }) => id) : [] }
 }
@@ -84,7 +84,7 @@ describe('a ranked list', () => {
   ]
 
   it('has the scores of the documented examples, the best first', async () => {
-    const { body } = await rank(
+    const { body } = await ask(
       brokerOf(streams),
       'type=S&rankWeights[completeness]=0.8&rankWeights%5Btimeliness%5D=0.2',
     )
@@ -92,27 +92,27 @@ describe('a ranked list', () => {
       ['urn:x:2', { type: 'Property', value: 0.912 }],
       ['urn:x:1', { type: 'Property', value: 0.888 }],
     ])
-    const again = await rank(brokerOf(streams), 'type=S&weights=completeness:0.4,timeliness:0.6')
+    const again = await ask(brokerOf(streams), 'type=S&weights=completeness:0.4,timeliness:0.6')
     expect(again.body?.map(scoreIn)).toEqual([0.904, 0.896])
   })
 
   it('sends the backend only its own parameters', async () => {
     const broker = brokerOf(streams)
-    await rank(broker, 'type=S&weights=completeness:1&q=a%3E1&limit=1&offset=1&explain=true&normalise=minmax')
-    expect(broker.requested).toEqual(['/ngsi-ld/v1/entities?type=S&q=a%3E1&limit=1000'])
+    await ask(broker, 'type=S&weights=completeness:1&q=a%3E1&limit=1&offset=1&explain=true&normalise=minmax')
+    expect(broker.paths).toEqual(['/ngsi-ld/v1/entities?type=S&q=a%3E1&limit=1000'])
   })
 
   it('warns if an inverted value is outside 0 to 1', async () => {
     const timed = [60, 2].map((every) => ({ id: `urn:x:${every}`, every: property(every) }))
     const slow: Entities = [{ id: 'urn:x:none' }, ...timed]
-    const plain = await rank(brokerOf(slow), 'weights=-every:1')
+    const plain = await ask(brokerOf(slow), 'weights=-every:1')
     expect(plain.headers?.get('NGSILD-Warning')).toContain(
       '-every is outside 0 to 1 in 2 of 3 entities: use normalise=minmax',
     )
-    const { ids, headers } = await rank(brokerOf(slow), 'weights=-every:1&normalise=minmax')
+    const { ids, headers } = await ask(brokerOf(slow), 'weights=-every:1&normalise=minmax')
     expect(ids?.[0]).toBe('urn:x:2')
     expect(headers?.get('NGSILD-Warning')).not.toContain('outside')
-    const fitting = await rank(brokerOf([{ id: 'urn:x:1', every: property(0.5) }]), 'weights=-every:1')
+    const fitting = await ask(brokerOf([{ id: 'urn:x:1', every: property(0.5) }]), 'weights=-every:1')
     expect(fitting.headers?.get('NGSILD-Warning') ?? '').not.toContain('outside')
   })
 
@@ -122,7 +122,7 @@ describe('a ranked list', () => {
       { id: 'urn:x:3', type: 'S', completeness: property('NA') },
       { id: 'urn:x:4', type: 'S' },
     ]
-    const { body, headers } = await rank(brokerOf(odd), 'weights=completeness:0.4,timeliness:0.7')
+    const { body, headers } = await ask(brokerOf(odd), 'weights=completeness:0.4,timeliness:0.7')
     expect(body?.map(scoreIn)).toEqual([0.996, 0.984, 0, 0])
     const warning = headers?.get('NGSILD-Warning')
     expect(warning).toContain('299 selvedge-ranking "the weights add up to 1.1')
@@ -130,7 +130,7 @@ describe('a ranked list', () => {
   })
 
   it('passes on headers and links other than paging', async () => {
-    const { headers } = await rank(brokerOf(streams), 'type=S&limit=1&weights=completeness:1&count=true')
+    const { headers } = await ask(brokerOf(streams), 'type=S&limit=1&weights=completeness:1&count=true')
     expect(headers?.get('x-kept')).toBe('yes')
     expect(headers?.get('NGSILD-Results-Count')).toBe('2')
     expect(headers?.get('Link')).toBe(
@@ -140,7 +140,7 @@ describe('a ranked list', () => {
   })
 
   it('explains each share', async () => {
-    const { body } = await rank(
+    const { body } = await ask(
       brokerOf(streams),
       'weights=completeness:0.5,-timeliness:0.25,x:0.25&explain=true&limit=1',
     )
@@ -154,7 +154,7 @@ describe('a ranked list', () => {
 
   it('has plain scores in simplified format', async () => {
     const bare: Entities = [{ id: 'urn:x:1', type: 'S', speed: 3, level: '0.5^^xsd:double' }]
-    const { body } = await rank(brokerOf(bare), 'weights=speed:0.5,level:0.5&options=keyValues&explain=true')
+    const { body } = await ask(brokerOf(bare), 'weights=speed:0.5,level:0.5&options=keyValues&explain=true')
     expect(body?.[0]?.[score]).toBe(1.75)
     expect(body?.[0]?.['urn:selvedge:ns:rankTerms']).toHaveLength(2)
   })
@@ -168,7 +168,7 @@ describe('a ranked list', () => {
     }
     const text = JSON.stringify({ type: 'FeatureCollection', features: [feature], '@context': 'x' })
     const answer = () => ({ status: 200, headers: { 'content-type': 'application/geo+json' }, text })
-    const { body } = await rank(brokerOf([], { answer }), 'weights=a:1')
+    const { body } = await ask(brokerOf([], { answer }), 'weights=a:1')
     const properties = { ...feature.properties, [score]: { type: 'Property', value: 2 } }
     expect(body).toEqual({
       type: 'FeatureCollection',
@@ -179,21 +179,18 @@ describe('a ranked list', () => {
 })
 
 describe('names', () => {
-  it.each(['completeness', 'qoi:completeness', `${qoi}completeness`])(
-    '%s is equivalent to the other spellings',
-    async (name) => {
-      for (const key of ['completeness', 'qoi:completeness', `${qoi}completeness`]) {
-        const { body } = await rank(
-          brokerOf([{ id: 'urn:x:1', [key]: property(0.5) }]),
-          `weights=${encodeURIComponent(name)}:1`,
-        )
-        expect(body?.map(scoreIn)).toEqual([0.5])
-      }
-    },
-  )
+  it.each(['completeness', 'qoi:completeness', `${qoi}completeness`])('%s is the same name', async (name) => {
+    for (const key of ['completeness', 'qoi:completeness', `${qoi}completeness`]) {
+      const { body } = await ask(
+        brokerOf([{ id: 'urn:x:1', [key]: property(0.5) }]),
+        `weights=${encodeURIComponent(name)}:1`,
+      )
+      expect(body?.map(scoreIn)).toEqual([0.5])
+    }
+  })
 
   it('that are an entire key take precedence over paths', async () => {
-    const { body } = await rank(
+    const { body } = await ask(
       brokerOf([{ id: 'urn:x:1', 'a.b': property(0.5), a: property(1, { b: property(2) }) }]),
       'weights=a.b:1',
     )
@@ -201,7 +198,7 @@ describe('names', () => {
   })
 
   it('can address sub-attributes', async () => {
-    const { body } = await rank(
+    const { body } = await ask(
       brokerOf([{ id: 'urn:x:1', a: property(1, { b: property(2) }) }]),
       'weights=a.b:1',
     )
@@ -227,14 +224,14 @@ describe('paths through relationships', () => {
 
   it('read rated values, many entities per request', async () => {
     const broker = brokerOf(site(250))
-    const { ids, headers } = await rank(broker, `${weights}&limit=3`)
+    const { ids, headers } = await ask(broker, `${weights}&limit=3`)
     const expected = Array.from({ length: 250 }, (_, n) => n).sort(
       (a, b) => ((b * 7) % 250) - ((a * 7) % 250) || a - b,
     )
     expect(ids).toEqual(expected.slice(0, 3).map((n) => `urn:s:${n}`))
     expect(headers?.get('NGSILD-Warning')).toBeNull()
     // One page of streams, and three batches of qualities for both terms.
-    expect(broker.requested).toHaveLength(4)
+    expect(broker.paths).toHaveLength(4)
   })
 
   it('use the mean of several targets, and count entities without a value as missing', async () => {
@@ -244,7 +241,7 @@ describe('paths through relationships', () => {
       { id: 'urn:s:3', hasQuality: link('urn:ngsi-ld:Quality:noqualityyet') },
       ...[1, 2].map((n) => ({ id: `urn:q:${n}`, type: 'Other', [`${qoi}age`]: property(n) })),
     ]
-    const { body, headers } = await rank(brokerOf(several), 'weights=hasQuality.age:1')
+    const { body, headers } = await ask(brokerOf(several), 'weights=hasQuality.age:1')
     expect(body?.map((one) => [one.id, scoreIn(one)])).toEqual([
       ['urn:s:2', 2],
       ['urn:s:1', 1.5],
@@ -259,14 +256,14 @@ describe('paths through relationships', () => {
       hasQuality: { type: 'Relationship', object: 'urn:q:1', entity: { id: 'urn:q:1', age: property(4) } },
     }
     const broker = brokerOf([joined])
-    expect((await rank(broker, 'weights=hasQuality.age:1&join=inline')).body?.map(scoreIn)).toEqual([4])
-    expect(broker.requested).toHaveLength(1)
+    expect((await ask(broker, 'weights=hasQuality.age:1&join=inline')).body?.map(scoreIn)).toEqual([4])
+    expect(broker.paths).toHaveLength(1)
   })
 
   it('warn why linked entities could not be read', async () => {
     const answer = (path: string) =>
       path.includes('id=') ? { status: 503, headers: {}, text: '' } : undefined
-    const { headers } = await rank(brokerOf(site(2), { answer }), weights)
+    const { headers } = await ask(brokerOf(site(2), { answer }), weights)
     expect(headers?.get('NGSILD-Warning')).toContain(
       'entities linked by qoi:hasQuality could not be read: status 503',
     )
@@ -281,7 +278,7 @@ describe('paths through relationships', () => {
       path.includes('id=')
         ? undefined
         : { status: 200, headers: {}, text: JSON.stringify(stations.map(({ id, name }) => ({ id, name }))) }
-    const { body } = await rank(brokerOf(stations, { answer }), 'weights=level:1&attrs=name')
+    const { body } = await ask(brokerOf(stations, { answer }), 'weights=level:1&attrs=name')
     expect(body?.map((one) => [one.id, scoreIn(one), one['level']])).toEqual([
       ['urn:x:2', 2, undefined],
       ['urn:x:1', 1, undefined],
@@ -301,7 +298,7 @@ describe('computed criteria', () => {
       { id: 'urn:x:here', location: place(8, 49) },
       { id: 'urn:x:none' },
     ]
-    const { body } = await rank(
+    const { body } = await ask(
       brokerOf(places),
       'weights=@proximity:1&rankPoint=8,49&rankDistance=111194.926645',
     )
@@ -316,13 +313,13 @@ describe('computed criteria', () => {
       { id: 'urn:x:new', a: property(1, { observedAt: at(0) }), b: property(1, { observedAt: at(600) }) },
       { id: 'urn:x:text', resultTime: property(at(180)) },
     ]
-    const { body } = await rank(brokerOf(aged), 'weights=@freshness:1')
+    const { body } = await ask(brokerOf(aged), 'weights=@freshness:1')
     expect(body?.map((one) => [one.id, scoreIn(one)])).toEqual([
       ['urn:x:new', 1],
       ['urn:x:old', 0.5],
       ['urn:x:text', 0.25],
     ])
-    expect((await rank(brokerOf(aged), 'weights=b.@freshness:1&rankAge=36000')).body?.map(scoreIn)).toEqual([
+    expect((await ask(brokerOf(aged), 'weights=b.@freshness:1&rankAge=36000')).body?.map(scoreIn)).toEqual([
       0.5, 0, 0,
     ])
   })
@@ -339,7 +336,7 @@ describe('computed criteria', () => {
         'http://purl.org/iot/ontology/iot-stream#streamEnd': property(at(5)),
       },
     ]
-    const { body } = await rank(brokerOf(streams), 'weights=@availability:1')
+    const { body } = await ask(brokerOf(streams), 'weights=@availability:1')
     expect(body?.map((one) => [one.id, scoreIn(one)])).toEqual([
       ['urn:x:heard', 1],
       ['urn:x:silent', 0.5],
@@ -359,22 +356,22 @@ describe('candidates', () => {
     ['with small pages and no links', { most: 100, isLinked: false }, 28],
   ])('are all ranked, for every kind of paging: %s', async (_, habits, requests) => {
     const broker = brokerOf(many(2500), habits)
-    const { ids, found } = await rank(broker, 'weights=level:1&limit=2&offset=1')
+    const { ids, found } = await ask(broker, 'weights=level:1&limit=2&offset=1')
     expect(found).toMatchObject({ count: 2500 })
     const order = Array.from({ length: 2500 }, (_, n) => n).sort(
       (a, b) => ((b * 37) % 2500) - ((a * 37) % 2500),
     )
     expect(ids).toEqual(order.slice(1, 3).map((n) => `urn:x:${n}`))
-    expect(broker.requested).toHaveLength(requests)
+    expect(broker.paths).toHaveLength(requests)
   })
 
   it('are normalised over all pages', async () => {
-    const { body } = await rank(brokerOf(many(2500)), 'weights=level:1&limit=2&normalise=minmax')
+    const { body } = await ask(brokerOf(many(2500)), 'weights=level:1&limit=2&normalise=minmax')
     expect(body?.map(scoreIn)).toEqual([1, expect.closeTo(2498 / 2499, 9)])
   })
 
   it('above the limit are rejected', async () => {
-    await expect(rank(brokerOf(many(10_001)), 'weights=level:1')).rejects.toMatchObject({
+    await expect(ask(brokerOf(many(10_001)), 'weights=level:1')).rejects.toMatchObject({
       code: 'ngsi-ld.too-many-results',
     })
   })
@@ -386,7 +383,7 @@ describe('candidates', () => {
       headers: { link: '</ngsi-ld/v1/entities?offset=1000>;rel="next"' },
       text: JSON.stringify(page),
     })
-    expect((await rank(brokerOf([], { answer }), 'weights=level:1')).found).toMatchObject({ count: 1000 })
+    expect((await ask(brokerOf([], { answer }), 'weights=level:1')).found).toMatchObject({ count: 1000 })
   })
 
   it.each([
@@ -397,6 +394,6 @@ describe('candidates', () => {
     [{ status: 200, headers: {}, text: '{"a":1}' }, 'unreadable'],
     [{ status: 200, headers: {}, text: '[1]' }, 'unreadable'],
   ] as const)('are missing if the backend answers %j', async (answer, kind) => {
-    expect((await rank(brokerOf([], { answer: () => answer }), 'weights=a:1')).found).toMatchObject({ kind })
+    expect((await ask(brokerOf([], { answer: () => answer }), 'weights=a:1')).found).toMatchObject({ kind })
   })
 })

@@ -374,13 +374,9 @@ function pagingOf(parameters: Parameters): Paging {
   if (wanted !== 'true' && wanted !== 'false') throw invalidRequest('count must be true or false')
   const count = wanted === 'true' || listOf(parameters, 'options')?.includes('count') === true
   if (limit > limits.pageMax.value)
-    throw new GatewayError(
-      'ngsi-ld.too-many-results',
-      `limit must be at most ${limits.pageMax.value}, got ${limit}`,
-      {
-        limit,
-      },
-    )
+    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} exceeds ${limits.pageMax.value}`, {
+      limit,
+    })
   if (limit === 0 && !count) throw badRequestData('limit 0 requires count=true', 'limit')
   return { limit, offset, count }
 }
