@@ -1,7 +1,7 @@
 /**
- * The backlog of an endpoint against a plain model: whatever is committed, announced late, read early, sent, put
- * back, dropped, unloaded and settled in whatever order, every delivery leaves in the order of its pair, is never
- * in flight twice at once, and is either settled or dropped in the end.
+ * The backlog of an endpoint against a plain model. In any order of commits, late announcements, early reads,
+ * sends, returns, drops, unloads and settlements, every delivery is sent in the order of its pair. It is
+ * never in flight twice at once, and is finally either settled or dropped.
  */
 import BetterSqlite3 from 'better-sqlite3'
 import fc from 'fast-check'
@@ -45,7 +45,7 @@ const steps = fc.array(
 
 const endpoint = 'http://e/'
 
-/** The real backlog over a real table, with a model beside it. */
+/** The real backlog over a real table, with a model to compare. */
 function createScene() {
   const database = new BetterSqlite3(':memory:')
   for (const { sql } of migrations) database.exec(sql)
@@ -119,14 +119,17 @@ function createScene() {
         pending.add(d)
       }
     },
-    /** The deliveries of an entity now belong to another endpoint. */
+    /** Assigns the deliveries of an entity to another endpoint. */
     move(entity: number) {
       scene.announce()
       move.run('http://other/', `urn:${entity}`)
       for (const [d, other] of owed) if (other === `urn:${entity}`) owed.delete(d)
       backlog.reread()
     },
-    /** The settlement reaches the disk; commits are announced in order, so everything before it has been. */
+    /**
+     * Waits until the settlement is on disk; commits are announced in order, so all earlier ones are on disk
+     * too.
+     */
     write() {
       scene.announce()
       settle.run(JSON.stringify([...pending]))
@@ -150,14 +153,15 @@ function run(scene: ReturnType<typeof createScene>, step: Step): void {
   else scene.drop(step.count)
 }
 
-it('keeps every delivery, in order, exactly once in memory', () => {
+it('stores every delivery, in order, exactly once in memory', () => {
   fc.assert(
     fc.property(steps, (list) => {
       const scene = createScene()
       for (const step of list) run(scene, step)
       scene.announce()
       expect(scene.backlog.waiting()).toBe(scene.owed.size)
-      // A turn in which nothing can leave lands what is in flight; when nothing is, all must be done.
+      // If nothing can be sent in a turn, complete the deliveries in flight; if there are none, all must be
+      // done.
       while (scene.take(Number.MAX_VALUE) || scene.backlog.isReading() || scene.finish(0));
       expect([scene.owed.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
     }),

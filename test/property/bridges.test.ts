@@ -1,6 +1,7 @@
 /**
- * Every bridge is total: whatever bytes come on whatever topic, with whatever settings it accepted, it answers in
- * bounded time with bounded, finite, well-named readings, the same ones when asked again, and never throws.
+ * Every bridge accepts any input: for any bytes on any topic, with any valid settings, it returns in bounded
+ * time with bounded, finite, well-named readings. Repeated calls return the same readings, and it never
+ * throws.
  */
 import { readFileSync } from 'node:fs'
 import { encode } from 'cborg'
@@ -36,7 +37,7 @@ const frameOf = (topic: string, payload: Uint8Array, contentType?: string): Fram
   transport: 'mqtt',
 })
 
-/** Milliseconds of work for one frame of any bytes; fifty times what the largest of these take. */
+/** Limit in milliseconds for one frame of any bytes: fifty times the time of the slowest of these tests. */
 const patience = 3000
 
 function expectSound(bridge: Bridge<unknown>, settings: unknown, frame: Frame): Decoded {
@@ -59,7 +60,7 @@ function expectSound(bridge: Bridge<unknown>, settings: unknown, frame: Frame): 
   return decoded
 }
 
-/** Bytes cut out, put in, or turned over, anywhere. */
+/** Removes, inserts or changes bytes at any position. */
 const mutations = fc.array(
   fc.record({ at: fc.nat(4096), cut: fc.nat(8), put: fc.uint8Array({ maxLength: 8 }) }),
   { minLength: 1, maxLength: 6 },
@@ -100,7 +101,7 @@ describe.each(bridges)('the bridge $name', (bridge) => {
     fc.assert(property, { numRuns: runs(1000) })
   })
 
-  it('survives examples that were damaged', () => {
+  it('survives damaged examples', () => {
     const property = fc.property(anyExample, mutations, ({ topic, settings, payload }, steps) => {
       expectSound(bridge, settings, frameOf(topic, mutated(payload, steps)))
     })
@@ -154,7 +155,7 @@ describe.each(bridges)('the bridge $name', (bridge) => {
   })
 })
 
-describe('a frame of the greatest size', () => {
+describe('a frame of the maximum size', () => {
   const size = limits.frameBytesMax.value
   const fill = (part: string, wrap = (text: string): string => text): Buffer =>
     Buffer.from(wrap(part.repeat(Math.floor(size / part.length) - 2)))
@@ -174,12 +175,12 @@ describe('a frame of the greatest size', () => {
     'names without values': fill('a=', (text) => text),
     commas: fill(',', (text) => `1${text}`),
     spaces: fill(' ', (text) => `t${text}1`),
-    'members in members': fill('{"a":', (text) => `${text}1${'}'.repeat(text.length / 5)}`),
+    'nested members': fill('{"a":', (text) => `${text}1${'}'.repeat(text.length / 5)}`),
     'local times': fill('2026-10-25 02:30:00;1\n', (text) => text),
     separators: fill(':', (text) => `[{"n":"d${text}","v":1}]`),
-    'CBOR arrays in arrays': new Uint8Array(size).fill(0x81),
-    'CBOR tags in tags': new Uint8Array(size).fill(0xc4),
-    'CBOR maps in maps': new Uint8Array(size).fill(0xa1),
+    'nested CBOR arrays': new Uint8Array(size).fill(0x81),
+    'nested CBOR tags': new Uint8Array(size).fill(0xc4),
+    'nested CBOR maps': new Uint8Array(size).fill(0xa1),
     'a CBOR bignum': Buffer.concat([
       Buffer.from('81a2006364 3a6602c25a0003ff00'.replace(' ', ''), 'hex'),
       new Uint8Array(0x3ff00).fill(0xff),

@@ -1,11 +1,11 @@
 /**
- * What a broker has to be, in plain maps: current entities, every observation ever accepted as an identity (time and
- * value) with the units it was made in, and how many notifications are owed to one subscription that takes every
- * created or updated attribute. It knows nothing of groups, logs, tails, chunks or documents.
+ * A model of the broker in plain maps: current entities, every accepted observation as an identity (time and
+ * value) with its units, and the number of notifications for one subscription to all created or updated
+ * attributes. The model has no groups, logs, tails, chunks or documents.
  */
 import type { Json } from '#contract/pipeline.ts'
 
-/** `t` in seconds since the epoch of the test; no observedAt without it. */
+/** `t` in seconds since the epoch of the test; without it there is no observedAt. */
 export interface Given {
   readonly value: Json
   readonly t?: number | undefined
@@ -23,7 +23,10 @@ export type Op =
       readonly attributes: Attributes
       readonly update: boolean
     }
-  /** By a device: newer than all, older than some, or one that was there before (the n-th of the attribute). */
+  /**
+   * From a device: newer than all, older than some, or a repetition (of the n-th observation of the
+   * attribute).
+   */
   | {
       readonly op: 'observe'
       readonly id: string
@@ -38,7 +41,7 @@ export type Op =
 export type Answer = 'ok' | 'not-found' | 'already-exists'
 
 interface Attribute extends Given {
-  /** Identities that the attribute's stream has, as `t value`. */
+  /** Identities in the attribute's stream, as `t value`. */
   readonly known: ReadonlySet<string>
 }
 
@@ -50,7 +53,7 @@ export interface Observed {
 
 export interface Model {
   readonly entities: Map<string, Map<string, Attribute>>
-  /** By entity and identity; an entity that ever was has an entry. */
+  /** By entity and identity; an entity that ever existed has an entry. */
   readonly history: Map<string, Map<string, Observed & { readonly units: Set<string | undefined> }>>
   owed: number
 }
@@ -61,7 +64,7 @@ export const copyOf = (model: Model): Model => structuredClone(model)
 
 export const identityOf = (t: number, value: Json): string => `${t} ${JSON.stringify(value)}`
 
-/** Applies one operation; undefined, and nothing done, where the outcome is left open. */
+/** Applies one operation; returns undefined, and does nothing, if the outcome is not determined. */
 export function apply(model: Model, op: Op): Answer | undefined {
   const entity = model.entities.get(op.id)
   switch (op.op) {
@@ -97,7 +100,10 @@ function create(model: Model, id: string, attributes: Attributes): void {
   if (Object.keys(attributes).length > 0) model.owed++
 }
 
-/** A write by a client: what differs is written, and one change more than observations makes one new document. */
+/**
+ * A write by a client: differing attributes are written; any change beyond observations creates one new
+ * document.
+ */
 function write(
   model: Model,
   id: string,
@@ -120,7 +126,7 @@ function write(
   model.owed += areObservations ? changed.length : changed.length > 0 ? 1 : 0
 }
 
-/** An observation of a device that nobody made before. */
+/** A new observation from a device. */
 function observe(
   model: Model,
   id: string,
@@ -136,8 +142,8 @@ function observe(
 }
 
 /**
- * An observation that was there before changes nothing. Left open are those that only a client ever wrote, when the
- * device's would become current: whether it is recognised depends on what is still in memory.
+ * A repeated observation changes nothing. The outcome is not determined if only a client wrote the original
+ * and the device's observation would become current: recognition then depends on the contents of memory.
  */
 function again(
   model: Model,
@@ -158,7 +164,7 @@ function again(
   return 'ok'
 }
 
-/** The n-th identity of an attribute, counted round. */
+/** The n-th identity of an attribute, modulo their number. */
 export function repeated(model: Model, id: string, name: string, n: number): Observed | undefined {
   const all = [...(model.history.get(id)?.values() ?? [])].filter((one) => one.name === name)
   return all[n % all.length]

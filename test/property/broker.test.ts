@@ -1,7 +1,7 @@
 /**
- * The broker against a model of plain maps, through the real door, writer thread and SQLite: whatever is written, in
- * whatever company, with upkeep in between, groups that fail, restarts and a memory that is far too small, entities,
- * history, queries and what is owed are those of the model.
+ * The broker against a model of plain maps, through the real door, writer thread and SQLite. Writes are mixed
+ * with upkeep, failing groups, restarts and a far too small memory; entities, history, queries and pending
+ * notifications must equal the model.
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
@@ -32,7 +32,7 @@ import {
   repeated,
 } from './broker-model.ts'
 
-// ---- Ceilings so low that everything they bring about happens
+// ---- Limits so low that all their effects occur
 
 setLimit('streamsLiveMax', 2)
 setLimit('chunkObservations', 6)
@@ -40,14 +40,14 @@ setLimit('chunkPartialMin', 4)
 setLimit('foldedPerGroup', 20)
 setLimit('writebacksPerGroup', 2)
 setLimit('logBytesMax', 2000)
-// Batches of one step are to share its group.
+// Batches of one step should share a group.
 setLimit('batchSlicesMax', 100)
 afterAll(restoreLimits)
 
 const writer = immortalWriter()
 afterAll(() => writer.end())
 
-// ---- Words of the model in those of the broker
+// ---- Conversion from the model to the broker
 
 const epoch = Date.UTC(2026, 0, 1)
 const ids = ['urn:x:a', 'urn:x:b', 'urn:x:c']
@@ -104,7 +104,7 @@ const near = parseGeoQuery(
   (term) => term,
 )
 
-// ---- What must be equal
+// ---- State to compare
 
 function expectEntities({ broker }: OpenBroker, model: Model): void {
   for (const id of ids) {
@@ -180,12 +180,12 @@ async function expectAll(open: OpenBroker, model: Model): Promise<void> {
 
 // ---- Steps
 
-/** Operations submitted at once, and in what circumstances. */
+/** Operations submitted at once, and their circumstances. */
 interface Step {
   readonly ops: readonly Op[]
-  /** Restart first; or let so much time pass that upkeep rides along. */
+  /** Restart first; or wait so long that upkeep runs together with the writes. */
   readonly first: 'nothing' | 'restart' | 'age' | 'minute'
-  /** The group fails because of a stranger in it, and is tried work by work; or the disk is full. */
+  /** The group fails because of a foreign operation in it, and is retried one by one; or the disk is full. */
   readonly fate: 'good' | 'spoilt' | 'full'
 }
 
@@ -215,7 +215,7 @@ const op: fc.Arbitrary<Op> = fc.oneof(
     arbitrary: fc
       .record({ id, name, t: fc.integer({ min: 0, max: 40 }) })
       .map(({ id: of, name: what, t }) => {
-        // No two are alike, so that none was there before.
+        // No two are equal, so that none is a repetition.
         const value = ++fresh / 8 + 10
         return {
           op: 'observe' as const,
@@ -258,14 +258,14 @@ async function answerOf(action: Promise<unknown>): Promise<string> {
   }
 }
 
-/** Runs a step on both; returns what the model is afterwards. */
+/** Runs a step on both; returns the new state of the model. */
 async function run(open: OpenBroker, model: Model, { ops, first, fate }: Step): Promise<Model> {
   if (first === 'age') open.clock.pass(ages)
   if (first === 'minute') open.clock.pass(61_000)
   const next = copyOf(model)
   const expected: string[] = []
   const actions: Promise<string>[] = []
-  // A board that is busy takes what is submitted at once in more than one group.
+  // A busy board may accept concurrent submissions in more than one group.
   if (fate === 'full') open.refuseGroups(full)
   if (fate === 'spoilt') {
     const bad = open.main.door.commit((stage) => stage.write('subscription.insert', 1, null, null, null))
@@ -286,7 +286,7 @@ async function run(open: OpenBroker, model: Model, { ops, first, fate }: Step): 
   return next
 }
 
-test('a broker is what its model is', async () => {
+test('a broker equals its model', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 40, size: 'max' }), async (steps) => {
       const { folder, remove } = temporaryFolder()

@@ -1,6 +1,6 @@
 /**
- * Codecs of the store: whatever goes into a log blob or a chunk comes out bit for bit, and regular decimal
- * streams stay below four bytes an observation at rest.
+ * Codecs of the store: a log blob or a chunk decodes bit for bit to its input, and regular decimal streams
+ * use less than four bytes an observation at rest.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -29,7 +29,7 @@ test('signed and unsigned integers up to 2^52 survive', () => {
   )
 })
 
-test('sums of integers are those of the integers one by one, and what is passed over is not in the way', () => {
+test('sums of integers equal sums one by one, and skipped values do not affect them', () => {
   const halves = fc.array(fc.maxSafeInteger().map((integer) => Math.trunc(integer / 1024)))
   fc.assert(
     fc.property(halves, halves, (passed, integers) => {
@@ -48,7 +48,7 @@ test('sums of integers are those of the integers one by one, and what is passed 
   )
 })
 
-test('a log blob gives back its observations', () => {
+test('a log blob decodes to its observations', () => {
   const observation = fc.tuple(fc.integer({ min: 0, max: 8_000_000 }), time, fc.oneof(number, json))
   fc.assert(
     fc.property(fc.array(observation, { maxLength: 200 }), (list) => {
@@ -65,7 +65,7 @@ test('a log blob gives back its observations', () => {
   )
 })
 
-test('a chunk gives back its instances', () => {
+test('a chunk decodes to its instances', () => {
   const instance = fc.tuple(time, fc.integer({ min: 0, max: 100_000 }))
   const readNumbers = createNumberReader()
   fc.assert(
@@ -94,7 +94,7 @@ test('a chunk gives back its instances', () => {
   )
 })
 
-test('regular decimals take four bytes each in memory, and come out bit for bit', () => {
+test('regular decimals use four bytes each in memory, and decode bit for bit', () => {
   const readNumbers = createNumberReader()
   fc.assert(
     fc.property(
@@ -112,7 +112,7 @@ test('regular decimals take four bytes each in memory, and come out bit for bit'
   )
 })
 
-test('numbers of very unlike sizes in one chunk come out bit for bit', () => {
+test('numbers of very different magnitudes in one chunk decode bit for bit', () => {
   const unlike = fc.oneof(
     fc.constantFrom(7e13, 70_368_744_177_663, 1e-6, 0.000_123, 3.123_456, 2 ** 45 + 0.5, -7e13),
     fc.tuple(fc.integer(), fc.integer({ min: -8, max: 14 })).map(([digits, power]) => digits * 10 ** power),
@@ -129,7 +129,7 @@ test('numbers of very unlike sizes in one chunk come out bit for bit', () => {
   )
 })
 
-test('a regular decimal stream takes less than four bytes an observation', () => {
+test('a regular decimal stream uses less than four bytes an observation', () => {
   let seed = 1
   const random = (): number => {
     seed = (seed * 16_807) % 2_147_483_647

@@ -1,8 +1,8 @@
 /**
- * Compiled contexts against the JSON-LD library as oracle: names, types and whole normalized entities expand to the
- * same IRIs and compact to the same terms under generated contexts of the subset that NGSI-LD uses. Outside that
- * subset we differ on purpose and generate nothing: terms for IRIs of the core, coerced terms for one IRI, prefixes that
- * no context defines.
+ * Compiled contexts against the JSON-LD library as oracle: names, types and whole normalized entities expand
+ * to the same IRIs and compact to the same terms under generated contexts of the subset that NGSI-LD uses.
+ * Outside that subset the gateway differs on purpose and the tests generate nothing: terms for IRIs of the
+ * core, coerced terms for one IRI, prefixes that no context defines.
  */
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -27,7 +27,7 @@ const core = JSON.parse(
   readFileSync(new URL('../../runtime/ngsi-ld/core-context/v1.9.json', import.meta.url), 'utf8'),
 ) as JsonObject
 
-/** Under the core alone nothing is shortened by its prefixes: the library's answer with those spelled out. */
+/** The core context alone does not abbreviate by its prefixes: expands those in the library's result. */
 function shown(value: Json, under: Context): Json {
   if (!under.isCore) return value
   const spelledOut = (text: string): string =>
@@ -57,7 +57,9 @@ const namespace = fc
   .filter((iri) => /[/#]$/.test(iri))
 const prefix = fc.constantFrom('p', 'q', 'sosa')
 
-/** Prefixes first, then terms: as IRIs, compact IRIs, aliases of each other, plain or expanded definitions. */
+/**
+ * Prefixes first, then terms: as IRIs, compact IRIs, aliases of each other, plain or expanded definitions.
+ */
 const contextObject = fc
   .record({
     prefixes: fc.dictionary(prefix, namespace, { maxKeys: 3 }),
@@ -86,7 +88,7 @@ const contextObject = fc
 
 const localContext: fc.Arbitrary<Json[]> = fc.array(contextObject, { maxLength: 2 })
 
-/** Names a client might use under a context: its terms and prefixes, IRIs, and words nobody defined. */
+/** Names that a client might use under a context: its terms and prefixes, IRIs, and undefined words. */
 const nameUnder = (contexts: readonly Json[]): fc.Arbitrary<string> => {
   const known = contexts.flatMap((one) => Object.keys(one as object))
   const terms = known.filter((term) => term.startsWith('w'))
@@ -145,7 +147,7 @@ describe('names', () => {
     )
   })
 
-  it('come back as what they were, whatever they are', () => {
+  it('return to their original form, for any context', () => {
     fc.assert(
       fc.property(
         localContext,
@@ -194,7 +196,7 @@ describe('normalized entities', () => {
     })
   })
 
-  it('are read under one context and shown under another as the library would', async () => {
+  it('are expanded under one context and compacted under another like in the library', async () => {
     await fc.assert(
       fc.asyncProperty(input, async ({ contexts, other, type, attributes }) => {
         const [from, to] = [local(contexts), local(other)]

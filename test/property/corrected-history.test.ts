@@ -1,7 +1,7 @@
 /**
- * History that clients corrected, over chunks, tails and change records: what is told is what was there with each correction
- * done to it, a window or the last ones of it are that part of the whole, and aggregates are what the values told say
- * one by one, whichever way they were summed up.
+ * History corrected by clients, over chunks, tails and change records. The result is the original with every
+ * correction applied; a window or the last instances are that part of the whole. Aggregates equal those of
+ * the returned values one by one, for every way of summing.
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ const fold = fc.record({
   /** Seconds since the last value of the stream. */
   gap: fc.integer({ min: 1, max: 30 }),
   values: fc.uniqueArray(fc.integer({ min: -6, max: 6 }), { minLength: 1, maxLength: 13 }),
-  /** How many share a time. */
+  /** Number of instances that share a time. */
   together: fc.constantFrom(1, 1, 3, 6),
   isText: fc.boolean(),
 })
@@ -42,7 +42,7 @@ type Fold = typeof fold extends fc.Arbitrary<infer T> ? T : never
 const past = fc.record({ stream: fc.nat(2), second: fc.integer({ min: 0, max: 150 }), value: fc.nat(4) })
 
 const correction = fc.record({
-  /** Which of the instances that are there. */
+  /** Index of an existing instance. */
   which: fc.nat(1000),
   act: fc.constantFrom('remove', 'value', 'move', 'unobserve', 'redirect', 'erase' as const),
   second: fc.integer({ min: 0, max: 150 }),
@@ -64,7 +64,7 @@ type Question = typeof question extends fc.Arbitrary<infer T> ? T : never
 const propertyOf = (value: unknown, more: object): AttributeInstance =>
   ({ type: 'Property', value, ...more }) as AttributeInstance
 
-/** Chunks as a folder would write them; units take turns, so that each fold makes a chunk of its own. */
+/** Chunks as a folder would write them; units alternate, so that each fold creates a separate chunk. */
 async function foldAll({ broker, main }: OpenBroker, id: string, folds: readonly Fold[]): Promise<void> {
   const first = ([, dataset]: readonly [string, string]) =>
     propertyOf(0, { observedAt: msToDateTime(epoch), ...(dataset === '' ? {} : { datasetId: dataset }) })
@@ -98,7 +98,10 @@ async function foldAll({ broker, main }: OpenBroker, id: string, folds: readonly
   }
 }
 
-/** One correction of what is there; returns what it makes of an instance. `homes` are the datasets that instances began in. */
+/**
+ * One correction of the history; returns its effect on an instance. `homes` are the original datasets of the
+ * instances.
+ */
 async function correct(
   { broker }: OpenBroker,
   id: string,
@@ -129,14 +132,14 @@ async function correct(
   }
 }
 
-// ---- What must be equal
+// ---- State to compare
 
 const listOf = (open: OpenBroker, id: string, query: object): (readonly [string, TimedInstance])[] => {
   const found = open.broker.history(id, { timeproperty: 'observedAt', limit: all, ...query })
   return [...(found?.attributes ?? [])].flatMap(([name, list]) => list.map((one) => [name, one] as const))
 }
 
-/** What tells instances apart, without the time of a correction. */
+/** Identity of an instance, without the time of a correction. */
 const faces = (told: readonly (readonly [string, Partial<TimedInstance>])[]): string[] =>
   told
     .map(([name, { instance, instanceId, createdAt }]) =>
@@ -173,7 +176,7 @@ function expectParts(open: OpenBroker, id: string, asked: Question): void {
     }
 }
 
-/** The first times, and one behind the first of all; where nothing is known to be behind it, more than the bound. */
+/** The first times, and one beyond the first of all; if the end is unknown, more than the bound. */
 function expectBeginning(found: readonly number[], times: readonly number[], limit: number): void {
   const beyond = times.findIndex((one) => one > times[0]!)
   const isStuck = found.length > limit && found.at(-1) === times[0]
@@ -181,7 +184,7 @@ function expectBeginning(found: readonly number[], times: readonly number[], lim
   else expect(found).toEqual(times.slice(0, times.length <= limit ? limit : Math.max(limit, beyond + 1)))
 }
 
-/** The last times, each whole; where nothing is known to be before it, more than the bound of the last one. */
+/** The last times, each complete; if the start is unknown, more than the bound of the last one. */
 function expectEnd(found: readonly number[], times: readonly number[], limit: number): void {
   expect(times.slice(-found.length)).toEqual(found)
   if (times.length <= limit) expect(found).toEqual(times)
@@ -213,7 +216,7 @@ async function expectAggregates(open: OpenBroker, id: string, asked: Question): 
   expect(rounded(Object.fromEntries(rows))).toEqual(rounded(expected))
 }
 
-/** Sums of different orders differ in their last digits. */
+/** Sums in different orders differ in their last digits. */
 const rounded = (sums: object): unknown =>
   JSON.parse(JSON.stringify(sums), (_, value) =>
     typeof value === 'number' ? Number(value.toFixed(6)) : value,
@@ -228,7 +231,7 @@ interface Asked {
   readonly methods: readonly AggregateMethod[]
 }
 
-/** Aggregates by looking at every value. */
+/** Aggregates computed from every value. */
 function naively(
   told: readonly (readonly [string, TimedInstance])[],
   asked: Asked,
@@ -265,7 +268,7 @@ function naively(
 
 const lengths: Readonly<Record<string, number>> = { PT7S: 7000, PT1M: 60_000 }
 
-/** Months begin on the day, at the time, that the first one began. */
+/** Months begin on the same day and time as the first one. */
 function nextBorder(border: number, duration: string): number {
   const length = lengths[duration]
   return length === undefined
@@ -313,7 +316,7 @@ function methodOf(
 
 let worlds = 0
 
-test('corrected history is told, cut and summed up as what it is instance by instance', async () => {
+test('corrected history is read, cut and aggregated like its instances one by one', async () => {
   const { folder, remove } = temporaryFolder()
   const open = await openBroker(folder, { writer })
   try {

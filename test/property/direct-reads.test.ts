@@ -1,6 +1,6 @@
 /**
- * Whatever was written last and by whatever door, a plain read is answered the same on the connection itself, by the routes,
- * and by a search that knows no pages. A value that a device was told is taken is the one that is read.
+ * After any write through any interface, a plain read has the same response from the connection itself, from
+ * the routes, and from a search without page cache. A device's acknowledged value is the value that is read.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -15,7 +15,7 @@ const batches = '/ngsi-ld/v1/entityOperations'
 const contexts = '/ngsi-ld/v1/jsonldContexts'
 const sources = '/ngsi-ld/v1/csourceRegistrations'
 const observation = 'http://purl.org/iot/ontology/iot-stream#StreamObservation'
-/** A header that means nothing here but that the request is not a plain one. */
+/** A header without meaning here, except that the request is no longer a plain one. */
 const long = { Prefer: 'respond-async' }
 
 const ids = ['urn:r:1', 'urn:r:2', 'urn:r:3', 'urn:r:1/attrs'] as const
@@ -173,7 +173,7 @@ async function take(one: Step): Promise<void> {
   expect(Object.values(JSON.parse(text) as object)).toContain(value)
 }
 
-/** Both ways say the same; what they say. */
+/** Both ways return the same response; returns it. */
 async function bothWays(path: string, given: Readonly<Record<string, string>>): Promise<string> {
   const direct = await gateway.get(path, given)
   const expected = await gateway.get(path, { ...given, ...long })
@@ -182,7 +182,7 @@ async function bothWays(path: string, given: Readonly<Record<string, string>>): 
   return direct.text
 }
 
-it('is the same by both ways, after whatever was written', async () => {
+it('is the same in both ways, after any write', async () => {
   const path = fc.record({ look: fc.constantFrom(...looks), page: fc.constantFrom(...listed), headers })
   const steps = fc.array(fc.record({ step, paths: fc.array(path, { minLength: 2, maxLength: 4 }) }), {
     minLength: 5,

@@ -1,6 +1,6 @@
 /**
- * Copies of one entity: what they add up to does not depend on the order in which sources answer, a copy said twice
- * changes nothing, and auxiliary sources never change what the others say.
+ * Merging copies of one entity: the result does not depend on the order in which sources respond, a repeated
+ * copy changes nothing, and auxiliary sources never change the data of other sources.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 
 const names = ['flow', 'level', 'name'] as const
 
-/** Copies whose instances all have times of their own, so that one is always the newest. */
+/** Copies whose instances all have different times, so that one is always the newest. */
 const copies = (modes: readonly EntityCopy['mode'][]) =>
   fc
     .array(fc.subarray([...names], { minLength: 1 }), { minLength: 1, maxLength: 5 })
@@ -39,8 +39,8 @@ const copies = (modes: readonly EntityCopy['mode'][]) =>
 
 const valuesOf = (entity: Entity) => names.map((name) => instancesOf(entity, name).map(({ value }) => value))
 
-describe('what copies of one entity add up to', () => {
-  it('is the newest instance of each attribute, in whatever order they come, said once or twice', () => {
+describe('the merged copies of one entity', () => {
+  it('have the newest instance of each attribute, in any order of copies, repeated or not', () => {
     fc.assert(
       fc.property(copies(['local', 'inclusive']), (given) => {
         const merged = valuesOf(mergeCopies(given).entity)
@@ -57,7 +57,7 @@ describe('what copies of one entity add up to', () => {
     )
   })
 
-  it('is not changed by auxiliary sources where others say something', () => {
+  it('are not changed by auxiliary sources if other sources have the attribute', () => {
     fc.assert(
       fc.property(copies(['local', 'inclusive']), copies(['auxiliary']), (given, auxiliary) => {
         const without = valuesOf(mergeCopies(given).entity)
@@ -68,7 +68,7 @@ describe('what copies of one entity add up to', () => {
   })
 })
 
-/** An attribute with instances of several datasets, each at a time of its own. */
+/** An attribute with instances of several datasets, each at its own time. */
 const instances = fc
   .uniqueArray(fc.tuple(fc.constantFrom('', 'urn:d:1', 'urn:d:2'), fc.integer({ min: 1, max: 500 })), {
     selector: ([dataset]) => dataset,
@@ -92,8 +92,8 @@ const copyOf = (
 const byDataset = (entity: Entity) =>
   Object.fromEntries(instancesOf(entity, 'flow').map(({ datasetId = '', value }) => [datasetId, value]))
 
-describe('what several instances of an attribute add up to', () => {
-  it('is the newest of each dataset, and of a responsible source only its own', () => {
+describe('the merged instances of an attribute', () => {
+  it('are the newest of each dataset, and those of a responsible source only its own', () => {
     fc.assert(
       fc.property(fc.array(instances, { minLength: 1, maxLength: 4 }), instances, (lists, own) => {
         const newest: Record<string, number> = {}
@@ -107,7 +107,7 @@ describe('what several instances of an attribute add up to', () => {
     )
   })
 
-  it('has of auxiliary sources only datasets that nobody else has', () => {
+  it('include from auxiliary sources only otherwise missing datasets', () => {
     fc.assert(
       fc.property(instances, instances, (list, auxiliary) => {
         const merged = byDataset(
@@ -120,7 +120,7 @@ describe('what several instances of an attribute add up to', () => {
   })
 })
 
-/** Copies of an entity with one attribute, each perhaps for a time, and that perhaps for a time of its own. */
+/** Copies of an entity with one attribute; entity and attribute may each expire. */
 const transient = fc.array(
   fc.record({
     ends: fc.option(fc.integer({ min: 1, max: 9 })),
@@ -130,8 +130,8 @@ const transient = fc.array(
 )
 const hour = (n: number): string => msToDateTime(n * 3_600_000)
 
-describe('when what copies of an entity add up to expires (4.5.5.2, 4.5.5.3)', () => {
-  it('is never where one never does, else with the last; an attribute ends no later than what it is of', () => {
+describe('the expiry of merged copies of an entity (4.5.5.2, 4.5.5.3)', () => {
+  it('is never if one copy never expires, else the last; an attribute expires no later than its copy', () => {
     fc.assert(
       fc.property(transient, (all) => {
         const given = all.map(({ ends, own }, i): EntityCopy => {
@@ -156,8 +156,8 @@ describe('when what copies of an entity add up to expires (4.5.5.2, 4.5.5.3)', (
   })
 })
 
-describe('how a write is split', () => {
-  it('every attribute goes to who is responsible for it or stays here, and none to both', () => {
+describe('the split of a write', () => {
+  it('sends every attribute to its responsible source or keeps it local, never both', () => {
     const registration = fc
       .tuple(
         fc.constantFrom<RegistrationMode>('inclusive', 'exclusive', 'redirect', 'auxiliary'),

@@ -1,6 +1,6 @@
 /**
- * Whatever JSON comes in as entity, fragment, partial update or context: it is taken or refused by a clear error,
- * nothing else is thrown, and what was taken survives being shown and read again.
+ * Any JSON as entity, fragment, partial update or context is either accepted or rejected with a clear error;
+ * no other error is thrown. An accepted value survives rendering and parsing.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -85,7 +85,7 @@ const json: fc.Arbitrary<Json> = fc.letrec<{ json: Json }>((tie) => ({
     { arbitrary: fc.dictionary(key, tie('json'), { maxKeys: 5 }), weight: 4 },
   ),
 })).json
-/** Names that attributes may have are drawn more often, so that enough bodies are accepted. */
+/** Valid attribute names are drawn more often, so that enough bodies are accepted. */
 const attribute = fc.constantFrom(
   'a',
   'b',
@@ -120,7 +120,7 @@ const stored = parseEntity(
 )
 const runs = { numRuns: 3000 }
 
-/** Runs to the end or is refused; every other error fails the test. */
+/** Succeeds or is rejected; every other error fails the test. */
 function taken<T>(action: () => T): T | undefined {
   let result: T | undefined
   const said = refusal(() => {
@@ -133,7 +133,7 @@ function taken<T>(action: () => T): T | undefined {
 const copied = (entity: Entity): unknown => JSON.parse(JSON.stringify(entity))
 
 describe('any JSON', () => {
-  it('is an entity or is refused, and an entity reads back as itself', () => {
+  it('is an entity or is rejected, and an entity parses back to itself', () => {
     let entities = 0
     fc.assert(
       fc.property(body, (members) => {
@@ -153,7 +153,7 @@ describe('any JSON', () => {
     expect(entities).toBeGreaterThan(100)
   })
 
-  it('is a fragment or is refused, and what it makes of an entity is one', () => {
+  it('is a fragment or is rejected, and appending it results in an entity', () => {
     let merges = 0
     fc.assert(
       fc.property(body, fc.boolean(), (members, simplified) => {
@@ -173,7 +173,7 @@ describe('any JSON', () => {
     expect(merges).toBeGreaterThan(100)
   })
 
-  it('is a partial update or is refused', () => {
+  it('is a partial update or is rejected', () => {
     fc.assert(
       fc.property(body, fc.constantFrom('a', 'b', 'location'), (members, name) => {
         const partial = taken(() => parsePartial(members, name, context))
@@ -188,7 +188,7 @@ describe('any JSON', () => {
     )
   })
 
-  it('is a context or is refused', () => {
+  it('is a context or is rejected', () => {
     const term = fc.constantFrom(
       'a',
       'b',

@@ -1,6 +1,7 @@
 /**
- * The folder against a plain model: whatever order instances arrive in, chunks hold each exactly once, ordered,
- * disjoint and within their ceilings, and say truly what is in them; through the real SQLite.
+ * The folder against a plain model, through the real SQLite: for any order of arriving instances, chunks
+ * contain each instance exactly once, ordered, disjoint and within their limits, and their columns describe
+ * their contents.
  */
 import BetterSqlite3 from 'better-sqlite3'
 import fc from 'fast-check'
@@ -52,7 +53,7 @@ function foldOf(instances: readonly Instance[], index: number) {
   }
 }
 
-/** What the columns of a chunk say of its values. */
+/** The columns of a chunk that describe its values. */
 function expectStatistics(chunk: ChunkRow, values: readonly unknown[]): void {
   const numbers = values.filter((value) => typeof value === 'number')
   expect(chunk.count).toBe(values.length)
@@ -67,7 +68,7 @@ function expectStatistics(chunk: ChunkRow, values: readonly unknown[]): void {
   expect(chunk.sumsq).toBeCloseTo(numbers.reduce((sum, value) => sum + value * value, 0))
 }
 
-test('folding keeps every instance once, in order, in disjoint chunks', () => {
+test('folding stores every instance once, in order, in disjoint chunks', () => {
   const instance: fc.Arbitrary<Instance> = fc.tuple(
     fc.oneof(
       fc.integer({ min: 0, max: 5000 }),
@@ -88,7 +89,7 @@ test('folding keeps every instance once, in order, in disjoint chunks', () => {
       const expected = new Map<string, readonly [modified: number, shape: string]>()
       folds.forEach((instances, index) => {
         foldStream(foldOf(instances, index), history, run)
-        // The first of an identity stays.
+        // The first instance of an identity remains.
         for (const [time, value, shape] of instances) {
           const key = `${time} ${value}`
           if (!expected.has(key)) expected.set(key, [time + index, shape])
@@ -125,7 +126,7 @@ test('folding keeps every instance once, in order, in disjoint chunks', () => {
   )
 })
 
-test('what is in order is packed as it is: no instance, shape or slot is lost', () => {
+test('ordered instances are packed unchanged: no instance, shape or slot is lost', () => {
   const steps = fc.array(fc.integer({ min: 1, max: 200 }), { minLength: 1, maxLength: 60 })
   const fold = fc.tuple(steps, fc.constantFrom('{}', '{"unitCode":"CEL"}'))
   fc.assert(
@@ -178,7 +179,7 @@ test('records of an entity stay in order, in parts that are neither many nor hug
         expect(parts.length).toBeLessThanOrEqual(1 + n / 64)
         expect(parts.at(-1)?.n1 ?? 0).toBe(n)
         expect(parts.map(({ t0, n0 }) => t0 - n0 * 1000).every((apart) => apart === 0)).toBe(true)
-        // A part that took all it may is closed, or each fold would write all of it again.
+        // A full part must be closed, or each fold would rewrite all of it.
         for (const part of parts.slice(0, -1)) expect(isOpen(part)).toBe(false)
         expect(parts.filter((part) => isOpen(part) && part.count >= 64)).toEqual([])
         close()

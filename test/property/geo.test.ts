@@ -1,6 +1,6 @@
 /**
- * Laws of geo-queries: an index that looks only into the search boxes misses no match; relations keep the laws that
- * geometry gives them; distance is a distance.
+ * Laws of geo-queries: an index that reads only the search boxes misses no match; relations obey the laws of
+ * geometry; distance is a metric.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -23,7 +23,7 @@ interface Geometry {
   readonly coordinates: Json
 }
 
-/** Places that meet often: a small grid, and the corners of the globe. */
+/** Places that often coincide: a small grid, and the corners of the globe. */
 const grid = fc
   .tuple(fc.integer({ min: -2, max: 3 }), fc.integer({ min: -2, max: 3 }))
   .map(([x, y]) => [x, y])
@@ -114,7 +114,7 @@ describe('search boxes', () => {
     )
   })
 
-  it('hold points at any distance that is asked for', () => {
+  it('contain points at any requested distance', () => {
     fc.assert(
       fc.property(
         anywhere,
@@ -140,7 +140,7 @@ describe('search boxes', () => {
             geometry: { type: 'Point', coordinates: [x, y] },
             property: 'location',
           }
-          // Beside a pole the way there is rounded by a tenth of a metre: what counts is what the predicate accepts.
+          // Near a pole, rounding shifts the distance by a tenth of a metre: the predicate decides.
           fc.pre(compileGeometryTest(query)(there))
           const boxes = searchBoxesOf(query)
           fc.pre(boxes !== undefined)
@@ -152,8 +152,8 @@ describe('search boxes', () => {
   })
 })
 
-describe('what a box says', () => {
-  it('holds of every geometry in it', () => {
+describe('the box test', () => {
+  it('holds for every geometry in the box', () => {
     const boxes = fc.oneof(
       fc.tuple(grid, size, size).map(([[x, y], width, height]): Box => [x!, y!, x! + width, y! + height]),
       fc
@@ -183,7 +183,7 @@ describe('what a box says', () => {
 })
 
 describe('cells', () => {
-  it('hold their positions and are small', () => {
+  it('contain their positions and are small', () => {
     fc.assert(
       fc.property(fc.oneof(anywhere, corners, grid), (place) => {
         const [x, y] = place as [number, number]
@@ -199,7 +199,7 @@ describe('cells', () => {
     expect(cellOf(Number.NaN, 0)).toBeUndefined()
   })
 
-  it('say of their middles what is near of all they hold', () => {
+  it('decide by their middles which of their contents are near', () => {
     const metres = fc.oneof(
       fc.double({ min: 0, max: 5, noNaN: true }),
       fc.double({ min: 0, max: 2.1e7, noNaN: true }),
@@ -241,7 +241,7 @@ describe('cells', () => {
     expect(compileNearTest(polygonal, cellBlurMeters)).toBeUndefined()
   })
 
-  it('in ranges hold every position of a window', () => {
+  it('contain every position of a window in their ranges', () => {
     fc.assert(
       fc.property(
         anywhere,
@@ -277,7 +277,7 @@ describe('cells', () => {
     const globe: Box = [-180, -90, 180, 90]
     expect(cellRanges([globe], () => true)).toEqual({ whole: [[0, 2 ** 52 - 1]], edge: [] })
     expect(cellRanges([globe], () => false)).toEqual({ whole: [], edge: [] })
-    // Around the antimeridian there are two windows, and nothing twice.
+    // Around the antimeridian there are two windows, and no duplicates.
     const both: Box[] = [
       [-180, -1, -179, 1],
       [179, -1, 180, 1],
@@ -297,7 +297,7 @@ describe('cells', () => {
 })
 
 describe('relations', () => {
-  it('keep their laws', () => {
+  it('obey their laws', () => {
     fc.assert(
       fc.property(geometry, geometry, (a, b) => {
         const is = (
@@ -326,7 +326,7 @@ describe('relations', () => {
     )
   })
 
-  it('of points and boxes are those of numbers', () => {
+  it('of points and boxes equal those of numbers', () => {
     fc.assert(
       fc.property(grid, grid, size, size, ([px, py], [x, y], width, height) => {
         const square = { type: 'Polygon', coordinates: [box(x!, y!, width, height)] as Json }
@@ -353,7 +353,7 @@ describe('relations', () => {
 })
 
 describe('distance', () => {
-  it('is symmetric, and never longer than a detour', () => {
+  it('is symmetric, and obeys the triangle inequality', () => {
     fc.assert(
       fc.property(anywhere, anywhere, anywhere, (a, b, c) => {
         expect(distanceMeters(a, b)).toBeCloseTo(distanceMeters(b, a), 5)

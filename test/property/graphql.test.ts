@@ -1,6 +1,6 @@
 /**
- * Nested criteria of GraphQL find what going through all entities finds, whatever they are and however deep they go; and pages
- * of them put together are the whole.
+ * Nested criteria of GraphQL find the same entities as a scan of all entities, for any entities and any
+ * depth; the pages of a result form the whole result.
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -52,7 +52,7 @@ beforeAll(async () => {
 
 afterAll(() => site.close())
 
-// ---- Criteria as GraphQL has them, each with what it means for a field.
+// ---- Criteria in GraphQL, each with an equivalent predicate on a field
 
 interface Criteria {
   readonly input: object
@@ -78,7 +78,7 @@ const rated: fc.Arbitrary<Criteria> = fc.nat(10).map((tenths) => ({
   holds: (one) => one.rated >= tenths / 10,
 }))
 
-/** Some of these, at least one. */
+/** At least one of these. */
 const someOf = (parts: Readonly<Record<string, fc.Arbitrary<Criteria>>>): fc.Arbitrary<Criteria> =>
   fc
     .subarray(Object.entries(parts), { minLength: 1 })
@@ -87,7 +87,7 @@ const someOf = (parts: Readonly<Record<string, fc.Arbitrary<Criteria>>>): fc.Arb
     )
     .map(both)
 
-/** A platform that hosts one such sensor, or has that label. */
+/** A platform that hosts such a sensor, or has that label. */
 const platform = (depth: number): fc.Arbitrary<Criteria> => {
   const named: fc.Arbitrary<Criteria> = fc.nat(devices).map((device) => ({
     input: { label: `platform d${device}` },
@@ -132,7 +132,7 @@ const asked = async (
   return found[name]!.map(({ id }) => id)
 }
 
-it('finds sensors and streams as going through all of them does', async () => {
+it('finds the same sensors and streams as a full scan', async () => {
   await fc.assert(
     fc.asyncProperty(sensor(2), stream(2), async (sensors, streams) => {
       const [some, others] = await Promise.all([
@@ -146,7 +146,7 @@ it('finds sensors and streams as going through all of them does', async () => {
   )
 })
 
-it('gives the same in pages', async () => {
+it('returns the same in pages', async () => {
   await fc.assert(
     fc.asyncProperty(stream(1), fc.integer({ min: 1, max: 9 }), async ({ input, holds }, size) => {
       const wanted = idsOf('IotStream', holds)

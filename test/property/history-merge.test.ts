@@ -1,7 +1,7 @@
 /**
- * Histories of one entity: what they add up to is every instance once, whoever told it and how often; a source that
- * alone is responsible is the only one heard; auxiliary ones never change what others tell; what is cut is complete as
- * far as it goes.
+ * Merging histories of one entity: the result has every instance once, regardless of its sources. If a source
+ * is solely responsible, only its instances count; auxiliary sources never change those of others. A cut
+ * result is complete up to its end.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -33,8 +33,8 @@ const valuesOf = (copies: readonly HistoryCopy[], selection = {}): unknown[] =>
 const union = (...lists: readonly (readonly number[])[]): number[] =>
   [...new Set(lists.flat())].toSorted((a, b) => a - b)
 
-describe('what histories of one entity add up to', () => {
-  it('is every instance once, in order, whoever told it', () => {
+describe('the merged histories of one entity', () => {
+  it('have every instance once, in order, from any source', () => {
     fc.assert(
       fc.property(times, times, times, (a, b, c) => {
         const copies = [copyOf('local', a), copyOf('inclusive', b), copyOf('inclusive', c)]
@@ -45,7 +45,7 @@ describe('what histories of one entity add up to', () => {
     )
   })
 
-  it('is what responsible sources tell, where there are any, and never depends on auxiliary ones', () => {
+  it('have only instances of responsible sources, if any, and never depend on auxiliary ones', () => {
     fc.assert(
       fc.property(
         times,
@@ -62,7 +62,7 @@ describe('what histories of one entity add up to', () => {
     )
   })
 
-  it('is the newest of all with lastN', () => {
+  it('have the newest instances of all with lastN', () => {
     fc.assert(
       fc.property(times, times, fc.integer({ min: 1, max: 10 }), (a, b, lastN) => {
         expect(valuesOf([copyOf('local', a), copyOf('inclusive', b)], { lastN })).toEqual(
@@ -72,7 +72,7 @@ describe('what histories of one entity add up to', () => {
     )
   })
 
-  it('ends where the first source that has more ends, and says that it is cut', () => {
+  it('end where the first incomplete source ends, and are marked as cut', () => {
     fc.assert(
       fc.property(times, times, fc.integer({ min: 0, max: 200 }), (a, b, end) => {
         const part = [...b.filter((time) => time < end), end]
@@ -83,7 +83,7 @@ describe('what histories of one entity add up to', () => {
     )
   })
 
-  it('is not cut where only one is that nobody listens to', () => {
+  it('are not cut if only an ignored source is cut', () => {
     const [kept, told] = [copyOf('local', [1, 2]), copyOf('exclusive', [5])]
     const partOfIt: HistoryCopy = { ...kept, history: { ...kept.history, cut: new Set(['flow']) } }
     expect(mergeHistories([partOfIt, told], everything).cut).toEqual(new Set())

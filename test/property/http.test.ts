@@ -1,6 +1,6 @@
 /**
- * Whatever is sent to any endpoint of the HTTP interface, the answer is one of the standard's, never a failure of
- * ours: no 500, a problem with every error, and a gateway that goes on answering.
+ * Every endpoint of the HTTP interface answers any request with a response of the standard: never 500, a
+ * problem body with every error, and the gateway continues to serve requests.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -20,7 +20,7 @@ const selecting = [
   ...['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'pageKey', 'expandValues', 'jsonKeys'],
 ]
 
-/** Method, path with its places, parameters it knows. */
+/** Method, path with placeholders, and parameters. */
 const endpoints: readonly (readonly [method: string, path: string, parameters: readonly string[]])[] = [
   ['GET', '/ngsi-ld/v1/entities', [...shown, ...selecting, 'limit', 'offset', 'count']],
   ['POST', '/ngsi-ld/v1/entities/', ['local']],
@@ -50,7 +50,7 @@ const endpoints: readonly (readonly [method: string, path: string, parameters: r
   ['PUT', '/ngsi-ld/v1/entities', []],
 ]
 
-/** Mostly `usual`, now and then `odd`. */
+/** Mostly `usual`, sometimes `odd`. */
 const mostly = <T>(usual: fc.Arbitrary<T>, odd: fc.Arbitrary<T>, weight = 8): fc.Arbitrary<T> =>
   fc.oneof({ arbitrary: usual, weight }, { arbitrary: odd, weight: 1 })
 
@@ -132,7 +132,7 @@ const names = fc.constantFrom(
   '__proto__',
 )
 
-/** JSON made of the words of the standard, so that it gets further than noise does. */
+/** JSON with members of the standard, so that it is processed further than random JSON. */
 const { json } = fc.letrec<{ json: unknown }>((tie) => ({
   json: fc.oneof(
     { maxDepth: 5, depthSize: 'small' },
@@ -142,7 +142,7 @@ const { json } = fc.letrec<{ json: unknown }>((tie) => ({
     fc.array(fc.tuple(names, tie('json')), { maxLength: 6 }).map((members) => Object.fromEntries(members)),
   ),
 }))
-/** An attribute that is right, or nearly. */
+/** A valid or nearly valid attribute. */
 const attribute = mostly<unknown>(
   fc.constantFrom<unknown>(
     1,
@@ -193,7 +193,7 @@ function bodyFor(path: string): fc.Arbitrary<string | Buffer> {
   return mostly<string | Buffer>(asText(entity), noise)
 }
 
-/** Each parameter with values that mean something to it. */
+/** Each parameter with plausible values. */
 const parameters: Readonly<Record<string, readonly string[]>> = {
   type: ['T', 'T,U', 'T;U', '*', 'https://a.example/T'],
   id: ['urn:ngsi-ld:T:1', 'urn:ngsi-ld:T:1,urn:ngsi-ld:T:2'],
@@ -294,7 +294,7 @@ const request = fc.constantFrom(...endpoints).chain(([method, path, names]) =>
 
 const allowed = new Set([200, 201, 204, 207, 400, 403, 404, 405, 406, 409, 411, 413, 415, 422, 504])
 
-it('any request shall be answered as the standard says', async () => {
+it('any request shall be answered as the standard requires', async () => {
   await fc.assert(
     fc.asyncProperty(request, async ({ method, path, query, headers, body }) => {
       const answer: Reply = await gateway.ask(method, query === '' ? path : `${path}?${query}`, {

@@ -1,7 +1,7 @@
 /**
- * The index equals the broker: after any sequence of creates, changes, values observed, deletes, restarts and kills, what the index
- * answers is what a plain scan of the broker's entities finds. The scan knows nothing of the index: it follows relationships
- * by looking for entities, and compares values as they stand.
+ * The index equals the broker: after any sequence of creates, changes, observations, deletions, restarts and
+ * kills, the index returns what a plain scan of the broker's entities finds. The scan does not use the index:
+ * it follows relationships by searching entities, and compares stored values.
  */
 import { cpSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ import { environment, startPlugins } from '#test/kit/plugins.ts'
 import { runs } from '#test/kit/runs.ts'
 import { iri } from '#test/spec/discovery/site.ts'
 
-// ---- Entities, all of which may lead to each other
+// ---- Entities, which may all refer to each other
 
 const spots = [
   [8, 50],
@@ -119,7 +119,7 @@ interface Scan {
 const objects = (instances: readonly AttributeInstance[]): string[] =>
   instances.flatMap(({ object }) => [object].flat()).filter((one): one is string => typeof one === 'string')
 
-/** Values at the end of a path; sub-attributes and linked entities alike. */
+/** Values at the end of a path, through sub-attributes and linked entities. */
 function along(scan: Scan, instances: readonly AttributeInstance[], rest: readonly string[]): Json[] {
   const [name, ...others] = rest
   if (name === undefined)
@@ -176,7 +176,7 @@ const seenOf = (scan: Scan, entity: Entity): number | undefined => {
   return times.length === 0 ? undefined : Math.max(...times)
 }
 
-// ---- Questions, each with its meaning
+// ---- Queries, each with an equivalent predicate
 
 interface Asked {
   readonly parameters: Readonly<Record<string, string>>
@@ -186,7 +186,7 @@ interface Asked {
 const some = (path: readonly string[], test: (value: Json) => boolean) => (scan: Scan, entity: Entity) =>
   valuesOf(scan, entity, path).some(test)
 const isNear = (scan: Scan, entity: Entity): boolean =>
-  // The first two spots are 72 m from each other, the third is far.
+  // The first two locations are 72 m apart, the third is far away.
   placesOf(scan, entity).some(([x]) => x! < 8.5)
 const near = { georel: 'near;maxDistance==500', geometry: 'Point', coordinates: '[8,50]' }
 const path = (...names: string[]): string => names.map((name) => `<${name}>`).join('.')
@@ -294,7 +294,7 @@ async function run(world: World, one: Step): Promise<void> {
       )
       return undefined
     case 'keep':
-      // What would be on disk if the process were killed now.
+      // The contents of the disk if the process were killed now.
       rmSync(kept, { recursive: true, force: true })
       mkdirSync(kept)
       for (const name of readdirSync(files)) cpSync(join(files, name), join(kept, name))
@@ -327,7 +327,7 @@ async function compare({ host, open }: World): Promise<void> {
       new Request(url, { headers: { 'Selvedge-Index-Position': 'latest' } }),
       environment(),
     )
-    // Names that nobody has used yet are asked of the broker, which is not here.
+    // The index would ask the broker about unknown names; the broker does not run here.
     if (answer.status === 418) continue
     expect(answer.headers.get('selvedge-answered-by')).toBe('index')
     const shown = ((await answer.json()) as { readonly id: string }[]).map(({ id }) => id)
@@ -345,7 +345,7 @@ async function compare({ host, open }: World): Promise<void> {
 }
 
 describe('the index', () => {
-  it('answers as a scan of the broker does', async () => {
+  it('returns the same as a scan of the broker', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
         const temporary = temporaryFolder()

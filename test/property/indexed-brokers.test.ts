@@ -1,6 +1,6 @@
 /**
- * After any sequence of changes, outages and restarts, here and there, and of subscriptions that were lost, the index says of a
- * registered broker what the broker says itself.
+ * After any sequence of changes, outages and restarts on both sides, and of lost subscriptions, the index
+ * contains the same data about a registered broker as the broker itself.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -56,7 +56,7 @@ const entityOf = (
 const entities = '/ngsi-ld/v1/entities'
 const brokerSettings = { SELVEDGE_INDEXING_ENABLED: 'false', SELVEDGE_RANKING_ENABLED: 'false' }
 
-/** An index and a broker that go through steps. */
+/** An index and a broker that run a sequence of steps. */
 async function createSite(folder: string) {
   let index = await startGatewayInside(join(folder, 'index'))
   let broker: GatewayInside | undefined = await startGatewayInside(join(folder, 'broker'), brokerSettings)
@@ -115,7 +115,7 @@ async function createSite(folder: string) {
   }
 }
 
-it('the index says what the broker says', async () => {
+it('the index equals the broker', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (sequence) => {
       const folder = mkdtempSync(join(tmpdir(), 'selvedge-indexed-'))

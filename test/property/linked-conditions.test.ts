@@ -1,6 +1,6 @@
 /**
- * What a condition says of an entity alone, whatever it is linked to: everybody who fulfils the condition fulfils it, so
- * that nobody is left out who may yet be found when linked entities are known.
+ * The local part of a condition on linked entities is necessary: every entity that satisfies the whole
+ * condition satisfies it. So no candidate is lost before its linked entities are known.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -47,7 +47,7 @@ const entity = (id: fc.Arbitrary<string>): fc.Arbitrary<Entity> =>
       ...(one.r === null ? {} : { r: { type: 'Relationship', object: one.r } }),
     }))
 
-it('is fulfilled by whoever fulfils all of it, leads to nobody else, and is in canonical form', () => {
+it('the local part is necessary, has no linked terms, and is in canonical form', () => {
   const others = fc.tuple(entity(fc.constant('urn:1')), entity(fc.constant('urn:2')))
   fc.assert(
     fc.property(tree, entity(fc.constant('urn:0')), others, (whole, one, linked) => {

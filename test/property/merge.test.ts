@@ -1,4 +1,4 @@
-/** Laws of writing to entities: what every write keeps, undoes or repeats without effect. */
+/** Laws of writes to entities: invariants, inverses and idempotence. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
@@ -74,7 +74,8 @@ const writes: Readonly<Record<string, (before: Entity, given: Fragment) => Merge
   append: (before, given) => appendAttributes(before, given, { noOverwrite: false }),
   'append without overwriting': (before, given) => appendAttributes(before, given, { noOverwrite: true }),
   update: (before, given) => updateAttributes(before, given, { appendMissing: true }),
-  'update of what is there': (before, given) => updateAttributes(before, given, { appendMissing: false }),
+  'update of existing attributes': (before, given) =>
+    updateAttributes(before, given, { appendMissing: false }),
   merge: mergeEntity,
 }
 
@@ -88,7 +89,7 @@ describe.each(Object.entries(writes))('%s', (_, write) => {
     )
   })
 
-  it('leaves everything else as it is', () => {
+  it('leaves everything else unchanged', () => {
     fc.assert(
       fc.property(entity, fragment, (before, given) => {
         const { entity: after } = write(before, given)
@@ -104,7 +105,7 @@ describe.each(Object.entries(writes))('%s', (_, write) => {
     )
   })
 
-  it('reports what it did: its changes make the new entity of the old', () => {
+  it('reports its effect: its changes turn the old entity into the new one', () => {
     fc.assert(
       fc.property(entity, fragment, (before, given) => {
         const { entity: after, changes, updated, notUpdated } = write(before, given)
@@ -122,7 +123,7 @@ describe.each(Object.entries(writes))('%s', (_, write) => {
 })
 
 describe('opposites', () => {
-  it('append of something new, then its deletion, restores', () => {
+  it('append of a new attribute, then its deletion, restores the entity', () => {
     fc.assert(
       fc.property(entity, fragment, (before, given) => {
         const fresh = attributeNames(given).filter((one) => !Object.hasOwn(before, one))
@@ -135,7 +136,7 @@ describe('opposites', () => {
     )
   })
 
-  it('replacement and replacement back restore', () => {
+  it('replacement and reverse replacement restore the entity', () => {
     fc.assert(
       fc.property(entity, entity, (before, other) => {
         const there = replaceEntity(before, other)
@@ -146,7 +147,7 @@ describe('opposites', () => {
     )
   })
 
-  it('merging NGSI-LD Null deletes what merging added', () => {
+  it('merging NGSI-LD Null deletes merged members', () => {
     fc.assert(
       fc.property(entity, fc.dictionary(name, plain, { minKeys: 1, maxKeys: 3 }), (before, members) => {
         fc.pre(Object.keys(members).every((one) => !Object.hasOwn(before, one)))
@@ -158,7 +159,7 @@ describe('opposites', () => {
   })
 })
 
-/** RFC 7396, section 2, as it stands there, with NGSI-LD Null for null. */
+/** A literal transcription of RFC 7396, section 2, with NGSI-LD Null for null. */
 function mergePatch(target: unknown, patch: unknown): unknown {
   if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return patch
   const isObject = typeof target === 'object' && target !== null && !Array.isArray(target)
@@ -189,7 +190,7 @@ describe('merge', () => {
   const given = (value: Json, merging: boolean): Fragment =>
     parseFragment({ a: { type: 'Property', value } }, coreContext, { merging })
 
-  it('makes of a value what RFC 7396 makes of it', () => {
+  it('merges values as RFC 7396 does', () => {
     let deleted = 0
     fc.assert(
       fc.property(tree(false), tree(true), (value, patch) => {
@@ -205,7 +206,7 @@ describe('merge', () => {
     expect(deleted).toBeGreaterThan(5)
   })
 
-  it('of fragments about different attributes gives the same in either order', () => {
+  it('of fragments with different attributes gives the same result in either order', () => {
     fc.assert(
       fc.property(entity, fragment, fragment, (before, one, all) => {
         const rest = attributeNames(all).filter((each) => !Object.hasOwn(one, each))
@@ -228,7 +229,7 @@ describe('merge', () => {
 })
 
 describe('reduction', () => {
-  it('by what to drop and by what to keep share the attributes out between them', () => {
+  it('by drop and by keep removes complementary attributes', () => {
     fc.assert(
       fc.property(entity, fc.uniqueArray(name), (before, names) => {
         const chosen = new Set<string>(names)
@@ -245,7 +246,7 @@ describe('reduction', () => {
 })
 
 describe('representations', () => {
-  it('normalized and concise read back as the same entity', () => {
+  it('normalized and concise parse back to the same entity', () => {
     fc.assert(
       fc.property(entity, fc.constantFrom('normalized' as const, 'concise' as const), (before, format) => {
         const shown: unknown = JSON.parse(
@@ -262,7 +263,7 @@ describe('observations', () => {
   const fresh = fc.record({ value: json, observedAt }, { requiredKeys: ['value'] })
   const otherwise = fc.constantFrom({}, {}, { unitCode: 'X' }, { note: 1 }, { type: 'GeoProperty' })
 
-  it('are the changes that shape, value and time describe wholly', () => {
+  it('are the changes that shape, value and time describe completely', () => {
     let found = 0
     fc.assert(
       fc.property(plain, fresh, otherwise, (first, second, more) => {

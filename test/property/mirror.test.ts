@@ -1,7 +1,8 @@
 /**
- * An observation that comes from another gateway with its time in sosa:resultTime is kept as an observation. Whatever else is
- * written in between, state and history are those of a broker that keeps it as a change of the document. (A value that becomes
- * current otherwise, without its time in the other attribute, is told with it nevertheless, as it is where it came from.)
+ * An observation from another gateway with its time in sosa:resultTime is stored as an observation. Whatever
+ * else is written, state and history equal those of a broker that stores it as a change of the document. (A
+ * value that becomes current in another way also gets its time in that attribute, as at the gateway of
+ * origin.)
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
@@ -75,7 +76,7 @@ function told({ broker }: OpenBroker): unknown {
   }
 }
 
-test('a value with its time in another attribute is an observation, and nothing else comes of it', async () => {
+test('a value with its time in another attribute is stored as an observation without other effects', async () => {
   let adopted = 0
   await fc.assert(
     fc.asyncProperty(ops, async (all) => {

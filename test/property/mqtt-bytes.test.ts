@@ -1,4 +1,4 @@
-/** Whatever bytes come to the MQTT port, the broker lives and goes on serving others. */
+/** The broker survives any bytes at the MQTT port and continues to serve other clients. */
 import { connect } from 'node:net'
 import fc from 'fast-check'
 import { generate, type Packet } from 'mqtt-packet'
@@ -33,7 +33,7 @@ const topic = fc.oneof(
 )
 const qos = fc.constantFrom(0 as const, 1 as const, 2 as const)
 
-/** Well-formed packets in any order, with identifiers that collide. */
+/** Well-formed packets in any order, with colliding identifiers. */
 const properties = fc.constantFrom(
   undefined,
   { topicAlias: 2 },
@@ -53,7 +53,9 @@ const packet: fc.Arbitrary<Packet> = fc.oneof(
   fc.constantFrom({ cmd: 'pingreq' } as Packet, { cmd: 'disconnect' } as never, connectPacket('again')),
 )
 
-/** Bytes of a packet, or arbitrary ones where the library refuses to write it, sometimes with one byte changed. */
+/**
+ * Bytes of a packet, or arbitrary ones if the library refuses to encode it, sometimes with one byte changed.
+ */
 const chunk = fc.oneof(
   bytes(60),
   fc

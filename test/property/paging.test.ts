@@ -1,6 +1,7 @@
 /**
- * Whoever follows the next links sees each entity that matches throughout exactly once, in the order asked for, while
- * others are created, deleted, changed into matching ones and back between and during the pages.
+ * A client that follows the next links receives each continuously matching entity exactly once, in the
+ * requested order. Meanwhile other entities are created, deleted, and changed to match or not, between and
+ * during the pages.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -13,14 +14,14 @@ const batch = (operation: string, body: unknown): ReturnType<typeof gateway.send
 
 const write = fc.record({
   act: fc.constantFrom('create', 'delete', 'hide', 'show', 'touch' as const),
-  /** Which of the comers and goers. */
+  /** Index of a changing entity. */
   which: fc.nat(9),
 })
 type Write = typeof write extends fc.Arbitrary<infer T> ? T : never
 
 let worlds = 0
 
-it('next links lead through every entity that stays, once', async () => {
+it('next links return every unchanged entity once', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.boolean(), { minLength: 4, maxLength: 24 }),
@@ -87,7 +88,7 @@ async function followed(start: string, between: (page: number) => Promise<void>)
   const seen: string[] = []
   let next: string | undefined = start
   for (let page = 0; next !== undefined; page++) {
-    // A page is read while the writes of its round are on their way.
+    // A page is read while the writes of its round are in progress.
     const writes = page < 40 ? between(page) : Promise.resolve()
     const answer = await gateway.get(next)
     expect([next, answer.status]).toEqual([next, 200])
@@ -103,7 +104,7 @@ async function everyId(type: string): Promise<string[]> {
   return (answer.json() as { id: string }[]).map(({ id }) => id)
 }
 
-/** Among equals the order is that of creation. */
+/** Equal entities are in the order of creation. */
 function expectOrder(seen: readonly string[], all: readonly Ranked[], order: string): void {
   const sign = order.endsWith('desc') ? -1 : 1
   const expected = all

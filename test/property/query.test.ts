@@ -1,6 +1,6 @@
 /**
- * Laws of the q language: print and parse are inverse, the rules of comparison hold on random values, nothing a user
- * writes does worse than an error of the caller; and patterns agree with the regular expressions of the platform.
+ * Laws of the q language: print and parse are inverse, the rules of comparison hold for random values, and
+ * any input causes at worst a client error. Patterns agree with the regular expressions of the platform.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -83,7 +83,7 @@ const scalar: fc.Arbitrary<QueryScalar> = fc.oneof(
     .constantFrom('urn:x:1', 'http://x.org/a?b=c&d', 'word', 'truely', '1a', '-', '2020-01-01x')
     .map((value) => ({ kind: 'name', value }) as const),
 )
-/** A quoted time beside a time member is a time; the tree says it as one. */
+/** A quoted time compared with a time member is a time; the tree represents it as one. */
 const isClear = (tree: QueryTree): boolean => !JSON.stringify(tree).includes('observedAt')
 
 const term: fc.Arbitrary<QueryTree> = fc.oneof(
@@ -119,7 +119,10 @@ const term: fc.Arbitrary<QueryTree> = fc.oneof(
     )
     .map(([p, negated, pattern]) => ({ kind: 'match', path: p, negated, pattern }) as const),
 )
-/** Trees as the parser makes them: junctions of at least two parts that are no junctions of the same kind. */
+/**
+ * Trees as the parser builds them: junctions of at least two parts, none of which is a junction of the same
+ * kind.
+ */
 const tree: fc.Arbitrary<QueryTree> = fc
   .letrec<{ or: QueryTree; and: QueryTree }>((tie) => ({
     or: fc.oneof(
@@ -147,7 +150,7 @@ function flatten(node: QueryTree): QueryTree {
 }
 
 describe('printing and parsing', () => {
-  it('gives every tree back', () => {
+  it('reproduces every tree', () => {
     fc.assert(
       fc.property(tree, (wanted) => {
         const text = printQuery(wanted)
@@ -158,7 +161,7 @@ describe('printing and parsing', () => {
     )
   })
 
-  it('ends in a tree or in an error of the caller, whatever the text', () => {
+  it('returns a tree or a client error for any text', () => {
     const pieces = fc.constantFrom(
       'a',
       'b.c',
@@ -234,7 +237,7 @@ const holds = (content: Json, operator: string, wanted: QueryScalar | QueryTree[
 const typeOf = (content: Json): string => (typeof content === 'object' ? 'structure' : typeof content)
 
 describe('comparing one value', () => {
-  it('follows the order of its type and nothing across types', () => {
+  it('follows the order of its type and never matches across types', () => {
     fc.assert(
       fc.property(value, few, (content, wanted) => {
         const sameType = typeOf(content) === typeof wanted.value
@@ -250,7 +253,7 @@ describe('comparing one value', () => {
     )
   })
 
-  it('of an array asks any item, and != all of them', () => {
+  it('of an array matches any item, and != all of them', () => {
     fc.assert(
       fc.property(
         fc.array(value, { minLength: 1, maxLength: 4 }),
@@ -265,7 +268,7 @@ describe('comparing one value', () => {
     )
   })
 
-  it('of several instances asks any', () => {
+  it('of several instances matches any', () => {
     fc.assert(
       fc.property(
         fc.array(value, { minLength: 1, maxLength: 4 }),
@@ -285,7 +288,7 @@ describe('comparing one value', () => {
     )
   })
 
-  it('agrees with the intervals that an index is asked for', () => {
+  it('agrees with the intervals used by an index', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: -3, max: 3 }),
@@ -325,7 +328,7 @@ describe('patterns', () => {
     .array(fc.constantFrom('a', 'b', '1', '.', 'é', '😀', '\n'), { maxLength: 8 })
     .map((parts) => parts.join(''))
 
-  it('match what the platform matches', () => {
+  it("match the same texts as the platform's", () => {
     fc.assert(
       fc.property(pattern, fc.array(text, { minLength: 1, maxLength: 8 }), (source, texts) => {
         const compiled = compilePattern(source)
@@ -339,7 +342,7 @@ describe('patterns', () => {
     )
   })
 
-  it('are compiled or refused, whatever the text', () => {
+  it('are compiled or rejected, for any text', () => {
     fc.assert(
       fc.property(
         fc.oneof(

@@ -1,6 +1,6 @@
 /**
- * Whoever asks a component in process gets entities that were not written out. What it gets is what it would have read: whatever is
- * asked of the index, with whatever headers, both ways say the same, refusals too; and so does a ranking of either.
+ * A component that queries the index in process receives entities that were not serialized. For any query and
+ * any headers they equal the parsed HTTP response, also for rejections; the same holds for a ranking.
  */
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -25,7 +25,7 @@ let host: Plugins
 let index: Required<BrokerPort>
 
 const asker = definePlugin<unknown, 'component'>({
-  ...{ name: 'asker', version: '1', summary: 'Asks the index', needs: ['component'] },
+  ...{ name: 'asker', version: '1', summary: 'Queries the index.', needs: ['component'] },
   start({ component }) {
     index = component('indexing') as Required<BrokerPort>
     return {}
@@ -44,7 +44,7 @@ beforeAll(async () => {
   host = await startPlugins(open, join(folder, 'p'), [indexing as never, asker as never], {
     ...{ brokers: [], crawl: '17 3 * * *', pagesPerSecond: 5, learn: false },
   })
-  // What is asked twice is the same only where nothing is still read in.
+  // Repeated queries have the same result only after all initial reads are finished.
   await vi.waitFor(async () => {
     const path = `/ngsi-ld/v1/entities?type=${encodeURIComponent(iri.ObservableProperty)}`
     const answer = JSON.stringify(await index.exchange({ method: 'GET', path, headers: {} }))
@@ -66,7 +66,7 @@ const types = fc.constantFrom(
   'Unknown',
   undefined,
 )
-/** Seldom, so that not everything has a mistake in it. */
+/** Rarely, so that not every query contains an error. */
 const maybe = <T>(arbitrary: fc.Arbitrary<T>) =>
   fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary })
 const near = { georel: 'near;maxDistance==400', geometry: 'Point', coordinates: '[8.004,50]' }
@@ -114,7 +114,7 @@ const headers = fc
       >,
   )
 
-it('is what would have been read', async () => {
+it('equals the parsed response', async () => {
   let lists = 0
   await fc.assert(
     fc.asyncProperty(parameters, headers, async (query, given) => {

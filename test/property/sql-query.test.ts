@@ -1,6 +1,6 @@
 /**
- * SQL and the predicate are one: whatever a search asks for, pages and counts from the tables equal the filter
- * over all entities, with selective drivers, with walks, with sets, and with values newer than the tables.
+ * SQL and the predicate agree: for any search, pages and counts from the tables equal the filter over all
+ * entities. Covers selective drivers, walks, sets, and values newer than the tables.
  */
 import fc from 'fast-check'
 import { afterAll, describe, expect, it } from 'vitest'
@@ -28,14 +28,17 @@ const timesOf = (at: number): QueryTimes => ({
   attributes: { a: [0, Date.UTC(2024, 4, 1, 12) + 500 * (at % 2)] },
 })
 
-/** Every way of answering: the defaults, worlds where nothing is selective, and one between. */
+/** Every query strategy: the defaults, data without selective conditions, and one in between. */
 const settings = [
   { selectiveRowsMax: 2000, walkedEntitiesMax: 1000, ridsAtFirst: 128 },
   { selectiveRowsMax: -1, walkedEntitiesMax: 1000, ridsAtFirst: 1 },
   { selectiveRowsMax: -1, walkedEntitiesMax: 0, ridsAtFirst: 1 },
   { selectiveRowsMax: 2, walkedEntitiesMax: 3, ridsAtFirst: 2 },
 ]
-/** Beside columns that are in memory as a whole: none, so that the tables are asked, and those that come in pieces and have to leave. */
+/**
+ * Besides columns that are completely in memory: none, so that the tables are queried, and columns that are
+ * loaded in pieces and evicted.
+ */
 const otherColumns = [
   createKnownColumns(tables.database, { bytesMax: 0, rowsPerSearch: 1, rest: Infinity }),
   createKnownColumns(tables.database, { bytesMax: 24_576, rowsPerSearch: 4, rest: 3 }),
@@ -92,8 +95,8 @@ const orders: fc.Arbitrary<EntityOrder> = fc
   )
   .map((order) => order!)
 
-describe('an order made from the tables', () => {
-  it('is that of the documents, page by page', () => {
+describe('an order computed from the tables', () => {
+  it('equals that of the documents, page by page', () => {
     fc.assert(
       fc.property(entities, search, orders, fc.integer({ min: 1, max: 5 }), (all, wanted, order, limit) => {
         fill(all)
@@ -117,7 +120,7 @@ describe('an order made from the tables', () => {
   })
 })
 
-describe('a term answered from the tables', () => {
+describe('a term evaluated on the tables', () => {
   it('equals the predicate', () => {
     fc.assert(
       fc.property(plain, fc.array(focused, { minLength: 15, maxLength: 25 }), (all, searches) => {
@@ -135,7 +138,7 @@ describe('a term answered from the tables', () => {
   })
 })
 
-describe('a search answered from the tables', () => {
+describe('a search evaluated on the tables', () => {
   it('equals the predicate, page by page and in number', () => {
     const some = fc.array(fc.oneof(search, focused), { minLength: 4, maxLength: 8 })
     fc.assert(
@@ -162,7 +165,7 @@ describe('a search answered from the tables', () => {
     )
   })
 
-  it('sees values that are newer than the tables', () => {
+  it('includes values that are newer than the tables', () => {
     const newer = fc.array(fc.tuple(fc.nat(11), fc.oneof(scalar, geometry)), { minLength: 1, maxLength: 8 })
     const some = fc.array(fc.oneof(focused, focused, search), { minLength: 8, maxLength: 12 })
     fc.assert(
@@ -210,13 +213,13 @@ describe('a search answered from the tables', () => {
 })
 
 describe('index rows', () => {
-  it('follow a changed entity exactly', () => {
+  it('reflect a changed entity exactly', () => {
     fc.assert(
       fc.property(entityBody, fc.array(entityBody, { maxLength: 4 }), (first, later) => {
         const versions = [first, ...later].map((body) => ({ ...body, id: 'urn:e:0:0' }) as Entity)
         tables.fill([versions[0]!])
         versions.slice(1).forEach((version, at) => {
-          // Attributes that stay are the same objects, as merge makes them.
+          // Unchanged attributes are the same objects, as merge returns them.
           tables.reindex(1, diffIndexRows(versions[at]!, version))
         })
         const followed = tables.indexed()

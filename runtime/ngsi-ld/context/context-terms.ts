@@ -122,7 +122,7 @@ const ignoredKeywords = new Set([
   '@vocab',
 ])
 
-/** One context object while its terms are parsed. */
+/** A context object while its terms are parsed. */
 interface Scope {
   readonly context: JsonObject
   readonly state: ParseState

@@ -181,7 +181,7 @@ function checkGeometryValue(value: Json, field: string, rules: ParseRules, depth
   return checkValue(checkGeometry(value, field), field, rules, depth)
 }
 
-/** One target, or several in one instance (since 1.8). */
+/** A target, or several in one instance (since 1.8). */
 function checkTargets(value: Json, field: string): Json {
   if (!Array.isArray(value)) return checkTarget(value, field)
   if (value.length === 0) throw badRequestData('must contain at least one target', field)

@@ -32,7 +32,7 @@ import {
 export type Attribute = AttributeInstance | readonly AttributeInstance[]
 
 /**
- * One attribute instance in normalized representation; `type` is its kind. Sub-attributes are additional
+ * An attribute instance in normalized representation; `type` is its kind. Sub-attributes are additional
  * members.
  */
 export interface AttributeInstance {
@@ -268,7 +268,7 @@ export function checkDateTime(value: Json, field: string): string {
   return text
 }
 
-/** One type name or several, as canonical names without repetition. */
+/** A type name or several, as canonical names without repetition. */
 export function readTypes(
   value: Json | undefined,
   field: string,

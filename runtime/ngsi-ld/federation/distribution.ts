@@ -179,7 +179,7 @@ const entityMembers: ReadonlySet<string> = new Set([
   'expiresAt',
 ])
 
-/** One copy of an entity, and the extent of its source's claim. */
+/** A copy of an entity, and the extent of its source's claim. */
 export interface EntityCopy {
   readonly mode: RegistrationMode | 'local'
   readonly claim: 'all' | ReadonlySet<string>

@@ -13,7 +13,7 @@ import type { Duration } from '#ngsi-ld/values/duration.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { EntityCopy } from './distribution.ts'
 
-/** One source's history of an entity, and the extent of its claim. */
+/** The history of an entity at one source, and the extent of its claim. */
 export interface HistoryCopy extends Pick<EntityCopy, 'mode' | 'claim'> {
   readonly history: CutEvolution & { readonly entity: Entity }
   /** The end of an incomplete history: its last time, with `lastN` its first. */

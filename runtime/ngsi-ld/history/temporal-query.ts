@@ -43,7 +43,7 @@ export interface TemporalInput {
   readonly timeproperty?: string | undefined
 }
 
-/** One instance of a stored history. */
+/** An instance in a stored history. */
 export interface TimedInstance {
   readonly instance: AttributeInstance
   readonly observedAt?: number

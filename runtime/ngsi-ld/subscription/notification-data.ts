@@ -221,7 +221,7 @@ interface RenderInputs {
   readonly subscription: Subscription
 }
 
-/** One rendered instance of the attribute, with its dataset. */
+/** A rendered instance of the attribute, with its dataset. */
 interface Part {
   readonly datasetId: string | undefined
   /** In the simplified form only the value. */

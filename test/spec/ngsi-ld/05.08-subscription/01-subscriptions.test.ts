@@ -1,4 +1,7 @@
-/** Subscriptions [NGSI-LD 5.8, 6.10, 6.11]: what may be asked for, and how it is shown. Deliveries are told elsewhere. */
+/**
+ * Subscriptions [NGSI-LD 5.8, 6.10, 6.11]: accepted and rejected requests, and their representation. Other
+ * tests cover deliveries.
+ */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { freshId, gatewayOfFile } from '#test/kit/gateway-of-file.ts'
@@ -19,7 +22,7 @@ describe('a new subscription', () => {
     expect(read.json()).toMatchObject({ ...minimal, id: location.slice(path.length + 1), status: 'active' })
   })
 
-  it('shall keep everything it says, in the terms of its context', async () => {
+  it('shall store all its members, in the terms of its context', async () => {
     const id = freshId('Subscription')
     const body = {
       '@context': [{ sosa: 'http://www.w3.org/ns/sosa/' }],
@@ -54,7 +57,7 @@ describe('a new subscription', () => {
     expect(again.status).toBe(409)
   })
 
-  it('shall be of this gateway alone with local=true, to be changed and deleted here alone', async () => {
+  it('shall apply to this gateway alone with local=true, and be changed and deleted only here', async () => {
     const registration = {
       id: freshId('ContextSourceRegistration'),
       type: 'ContextSourceRegistration',
@@ -88,7 +91,7 @@ describe('a new subscription', () => {
     expect((await gateway.ask('DELETE', `${alone}?local=true`)).status).toBe(204)
   })
 
-  it('shall take the names that first clients use', async () => {
+  it('shall accept the member names of early clients', async () => {
     const created = await gateway.send('POST', path, { ...minimal, name: 'old', expires: inOneHour() })
     expect(created.status).toBe(201)
     const read = (await gateway.get(created.headers['location']!)).json()
@@ -102,23 +105,23 @@ describe('a new subscription', () => {
     ['no notification', { ...minimal, notification: undefined }, /notification/],
     ['no endpoint', { ...minimal, notification: {} }, /endpoint/],
     [
-      'an endpoint that is no URI',
+      'an endpoint that is not a URI',
       { ...minimal, notification: { endpoint: { uri: 'nowhere' } } },
       /endpoint\.uri/,
     ],
     [
-      'an endpoint that is no http',
+      'an endpoint with an unsupported scheme',
       { ...minimal, notification: { endpoint: { uri: 'ftp://a.example/x' } } },
       /endpoint\.uri/,
     ],
     ['an expiry in the past', { ...minimal, expiresAt: '2020-01-01T00:00:00Z' }, /expiresAt/],
-    ['an unreadable q', { ...minimal, q: 'speed==' }, /./],
-    ['an unreadable geoQ', { ...minimal, geoQ: { georel: 'near' } }, /geo/],
-    ['throttling that is no number', { ...minimal, throttling: 'often' }, /throttling/],
-    ['timeInterval beside throttling', { ...minimal, timeInterval: 5, throttling: 5 }, /timeInterval/],
+    ['an invalid q', { ...minimal, q: 'speed==' }, /./],
+    ['an invalid geoQ', { ...minimal, geoQ: { georel: 'near' } }, /geo/],
+    ['throttling that is not a number', { ...minimal, throttling: 'often' }, /throttling/],
+    ['timeInterval with throttling', { ...minimal, timeInterval: 5, throttling: 5 }, /timeInterval/],
     ['an unknown member', { ...minimal, colour: 'red' }, /colour/],
     [
-      'a header that is ours',
+      'a header reserved for the gateway',
       {
         ...minimal,
         notification: { endpoint: { ...endpoint, receiverInfo: [{ key: 'Host', value: 'x' }] } },
@@ -126,7 +129,7 @@ describe('a new subscription', () => {
       /Host/,
     ],
     [
-      'a header that breaks the line',
+      'a header with a line break',
       {
         ...minimal,
         notification: { endpoint: { ...endpoint, receiverInfo: [{ key: 'X', value: 'a\r\nb' }] } },
@@ -134,7 +137,7 @@ describe('a new subscription', () => {
       /receiverInfo/,
     ],
     ['a list as body', [minimal], /object/],
-  ])('with %s shall be 400 that says why', async (_, body, detail) => {
+  ])('with %s shall be 400 with a reason', async (_, body, detail) => {
     const refused = await gateway.send('POST', path, body)
     expect(refused.status).toBe(400)
     expect((refused.json() as { detail: string }).detail).toMatch(detail)
@@ -142,7 +145,7 @@ describe('a new subscription', () => {
 })
 
 describe('a changed subscription', () => {
-  it('shall be paused and resumed, its members replaced', async () => {
+  it('shall be paused and resumed, and its members replaced', async () => {
     const { headers } = await gateway.send('POST', path, minimal)
     const at = headers['location']!
     expect((await gateway.send('PATCH', `${at}/`, { isActive: false, throttling: 9 })).status).toBe(204)
@@ -153,7 +156,7 @@ describe('a changed subscription', () => {
     expect(read).not.toHaveProperty('throttling')
   })
 
-  it('shall stay as it was when it would be too large, and be refused like that when created', async () => {
+  it('shall remain unchanged when it would be too large, and be rejected like that when created', async () => {
     const description = 'x'.repeat(limits.subscriptionBytesMax.value)
     expect((await gateway.send('POST', path, { ...minimal, description })).status).toBe(413)
     const { headers } = await gateway.send('POST', path, minimal)
@@ -162,7 +165,7 @@ describe('a changed subscription', () => {
     expect((await gateway.get(headers['location']!)).json()).not.toHaveProperty('description')
   })
 
-  it('shall be refused when it would be none any more', async () => {
+  it('shall be rejected when the result would be invalid', async () => {
     const { headers } = await gateway.send('POST', path, minimal)
     const at = headers['location']!
     for (const fragment of [
@@ -195,7 +198,7 @@ it('subscriptions shall be listed page by page', async () => {
   expect((await gateway.get(`${path}?limit=1001`)).status).toBe(403)
 })
 
-it('a deleted subscription shall be gone', async () => {
+it('a deleted subscription shall no longer exist', async () => {
   const { headers } = await gateway.send('POST', path, minimal)
   const at = headers['location']!
   expect((await gateway.ask('DELETE', `${at}/`)).status).toBe(204)

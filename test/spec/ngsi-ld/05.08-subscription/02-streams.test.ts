@@ -1,6 +1,6 @@
 /**
- * Notifications that consumers come for, by Server-Sent Events and WebSocket, against a whole gateway: what is not
- * confirmed is told again to whoever comes next, also after a restart, and what is confirmed never again.
+ * Notifications that consumers fetch by Server-Sent Events and WebSocket, against a whole gateway:
+ * unconfirmed notifications are sent again to the next consumer, also after a restart; confirmed ones never.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -46,14 +46,14 @@ const write = async (t: number): Promise<void> => {
 interface Told {
   readonly id: string
   readonly t: number
-  /** How many entities the notification holds. */
+  /** The number of entities in the notification. */
   readonly count: number
 }
 const toldOf = (id: string, { data }: { data: [{ t: number }] }): Told => ({
   ...{ id, t: data[0].t, count: data.length },
 })
 
-/** Listens by Server-Sent Events. */
+/** Consumes Server-Sent Events. */
 async function listen(headers: Record<string, string> = {}) {
   const told: Told[] = []
   let text = ''
@@ -80,7 +80,7 @@ async function listen(headers: Record<string, string> = {}) {
 const values = (told: readonly Told[]): number[] => told.map(({ t }) => t)
 
 describe('a stream of Server-Sent Events', () => {
-  it('tells what was owed before and what comes, and again what was not confirmed', async () => {
+  it('sends pending and new notifications, and again the unconfirmed ones', async () => {
     await write(1)
     const first = await listen()
     expect(first.response.headers['content-type']).toBe('text/event-stream')
@@ -100,7 +100,7 @@ describe('a stream of Server-Sent Events', () => {
     })
   })
 
-  it('goes on after a restart, and an id from before cannot confirm what came since', async () => {
+  it('continues after a restart, and an id from before cannot confirm newer notifications', async () => {
     await write(1)
     const before = await listen()
     await expect.poll(() => values(before.told)).toEqual([1])
@@ -117,7 +117,7 @@ describe('a stream of Server-Sent Events', () => {
     last.end()
   })
 
-  it('tells the entities of a batch in one notification, up to its ceiling', async () => {
+  it('reports the entities of a batch in one notification, up to its limit', async () => {
     const many = limits.notificationEntitiesMax.value + 20
     await write(1)
     const batch = Array.from({ length: many }, (_, i) => ({
@@ -128,7 +128,7 @@ describe('a stream of Server-Sent Events', () => {
     const stream = await listen()
     await expect.poll(() => stream.told.map(({ count }) => count)).toEqual([1, many - 20, 20])
     stream.end()
-    // What is confirmed is the first part of the batch and what was before it.
+    // This confirms the first part of the batch and everything before it.
     const rest = await listen({ 'Last-Event-ID': stream.told[1]!.id })
     await expect.poll(() => rest.told).toEqual(stream.told.slice(2))
     rest.end()
@@ -144,7 +144,7 @@ describe('a stream of Server-Sent Events', () => {
     young.end()
   })
 
-  it('keeps its consumer and confirms nothing by a HEAD', async () => {
+  it('keeps its consumer and confirms nothing on HEAD', async () => {
     await write(1)
     const stream = await listen()
     await expect.poll(() => values(stream.told)).toEqual([1])
@@ -159,7 +159,7 @@ describe('a stream of Server-Sent Events', () => {
     next.end()
   })
 
-  it('ends with its subscription, whose counters outlive a restart', async () => {
+  it('ends with its subscription, whose counters survive a restart', async () => {
     await write(1)
     const stream = await listen()
     await expect.poll(() => values(stream.told)).toEqual([1])
@@ -171,7 +171,7 @@ describe('a stream of Server-Sent Events', () => {
     await expect.poll(last.isOver).toBe(true)
   })
 
-  it('is refused where there is none', async () => {
+  it('is rejected if there is no such stream', async () => {
     const accept = { Accept: 'text/event-stream' }
     expect((await gateway.get(feed)).status).toBe(406)
     expect((await gateway.get(feed, { ...accept, 'Last-Event-ID': 'x' })).status).toBe(400)
@@ -184,7 +184,7 @@ describe('a stream of Server-Sent Events', () => {
     expect((await gateway.send('POST', '/ngsi-ld/v1/csourceSubscriptions', ofSources)).status).toBe(400)
   })
 
-  it('ends at once when the gateway stops', async () => {
+  it('ends immediately when the gateway stops', async () => {
     const stream = await listen()
     const passed = calmTime()
     await restart()
@@ -193,7 +193,7 @@ describe('a stream of Server-Sent Events', () => {
   })
 })
 
-/** Listens by WebSocket. */
+/** Consumes a WebSocket. */
 function connect(): { told: Told[]; socket: WebSocket; closed: () => number | undefined } {
   const told: Told[] = []
   let closed: number | undefined
@@ -209,7 +209,7 @@ function connect(): { told: Told[]; socket: WebSocket; closed: () => number | un
 }
 
 describe('a stream by WebSocket', () => {
-  it('tells everything until it is confirmed', async () => {
+  it('sends everything until it is confirmed', async () => {
     await write(1)
     await write(2)
     const first = connect()
@@ -224,7 +224,7 @@ describe('a stream by WebSocket', () => {
     second.socket.close()
   })
 
-  it('is closed when it says something else, and refused as any other request', async () => {
+  it('is closed on an invalid message, and rejected like any other request', async () => {
     const odd = connect()
     await expect.poll(() => odd.socket.readyState).toBe(WebSocket.OPEN)
     odd.socket.send('hello')

@@ -1,6 +1,6 @@
 /**
- * The life of a subscription [NGSI-LD 5.2.12, 5.2.14, 5.2.15, 5.8.6] by every way that notifications take, against a
- * whole gateway: when it tells and when it is silent, and what it says of itself.
+ * The life of a subscription [NGSI-LD 5.2.12, 5.2.14, 5.2.15, 5.8.6] over every transport, against a whole
+ * gateway: when it notifies and when it does not, and which status and statistics it shows.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
@@ -32,10 +32,10 @@ interface Notification {
   readonly data: readonly { readonly t: number }[]
 }
 
-/** One way to be notified. */
+/** One transport for notifications. */
 interface Way {
   readonly endpoint: object
-  /** Begins to listen, where that takes more than being there. */
+  /** Starts consuming, if the transport requires it. */
   listen(id: string): Promise<void>
   readonly told: Notification[]
   end(): Promise<void>
@@ -130,7 +130,7 @@ async function bySocket(): Promise<Way> {
 }
 
 let last = 0
-/** A subscription that tells by this way, the entity type it is about, and its doings. */
+/** A subscription over this transport, its entity type, and functions to change it. */
 async function subscribe(way: Way, members: object = {}) {
   const n = ++last
   const id = `urn:x:life:${n}`
@@ -168,7 +168,7 @@ function lives(open: () => Promise<Way>): void {
   })
   afterAll(() => way.end())
 
-  it('tells while it is active, and says that it was told', async () => {
+  it('notifies while it is active, and shows its statistics', async () => {
     const one = await subscribe(way)
     expect((await one.shown()).notification).not.toHaveProperty('status')
     await one.write(1)
@@ -190,7 +190,7 @@ function lives(open: () => Promise<Way>): void {
     await one.remove()
   })
 
-  it('is silent after its end, until it is given another one', async () => {
+  it('does not notify after its expiry, until it gets a new one', async () => {
     const one = await subscribe(way, {})
     await one.write(1)
     await expect.poll(one.told).toEqual([1])
@@ -218,7 +218,7 @@ function lives(open: () => Promise<Way>): void {
     await one.remove()
   })
 
-  it('tells at intervals what matches then, changed or not, and nothing where nothing does', async () => {
+  it('notifies at intervals about matching entities, changed or not, and not at all without a match', async () => {
     const one = await subscribe(way, { timeInterval: 0.4, q: 't>5' })
     await one.write(1)
     await sleep(900)
@@ -235,10 +235,10 @@ function lives(open: () => Promise<Way>): void {
   })
 }
 
-describe('a subscription told by HTTP', () => {
+describe('a subscription over HTTP', () => {
   lives(byHttp)
 
-  it('says that it failed, and rests for its cooldown before it is tried again', async () => {
+  it('shows a failure, and waits for its cooldown before the next attempt', async () => {
     const receiver = await createReceiver()
     receiver.answer(() => 500)
     const endpoint = { uri: receiver.url(), cooldown: 1500 }
@@ -261,12 +261,10 @@ describe('a subscription told by HTTP', () => {
   })
 })
 
-describe('a subscription told by Server-Sent Events', () => lives(byEvents))
+describe('a subscription over Server-Sent Events', () => lives(byEvents))
 
-describe('a subscription told by WebSocket', () => lives(bySocket))
+describe('a subscription over WebSocket', () => lives(bySocket))
 
-describePeer('mosquitto', 'a subscription told by MQTT 3.1.1', (path) =>
-  lives(() => byMqtt(path, 'mqtt3.1.1')),
-)
+describePeer('mosquitto', 'a subscription over MQTT 3.1.1', (path) => lives(() => byMqtt(path, 'mqtt3.1.1')))
 
-describePeer('mosquitto', 'a subscription told by MQTT 5', (path) => lives(() => byMqtt(path, 'mqtt5.0')))
+describePeer('mosquitto', 'a subscription over MQTT 5', (path) => lives(() => byMqtt(path, 'mqtt5.0')))

@@ -1,6 +1,7 @@
 /**
- * Consumers of notifications and a gateway that is killed between and amid their confirmations: every acknowledged
- * write is told, in order, and nothing that was confirmed with an answer is told again.
+ * Consumers of a stream and a gateway that is killed between and during their confirmations: every
+ * acknowledged write is notified, in order, and no notification with an acknowledged confirmation is sent
+ * again.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -36,7 +37,7 @@ async function killAndStart(): Promise<void> {
   gateway = await startGatewayProcess({ dataFolder })
 }
 
-/** True when the write was acknowledged. */
+/** True if the write was acknowledged. */
 async function write(t: number): Promise<boolean> {
   const body = JSON.stringify([{ id: 'urn:x:r', type: 'Room', t: { type: 'Property', value: t } }])
   const init = { method: 'POST', headers: json, body }
@@ -51,7 +52,7 @@ interface Told {
   readonly t: number
 }
 
-/** Listens by WebSocket until it is ended or the gateway is gone. */
+/** Consumes a WebSocket until it is closed or the gateway ends. */
 async function listen(): Promise<{ told: Told[]; confirm(id: string): void; end(): void }> {
   const told: Told[] = []
   const socket = new WebSocket(`${gateway.httpUrl.replace('http', 'ws')}${path}/notifications`)
@@ -71,10 +72,10 @@ async function listen(): Promise<{ told: Told[]; confirm(id: string): void; end(
   }
 }
 
-/** The numbers told, each once, in the order of their first telling. */
+/** The notified numbers without repetition, in the order in which they were first sent. */
 const firsts = (told: readonly Told[]): number[] => [...new Set(told.map(({ t }) => t))]
 
-it('a consumer resumes behind what it confirmed, whether it or the gateway was killed', async () => {
+it('a consumer resumes after its last confirmation, whether it or the gateway was killed', async () => {
   for (let t = 1; t <= 5; t++) expect(await write(t)).toBe(true)
   const first = await listen()
   await expect.poll(() => first.told.map(({ t }) => t)).toEqual([1, 2, 3, 4, 5])
@@ -94,7 +95,7 @@ it('a consumer resumes behind what it confirmed, whether it or the gateway was k
   third.end()
 })
 
-it('everything acknowledged is told in order, killed amid writes, tellings and confirmations', async () => {
+it('every acknowledged write is notified in order, despite kills during writes, notifications and confirmations', async () => {
   const acknowledged: number[] = []
   const all: Told[] = []
   let t = 0

@@ -1,6 +1,6 @@
 /**
- * What a notification over HTTP brings along, in which words, and what it says of values that were [NGSI-LD 5.2.12,
- * 5.2.14, 5.8.1, 5.8.2, 5.8.6, 6.3.5], against a whole gateway and a real receiver.
+ * Headers, context and previous values of notifications over HTTP [NGSI-LD 5.2.12, 5.2.14, 5.8.1, 5.8.2,
+ * 5.8.6, 6.3.5], against a whole gateway and a real receiver.
  */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -16,7 +16,7 @@ const send = async (method: string, path: string, body: unknown, headers = {}): 
   const answer = await gateway.send(method, `${api}${path}`, body, headers)
   if (answer.status >= 300) expect.unreachable(`${method} ${path} ${answer.status} ${answer.text}`)
 }
-/** Subscribes to entities of a type of its own, lets something happen, and gives what is told of it. */
+/** Subscribes to entities of a new type, makes a change, and returns the notification. */
 async function told(
   members: { readonly notification?: object; readonly endpoint?: object; readonly [member: string]: unknown },
   happen: (type: string, id: string) => Promise<unknown>,
@@ -45,7 +45,7 @@ const create =
     send('POST', '/entities', { id, type, ...attributes }, headers)
 
 describe('a notification', () => {
-  it('has an id and a time of its own, the headers asked for, and a Link to its @context', async () => {
+  it('has its own id and time, the requested headers, and a Link to its @context', async () => {
     const receiverInfo = [{ key: 'X-Site', value: 'north' }]
     const { headers, body } = await told({ endpoint: { receiverInfo } }, create({ a: property(1) }))
     expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-site': 'north' })
@@ -61,7 +61,7 @@ describe('a notification', () => {
     })
   })
 
-  it('has its @context within where it is JSON-LD, and names the tenant', async () => {
+  it('contains its @context if it is JSON-LD, and names the tenant', async () => {
     const tenant = { 'NGSILD-Tenant': 'elsewhere' }
     const { headers, body } = await told(
       { endpoint: { accept: 'application/ld+json' } },
@@ -73,7 +73,7 @@ describe('a notification', () => {
     expect(body.data[0]).toHaveProperty('@context')
   })
 
-  it('is in the words of jsonldContext, which has to be there and to be one', async () => {
+  it('uses the terms of jsonldContext, which must be available and valid', async () => {
     const made = await gateway.send('POST', `${api}/jsonldContexts`, {
       '@context': { warmth: 'https://a.example/temp' },
     })
@@ -110,7 +110,7 @@ describe('showChanges', () => {
     ['JsonProperty', 'json', { a: 1 }, { a: 2 }],
     ['ListProperty', 'valueList', [1], [2]],
     ['ListRelationship', 'objectList', list('urn:y:1'), list('urn:y:2')],
-  ])('tells what a %s was', async (type, member, before, after) => {
+  ])('reports the previous value of a %s', async (type, member, before, after) => {
     const members = { before: { a: { type, [member]: before } }, notification: { showChanges: true } }
     const { body } = await told(members, (_, id) =>
       send('PATCH', `/entities/${id}/attrs`, { a: { type, [member]: after } }),
@@ -121,7 +121,7 @@ describe('showChanges', () => {
 })
 
 describe('a batch', () => {
-  it('is reported in several notifications where one would be too large, each counted', async () => {
+  it('is split into several notifications if one would be too large, each counted', async () => {
     const uri = gateway.receiver.url('/large')
     await send('POST', '/subscriptions', {
       ...{ id: 'urn:x:s:large', type: 'Subscription', entities: [{ type: 'Large' }] },
@@ -145,7 +145,7 @@ describe('a batch', () => {
       .toMatchObject({ notification: { timesSent: sent().length } })
   })
 
-  it('is reported in one notification that holds every entity that matches', async () => {
+  it('contains every matching entity of a batch', async () => {
     const uri = gateway.receiver.url('/batch')
     const of = (round: number, i: number) => ({
       id: `urn:x:b:${round}:${i}`,
@@ -180,7 +180,7 @@ describe('a batch', () => {
 })
 
 describe('a subscription', () => {
-  it('shows the address of the @context that its notifications are written in', async () => {
+  it('shows the address of the @context of its notifications', async () => {
     const subscription = { type: 'Subscription', entities: [{ type: 'Named' }] }
     const notification = { endpoint: { uri: gateway.receiver.url('/named') } }
     const own = { warmth: 'https://a.example/temp' }

@@ -1,6 +1,4 @@
-/**
- * Registrations of context sources over HTTP: what they may say, what excludes what, and how they are found.
- */
+/** Registrations of context sources over HTTP: accepted members, mutual exclusion, and discovery. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
@@ -24,7 +22,7 @@ const idsOf = async (query: string): Promise<string[]> => {
 }
 
 describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
-  test('one is created, read with its defaults, changed member by member, and deleted', async () => {
+  test('a registration is created, read with its defaults, changed member by member, and deleted', async () => {
     const created = await register({ id: 'urn:r:1', registrationName: 'pumps', hallNumber: 7 })
     expect(created.status).toBe(201)
     expect(created.headers['location']).toBe(`${path}/urn:r:1`)
@@ -49,7 +47,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
 
   test.each([
     ['no endpoint', { endpoint: undefined }],
-    ['an endpoint that is no URL', { endpoint: 'urn:x:y' }],
+    ['an endpoint that is not a URL', { endpoint: 'urn:x:y' }],
     ['no information', { information: undefined }],
     ['empty information', { information: [] }],
     ['entities without type', { information: [{ entities: [{ id: 'urn:p:1' }] }] }],
@@ -64,7 +62,10 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
       { contextSourceInfo: [{ key, value: '1' }] },
     ]),
     ['a tenant that no header can name', { tenant: 'a\r\nX-B: c' }],
-    ['an empty pattern of ids', { information: [{ entities: [{ type: 'Pump', idPattern: '' }] }] }],
+    [
+      'a tenant that is not allowed in a header',
+      { information: [{ entities: [{ type: 'Pump', idPattern: '' }] }] },
+    ],
     ['an unknown operation', { operations: ['sing'] }],
     ['expiry in the past', { expiresAt: '2018-11-29T14:53:15Z' }],
     [
@@ -92,7 +93,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await register({ mode: 'auxiliary', operations: [operation] })).status).toBe(201)
   })
 
-  test('an exclusive one excludes others of its mode and redirects, and data held here', async () => {
+  test('an exclusive one excludes others of its mode and redirects, and local data', async () => {
     const of = (id: string, names: string[]) => ({
       information: [{ entities: [{ id, type: 'Valve' }], propertyNames: names }],
     })
@@ -110,7 +111,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await register({ mode: 'exclusive', ...of('urn:v:2', ['flow']) })).status).toBe(201)
   })
 
-  test('the null of NGSI-LD removes a member and is no value of one; that of JSON is refused', async () => {
+  test('NGSI-LD Null removes a member and is not a value; JSON null is rejected', async () => {
     const nothing = 'urn:ngsi-ld:null'
     expect((await register({ id: 'urn:r:null', description: 'd', tenant: 't', hall: 7 })).status).toBe(201)
     const patch = { description: nothing, tenant: nothing, hall: { type: 'Property', value: nothing } }
@@ -129,7 +130,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
       expect((await register({ hall: { type: 'Property', value } })).status).toBe(400)
   })
 
-  test('one that claims nothing anew can be changed although such data came to be held here', async () => {
+  test('one with unchanged claims can be changed although conflicting data was stored meanwhile', async () => {
     const path1 = `${path}/urn:x:kept`
     const names = (...propertyNames: string[]) => ({
       information: [{ entities: [{ id: 'urn:v:3', type: 'Valve' }], propertyNames }],
@@ -143,7 +144,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     expect((await gateway.send('PATCH', path1, { mode: 'redirect' })).status).toBe(409)
   })
 
-  test('the same id twice is 409', async () => {
+  test('a repeated id is 409', async () => {
     expect((await register({ id: 'urn:r:twice' })).status).toBe(201)
     expect((await register({ id: 'urn:r:twice' })).status).toBe(409)
   })
@@ -165,7 +166,7 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     await register({ id: 'urn:d:2', information: [{ entities: [{ type: 'Lamp' }] }], observationInterval })
   })
 
-  test('finds by type, id, idPattern and attributes, and shows only what matched', async () => {
+  test('finds by type, id, idPattern and attributes, and shows only matching information', async () => {
     expect(await idsOf('type=Lamp')).toEqual(['urn:d:1'])
     expect(await idsOf('type=Lamp&attrs=brightness')).toEqual(['urn:d:1'])
     expect(await idsOf('type=Lamp&attrs=line')).toEqual([])
@@ -177,7 +178,7 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     ])
   })
 
-  test('sources with intervals are found by temporal queries that touch them, and only by those', async () => {
+  test('finds sources with intervals only by temporal queries that overlap them', async () => {
     expect(await idsOf('type=Lamp&timerel=before&timeAt=2020-06-01T00:00:00Z')).toEqual(['urn:d:2'])
     expect(await idsOf('type=Lamp&timerel=after&timeAt=2022-06-01T00:00:00Z')).toEqual([])
     expect(
@@ -185,7 +186,7 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     ).toEqual([])
   })
 
-  test('filters by members of the registration and by its place', async () => {
+  test('filters by members of the registration and by its location', async () => {
     expect(await idsOf('type=Lamp&csf=hallNumber==7')).toEqual(['urn:d:1'])
     expect(await idsOf('type=Lamp&csf=hallNumber==8')).toEqual([])
     const near = (coordinates: string) =>
@@ -194,7 +195,7 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     expect(await idsOf(near('[9,49]'))).toEqual([])
   })
 
-  test('filters by members that are left to their defaults, and by times as they are shown', async () => {
+  test('filters by members with default values, and by times as rendered', async () => {
     expect(await idsOf('type=Lamp&csf=mode==%22inclusive%22;hallNumber==7')).toEqual(['urn:d:1'])
     expect(await idsOf('type=Lamp&csf=mode==%22redirect%22')).toEqual([])
     await register({
@@ -206,7 +207,7 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     expect(await idsOf('type=Kiln&csf=expiresAt%3E2061-01-01T00:00:00Z')).toEqual([])
   })
 
-  test('pick and omit say which attributes count, lang in which language own members are told', async () => {
+  test('pick and omit select the attributes that count, lang the language of custom members', async () => {
     const title = { type: 'LanguageProperty', languageMap: { de: 'Ofen', en: 'kiln' } }
     const information = [
       { entities: [{ type: 'Oven' }], propertyNames: ['heat', 'load'] },
@@ -233,7 +234,7 @@ describe('GS CIM 009, 5.10.2: discovery', () => {
     expect(await idsOf('type=Gate&scopeQ=/yard')).toEqual([])
   })
 
-  test('asks for something: nothing at all and broken parts are 400', async () => {
+  test('requires a condition: no condition or an invalid one is 400', async () => {
     const broken = ['q=(x', 'timerel=before', 'idPattern=', 'lang=', 'lang=en;q=high'].map(
       (part) => `?type=Lamp&${part}`,
     )

@@ -1,4 +1,4 @@
-/** Which registrations match what is asked for [NGSI-LD 5.12], in a discovery and in a subscription to registrations. */
+/** Matching of registrations [NGSI-LD 5.12], in a discovery and in a subscription to registrations. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
@@ -32,23 +32,23 @@ const found = async (query: string): Promise<string[]> => {
 
 describe('GS CIM 009, 5.12: a registration matches', () => {
   test.each([
-    // Type alone: whatever is said of ids and names.
+    // Type alone: ids and names do not matter.
     ['type=Car', ['type', 'id', 'pattern', 'names', 'any', 'two']],
     ['type=Boat', ['any', 'two']],
     ['type=Train', ['any']],
     ['type=Bike,Train', ['any', 'two']],
-    // Several types at once: of whoever registered all of them.
+    // Several types at once: the registration must have all of them.
     ['type=(Car;Boat)', ['any', 'two']],
     ['type=(Car;Boat)|Bike', ['any', 'two']],
-    // Ids: of no id, of that id, of a pattern that it fits.
+    // Ids: matches no id, an equal id, a matching pattern.
     ['type=Car&id=urn:car:1', ['type', 'id', 'pattern', 'names', 'any', 'two']],
     ['type=Car&id=urn:car:2', ['type', 'pattern', 'names', 'any', 'two']],
     ['type=Car&id=urn:car:3,urn:car:1', ['type', 'id', 'pattern', 'names', 'any', 'two']],
     ['type=Car&id=urn:car:3', ['type', 'names', 'any', 'two']],
-    // Patterns: of an id that fits it; of two nobody knows.
+    // Patterns: match an id that fits; whether two patterns overlap is unknown.
     ['type=Car&idPattern=%5Eurn:car', ['type', 'id', 'pattern', 'names', 'any', 'two']],
     ['type=Car&idPattern=%5Eurn:bus', ['type', 'pattern', 'names', 'any', 'two']],
-    // Names: of none named, of one of them.
+    // Names: match if none is given, or if one is equal.
     ['type=Car&attrs=speed', ['type', 'id', 'pattern', 'names', 'two']],
     ['type=Car&attrs=owner,wheels', ['type', 'id', 'pattern', 'names', 'two']],
     ['type=Car&attrs=fuel', ['type', 'id', 'pattern', 'any', 'two']],
@@ -58,14 +58,14 @@ describe('GS CIM 009, 5.12: a registration matches', () => {
     expect(await found(query)).toEqual(expected)
   })
 
-  test('by those of its information that match, which alone are told', async () => {
+  test('by its matching information, and only that is returned', async () => {
     const [two] = (
       (await gateway.get(`${path}?type=Boat`)).json() as { id: string; information: object[] }[]
     ).filter(({ id }) => id === 'urn:r:two')
     expect(two!.information).toEqual([{ entities: [{ type: ['Car', 'Boat'] }] }])
   })
 
-  test('whoever is looked for has to be said by a type or by names', async () => {
+  test('a discovery requires types or names', async () => {
     for (const query of ['', 'id=urn:car:1', 'idPattern=.*'])
       expect((await gateway.get(`${path}?${query}`)).status).toBe(400)
   })

@@ -1,5 +1,6 @@
 /**
- * Subscriptions to registrations of context sources against a whole gateway: who is told of what, and why.
+ * Subscriptions to registrations of context sources against a whole gateway: who is notified of which
+ * registration, and why.
  */
 import { describe, expect, test, vi } from 'vitest'
 import { wholeGatewayOfFile } from '#test/kit/whole-gateway-of-file.ts'
@@ -36,7 +37,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
       .filter(({ subscriptionId }) => subscriptionId === id)
       .map(({ type, triggerReason, data }) => [type, triggerReason, data.map((one) => one.id)])
 
-  test('tell what matches now, then what comes, changes and goes, over a restart', async () => {
+  test('notify current matches, then registrations that are added, changed or removed, across a restart', async () => {
     expect((await register('urn:r:1', ['Pump', 'Valve'])).status).toBe(201)
     expect((await subscribe('urn:s:1', { entities: [{ type: 'Pump' }] })).status).toBe(201)
     expect((await register('urn:r:2', ['Lamp'])).status).toBe(201)
@@ -63,7 +64,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect(shown.notification).toMatchObject({ status: 'ok', timesSent: 5 })
   })
 
-  test('with an interval tell everything that matches again and again', async () => {
+  test('with an interval notify all matches repeatedly', async () => {
     await subscribe('urn:s:2', { entities: [{ type: 'Lamp' }], timeInterval: 1 })
     await vi.waitFor(() => expect(toldTo('urn:s:2').length).toBeGreaterThan(1))
     expect(toldTo('urn:s:2').at(-1)![2]).toEqual(['urn:r:2', 'urn:r:3'])
@@ -71,7 +72,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect((await gateway.get(`${subscriptions}/urn:s:2`)).status).toBe(404)
   })
 
-  test('that are paused are told nothing; filters and times are read back as written', async () => {
+  test('that are paused receive nothing; filters and times are read back as written', async () => {
     const temporalQ = { timerel: 'after', timeAt: '2020-06-01T22:07:00Z', timeproperty: 'observedAt' }
     const members = { entities: [{ type: 'Pump' }], isActive: false, csf: 'hall==7', temporalQ }
     const nothing = 'urn:ngsi-ld:null'
@@ -88,7 +89,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect(toldTo('urn:s:3')).toEqual([])
   })
 
-  test('with throttling tell one change at most in that time; what is about entities is refused', async () => {
+  test('with throttling notify at most one change in that time; members about entities are rejected', async () => {
     const endpoint = { uri: gateway.receiver.url() }
     expect((await subscribe('urn:s:4', { entities: [{ type: 'Fan' }], throttling: 60 })).status).toBe(201)
     await register('urn:r:fan1', ['Fan'])
@@ -103,7 +104,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     )
   })
 
-  test('that name what they would be sent are told of sources of that', async () => {
+  test('with attributes to receive are notified of sources of these attributes', async () => {
     const oven = (id: string, propertyNames: string[]) => ({
       id,
       type: 'ContextSourceRegistration',
@@ -118,7 +119,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect(toldTo('urn:s:8')).toEqual([['ContextSourceNotification', 'newlyMatching', ['urn:r:heat']]])
   })
 
-  test('have a context that can be had and named, as other subscriptions do', async () => {
+  test('have a context that can be retrieved and referenced, as other subscriptions do', async () => {
     const entities = [{ type: 'Fan' }]
     const none = 'http://127.0.0.1:1/none.jsonld'
     expect((await subscribe('urn:s:10', { entities, jsonldContext: none })).status).toBe(504)
@@ -131,7 +132,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect((await subscribe('urn:s:11', { entities, notification: geo })).status).toBe(400)
   })
 
-  test('are told of a registration that has expired', async () => {
+  test('are notified of a registration that has expired', async () => {
     const expiresAt = new Date(Date.now() + 1200).toISOString()
     await gateway.send('POST', registrations, {
       id: 'urn:r:brief',
@@ -146,7 +147,7 @@ describe('GS CIM 009, 5.11: subscriptions to registrations of context sources', 
     expect((await gateway.get(`${registrations}/urn:r:brief`)).status).toBe(404)
   })
 
-  test('that were changed are told of everything that matches them now', async () => {
+  test('that were changed are notified of all current matches', async () => {
     await register('urn:r:door', ['Door'])
     await subscribe('urn:s:7', { entities: [{ type: 'Window' }] })
     const changed = await gateway.send('PATCH', `${subscriptions}/urn:s:7`, { entities: [{ type: 'Door' }] })

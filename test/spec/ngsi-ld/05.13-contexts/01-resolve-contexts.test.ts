@@ -1,6 +1,6 @@
 /**
- * Contexts over a real database file and door, with documents served by a table instead of a network: what is
- * fetched, what is shared, what is kept, and what happens when the network is gone.
+ * Contexts over a real database file and door, with documents from a table instead of the network: fetching,
+ * sharing, caching, and behaviour without network.
  */
 import { afterEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -72,8 +72,8 @@ const web = (documents: Web['documents'], headers: Web['headers'] = {}): Web => 
 const a = 'https://a.example/context.jsonld'
 const b = 'https://b.example/context.jsonld'
 
-describe('a context that is at hand', () => {
-  it('is there without a promise and without a network', async () => {
+describe('a cached context', () => {
+  it('is returned synchronously and without network access', async () => {
     const net = web({})
     const { contexts } = await site(net)
     expect(contexts.resolve('https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context-v1.3.jsonld')).toBe(
@@ -85,7 +85,7 @@ describe('a context that is at hand', () => {
     expect(net.asked).toEqual([])
   })
 
-  it('is the one of the platform at whatever host', async () => {
+  it("is the platform's own for any host", async () => {
     const { contexts } = await site(web({}))
     const context = contexts.resolve(`http://gateway.local:9090${platformContextPath}`) as Context
     expect(context.expand('IotStream')).toBe('http://purl.org/iot/ontology/iot-stream#IotStream')
@@ -95,8 +95,8 @@ describe('a context that is at hand', () => {
   })
 })
 
-describe('a context elsewhere', () => {
-  it('is fetched once for concurrent requests, then there at once', async () => {
+describe('a remote context', () => {
+  it('is fetched once for concurrent requests, then returned synchronously', async () => {
     const net = web({ [a]: vehicle })
     const { contexts } = await site(net)
     const [one, two] = await Promise.all([contexts.resolve(a), contexts.resolve([a])])
@@ -106,7 +106,7 @@ describe('a context elsewhere', () => {
     expect(contexts.resolve(a)).not.toBeInstanceOf(Promise)
   })
 
-  it('may name others, relative ones too', async () => {
+  it('may refer to others, also by relative addresses', async () => {
     const net = web({
       [a]: { '@context': ['more.jsonld', { x: 'https://a.example/x' }] },
       'https://a.example/more.jsonld': vehicle,
@@ -117,7 +117,7 @@ describe('a context elsewhere', () => {
     expect(net.asked).toEqual([a, 'https://a.example/more.jsonld'])
   })
 
-  it('is on disk for the next start', async () => {
+  it('is stored on disk for the next start', async () => {
     const first = await site(web({ [a]: vehicle }))
     await first.contexts.resolve(a)
     const offline = web({})
@@ -127,7 +127,7 @@ describe('a context elsewhere', () => {
     expect(offline.asked).toEqual([])
   })
 
-  it('is renewed in the background when its age is over, and stands in when that fails', async () => {
+  it('is refreshed in the background when it is too old, and remains in use if that fails', async () => {
     const documents: Web['documents'] = { [a]: vehicle }
     const net = web(documents, { 'cache-control': 'public, max-age=3600' })
     const { contexts, time, warnings } = await site(net)
@@ -154,7 +154,7 @@ describe('a context elsewhere', () => {
     ['no-store', limits.contextAgeMsMin],
     ['max-age=1', limits.contextAgeMsMin],
     ['max-age=99999999', limits.contextAgeMsMax],
-  ])('keeps a copy that says %s within the bounds of ages', async (control, { value }) => {
+  ])('limits a copy with %s to the minimum and maximum age', async (control, { value }) => {
     const net = web({ [a]: vehicle }, { 'cache-control': control })
     const { contexts, time } = await site(net)
     await contexts.resolve(a)
@@ -166,7 +166,7 @@ describe('a context elsewhere', () => {
     await expect.poll(() => net.asked.length).toBe(2)
   })
 
-  it('keeps the good copy when the newer one is no context', async () => {
+  it('keeps the valid copy when the newer one is not a context', async () => {
     const documents: Web['documents'] = { [a]: vehicle }
     const { contexts, time, warnings } = await site(web(documents))
     await contexts.resolve(a)
@@ -190,8 +190,8 @@ describe('a context elsewhere', () => {
   })
 })
 
-describe('a context that cannot be had', () => {
-  it('says so, and is not asked for again for a few seconds', async () => {
+describe('an unavailable context', () => {
+  it('is reported, and not requested again for a few seconds', async () => {
     const net = web({})
     const { contexts, time } = await site(net)
     await expect(contexts.resolve(a)).rejects.toMatchObject({
@@ -206,16 +206,16 @@ describe('a context that cannot be had', () => {
   })
 
   it.each([
-    ['is no JSON', '<html></html>', /not JSON/],
+    ['is not JSON', '<html></html>', /not JSON/],
     ['has no @context', { hello: 1 }, /no @context/],
-    ['defines what may not be', { '@context': { x: 7 } }, /x/],
-    ['names itself', { '@context': [a] }, /deep/],
-  ])('because it %s is the fault of the request', async (_, document, message) => {
+    ['contains a forbidden definition', { '@context': { x: 7 } }, /x/],
+    ['refers to itself', { '@context': [a] }, /deep/],
+  ])("that %s is the client's error", async (_, document, message) => {
     const { contexts } = await site(web({ [a]: document }))
     await expect(contexts.resolve(a)).rejects.toMatchObject({ code: 'ngsi-ld.bad-request-data', message })
   })
 
-  it('because one it names is not there is not available', async () => {
+  it('that refers to a missing one is unavailable', async () => {
     const { contexts } = await site(web({ [a]: { '@context': [b] } }))
     await expect(contexts.resolve(a)).rejects.toMatchObject({
       code: 'ngsi-ld.context-not-available',

@@ -51,7 +51,7 @@ const problem = (reply: Reply): string => {
 }
 
 describe('a context that a user added', () => {
-  it('shall be served as it was given', async () => {
+  it('shall be served unchanged', async () => {
     const reply = await add(cars)
     expect(reply.status).toBe(201)
     expect(reply.text).toBe('')
@@ -62,7 +62,7 @@ describe('a context that a user added', () => {
     expect(served.json()).toEqual(cars)
   })
 
-  it('shall be told with details', async () => {
+  it('shall be described with details', async () => {
     const path = await added()
     expect(await details(path.split('/').at(-1)!)).toEqual({
       URL: gateway.url + path,
@@ -89,7 +89,7 @@ describe('a context that a user added', () => {
     })
   })
 
-  it('shall be usable by Link and named in the answer', async () => {
+  it('shall be usable by Link and referenced in the response', async () => {
     const address = gateway.url + (await added())
     const link = `<${address}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
     const reply = await gateway.get(`${entities}?type=Car`, { Link: link })
@@ -97,7 +97,7 @@ describe('a context that a user added', () => {
     expect(reply.headers['link']).toContain(address)
   })
 
-  it('shall be gone when it was deleted', async () => {
+  it('shall no longer exist after its deletion', async () => {
     const path = await added()
     expect((await useBy([gateway.url + path])).status).toBe(201)
     const deleted = await gateway.ask('DELETE', path)
@@ -113,14 +113,14 @@ describe('a context that a user added', () => {
     expect((await gateway.get(path)).status).toBe(200)
   })
 
-  it('shall be there after a restart', async () => {
+  it('shall exist after a restart', async () => {
     const path = await added()
     await gateway.close()
     gateway = await startHttpGateway({ dataFolder })
     expect((await gateway.get(path)).json()).toEqual(cars)
   })
 
-  it('shall be of its tenant', async () => {
+  it('shall belong to its tenant', async () => {
     const tenant = { 'NGSILD-Tenant': 'one' }
     const reply = await add(cars, tenant)
     expect(reply.headers['ngsild-tenant']).toBe('one')
@@ -134,19 +134,19 @@ describe('a context that a user added', () => {
 
   it.each([
     ['without @context', { A: 'urn:a' }, 'BadRequestData'],
-    ['without anything in @context', { '@context': null }, 'BadRequestData'],
+    ['with an empty @context', { '@context': null }, 'BadRequestData'],
     ['a list', [cars], 'BadRequestData'],
-    ['with a definition that no context has', { '@context': { A: 5 } }, 'BadRequestData'],
+    ['with an invalid definition', { '@context': { A: 5 } }, 'BadRequestData'],
     ['with a scoped context', { '@context': { A: { '@id': 'urn:a', '@context': {} } } }, 'BadRequestData'],
     ['no JSON', '{"@context": ', 'InvalidRequest'],
     ['nothing', '', 'InvalidRequest'],
-  ])('shall be refused when it is %s', async (_, body, type) => {
+  ])('shall be rejected when it is %s', async (_, body, type) => {
     expect(problem(await add(body))).toBe(`400 ${type}`)
   })
 })
 
-describe('a context from elsewhere', () => {
-  it('shall be told but not served', async () => {
+describe('a remote context', () => {
+  it('shall be described but not served', async () => {
     expect((await useBy([elsewhere])).status).toBe(201)
     const found = await details(elsewhere)
     expect(found).toMatchObject({
@@ -161,7 +161,7 @@ describe('a context from elsewhere', () => {
     expect((await gateway.get(`${contextsPath}/${elsewhere}?details=true`)).json()).toEqual(found)
   })
 
-  it('shall tell how often it was used since it was stored', async () => {
+  it('shall show how often it was used since it was stored', async () => {
     const address = elsewhere.replace('cars', 'counted')
     const hits = async (): Promise<unknown> => (await details(address))['numberOfHits']
     await useBy([address])
@@ -174,7 +174,7 @@ describe('a context from elsewhere', () => {
     expect(await hits()).toBe(1)
   })
 
-  it('shall be had anew when that is asked for, and stay when it cannot be had', async () => {
+  it('shall be fetched again on request, and remain when that fails', async () => {
     const path = `${contextsPath}/${encodeURIComponent(elsewhere)}`
     await useBy([elsewhere])
     const { asked } = site
@@ -208,7 +208,7 @@ describe('a context from elsewhere', () => {
 })
 
 describe('the list', () => {
-  it('shall have addresses, or with details what is known', async () => {
+  it('shall contain addresses, or details on request', async () => {
     const path = await added()
     await useBy([elsewhere])
     const listed: string[] = (await gateway.get(contextsPath)).json()
@@ -225,7 +225,7 @@ describe('the list', () => {
     ['kind=hosted', 'BadRequestData'],
     ['details=yes', 'BadRequestData'],
     ['limit=3', 'InvalidRequest'],
-  ])('shall refuse %s', async (query, type) => {
+  ])('shall reject %s', async (query, type) => {
     expect(problem(await gateway.get(`${contextsPath}?${query}`))).toBe(`400 ${type}`)
   })
 })
@@ -233,7 +233,7 @@ describe('the list', () => {
 describe('the core', () => {
   const path = `${contextsPath}/${encodeURIComponent(core.replace('1.9', '1.8'))}`
 
-  it('shall be there in every version and stay', async () => {
+  it('shall exist in every version and remain', async () => {
     expect((await gateway.get(`${path}?details=true`)).json()).toMatchObject({ kind: 'Cached' })
     expect(problem(await gateway.ask('DELETE', path))).toBe('400 BadRequestData')
     expect(problem(await gateway.ask('DELETE', `${path}?reload=false`))).toBe('400 BadRequestData')
@@ -241,12 +241,12 @@ describe('the core', () => {
   })
 })
 
-describe('a context made for a Link header', () => {
+describe('a context generated for a Link header', () => {
   const inline = [{ Van: 'https://cars.example/Van' }]
   const query = { type: 'Query', entities: [{ type: 'Van' }], '@context': inline }
   const linked = /^<([^>]+)>; rel="http:\/\/www\.w3\.org\/ns\/json-ld#context"/
 
-  it('shall name the inline context of a query, the same each time', async () => {
+  it('shall represent the inline context of a query, the same each time', async () => {
     await gateway.send('POST', entities, { id: freshId(), type: 'https://cars.example/Van' })
     const path = '/ngsi-ld/v1/entityOperations/query'
     const replies = [await gateway.send('POST', path, query), await gateway.send('POST', path, query)]
@@ -262,7 +262,7 @@ describe('a context made for a Link header', () => {
     expect(asLd.json()).toMatchObject([{ '@context': [...inline, core] }])
   })
 
-  it('shall name the inline context of a subscription', async () => {
+  it('shall represent the inline context of a subscription', async () => {
     const reply = await gateway.send('POST', '/ngsi-ld/v1/subscriptions', {
       id: 'urn:ngsi-ld:Subscription:vans',
       type: 'Subscription',
@@ -281,7 +281,7 @@ describe('a context made for a Link header', () => {
     expect((await gateway.get(path)).status).toBe(404)
   })
 
-  it('shall leave when others come, but not as long as a subscription is written in it', async () => {
+  it('shall be evicted by newer ones, unless a subscription uses it', async () => {
     const implicit = async (): Promise<string[]> =>
       (await gateway.get(`${contextsPath}?kind=ImplicitlyCreated`)).json()
     for (const address of await implicit()) await gateway.ask('DELETE', address.replace(gateway.url, ''))

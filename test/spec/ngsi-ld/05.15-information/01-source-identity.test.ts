@@ -1,11 +1,11 @@
-/** Who the gateway is as a source of context [NGSI-LD 5.15]. */
+/** Identity of the gateway as a context source [NGSI-LD 5.15]. */
 import { expect, it } from 'vitest'
 import { gatewayOfFile } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()
 const path = '/ngsi-ld/v1/info/sourceIdentity'
 
-it('shall be told with alias, uptime and time', async () => {
+it('shall contain alias, uptime and time', async () => {
   const reply = await gateway.get(path, { Accept: 'application/ld+json' })
   expect(reply.status).toBe(200)
   expect(reply.json()).toEqual({

@@ -1,4 +1,4 @@
-/** Snapshots: what queries found at one instant, read by the header NGSILD-Snapshot [NGSI-LD 1.9]. */
+/** Snapshots: query results at one instant, read with the header NGSILD-Snapshot [NGSI-LD 1.9]. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -38,7 +38,7 @@ afterAll(async () => {
 describe('a snapshot', () => {
   let times: unknown
 
-  it('shall be taken and told', async () => {
+  it('shall be created and described', async () => {
     times = (await gateway.get(`${base}/entities/urn:ngsi-ld:Room:1?options=sysAttrs`)).json()
     const reply = await take({ id, snapshotQueries: [rooms, rooms], snapshotLifetime: 'PT1H' })
     expect([reply.status, reply.headers['location']]).toEqual([201, `${snapshots}/${id}`])
@@ -48,7 +48,7 @@ describe('a snapshot', () => {
     expect(told['lastUsedAt']).toBe(told['createdAt'])
   })
 
-  it('shall stay as it was, whatever becomes of the entities', async () => {
+  it('shall remain unchanged when the entities change', async () => {
     await gateway.send('PATCH', `${base}/entities/urn:ngsi-ld:Room:1/attrs`, { temperature: property(40) })
     await gateway.ask('DELETE', `${base}/entities/urn:ngsi-ld:Room:3`)
     expect((await warm()).json()).toMatchObject([{ temperature: 40 }])
@@ -61,25 +61,25 @@ describe('a snapshot', () => {
     expect((await gateway.get(`${snapshots}/${id}`)).json()).toHaveProperty('lastUsedAt')
   })
 
-  it('shall name itself in what is read from it', async () => {
+  it('shall be named in responses that read from it', async () => {
     const reply = await gateway.get(`${base}/entities?type=Room`, within)
     expect(reply.headers['ngsild-snapshot']).toBe(id)
   })
 
-  it('shall not be written to, nor be mistaken for a history', async () => {
+  it('shall be read-only, and not be treated as a history', async () => {
     const created = await gateway.send('POST', `${base}/entities`, room(9, 1), within)
     expect([created.status, created.text]).toEqual([422, expect.stringContaining('OperationNotSupported')])
     expect((await gateway.get(`${base}/temporal/entities/urn:ngsi-ld:Room:1`, within)).status).toBe(404)
   })
 
-  it('shall be there after a restart', async () => {
+  it('shall exist after a restart', async () => {
     await gateway.close()
     gateway = await startHttpGateway({ dataFolder })
     expect(await sizeOf(gateway.get(`${base}/entities?type=Room`, within))).toBe(3)
     expect(await sizeOf(gateway.get(`${base}/entities?type=Room`))).toBe(2)
   })
 
-  it('shall be changed in lifetime, priority and endpoint alone', async () => {
+  it('shall change only lifetime, priority and endpoint', async () => {
     const reply = await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotPriority: 9 })
     expect([reply.status, reply.json()]).toMatchObject([200, { snapshotPriority: 9 }])
     expect((await gateway.send('PATCH', `${snapshots}/${id}`, { snapshotQueries: [rooms] })).status).toBe(400)
@@ -95,7 +95,7 @@ describe('a snapshot', () => {
     expect((await gateway.get(`${snapshots}/${clone}`)).json()).toMatchObject({ snapshotPriority: 9 })
   })
 
-  it('shall be cloned with a priority of its own, and be used for the first time at its creation', async () => {
+  it('shall be cloned with its own priority, and be last used at its creation', async () => {
     const wanted = { type: 'Snapshot', snapshotPriority: 3 }
     const { headers } = await gateway.send('POST', `${snapshots}/${id}/clone`, wanted)
     const location = headers['location']!
@@ -115,7 +115,7 @@ describe('a snapshot', () => {
     expect((await gateway.ask('DELETE', location)).status).toBe(204)
   })
 
-  it('shall be of its tenant', async () => {
+  it('shall belong to its tenant', async () => {
     const tenant = { 'NGSILD-Tenant': 'other' }
     await gateway.send('POST', `${base}/entities`, room(1, 1), tenant)
     expect((await gateway.get(`${snapshots}/${id}`, tenant)).status).toBe(404)
@@ -135,7 +135,7 @@ describe('a snapshot', () => {
     await expect.poll(async () => (await gateway.get(path)).status).toBe(404)
   })
 
-  it('shall be gone with its file when it was deleted, or all were', async () => {
+  it('shall be deleted with its file, individually or by a purge of all', async () => {
     const files = () => readdirSync(join(dataFolder, 'snapshots', '-')).filter((name) => name.endsWith('.db'))
     const before = files().length
     expect((await gateway.ask('DELETE', `${snapshots}/${id}`)).status).toBe(204)
@@ -150,26 +150,22 @@ describe('a snapshot', () => {
   })
 })
 
-describe('what cannot be a snapshot', () => {
+describe('an invalid snapshot', () => {
   it.each([
     ['without queries', {}, 400],
-    ['with an empty list of them', { snapshotQueries: [] }, 400],
-    ['with a query for nothing', { snapshotQueries: [{ type: 'Query' }] }, 400],
+    ['with an empty list of queries', { snapshotQueries: [] }, 400],
+    ['with an empty query', { snapshotQueries: [{ type: 'Query' }] }, 400],
     ['with a priority beyond ten', { snapshotQueries: [rooms], snapshotPriority: 11 }, 400],
-    ['with a lifetime that is none', { snapshotQueries: [rooms], snapshotLifetime: 'long' }, 400],
+    ['with an invalid lifetime', { snapshotQueries: [rooms], snapshotLifetime: 'long' }, 400],
     ['of another type', { type: 'Query', snapshotQueries: [rooms] }, 400],
-    ['with members nobody knows', { snapshotQueries: [rooms], speed: 1 }, 400],
+    ['with unknown members', { snapshotQueries: [rooms], speed: 1 }, 400],
     ['with an empty list of queries of histories', { snapshotTemporalQueries: [] }, 400],
-    [
-      'with a time that is none',
-      { snapshotTemporalQueries: [{ ...rooms, temporalQ: { timerel: 'now' } }] },
-      400,
-    ],
-    ['with an endpoint that is none', { snapshotQueries: [rooms], endpoint: 'x' }, 400],
-    ['with somebody to tell and nowhere', { snapshotQueries: [rooms], receiverInfo: [] }, 400],
+    ['with an invalid time', { snapshotTemporalQueries: [{ ...rooms, temporalQ: { timerel: 'now' } }] }, 400],
+    ['with an invalid endpoint', { snapshotQueries: [rooms], endpoint: 'x' }, 400],
+    ['with receiverInfo but no endpoint', { snapshotQueries: [rooms], receiverInfo: [] }, 400],
   ])('%s', async (_, body, status) => expect((await take(body)).status).toBe(status))
 
-  it('with the id of another', async () => {
+  it('with the id of another snapshot', async () => {
     expect((await take({ id, snapshotQueries: [rooms] })).status).toBe(201)
     expect((await take({ id, snapshotQueries: [rooms] })).status).toBe(409)
   })

@@ -1,4 +1,4 @@
-/** Snapshots of histories and of sources, their status, their list, and who is told of them [NGSI-LD 1.9]. */
+/** Snapshots of histories and of sources, their status, their list, and their notifications [NGSI-LD 1.9]. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,7 +52,7 @@ afterAll(async () => {
 describe('a snapshot of histories', () => {
   let taken: string
 
-  it('shall hold them as they were in their window', async () => {
+  it('shall contain the histories within their window', async () => {
     const window = { ...in2025, endTimeAt: '2025-03-01T00:00:00Z' }
     taken = await take({ snapshotTemporalQueries: [{ ...tanks, temporalQ: window }] })
     expect(await shown(taken)).toMatchObject({
@@ -77,11 +77,11 @@ describe('a snapshot of histories', () => {
     expect(posted.json()).toMatchObject([{ id: 'urn:t:1' }])
   })
 
-  it('shall hold no entities that nobody asked for', async () => {
+  it('shall contain no entities that were not requested', async () => {
     expect((await here.get(`${base}/entities?type=Tank`, from(taken))).json()).toEqual([])
   })
 
-  it('shall be there after a restart, and in its clone', async () => {
+  it('shall exist after a restart, and in its clone', async () => {
     await here.close()
     here = await startHttpGateway({ dataFolder, alias: 'here' })
     expect(await levels(taken, 'urn:t:1')).toHaveLength(2)
@@ -99,7 +99,7 @@ describe('a snapshot with sources', () => {
     expect((await here.send('POST', `${base}/csourceRegistrations`, body)).status).toBe(201)
   }
 
-  it('shall hold what they have', async () => {
+  it('shall contain the data of the sources', async () => {
     await register('urn:r:1', there.url)
     const queries = [{ ...tanks, temporalQ: in2025 }]
     const taken = await take({ snapshotQueries: [tanks], snapshotTemporalQueries: queries })
@@ -112,7 +112,7 @@ describe('a snapshot with sources', () => {
     })
   })
 
-  it('shall hold what others have of that which one of them found', async () => {
+  it('shall contain all parts of an entity that one source found', async () => {
     const other = await startHttpGateway({ alias: 'other' })
     const part = { id: 'urn:s:1', type: 'Silo' }
     const at = (value: number) => ({ type: 'Property', value })
@@ -142,7 +142,7 @@ describe('a snapshot with sources', () => {
     }
   })
 
-  it('shall be partial where one of them cannot be reached', async () => {
+  it('shall be partial if a source is unreachable', async () => {
     await register('urn:r:2', 'http://127.0.0.1:9')
     const nothing = { type: 'Query', entities: [{ type: 'Boat' }] }
     expect(await shown(await take({ snapshotQueries: [nothing, tanks] }))).toMatchObject({
@@ -155,8 +155,8 @@ describe('a snapshot with sources', () => {
   })
 })
 
-describe('who left an endpoint', () => {
-  it('shall be told when it is complete, and when it is deleted', async () => {
+describe('an endpoint for notifications', () => {
+  it('shall be notified when the snapshot is complete, and when it is deleted', async () => {
     const receiverInfo = [{ key: 'X-Token', value: 'secret' }]
     const taken = await take({ snapshotQueries: [tanks], endpoint: receiver.url('/told'), receiverInfo })
     await expect.poll(() => receiver.received.length).toBe(1)
@@ -189,7 +189,7 @@ describe('snapshots', () => {
     expect(((await here.get(snapshots)).json() as object[]).length).toBeGreaterThan(1)
   })
 
-  it('shall make room by their priority, or be refused', async () => {
+  it('shall be evicted by priority, or be rejected', async () => {
     await here.ask('DELETE', `${snapshots}?q=snapshotStatus`)
     setLimit('snapshotsMax', 2)
     try {
@@ -209,7 +209,7 @@ describe('snapshots', () => {
     }
   })
 
-  it('shall not take the same room, or the same name, twice, however many come at once', async () => {
+  it('shall not use the same space or the same name twice, even with concurrent requests', async () => {
     await here.ask('DELETE', `${snapshots}?q=snapshotStatus`)
     setLimit('snapshotsMax', 2)
     const post = async (members: object) =>
@@ -226,7 +226,7 @@ describe('snapshots', () => {
     }
   })
 
-  it('shall hold no more than is written', async () => {
+  it('shall be rejected beyond the limits of instances and bytes', async () => {
     setLimit('snapshotInstancesMax', 2)
     try {
       const body = { type: 'Snapshot', snapshotTemporalQueries: [{ ...tanks, temporalQ: in2025 }] }
