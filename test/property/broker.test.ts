@@ -125,13 +125,13 @@ function expectEntities({ broker }: OpenBroker, model: Model): void {
 
 function expectHistory({ broker }: OpenBroker, model: Model): void {
   for (const id of ids) {
-    const told = broker.history(id, { timeproperty: 'observedAt', limit: 10_000 })
+    const result = broker.history(id, { timeproperty: 'observedAt', limit: 10_000 })
     const past = model.history.get(id)
     if (past === undefined) {
-      expect(told).toBeUndefined()
+      expect(result).toBeUndefined()
       continue
     }
-    const instances = [...told!.attributes].flatMap(([name, list]) => list.map((one) => ({ name, ...one })))
+    const instances = [...result!.attributes].flatMap(([name, list]) => list.map((one) => ({ name, ...one })))
     const keys = instances.map(({ name, observedAt, instance: { value } }) => {
       return `${name} ${identityOf((observedAt! - epoch) / 1000, value!)}`
     })

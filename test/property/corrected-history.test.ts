@@ -106,10 +106,10 @@ async function correct(
   { broker }: OpenBroker,
   id: string,
   { which, act, second, value }: Correction,
-  told: readonly (readonly [name: string, one: TimedInstance])[],
+  returned: readonly (readonly [name: string, one: TimedInstance])[],
   homes: ReadonlyMap<string, string | undefined>,
 ): Promise<(name: string, one: TimedInstance) => Partial<TimedInstance> | undefined> {
-  const chosen = told[which % told.length]
+  const chosen = returned[which % returned.length]
   if (chosen === undefined) return (_, one) => one
   const [name, { instance, instanceId, observedAt }] = chosen
   const { temporal } = broker
@@ -140,8 +140,8 @@ const listOf = (open: OpenBroker, id: string, query: object): (readonly [string,
 }
 
 /** Identity of an instance, without the time of a correction. */
-const faces = (told: readonly (readonly [string, Partial<TimedInstance>])[]): string[] =>
-  told
+const faces = (returned: readonly (readonly [string, Partial<TimedInstance>])[]): string[] =>
+  returned
     .map(([name, { instance, instanceId, createdAt }]) =>
       JSON.stringify([name, instanceId, createdAt, instance]),
     )
@@ -205,8 +205,8 @@ async function expectAggregates(open: OpenBroker, id: string, asked: Question): 
   const methods = new Set(asked.methods)
   const window = { timeproperty, ...query, lastN }
   const found = await open.broker.temporal.aggregate(id, { ...window, limit: 1, methods, duration })
-  const told = listOf(open, id, window).filter(([, { deletedAt }]) => deletedAt === undefined)
-  const expected = naively(told, { ...asked, ...query })
+  const returned = listOf(open, id, window).filter(([, { deletedAt }]) => deletedAt === undefined)
+  const expected = naively(returned, { ...asked, ...query })
   const rows = [...(found?.attributes ?? [])].flatMap(([name, lists]) =>
     lists.map((list) => {
       const { type, datasetId = '', ...sums } = list as { readonly type: string; readonly datasetId?: string }
@@ -233,15 +233,15 @@ interface Asked {
 
 /** Aggregates computed from every value. */
 function naively(
-  told: readonly (readonly [string, TimedInstance])[],
+  returned: readonly (readonly [string, TimedInstance])[],
   asked: Asked,
 ): Record<string, JsonObject> {
   const time = (one: TimedInstance): number => timeOf(one, asked.timeproperty)!
   const from = asked.timerel === 'before' ? undefined : asked.timeAtMs
-  const start = from ?? Math.min(...told.map(([, one]) => time(one)))
+  const start = from ?? Math.min(...returned.map(([, one]) => time(one)))
   const to = asked.timerel === 'before' ? asked.timeAtMs : asked.endTimeAtMs
   const groups = Map.groupBy(
-    told,
+    returned,
     ([name, { instance }]) => `${name} ${instance.type} ${instance.datasetId ?? ''}`,
   )
   const entries = [...groups].map(([key, group]) => {
@@ -352,8 +352,8 @@ test('corrected history is read, cut and aggregated like its instances one by on
           for (const one of corrections) {
             const before = listOf(open, id, { timeproperty: 'modifiedAt' })
             const become = await correct(open, id, one, before, homes)
-            const expected = before.flatMap(([name, told]) => {
-              const now = become(name, told)
+            const expected = before.flatMap(([name, returned]) => {
+              const now = become(name, returned)
               return now === undefined ? [] : [[name, now] as const]
             })
             expect(faces(listOf(open, id, { timeproperty: 'modifiedAt' }))).toEqual(faces(expected))

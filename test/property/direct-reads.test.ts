@@ -26,7 +26,7 @@ const observationId = (device: string): string => `urn:ngsi-ld:StreamObservation
 let folder: string
 let gateway: GatewayInside
 let device: RawClient
-let told = 0
+let counter = 0
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'selvedge-direct-'))
   gateway = await startGatewayInside(folder, { SELVEDGE_MQTT_PORT: '0', ...noPlugins })
@@ -155,7 +155,7 @@ async function take(one: Step): Promise<void> {
     expect(status).toBeLessThan(500)
     return
   }
-  const value = ++told
+  const value = ++counter
   const payload = JSON.stringify([
     { bn: `${one.device}:`, n: 't', u: 'Cel', v: value, t: 1_700_000_000 + value },
   ])

@@ -84,9 +84,9 @@ describe('the merged histories of one entity', () => {
   })
 
   it('are not cut if only an ignored source is cut', () => {
-    const [kept, told] = [copyOf('local', [1, 2]), copyOf('exclusive', [5])]
+    const [kept, responsible] = [copyOf('local', [1, 2]), copyOf('exclusive', [5])]
     const partOfIt: HistoryCopy = { ...kept, history: { ...kept.history, cut: new Set(['flow']) } }
-    expect(mergeHistories([partOfIt, told], everything).cut).toEqual(new Set())
+    expect(mergeHistories([partOfIt, responsible], everything).cut).toEqual(new Set())
     expect(mergeHistories([partOfIt, copyOf('inclusive', [5])], everything).cut).toEqual(new Set(['flow']))
   })
 })

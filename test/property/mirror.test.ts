@@ -65,7 +65,7 @@ async function write({ broker }: OpenBroker, by: Origin, op: Op): Promise<void> 
   else if (op[0] === 'drop') await broker.deleteAttribute(id, 'o', { deleteAll: false, by }).catch(() => {})
 }
 
-function told({ broker }: OpenBroker): unknown {
+function stateAndHistory({ broker }: OpenBroker): unknown {
   const query = { timeproperty: 'observedAt', attrs: new Set(['v']), limit: 1000 } as const
   const instances = broker.history(id, query)?.attributes.get('v') ?? []
   return {
@@ -92,7 +92,7 @@ test('a value with its time in another attribute is stored as an observation wit
             brokers[i] = await open(i)
           } else await write(brokers[i]!, hands[i], op)
         }
-        expect(told(brokers[0]!)).toEqual(told(brokers[1]!))
+        expect(stateAndHistory(brokers[0]!)).toEqual(stateAndHistory(brokers[1]!))
       }
       adopted += brokers[0]!.inside.following.streamOf(1)?.mirror === mirrorName ? 1 : 0
       expect(brokers[1]!.inside.following.streamOf(1)?.mirror).toBeUndefined()

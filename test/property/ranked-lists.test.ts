@@ -121,9 +121,11 @@ it('equals the parsed response', async () => {
       const request = { method: 'GET', path: `/ngsi-ld/v1/entities?${query}`, headers: given }
       const [read, listed] = [await index.exchange(request), await index.list(request)]
       if ('items' in listed) lists++
-      const { headers: told } = listed as ListAnswer
+      const { headers: listedHeaders } = listed as ListAnswer
       const written =
-        'items' in listed ? { status: 200, headers: told, text: JSON.stringify(listed.items) } : listed
+        'items' in listed
+          ? { status: 200, headers: listedHeaders, text: JSON.stringify(listed.items) }
+          : listed
       expect(written).toEqual(read)
     }),
     { numRuns: 400 },

@@ -120,12 +120,12 @@ export function changesBetween(before: Entity | undefined, after: Entity | undef
       after: instance,
     }),
   )
-  const gone = entries(before)
+  const deleted = entries(before)
     .filter(
       ([name, { datasetId }]) => after === undefined || findInstance(after, name, datasetId) === undefined,
     )
     .map(([name, instance]): AttributeChange => ({ name, datasetId: instance.datasetId, before: instance }))
-  return [...present, ...gone]
+  return [...present, ...deleted]
 }
 
 const entries = (entity: Entity | undefined): (readonly [string, AttributeInstance])[] =>

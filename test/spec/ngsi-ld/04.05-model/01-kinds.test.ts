@@ -126,7 +126,7 @@ describe('an attribute with several spellings', () => {
 })
 
 describe('members that only responses have', () => {
-  const told = {
+  const systemMembers = {
     createdAt: '2000-01-01T00:00:00Z',
     modifiedAt: 'never',
     deletedAt: '2000-01-01T00:00:00Z',
@@ -144,15 +144,15 @@ describe('members that only responses have', () => {
   const system = { createdAt: 'never', modifiedAt: 5, deletedAt: '2000-01-01T00:00:00Z' }
 
   it('shall be ignored in every write', async () => {
-    const id = await make({ ...system, a: property(1, told) })
+    const id = await make({ ...system, a: property(1, systemMembers) })
     expect(await read(id)).toEqual({ id, type: 'Room', a: property(1) })
     for (const [method, place, body] of [
-      ['PATCH', '/attrs/a', { value: 2, ...told }],
-      ['PATCH', '/attrs', { ...system, a: property(2, told) }],
-      ['POST', '/attrs', { ...system, a: property(2, told) }],
-      ['PATCH', '', { ...system, a: property(2, told) }],
-      ['PUT', '/attrs/a', property(2, told)],
-      ['PUT', '', { ...system, type: 'Room', a: property(2, told) }],
+      ['PATCH', '/attrs/a', { value: 2, ...systemMembers }],
+      ['PATCH', '/attrs', { ...system, a: property(2, systemMembers) }],
+      ['POST', '/attrs', { ...system, a: property(2, systemMembers) }],
+      ['PATCH', '', { ...system, a: property(2, systemMembers) }],
+      ['PUT', '/attrs/a', property(2, systemMembers)],
+      ['PUT', '', { ...system, type: 'Room', a: property(2, systemMembers) }],
     ] as const) {
       expect([(await gateway.send(method, `${path}/${id}${place}`, body)).status, method]).toEqual([
         204,

@@ -29,7 +29,7 @@ const thing = (id: string, a: number, more: object = {}): object => ({
 })
 const read = async (id: string): Promise<object> => (await gateway.get(`${entities}/${id}`)).json()
 /** The notified states of an entity, one list per notification. */
-const told = (id: string): (number | undefined)[][] =>
+const notified = (id: string): (number | undefined)[][] =>
   gateway.receiver.received
     .map(({ body }) => (JSON.parse(body) as { data: { id: string; a?: number }[] }).data)
     .filter((data) => data.some((entity) => entity.id === id))
@@ -73,7 +73,7 @@ describe('an entity that occurs more than once', () => {
     expect([inPart.status, failed(inPart)]).toEqual([207, [[id], [[id, 'BadRequestData']]]])
     expect(await read(id)).toEqual(thing(id, 4))
     expect(await history(id)).toEqual([2, 4])
-    await expect.poll(() => told(id)).toEqual([[2], [4]])
+    await expect.poll(() => notified(id)).toEqual([[2], [4]])
   })
 
   it.each(['update', 'merge', 'upsert?options=update'])(
@@ -87,7 +87,7 @@ describe('an entity that occurs more than once', () => {
       const inPart = await batch(operation, [...items.slice(2), thing(id, 3), { id, type: 'Thing', a: null }])
       expect([inPart.status, failed(inPart)]).toEqual([207, [[id], [[id, 'BadRequestData']]]])
       expect(await history(id)).toEqual([0, 1, 2, 3])
-      await expect.poll(() => told(id)).toEqual([[0], [1], [2], [3]])
+      await expect.poll(() => notified(id)).toEqual([[0], [1], [2], [3]])
     },
   )
 
@@ -100,7 +100,7 @@ describe('an entity that occurs more than once', () => {
     ])
     expect([answer.status, answer.json()]).toEqual([201, [id]])
     expect(await read(id)).toEqual(thing(id, 3, { b: property(2) }))
-    await expect.poll(() => told(id)).toEqual([[1], [1], [3]])
+    await expect.poll(() => notified(id)).toEqual([[1], [1], [3]])
   })
 
   it('shall be deleted once; the second item is an error', async () => {

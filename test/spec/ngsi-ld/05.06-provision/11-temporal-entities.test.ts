@@ -283,12 +283,12 @@ describe('scopes with their observation times', () => {
 
   it('shall all be in the evolution, and the newest be those of the entity', async () => {
     const id = await created({ scope: [scope(2, ['/b', '/c']), scope(0, '/a')] })
-    const told = [
+    const returned = [
       { ...scope(0, ['/a']), instanceId: expect.any(String) },
       { ...scope(2, ['/b', '/c']), instanceId: expect.any(String) },
     ]
-    expect(await instancesOf(id, 'scope')).toEqual(told)
-    expect(await instancesOf(id, 'scope', '?timeproperty=modifiedAt')).toEqual(told)
+    expect(await instancesOf(id, 'scope')).toEqual(returned)
+    expect(await instancesOf(id, 'scope', '?timeproperty=modifiedAt')).toEqual(returned)
     expect(await valuesOf(id, 'scope', `?timerel=after&timeAt=${at(1)}`)).toEqual([['/b', '/c']])
     expect(await current(id)).toEqual(['/b', '/c'])
     const count = 'options=aggregatedValues&aggrMethods=totalCount'

@@ -59,9 +59,9 @@ it('restored values shall have their original times, and not change the entity',
     type: 'Door',
     state: { type: 'Property', value: 'now' },
   })
-  const told = await history(id)
+  const returned = await history(id)
   const brief = (name: string) =>
-    told[name]!.map(({ value, languageMap, modifiedAt, deletedAt, datasetId }) => [
+    returned[name]!.map(({ value, languageMap, modifiedAt, deletedAt, datasetId }) => [
       value ?? languageMap,
       modifiedAt,
       deletedAt !== undefined,

@@ -35,14 +35,14 @@ it('shall be accepted with a new entity: a finally deleted attribute has no curr
     speed: value(0, { datasetId: 'urn:d:1' }),
     level: value(5),
   })
-  const told = await history(id)
+  const returned = await history(id)
   const marker = (more: object) => ({ ...more, instanceId: expect.any(String) })
-  expect(told['speed']?.map(({ value: one }) => one)).toEqual([0, 0, 1, 'urn:ngsi-ld:null'])
-  expect(told['speed']?.at(-1)).toEqual(marker(none({ deletedAt: at(2) })))
-  expect(told['near']).toEqual([marker(near)])
-  expect(told['name']).toEqual([marker({ ...name, observedAt: undefined, deletedAt: at(4) })])
+  expect(returned['speed']?.map(({ value: one }) => one)).toEqual([0, 0, 1, 'urn:ngsi-ld:null'])
+  expect(returned['speed']?.at(-1)).toEqual(marker(none({ deletedAt: at(2) })))
+  expect(returned['near']).toEqual([marker(near)])
+  expect(returned['name']).toEqual([marker({ ...name, observedAt: undefined, deletedAt: at(4) })])
   await post({ id, type: 'T', speed })
-  expect((await history(id))['speed']).toEqual(told['speed'])
+  expect((await history(id))['speed']).toEqual(returned['speed'])
 })
 
 it('shall delete a current value that was observed before, and keep one that was observed later', async () => {
