@@ -41,7 +41,7 @@ export function createBatches(door: Door) {
     if (items.length > limits.batchEntitiesMax.value) {
       throw new GatewayError(
         'http.body-too-large',
-        `a batch holds at most ${limits.batchEntitiesMax.value} entities`,
+        `the batch exceeds the maximum of ${limits.batchEntitiesMax.value} entities`,
       )
     }
     // All items have the commit time of the first, across groups, unless that is too long ago.

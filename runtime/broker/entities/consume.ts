@@ -195,7 +195,7 @@ function placeOf(position: string, terms: number): OrderedPlace {
   return { keys, rid: rid as number }
 }
 
-const unknownPosition = (): Error => badRequestData('is no position in this list', 'pageKey')
+const unknownPosition = (): Error => badRequestData('is not a position in this list', 'pageKey')
 
 /** Entities whose newest value of an attribute is not in the index; undefined if the index has all. */
 function unwrittenOf(

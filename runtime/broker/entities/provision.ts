@@ -123,7 +123,8 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     const draft = documents.find(stage, entity.id)
     const written = stated?.written(entity)
     if (draft === undefined) {
-      if (update && holdsNull(entity as Json)) throw badRequestData(`there is no ${entity.id} to delete from`)
+      if (update && holdsNull(entity as Json))
+        throw badRequestData(`the entity ${entity.id} does not exist, so nothing can be deleted from it`)
       documents.create(stage, entity, by, written)
       return 'created'
     }
@@ -265,10 +266,13 @@ const inOrder = (stage: Stage, { modified }: Draft): Stage =>
 /** @throws ngsi-ld.not-found for an entity of other types, http.precondition-failed for another version. */
 function checkPrecondition({ entity, version }: Draft, { selection, versions }: Precondition): void {
   if (selection !== undefined && !matchesType(selection, entity.type)) {
-    throw notFound(`the entity ${entity.id} has other types`)
+    throw notFound(`the entity ${entity.id} does not have the required types`)
   }
   if (versions !== undefined && !versions.has(version)) {
-    throw new GatewayError('http.precondition-failed', `the entity ${entity.id} was changed since`)
+    throw new GatewayError(
+      'http.precondition-failed',
+      `the entity ${entity.id} has changed since the version in the precondition`,
+    )
   }
 }
 

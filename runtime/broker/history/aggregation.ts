@@ -90,7 +90,7 @@ export function* aggregatesOf(
       results.push({ ...head, ...(yield* aggregation.stepsOfResults()) })
     size += sizeOfJson(results)
     if (size > limits.joinedBytesMax.value)
-      throw tooComplex('the periods of all attributes are too many for one answer; ask for fewer attributes')
+      throw tooComplex('the result has too many periods; request fewer attributes or longer periods')
     attributes.set(name, results)
   }
   return { id, type: lives.entity.type, attributes }
@@ -187,7 +187,7 @@ function lastOnes(ports: AggregationPorts, id: string, query: AggregateQuery): G
   const { attributes = new Map<string, readonly TimedInstance[]>(), cut } =
     evolutionOf(ports, id, { ...query, limit }) ?? {}
   if (cut !== undefined && cut.size > 0)
-    throw tooComplex(`lastN: more than ${limit} values to sum up one by one`)
+    throw tooComplex(`lastN selects more than ${limit} values to aggregate; use a smaller lastN`)
   const measured = [...attributes].filter(([name]) => name !== 'scope')
   const loose = measured.flatMap(([name, list]) =>
     list

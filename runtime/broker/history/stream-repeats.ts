@@ -62,7 +62,9 @@ function* addRepeats(
         const identity = identityOf(one.time, one.value)
         if (!known.has(identity) || identities.has(identity) || !isCounted(earlier, one)) continue
         if (identities.add(identity).size > limits.temporalFilterInstancesMax.value)
-          throw tooComplex(`${part.name} has too many values that were sent again after it was re-created`)
+          throw tooComplex(
+            `${part.name} has too many values that were repeated after it was re-created; request a shorter time`,
+          )
         times.push(one.time)
       }
       yield held !== undefined

@@ -232,7 +232,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
 
   function existing(id: string): Lives {
     const lives = livesOf(ports, id)
-    if (lives === undefined) throw notFound(`no entity ${id} and none that had this id`)
+    if (lives === undefined) throw notFound(`no entity has or had the id ${id}`)
     return lives
   }
 
@@ -240,7 +240,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     const lives = existing(id)
     const draft = documents.find(stage, id)
     if (selection !== undefined && !matchesType(selection, (draft ?? lives).entity.type))
-      throw notFound(`the entity ${id} has other types`)
+      throw notFound(`the entity ${id} does not have the required types`)
     const rids = [
       ...ports.entities.tombstones(id).map(({ rid }) => rid),
       ...(draft === undefined ? [] : [draft.rid]),
@@ -278,7 +278,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     if (count >= limits.historyEditsMax.value) {
       throw new GatewayError(
         'ngsi-ld.too-many-results',
-        `no more than ${limits.historyEditsMax.value} instances of an entity can be corrected`,
+        `the entity already has the maximum of ${limits.historyEditsMax.value} corrected instances`,
       )
     }
     stage.write(

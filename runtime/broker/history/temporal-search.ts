@@ -115,7 +115,7 @@ function resultOf<T>(steps: Steps<T>): T {
 }
 
 function checkOpen({ open }: Database): void {
-  if (!open) throw new GatewayError('store.closed', 'the history was closed while it was summed up')
+  if (!open) throw new GatewayError('store.closed', 'the tenant was closed during the query')
 }
 
 /** The history of an entity, if it is not empty. */
@@ -202,7 +202,7 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
   const history = evolutionOf(ports, id, { ...window, limit })
   if (history === undefined) return undefined
   if (history.cut.size > 0)
-    throw tooComplex(`${id} has more than ${limit} values to look at; ask for less time`)
+    throw tooComplex(`${id} has more than ${limit} values in this time; request a shorter time`)
   const members: Record<string, readonly AttributeInstance[]> = {}
   const times: Record<string, readonly [created: number, modified: number]> = {}
   for (const [name, list] of history.attributes) {

@@ -74,11 +74,17 @@ export function createRegistrations(ports: RegistrationPorts) {
     for (const [id, other] of all.all(stage)) {
       if (id === registration.id || !isLive(other)) continue
       if (conflicts(registration, other.registration))
-        throw new GatewayError('ngsi-ld.conflict', `${id} is registered for the same exclusively`)
+        throw new GatewayError(
+          'ngsi-ld.conflict',
+          `the registration ${id} exclusively claims the same information`,
+        )
     }
     const held = heldLocally(registration, ports.query)
     if (held !== undefined)
-      throw new GatewayError('ngsi-ld.conflict', `${held} is held here with what the registration claims`)
+      throw new GatewayError(
+        'ngsi-ld.conflict',
+        `the registration claims information that the local entity ${held} contains`,
+      )
   }
 
   /** Writes the counters that changed since the last time. */
@@ -104,9 +110,12 @@ export function createRegistrations(ports: RegistrationPorts) {
     create: (registration) =>
       door.commit((stage) => {
         if (find(stage, registration.id) !== undefined)
-          throw alreadyExists(`the registration ${registration.id} exists already`)
+          throw alreadyExists(`the registration ${registration.id} already exists`)
         if (stored.size >= limits.registrationsMax.value)
-          throw new GatewayError('ngsi-ld.too-many-results', `there are ${stored.size} registrations already`)
+          throw new GatewayError(
+            'ngsi-ld.too-many-results',
+            `the maximum of ${stored.size} registrations is reached`,
+          )
         refuseConflicts(stage, registration)
         const at = clock.now()
         const view = {

@@ -136,11 +136,11 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
     create: (one) =>
       door.commit((stage) => {
         const { id } = one.subscription
-        if (all.find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} exists already`)
+        if (all.find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} already exists`)
         if (all.stored.size >= limits.sourceSubscriptionsMax.value)
           throw new GatewayError(
             'ngsi-ld.too-many-results',
-            `there are ${all.stored.size} subscriptions already`,
+            `the maximum of ${all.stored.size} subscriptions is reached`,
           )
         const subscribed = subscribedOf(--last, one, unusedStatistics(clock.now()))
         put(stage, id, subscribed)

@@ -107,7 +107,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     if (kindOf(instance).member !== 'value') {
       throw new GatewayError(
         'ngsi-ld.bad-request-data',
-        `${name} is a ${instance.type} and cannot be observed`,
+        `${name} is a ${instance.type}, which cannot be observed`,
       )
     }
     if (lastStream >= limits.streamsMax.value) {

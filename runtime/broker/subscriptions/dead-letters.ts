@@ -53,7 +53,10 @@ export function createDeadLetters({ door, rows, matcher, subscribed }: DeadLette
         if (letter === undefined || stage.scratch.has(`dead letter ${d}`)) return false
         const subscription = subscribed(letter.sub)
         if (subscription === undefined)
-          throw new GatewayError('ngsi-ld.conflict', 'its subscription is gone; it can only be dropped')
+          throw new GatewayError(
+            'ngsi-ld.conflict',
+            'the subscription was deleted; the dead letter can only be dropped',
+          )
         stage.scratch.set(`dead letter ${d}`, true)
         stage.write('dead_letter.delete', d)
         matcher.deliver(stage, subscription, contentOf(letter))

@@ -72,14 +72,14 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         if (all.find(stage, subscription.id) !== undefined) {
           throw new GatewayError(
             'ngsi-ld.already-exists',
-            `the subscription ${subscription.id} exists already`,
+            `the subscription ${subscription.id} already exists`,
           )
         }
         const counts = isFollower(subscription) ? limits.followersMax : limits.subscriptionsMax
         if (matcher.count(subscription) >= counts.value) {
           throw new GatewayError(
             'ngsi-ld.too-many-results',
-            `there are ${counts.value} subscriptions already, the most a tenant may have`,
+            `the tenant already has the maximum of ${counts.value} subscriptions`,
           )
         }
         const i = ++last

@@ -76,7 +76,7 @@ const step = fc.oneof(
   fc.record({ ask: question }),
 )
 
-it('finds what a walk over all of them finds', () => {
+it('finds the same as a scan of all subscriptions', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const index = createSubscriptionIndex()
@@ -109,7 +109,7 @@ it('finds what a walk over all of them finds', () => {
   )
 })
 
-it('looks at one of ten thousand whose patterns begin or end with different letters', () => {
+it('evaluates one of ten thousand whose patterns begin or end with different letters', () => {
   const index = createSubscriptionIndex()
   for (let i = 0; i < 10_000; i++) {
     const idPattern = i % 2 === 0 ? `^urn:x:${i}$` : `:${i}-$`
@@ -117,11 +117,11 @@ it('looks at one of ten thousand whose patterns begin or end with different lett
   }
   expect(index.find('urn:x:4242', ['A'], ['t']).plain).toHaveLength(1)
   expect(index.find('urn:x:4243-', ['A'], ['t']).plain).toHaveLength(1)
-  // Shorter beginnings of the same id stand in the way, a few at most.
+  // Shorter prefixes of the same id are candidates too, a few at most.
   expect(index.looked()).toBeLessThanOrEqual(10)
 })
 
-it('looks at one of ten thousand whose q asks for different values', () => {
+it('evaluates one of ten thousand whose q requires different values', () => {
   const index = createSubscriptionIndex()
   for (let i = 0; i < 10_000; i++) {
     const q = parseQuery(`zone==${i};t>3`, (term) => term)

@@ -125,7 +125,8 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
   }
   const find = (tenant: string, id: string): Open => {
     const found = all.get(keyOf(tenant, id))
-    if (found === undefined || found.facts.expiresAt <= clock.now()) throw notFound(`no snapshot ${id}`)
+    if (found === undefined || found.facts.expiresAt <= clock.now())
+      throw notFound(`the snapshot ${id} does not exist`)
     return found
   }
   const write = async (found: Open, facts: SnapshotFacts): Promise<void> => {
@@ -156,14 +157,17 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
       [...all.keys()].reduce((sum, key) => sum + bytesOf(key), 0) >= limits.snapshotsBytesMax.value
     for (const key of weakest(priority)) if (isFull()) await drop(key)
     if (isFull())
-      throw new GatewayError('ngsi-ld.too-many-results', `${all.size} snapshots take all the room`)
+      throw new GatewayError(
+        'ngsi-ld.too-many-results',
+        `${all.size} snapshots use all the space for snapshots; delete one or raise the priority`,
+      )
   }
 
   const place = async (tenant: string, draft: SnapshotDraft): Promise<void> => {
     await dropExpired()
     const key = keyOf(tenant, draft.id)
     if (all.has(key) || existsSync(fileOf(key)))
-      throw alreadyExists(`the snapshot ${draft.id} exists already`)
+      throw alreadyExists(`the snapshot ${draft.id} already exists`)
     await makeRoom(draft.priority)
     mkdirSync(join(folder, folderOf(tenant)), { recursive: true, mode: 0o700 })
     const facts: SnapshotFacts = { ...draft, tenant, status: 'preparing', modifiedAt: draft.createdAt }

@@ -75,7 +75,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     if (tenants.size + opening.size >= limits.tenantsMax.value) {
       throw new GatewayError(
         'ngsi-ld.too-many-results',
-        `there are ${limits.tenantsMax.value} tenants already`,
+        `the maximum of ${limits.tenantsMax.value} tenants is reached`,
       )
     }
     const promise = open(name).finally(() => opening.delete(name))
@@ -127,7 +127,10 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
       const known = find(name)
       if (known !== undefined) return known.broker
       if (!namePattern.test(name)) {
-        throw badRequestData('NGSILD-Tenant takes 1 to 64 letters, digits, - and _', 'NGSILD-Tenant')
+        throw badRequestData(
+          'a tenant name has 1 to 64 letters, digits, - and _, and begins with a letter or digit',
+          'NGSILD-Tenant',
+        )
       }
       return openOnce(name).then((tenant) => tenant.broker)
     },
@@ -181,7 +184,7 @@ function lossOf({ name, records }: Tenant, now: number): string[] {
   const { at, from, to } = JSON.parse(String(text)) as Restored
   if (now - at > limits.restoredReportMs.value) return []
   return [
-    `${labelOf(name)} lacks what came from ${msToDateTime(from)} to ${msToDateTime(to)}: it was restored`,
+    `${labelOf(name)} was restored from a backup; data from ${msToDateTime(from)} to ${msToDateTime(to)} is lost`,
   ]
 }
 

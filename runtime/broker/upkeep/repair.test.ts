@@ -1,4 +1,4 @@
-/** Which databases count as damaged, and that an empty one never takes the place of one. */
+/** Detection of damaged databases; an empty database never replaces one. */
 import {
   closeSync,
   mkdirSync,
@@ -58,7 +58,7 @@ const noted = (): unknown => {
     database.close()
   }
 }
-/** Overwrites from a place on. */
+/** Overwrites a file from a position on. */
 const spoil = (from: number): void => {
   const descriptor = openSync(file(), 'r+')
   for (let at = from; at < statSync(file()).size; at += 4096)
@@ -71,7 +71,7 @@ const damages: readonly (readonly [string, () => void])[] = [
   ['has no beginning', () => spoil(0)],
   ['is empty', () => truncateSync(file(), 0)],
   ['ends too early', () => truncateSync(file(), 20_480)],
-  ['is gone', () => rmSync(file())],
+  ['was deleted', () => rmSync(file())],
   [
     'is another one without anything in it',
     () => {
@@ -108,14 +108,14 @@ describe('a database that', () => {
   })
 })
 
-it('a database that is whole stays as it is, and one that never was is not missed', () => {
+it('an intact database stays unchanged, and one that never existed is not expected', () => {
   mending().mend('', file())
   mending().mend('barn', join(data, 'tenants', 'barn.db'))
   expect(events).toEqual([])
   expect(noted()).toBe('before')
 })
 
-it('a named tenant that a backup holds is missed without a trace of it, unless it was removed on purpose', async () => {
+it('a missing tenant that a backup contains is restored, unless it was removed on purpose', async () => {
   const barn = join(data, 'tenants', 'barn.db')
   mkdirSync(join(data, 'tenants'))
   migrate(barn)
@@ -133,13 +133,13 @@ it('a named tenant that a backup holds is missed without a trace of it, unless i
   expect(mending().expected()).toEqual([])
   mending().mend('barn', barn)
   expect(events).toEqual(['store.restored'])
-  // One that was made again is missed again.
+  // A re-created tenant is expected again.
   migrate(barn)
   mending().mend('barn', barn)
   expect(mending().expected()).toEqual(['barn'])
 })
 
-it('a backup that is damaged itself is passed over for an older one', async () => {
+it('a damaged backup is skipped in favour of an older one', async () => {
   await backup()
   note('later')
   const { path } = await backup()
@@ -150,14 +150,14 @@ it('a backup that is damaged itself is passed over for an older one', async () =
   expect(events).toEqual(['backup.unusable', 'store.restored'])
 })
 
-it('backups of another gateway are not taken', async () => {
+it('backups of another gateway are not used', async () => {
   await backup()
   writeFileSync(join(data, 'gateway-id'), '0123456789abcdef\n')
   spoil(0)
   expect(refusal(() => mending().mend('', file()))).toMatch(/^store.corrupt/)
 })
 
-it('of the databases set aside the last two are kept', async () => {
+it('the last two damaged databases are kept', async () => {
   await backup()
   for (let i = 0; i < 4; i++) {
     spoil(0)
@@ -167,7 +167,7 @@ it('of the databases set aside the last two are kept', async () => {
   expect(readdirSync(data).filter((name) => name.includes('.damaged-'))).toHaveLength(2)
 })
 
-it('what was found damaged while it was open is read from end to end by the next start', async () => {
+it('a database found damaged while open is fully checked by the next start', async () => {
   expect(mending().suspect('', file())).toBe(false)
   await backup()
   expect(mending(false).suspect('', file())).toBe(false)

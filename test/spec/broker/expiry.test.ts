@@ -1,4 +1,4 @@
-/** Expiry of entities and attributes [NGSI-LD 5.2.4 and 5.2.5, expiresAt]: what is over goes as if it were deleted. */
+/** Expiry of entities and attributes [NGSI-LD 5.2.4 and 5.2.5, expiresAt]: expired ones are deleted. */
 import { expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -18,7 +18,7 @@ const create = (id: string, members: object): Promise<void> =>
   open.broker.create({ id, type: 'T', ...members } as Entity, 'http')
 const read = (id: string): Entity | undefined => open.broker.retrieve(id)?.entity()
 
-it('ends an entity at its time and not before, also across a restart', async () => {
+it('deletes an entity at its expiry time and not before, also across a restart', async () => {
   await create('urn:x:1', { expiresAt: inSeconds(60), a: property(1) })
   await create('urn:x:2', { a: property(1) })
   await open.upkeep(30_000)
@@ -32,7 +32,7 @@ it('ends an entity at its time and not before, also across a restart', async () 
   expect(read('urn:x:1')).toHaveProperty('a', property(2))
 })
 
-it('shows nothing that is over, although it is still to be removed', async () => {
+it('hides expired entities and attributes that are not deleted yet', async () => {
   await create('urn:x:1', { expiresAt: inSeconds(60), a: property(1) })
   await create('urn:x:2', { a: property(1, inSeconds(60)), b: property(2) })
   await create('urn:x:3', { a: property(1, inSeconds(120)) })
@@ -46,7 +46,7 @@ it('shows nothing that is over, although it is still to be removed', async () =>
   ])
 })
 
-it('ends the attribute instances that are over, each at its time, and leaves the others', async () => {
+it('deletes each attribute instance at its own expiry time, and keeps the others', async () => {
   const other = { ...property(2, inSeconds(120)), datasetId: 'urn:d:1' }
   await create('urn:x:1', { a: [property(1, inSeconds(60)), other], b: property(3) })
   await open.upkeep(61_000)
@@ -55,7 +55,7 @@ it('ends the attribute instances that are over, each at its time, and leaves the
   expect(read('urn:x:1')).toEqual({ id: 'urn:x:1', type: 'T', b: property(3) })
 })
 
-it('goes by the latest word: later, sooner, never', async () => {
+it('applies the latest expiresAt: later, earlier, or none', async () => {
   const merge = (id: string, fragment: object) =>
     open.broker.merge(id, fragment as never, { by: 'http', merge: {} })
   for (const id of ['urn:x:1', 'urn:x:2', 'urn:x:3']) await create(id, { expiresAt: inSeconds(60) })
@@ -71,7 +71,7 @@ it('goes by the latest word: later, sooner, never', async () => {
   expect(read('urn:x:3')).toEqual({ id: 'urn:x:3', type: 'T' })
 })
 
-it('ends an observed attribute with its stream, and tells nothing twice', async () => {
+it('deletes an observed attribute with its stream, and notifies once', async () => {
   await create('urn:x:1', { a: property(1, inSeconds(60)) })
   await observe(open, 'urn:x:1', 'a', open.clock.now(), 5)
   await open.upkeep(61_000)
@@ -81,7 +81,7 @@ it('ends an observed attribute with its stream, and tells nothing twice', async 
   expect(open.broker.retrieve('urn:x:1')!.version()).toBe(version)
 })
 
-it('ends more than fit one group', async () => {
+it('deletes more expired entities than fit one group', async () => {
   const expiresAt = inSeconds(5)
   const ids = Array.from({ length: 300 }, (_, n) => `urn:x:${n}`)
   const entities = ids.map((id) => ({ id, type: 'T', expiresAt }))
@@ -90,7 +90,7 @@ it('ends more than fit one group', async () => {
   expect(ids.filter((id) => read(id) !== undefined)).toEqual([])
 })
 
-it('ends what is over also where there is no room for names, and nothing else waits for what cannot end', async () => {
+it('deletes expired attributes also when the name table is full, without blocking other work', async () => {
   await create('urn:x:1', { a: property(1, inSeconds(60)), b: property(2), c: property(3) })
   await create('urn:x:2', { t: property(0) })
   setLimit('namesMax', 5)
@@ -100,7 +100,7 @@ it('ends what is over also where there is no room for names, and nothing else wa
   expect(rows.get()).toBe(0)
 
   await create('urn:x:3', { b: property(1, inSeconds(60)), c: property(2) })
-  // Not even for that.
+  // No space even for the names that a deletion needs.
   setLimit('namesMax', 1)
   await open.upkeep(61_000)
   await observe(open, 'urn:x:2', 't', open.clock.now(), 1)

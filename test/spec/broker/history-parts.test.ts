@@ -1,4 +1,4 @@
-/** Cut answers and aggregates of a history where many values share one time, or an instance was removed. */
+/** Partial responses and aggregates of a history with many values of one time, or with removed instances. */
 import { afterAll, afterEach, beforeEach, expect, test } from 'vitest'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'

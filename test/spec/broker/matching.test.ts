@@ -1,6 +1,7 @@
 /**
- * Which subscriptions a change concerns (GS CIM 009, 5.8 and 5.2.12), decided in the commit of the change itself: on
- * exact values before and after, in the order of the door, and undone with its group. Deliveries are read from disk.
+ * Matching of subscriptions with changes (GS CIM 009, 5.8 and 5.2.12) in the commit of the change itself: on
+ * exact values before and after, in the order of the door, and undone with its group. Deliveries are read
+ * from disk.
  */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/register/errors.ts'
@@ -53,7 +54,7 @@ const seen = (s: number, value: unknown = s) => observe(open, id, 't', at(s), va
 
 const deliveries = (): Delivery[] =>
   open.main.database.prepare<[], Delivery>('SELECT * FROM delivery ORDER BY d').all()
-const owed = (): number => deliveries().length
+const deliveryCount = (): number => deliveries().length
 const values = (): unknown[] => deliveries().map(({ value }) => value && JSON.parse(value))
 
 describe('a trigger', () => {
@@ -81,23 +82,23 @@ describe('a trigger', () => {
     await subscribe({ notificationTrigger: [trigger as NotificationTrigger] })
     const fired: string[] = []
     for (const [name, happen] of happenings) {
-      const before = owed()
+      const before = deliveryCount()
       await happen()
-      if (owed() > before) fired.push(name)
+      if (deliveryCount() > before) fired.push(name)
     }
     expect(fired).toEqual(when)
   })
 
-  it('is looked at for watched attributes only', async () => {
+  it('is evaluated for watched attributes only', async () => {
     await subscribe({ watchedAttributes: ['t'] })
     await create()
     await patch({ name: property('b') })
-    expect(owed()).toBe(1)
+    expect(deliveryCount()).toBe(1)
     await seen(1)
-    expect(owed()).toBe(2)
+    expect(deliveryCount()).toBe(2)
     await drop('name')
     await patch({ t: property(5, 5), name: property('c') })
-    expect(owed()).toBe(3)
+    expect(deliveryCount()).toBe(3)
   })
 })
 
@@ -114,10 +115,10 @@ describe('a selector', () => {
     await subscribe(members)
     await create()
     await seen(1)
-    expect(owed()).toBe(2 * count)
+    expect(deliveryCount()).toBe(2 * count)
   })
 
-  it('sees a type that was added by a work before it in the same group', async () => {
+  it('matches a type that an earlier work of the same group added', async () => {
     await create()
     await seen(1)
     await subscribe(type('Car'))
@@ -129,13 +130,13 @@ describe('a selector', () => {
 describe('q', () => {
   beforeEach(() => create())
 
-  it('is asked of the entity as the change leaves it, in the middle of a group', async () => {
+  it('is evaluated on the entity after the change, also within a group', async () => {
     await subscribe(q('t>5'))
     await Promise.all([seen(1, 9), seen(2, 1), seen(3, 7), patch({ name: property('b') }), seen(4, 2)])
     expect(values()).toEqual([9, 7, null])
   })
 
-  it('may ask for other attributes, with values that are in no document yet', async () => {
+  it('may refer to other attributes, whose values are in no document yet', async () => {
     await patch({ u: property(0, 0) })
     await subscribe({ ...q('u==3'), watchedAttributes: ['t'] })
     await seen(1)
@@ -144,26 +145,26 @@ describe('q', () => {
     expect(values()).toEqual([2])
   })
 
-  it('may ask for times of the system', async () => {
+  it('may refer to system times', async () => {
     await subscribe(q('modifiedAt>="2020-01-01T00:00:00Z"'))
     await seen(1)
     await patch({ name: property('b') })
-    expect(owed()).toBe(2)
+    expect(deliveryCount()).toBe(2)
   })
 })
 
 describe('a group', () => {
-  it('that leaves no trace owes nothing, and what it matched is matched anew', async () => {
+  it('that is undone stages no delivery, and its changes are matched again', async () => {
     await create()
     await subscribe({ throttling: 60 })
     open.refuseNextGroup(full)
     await expect(seen(1)).rejects.toThrow('full')
-    expect([owed(), open.owed.length]).toEqual([0, 0])
+    expect([deliveryCount(), open.owed.length]).toEqual([0, 0])
     await seen(1)
-    expect([owed(), open.owed.length]).toEqual([1, 1])
+    expect([deliveryCount(), open.owed.length]).toEqual([1, 1])
   })
 
-  it('announces what it owes after it is on disk, in order', async () => {
+  it('announces its deliveries after it is on disk, in order', async () => {
     await create()
     await subscribe()
     await Promise.all([seen(1), seen(2), patch({ name: property('b') })])
@@ -175,17 +176,17 @@ describe('a group', () => {
     expect(new Set(numbers).size).toBe(4)
   })
 
-  it('notifies of what comes behind the subscription, and of nothing before it', async () => {
+  it('notifies of changes after the subscription, and of none before it', async () => {
     await create()
     await Promise.all([seen(1), subscribe(), seen(2), open.broker.subscriptions.delete('urn:x:s'), seen(3)])
-    // Deleted with its subscription again.
-    expect(owed()).toBe(0)
+    // Deleted again together with its subscription.
+    expect(deliveryCount()).toBe(0)
     expect(open.owed.map(({ value }) => value)).toEqual(['2'])
   })
 })
 
 describe('throttling', () => {
-  it('lets one match through per period, and counts the others', async () => {
+  it('notifies one match per period, and counts the others', async () => {
     await create()
     await subscribe({ throttling: 60 })
     for (const s of [1, 2, 3]) await seen(s)
@@ -195,7 +196,7 @@ describe('throttling', () => {
     expect(open.broker.subscriptions.get('urn:x:s')!.stats).toMatchObject({ timesThrottled: 2 })
   })
 
-  it('does not care for the wall clock', async () => {
+  it('does not depend on the wall clock', async () => {
     await create()
     await subscribe({ throttling: 60 })
     await seen(1)
@@ -210,16 +211,16 @@ describe('a subscription', () => {
   const list = () =>
     open.broker.subscriptions.list({ limit: 10, offset: 0 }).views.map((one) => one.subscription.id)
 
-  it('that was refused is nowhere', async () => {
+  it('that was refused is neither stored nor matched', async () => {
     open.refuseNextGroup(full)
     await expect(subscribe()).rejects.toThrow('full')
     await create()
-    expect([list(), owed()]).toEqual([[], 0])
+    expect([list(), deliveryCount()]).toEqual([[], 0])
     await subscribe()
     expect(list()).toEqual(['urn:x:s'])
   })
 
-  it('is seen by readers once it is on disk, not before', async () => {
+  it('is visible to readers once it is on disk, not before', async () => {
     const created = subscribe()
     let isListed = false
     await open.main.door.commit((stage) => {
@@ -230,7 +231,7 @@ describe('a subscription', () => {
     expect([isListed, list().length]).toEqual([false, 1])
   })
 
-  it('whose change or deletion was refused goes on as it was', async () => {
+  it('whose change or deletion was refused continues unchanged', async () => {
     await create()
     await subscribe({ ...type('Room'), throttling: 60 })
     await seen(1)
@@ -246,7 +247,7 @@ describe('a subscription', () => {
     expect(values()).toEqual([1, 3])
   })
 
-  it('is the same after a restart, paused, expired or changed', async () => {
+  it('survives a restart unchanged, also if paused, expired or updated', async () => {
     await create()
     await subscribe()
     await subscribe({ id: 'urn:x:paused', isActive: false })
@@ -262,7 +263,7 @@ describe('a subscription', () => {
     expect(values()).toEqual([1])
   })
 
-  it('takes what is owed along to another endpoint, and to its grave', async () => {
+  it('moves its pending deliveries to a new endpoint, and deletes them with itself', async () => {
     await create()
     await subscribe()
     await seen(1)
@@ -273,10 +274,10 @@ describe('a subscription', () => {
     }))
     expect(deliveries().map(({ endpoint }) => endpoint)).toEqual([uri])
     await open.broker.subscriptions.delete('urn:x:s')
-    expect(owed()).toBe(0)
+    expect(deliveryCount()).toBe(0)
   })
 
-  it('on disk whose q cannot be compiled neither keeps the gateway from starting nor matches', async () => {
+  it('with an invalid q on disk does not keep the gateway from starting, and matches nothing', async () => {
     await create()
     await subscribe(q('t>5'))
     await subscribe({ id: 'urn:x:good' })
@@ -293,7 +294,7 @@ describe('a subscription', () => {
     expect(list()).toEqual(['urn:x:good'])
   })
 
-  it('on disk that is no JSON keeps nobody from starting either', async () => {
+  it('with invalid JSON on disk does not keep the gateway from starting', async () => {
     await subscribe()
     await open.main.door.commit((stage) => stage.write('subscription.update', '{', 1))
     await open.restart()
@@ -301,11 +302,11 @@ describe('a subscription', () => {
     expect(open.logged.map(({ event }) => event)).toContain('gateway.fault')
     await subscribe({ id: 'urn:x:other' })
     await create()
-    expect(owed()).toBe(1)
+    expect(deliveryCount()).toBe(1)
   })
 })
 
-it('scopes and linked entities are filters like any other, linked ones as they are in the same group', async () => {
+it('scopes and linked entities work as filters, linked ones with their state in the same group', async () => {
   await open.broker.create(
     { id: 'urn:x:site', type: 'Site', open: { type: 'Property', value: false } },
     'http',
@@ -317,16 +318,16 @@ it('scopes and linked entities are filters like any other, linked ones as they a
   await subscribe({ ...type('Room'), scopeQ: parseScopeQuery('/a/#'), ...q('in{open}==true') })
   await subscribe({ id: 'urn:x:s2', ...type('Room'), scopeQ: parseScopeQuery('/b/#') })
   await patch({ t: property(1) })
-  expect(owed()).toBe(0)
+  expect(deliveryCount()).toBe(0)
   const opened = { open: property(true) } as Fragment
   await Promise.all([
     open.broker.update('urn:x:site', opened, { appendMissing: true, by: 'http' }),
     patch({ t: property(2) }),
   ])
-  expect(owed()).toBe(1)
+  expect(deliveryCount()).toBe(1)
 })
 
-it('ten thousand subscriptions are not looked at one by one: only those that id, type and attribute find', async () => {
+it('of ten thousand subscriptions, only those found by id, type and attribute are evaluated', async () => {
   const { matcher } = open.inside
   const any = (name: string) => ({ kind: 'type', name }) as const
   const kinds: readonly ((n: number) => Partial<Subscription>)[] = [
@@ -349,20 +350,20 @@ it('ten thousand subscriptions are not looked at one by one: only those that id,
   const before = matcher.looked()
   for (let i = 1; i <= 100; i++) await patch({ t: property(i), name: property(`n${i}`) })
   await drop('name')
-  expect(owed()).toBe(101)
+  expect(deliveryCount()).toBe(101)
   expect(matcher.looked() - before).toBeLessThanOrEqual(101)
 })
 
 describe('patterns of subscriptions', () => {
-  it('take a bounded amount of work per change, and what is not compared does not match and is counted', async () => {
+  it('have a bounded cost per change; patterns beyond it do not match and are counted', async () => {
     const uncompared = () => open.metrics.counter('selvedge_subscriptions_uncompared_total').value
     await subscribe({ id: 'urn:x:short', ...type('Room'), ...q('name~="(a|aa)+$"') })
     await create({ name: property('a'.repeat(1000)) })
-    expect([owed(), uncompared()]).toEqual([1, 0])
+    expect([deliveryCount(), uncompared()]).toEqual([1, 0])
     for (let i = 0; i < 20; i++)
       await subscribe({ id: `urn:x:${i}`, ...type('Room'), ...q(`name!~="(a|aa){${i + 1}}b$"`) })
     await patch({ name: property('a'.repeat(50_000)) })
     expect(uncompared()).toBeGreaterThan(0)
-    expect(owed() - 1 + uncompared()).toBe(21)
+    expect(deliveryCount() - 1 + uncompared()).toBe(21)
   })
 })

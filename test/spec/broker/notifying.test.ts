@@ -1,6 +1,6 @@
 /**
- * What a notification says (GS CIM 009, 5.8.6 and 5.3.1), rendered when it is sent, long after its match: an
- * observation with the value that matched, a change as it was made, and what was deleted as deleted.
+ * The contents of a notification (GS CIM 009, 5.8.6 and 5.3.1), rendered when it is sent, long after its
+ * match: an observation with the value that matched, a change as it was made, and deleted parts as deleted.
  */
 import { expect, it } from 'vitest'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
@@ -42,8 +42,8 @@ const subscribe = (
 const drop = (name: string): Promise<void> =>
   open.broker.deleteAttribute(id, name, { deleteAll: true, by: 'http' })
 
-/** The data of everything owed, as it would be sent now. */
-function told(): unknown[] {
+/** The data of all pending deliveries, as it would be sent now. */
+function reported(): unknown[] {
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
   return open.owed.map((delivery) => {
     const rendered = renderNotification(ports, [delivery])
@@ -52,65 +52,65 @@ function told(): unknown[] {
   })
 }
 
-it('tells each observation with the value that matched, whatever came since', async () => {
+it('reports each observation with the value that matched, whatever was written since', async () => {
   await open.broker.create(room({ t: property(0, 0), name: property('a') }), 'http')
   await subscribe()
   for (const s of [1, 2]) await observe(open, id, 't', at(s), s)
-  expect(told()).toEqual([1, 2].map((s) => room({ t: property(s, s), name: property('a') })))
+  expect(reported()).toEqual([1, 2].map((s) => room({ t: property(s, s), name: property('a') })))
 })
 
-it('tells an observation although its attribute, or its entity, is gone', async () => {
+it('reports an observation although its attribute or entity was deleted since', async () => {
   const unit = { unitCode: 'CEL' }
   await open.broker.create(room({ t: { ...property(0, 0), ...unit }, name: property('a') }), 'http')
   await subscribe()
   await observe(open, id, 't', at(1), 1)
-  const [observed] = told()
+  const [observed] = reported()
   await drop('t')
-  expect(told()[0]).toEqual(observed)
+  expect(reported()[0]).toEqual(observed)
   await open.broker.remove(id, 'http')
-  expect(told()[0]).toEqual(observed)
+  expect(reported()[0]).toEqual(observed)
 })
 
-it('tells an observation of one of several instances', async () => {
+it('reports an observation of one of several instances', async () => {
   const a = { datasetId: 'urn:x:a' }
   await open.broker.create(room({ t: [property(0, 0), { ...property(5, 0), ...a }] }), 'http')
   await subscribe()
   await observe(open, id, 't', at(1), 6, { dataset: a.datasetId })
   const expected = room({ t: [property(0, 0), { ...property(6, 1), ...a }] })
-  expect(told()).toEqual([expected])
+  expect(reported()).toEqual([expected])
   await open.broker.deleteAttribute(id, 't', { ...a, deleteAll: false, by: 'http' })
-  expect(told()[0]).toEqual(expected)
+  expect(reported()[0]).toEqual(expected)
 })
 
-it('tells a change as it was made, and deleted attributes as null', async () => {
+it('reports a change as it was made, and deleted attributes as null', async () => {
   await open.broker.create(room({ t: property(0, 0), name: property('a') }), 'http')
   await subscribe()
   const fragment = { name: property('b') } as Fragment
   await open.broker.update(id, fragment, { appendMissing: true, by: 'http' })
   await drop('name')
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     room({ t: property(0, 0), name: property('b') }),
     room({ t: property(0, 0), name: property('urn:ngsi-ld:null') }),
   ])
 })
 
-it('tells of the attributes asked for, deleted ones among them', async () => {
+it('reports the selected attributes, including deleted ones', async () => {
   await open.broker.create(room({ t: property(0, 0), name: property('a') }), 'http')
   await subscribe({ attributes: ['t'], format: 'simplified' })
   await observe(open, id, 't', at(1), 1)
   await drop('name')
   await drop('t')
-  expect(told()).toEqual([room({ t: 1 }), room({ t: 1 }), room({ t: 'urn:ngsi-ld:null' })])
+  expect(reported()).toEqual([room({ t: 1 }), room({ t: 1 }), room({ t: 'urn:ngsi-ld:null' })])
 })
 
-it('tells of a deleted entity its id, type and time', async () => {
+it('reports a deleted entity with its id, type and time', async () => {
   await open.broker.create(room({ t: property(0, 0) }), 'http')
   await subscribe({}, { notificationTrigger: ['entityDeleted'] })
   await open.broker.remove(id, 'http')
-  expect(told()).toEqual([{ id, type: 'Room', deletedAt: expect.stringMatching(/Z$/) }])
+  expect(reported()).toEqual([{ id, type: 'Room', deletedAt: expect.stringMatching(/Z$/) }])
 })
 
-it('tells with a deleted entity the watched attributes that went with it, where their deletion is asked for', async () => {
+it('reports the watched attributes of a deleted entity, if their deletion is a trigger', async () => {
   await open.broker.create(room({ t: property(0, 0), name: property('a') }), 'http')
   await subscribe(
     { sysAttrs: true },
@@ -119,25 +119,25 @@ it('tells with a deleted entity the watched attributes that went with it, where 
   await open.broker.remove(id, 'http')
   const time = expect.stringMatching(/Z$/)
   const stamps = { createdAt: time, modifiedAt: time, deletedAt: time }
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     { id, type: 'Room', ...stamps, name: { ...property('urn:ngsi-ld:null'), ...stamps } },
   ])
 })
 
-it('tells of one deleted instance among those that stay', async () => {
+it('reports one deleted instance among remaining ones', async () => {
   const french = { datasetId: 'urn:x:fr' }
   const both = [property('a'), { ...property('b'), ...french }]
   await open.broker.create(room({ name: both }), 'http')
   await subscribe({}, { notificationTrigger: ['attributeDeleted'] })
   await subscribe({ format: 'simplified' }, { id: 'urn:x:s2', notificationTrigger: ['attributeDeleted'] })
   await open.broker.deleteAttribute(id, 'name', { ...french, deleteAll: false, by: 'http' })
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     room({ name: [property('a'), { ...property('urn:ngsi-ld:null'), ...french }] }),
     room({ name: { dataset: { '@none': 'a', 'urn:x:fr': 'urn:ngsi-ld:null' } } }),
   ])
 })
 
-it('tells what was there before, of observations, changes and deletions', async () => {
+it('reports previous values of observations, changes and deletions', async () => {
   const language = (languageMap: object) => ({ type: 'LanguageProperty', languageMap })
   await open.broker.create(room({ t: property(0, 0), name: language({ en: 'a' }) }), 'http')
   await subscribe({ showChanges: true })
@@ -151,7 +151,7 @@ it('tells what was there before, of observations, changes and deletions', async 
   const name = language({ en: 'a' })
   const renamed = language({ en: 'b' })
   const nothing = 'urn:ngsi-ld:null'
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     room({ t: { ...property(1, 1), previousValue: 0 }, name: renamed }),
     room({ t: { ...property(2, 2), previousValue: 1 }, name: renamed }),
     room({ t: property(2, 2), name: { ...renamed, previousLanguageMap: name.languageMap } }),
@@ -165,19 +165,19 @@ it('tells what was there before, of observations, changes and deletions', async 
   ])
 })
 
-it('tells what is picked, not what is omitted, of the dataset and in the language asked for', async () => {
+it('reports picked and not omitted members, of the requested dataset and language', async () => {
   const name = { type: 'LanguageProperty', languageMap: { en: 'a', de: 'b' } }
   await open.broker.create(room({ t: [property(0), { ...property(1), datasetId: 'urn:x:d' }], name }), 'http')
   await subscribe({ pick: ['id', 'name'] }, { lang: 'de' })
   await subscribe({ omit: ['type', 'name'] }, { id: 'urn:x:s2', datasetId: ['urn:x:d'] })
   await open.broker.update(id, { t: property(5) } as Fragment, { appendMissing: true, by: 'http' })
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     { id, name: { type: 'Property', value: 'b', lang: 'de' } },
     { id, t: { ...property(1), datasetId: 'urn:x:d' } },
   ])
 })
 
-it('tells linked entities too, flat or inline', async () => {
+it('includes linked entities, flat or inline', async () => {
   const site = {
     id: 'urn:x:site',
     type: 'Site',
@@ -195,7 +195,7 @@ it('tells linked entities too, flat or inline', async () => {
   expect(data).toEqual([[room({ in: link }), site], [{ id, in: { ...link, entity: { name: site.name } } }]])
 })
 
-it('tells GeoJSON with the context in the body, or in a header where that is preferred', async () => {
+it('sends GeoJSON with the context in the body, or in a header if preferred', async () => {
   const location = { type: 'GeoProperty', value: { type: 'Point', coordinates: [1, 2] } }
   await open.broker.create(room({ location }), 'http')
   const endpoint = { uri: 'http://127.0.0.1:9/', accept: 'application/geo+json' } as const
@@ -218,10 +218,10 @@ it('tells GeoJSON with the context in the body, or in a header where that is pre
   })
 })
 
-it('tells nothing of a subscription that is gone', async () => {
+it('sends nothing for a deleted subscription', async () => {
   await open.broker.create(room({ t: property(0, 0) }), 'http')
   await subscribe()
   await observe(open, id, 't', at(1), 1)
   await open.broker.subscriptions.delete('urn:x:s')
-  expect(told()).toEqual([undefined])
+  expect(reported()).toEqual([undefined])
 })

@@ -1,6 +1,6 @@
 /**
- * Subscriptions with timeInterval (GS CIM 009, 5.2.12 and 5.8.6): at each period all that matches, by a schedule that
- * outlives a restart and does not depend on the wall clock.
+ * Subscriptions with timeInterval (GS CIM 009, 5.2.12 and 5.8.6): each period sends all matches, by a
+ * schedule that survives a restart and does not depend on the wall clock.
  */
 import { expect, it, vi } from 'vitest'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
@@ -25,22 +25,22 @@ const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
     context: [],
     ...members,
   })
-const told = (index: number): unknown => {
+const reported = (index: number): unknown => {
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
   const rendered = renderNotification(ports, [open.owed[index]!])
   return rendered === undefined ? undefined : (JSON.parse(rendered.body) as { data: unknown }).data
 }
 
-it('tells all that match in one notification, whether or not something changed', async () => {
+it('sends all matching entities in one notification, whether or not something changed', async () => {
   for (const [n, t] of [5, 25, 30].entries()) await open.broker.create(room(n, t), 'http')
-  // Long enough that no third period supersedes the second while it is looked at.
+  // Long enough that no third period supersedes the second while it is checked.
   await subscribe({ q: parseQuery('t>20', (term) => term), timeInterval: 0.4 })
   await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(1))
-  expect(told(open.owed.length - 1)).toEqual([25, 30].map((t, n) => ({ ...room(n + 1, t), t })))
-  expect(told(0)).toBeUndefined()
+  expect(reported(open.owed.length - 1)).toEqual([25, 30].map((t, n) => ({ ...room(n + 1, t), t })))
+  expect(reported(0)).toBeUndefined()
 })
 
-it('tells nothing when nothing matches, when it is paused, or when something changes', async () => {
+it('sends nothing if nothing matches, while paused, or because something changes', async () => {
   await subscribe({ timeInterval: 3600 })
   await open.broker.create(room(1, 1), 'http')
   await open.broker.subscriptions.create({
@@ -60,7 +60,7 @@ it('tells nothing when nothing matches, when it is paused, or when something cha
   await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(0))
 })
 
-it('goes on after a restart where it was, also when the wall clock was set', async () => {
+it('continues its schedule after a restart, also if the wall clock was set', async () => {
   await open.broker.create(room(1, 1), 'http')
   await subscribe({ timeInterval: 0.2 })
   await vi.waitFor(() => expect(open.owed.length).toBe(1))

@@ -1,4 +1,4 @@
-/** What is particular to writes as works at the door: what they weigh, and how batches share it (GS CIM 009, 5.6). */
+/** Writes as works at the door: their size in the queue, and how batches share the door (GS CIM 009, 5.6). */
 import { describe, expect, it } from 'vitest'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -20,13 +20,13 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
 const value = (id: number | string): unknown => open.broker.retrieve(`urn:x:${id}`)?.entity()['a']
 
 describe('a write', () => {
-  it('weighs in the queue what it holds in memory', async () => {
+  it('counts in the queue with the memory that it holds', async () => {
     setLimit('queueBytesMax', 100_000)
     const large = (id: string) => codeOf(open.broker.create(entity(id, 'x'.repeat(40_000)), 'http'))
     expect(await Promise.all([large('a'), large('b')])).toEqual(['ok', 'store.busy'])
   })
 
-  it('that is too large is refused alone, and costs the others no second decision', async () => {
+  it('that is too large is refused alone, and the others are not decided again', async () => {
     setLimit('entityBytesMax', 1000)
     const answers = [1, 2, 3].map((n) =>
       codeOf(open.broker.create(entity(n, n === 2 ? 'x'.repeat(2000) : n), 'http')),
@@ -35,7 +35,7 @@ describe('a write', () => {
     expect([value(1), value(2), value(3)].map((one) => one !== undefined)).toEqual([true, false, true])
   })
 
-  it('of what is there already costs no commit and tells nobody', async () => {
+  it('of unchanged content causes no commit and no notification', async () => {
     await open.broker.create(entity(1), 'http')
     const commits = open.metrics.counter('selvedge_commits_total')
     const before = commits.value
@@ -45,8 +45,8 @@ describe('a write', () => {
   })
 })
 
-describe('what is observed', () => {
-  it('right behind an erasure of its history, in the same group, is history', async () => {
+describe('an observation', () => {
+  it('directly after an erasure of its history, in the same group, is in the history', async () => {
     await open.broker.create(entity(1), 'http')
     const seen = (n: number) => observe(open, 'urn:x:1', 'a', 1_700_000_000_000 + n, n)
     await seen(0)
@@ -61,7 +61,7 @@ describe('what is observed', () => {
 })
 
 describe('a batch', () => {
-  it('shares the door: a single write is answered long before its end', async () => {
+  it('shares the door: a single write is answered long before the batch ends', async () => {
     const order: string[] = []
     const batch = open.broker.batchCreate(many(3000), 'http').then((result) => {
       order.push('batch')
@@ -75,7 +75,7 @@ describe('a batch', () => {
     expect(open.main.status().entities).toBe(3001)
   })
 
-  it('needs little room in the queue, however many come at once', async () => {
+  it('needs little space in the queue, however many batches arrive at once', async () => {
     setLimit('queueWorksMax', 600)
     const batches = [0, 1, 2, 3].map((n) =>
       open.broker.batchCreate(
@@ -86,7 +86,7 @@ describe('a batch', () => {
     for (const { errors } of await Promise.all(batches)) expect(errors).toEqual([])
   })
 
-  it('is refused whole when nothing of it can be taken, else item by item', async () => {
+  it('is refused as a whole if no item can be queued, else item by item', async () => {
     setLimit('queueWorksMax', 0)
     expect(await codeOf(open.broker.batchCreate(many(3), 'http'))).toBe('store.busy')
     setLimit('queueWorksMax', 2)
@@ -111,13 +111,13 @@ describe('a batch', () => {
     expect([deleted.success, deleted.errors.length]).toEqual([['urn:x:1'], 1])
   })
 
-  it('goes on behind an item that is refused', async () => {
+  it('continues after a refused item', async () => {
     await open.broker.create(entity(300), 'http')
     const { success, errors } = await open.broker.batchCreate(many(600), 'http')
     expect([success.length, errors.map(({ entityId }) => entityId)]).toEqual([599, ['urn:x:300']])
   })
 
-  it('bears one time, in however many groups it is written, also after a restart', async () => {
+  it('has one commit time across all its groups, also after a restart', async () => {
     const timesOf = (): number[] => [
       ...new Set(
         many(600).flatMap(({ id }) => {
@@ -145,7 +145,7 @@ describe('a batch', () => {
     expect(timesOf()).toEqual(updated)
   })
 
-  it('bears no time that a follower of the changes is past, whatever comes in between', async () => {
+  it('has no commit time that followers of the changes have already passed', async () => {
     setLimit('batchOneTimeMs', 100)
     const { following } = open.inside
     await open.broker.batchCreate(many(2), 'http')
@@ -158,7 +158,7 @@ describe('a batch', () => {
     const between = async (): Promise<void> => {
       for (let n = 1; !isOver; n++) {
         const a = observed(n) as unknown as AttributeInstance
-        // All of it takes longer than it may bear one time.
+        // The batch takes longer than it may have one time.
         open.clock.pass(60)
         await open.broker.append('urn:x:0', { a }, { noOverwrite: false, by: 'http' })
       }
@@ -172,11 +172,13 @@ describe('a batch', () => {
     await others
 
     const rows = following.after(0, 100_000)!
-    const told = rows.map(({ at, what }) => ('id' in what ? what.at : at))
-    const isPast = rows.flatMap((row, i) => told.slice(i + 1).filter((at) => at < following.since(row)))
+    const changeTimes = rows.map(({ at, what }) => ('id' in what ? what.at : at))
+    const isPast = rows.flatMap((row, i) =>
+      changeTimes.slice(i + 1).filter((at) => at < following.since(row)),
+    )
     expect(isPast).toEqual([])
     expect(following.position().at).toBeGreaterThanOrEqual(Math.max(...rows.map(({ at }) => at)))
-    // Behind what has one time per commit nothing is looked for earlier.
+    // After commits with one time each, no earlier time is searched.
     await open.broker.append(
       'urn:x:0',
       { b: { type: 'Property', value: 1 } },
@@ -185,7 +187,7 @@ describe('a batch', () => {
     expect(following.since(following.position())).toBe(following.position().at)
   })
 
-  it('is found whole by those who look for what was written in a span of time', async () => {
+  it('is found as a whole by a search for writes in a span of time', async () => {
     let isOver = false
     const others = (async () => {
       for (let n = 0; !isOver; n++) {
@@ -201,16 +203,16 @@ describe('a batch', () => {
     while (folded.get()! < 600) await open.upkeep()
     const { following } = open.inside
     const { modified } = open.broker.retrieve('urn:x:0')!.times()
-    const told = (from: number, to: number): readonly string[] =>
+    const changedWithin = (from: number, to: number): readonly string[] =>
       following.changes({ from, to }).flatMap((read) => {
         const past = read()
         return past === undefined || past.instances.length === 0 ? [] : [past.id]
       })
-    expect(told(0, modified + 1)).toEqual(expect.arrayContaining(many(600).map(({ id }) => id)))
-    expect(told(modified + 1, Number.POSITIVE_INFINITY)).not.toContain('urn:x:599')
+    expect(changedWithin(0, modified + 1)).toEqual(expect.arrayContaining(many(600).map(({ id }) => id)))
+    expect(changedWithin(modified + 1, Number.POSITIVE_INFINITY)).not.toContain('urn:x:599')
   })
 
-  it('takes back no time of a commit, also after a restart', async () => {
+  it('never decreases commit times, also after a restart', async () => {
     const observedAt = '2026-01-01T00:00:00Z'
     await open.broker.create({ ...entity(1), a: { type: 'Property', value: 1, observedAt } }, 'http')
     const second = Date.parse(observedAt) + 1000
@@ -224,7 +226,7 @@ describe('a batch', () => {
     expect(open.inside.following.position().at).toBe(at)
   })
 
-  it('does not take back the time of an entity that was changed in between', async () => {
+  it('does not decrease the time of an entity that changed in between', async () => {
     await open.broker.batchCreate(many(600), 'http')
     const later = many(600).map(({ id }) => entity(id.slice('urn:x:'.length), 2))
     const batch = open.broker.batchUpsert(later, { update: false, by: 'http' })

@@ -1,6 +1,6 @@
 /**
- * Subscriptions to registrations that are decided in one group with the registrations they concern: whatever comes
- * first, each registration is told once.
+ * Subscriptions to registrations, decided in one group with the registrations they concern: in either order,
+ * each registration is notified once.
  */
 import { expect, it } from 'vitest'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
@@ -25,29 +25,29 @@ const subscription: SourceSubscription = {
     context: [],
   },
 }
-const told = (): unknown[] =>
+const reported = (): unknown[] =>
   open.owed.map(({ body }) => {
     const { reason, views } = JSON.parse(body!) as { reason: string; views: { registration: Registration }[] }
     return [reason, views.map((view) => view.registration.id)]
   })
 
-it('a registration after the subscription is told when it comes', async () => {
+it('a registration after the subscription is notified when it is created', async () => {
   const { sourceSubscriptions, registrations } = open.broker
   await Promise.all([
     sourceSubscriptions.create(subscription),
     registrations.create(registration('urn:x:new')),
     registrations.delete('urn:x:new'),
   ])
-  expect(told()).toEqual([
+  expect(reported()).toEqual([
     ['newlyMatching', ['urn:x:new']],
     ['noLongerMatching', ['urn:x:new']],
   ])
 })
 
-it('a registration before the subscription is among what it is told first', async () => {
+it('a registration before the subscription is in its first notification', async () => {
   await Promise.all([
     open.broker.registrations.create(registration('urn:x:r')),
     open.broker.sourceSubscriptions.create(subscription),
   ])
-  expect(told()).toEqual([['newlyMatching', ['urn:x:r']]])
+  expect(reported()).toEqual([['newlyMatching', ['urn:x:r']]])
 })

@@ -1,6 +1,6 @@
 /**
- * Throttling (GS CIM 009, 5.2.12): the first match of a window is notified at once, the last value of each entity at its
- * end, and the entities of one batch together.
+ * Throttling (GS CIM 009, 5.2.12): the first match of a window is notified at once, the last value of each
+ * entity at its end, and the entities of one batch together.
  */
 import { expect, it } from 'vitest'
 import { nothingObserved } from '#broker/subscriptions/owed-deliveries.ts'
@@ -34,7 +34,7 @@ const seen = (s: number) => observe(open, id, 't', at(s), s)
 
 const deliveries = (): Delivery[] =>
   open.main.database.prepare<[], Delivery>('SELECT * FROM delivery ORDER BY d').all()
-const owed = (): number => deliveries().length
+const deliveryCount = (): number => deliveries().length
 
 /** Notifications that were due at the end of a window: the value they report, and the attributes deleted. */
 const released = () =>
@@ -53,21 +53,21 @@ const endWindow = async () => {
   })
 }
 
-it('sends what matched last within a window at its end, once for each entity', async () => {
+it('sends the last match of a window at its end, once per entity', async () => {
   await create()
   await subscribe({ throttling: 60 })
   for (const s of [1, 2, 3]) await seen(s)
-  expect(owed()).toBe(1)
+  expect(deliveryCount()).toBe(1)
   await endWindow()
   expect(released()).toEqual([[3]])
   // The notification at the end begins the next window.
   await seen(4)
-  expect(owed()).toBe(2)
+  expect(deliveryCount()).toBe(2)
   await endWindow()
   expect(released()).toEqual([[3], [4]])
 })
 
-it('ends a window by itself', async () => {
+it('ends a window by a timer', async () => {
   await create()
   await subscribe({ throttling: 0.05 })
   for (const s of [1, 2, 3]) await seen(s)
@@ -85,7 +85,7 @@ it('reports deletions at the end of a window, and nothing that no longer matches
   await seen(3)
   const t = { type: 'Property', value: 1, observedAt: new Date(at(4)).toISOString() }
   await open.broker.update(id, { t } as Fragment, { appendMissing: true, by: 'http' })
-  expect(owed()).toBe(2)
+  expect(deliveryCount()).toBe(2)
   await endWindow()
   expect(released()).toEqual([[1, 'name']])
 })
@@ -94,26 +94,26 @@ it('lets all entities of one batch through together', async () => {
   await subscribe({ throttling: 60, notificationTrigger: ['entityCreated'] })
   const batch = [1, 2, 3].map((n) => ({ id: `urn:x:${n}`, type: 'Room' }))
   await open.broker.batchCreate(batch, 'http')
-  expect(owed()).toBe(3)
+  expect(deliveryCount()).toBe(3)
   const marks = new Set(deliveries().map((one) => one.batch))
   expect(marks.size).toBe(1)
   expect(marks).not.toContain(null)
 })
 
-it('dates deliveries in the order of their numbers, also those of a batch that goes on later', async () => {
+it('dates deliveries in the order of their numbers, also for a batch that continues later', async () => {
   await subscribe({ notificationTrigger: ['entityCreated'] })
   const { door, matcher } = open.inside
-  const owe = (batchAt?: number) =>
+  const deliver = (batchAt?: number) =>
     door.commit((given) => {
       const stage = batchAt === undefined ? given : given.ofBatch(batchAt)
       const [registered] = [...matcher.all()]
       matcher.deliver(stage, registered!, { ...nothingObserved, entity: id, body: '{}' })
       return stage.at
     })
-  const first = await owe()
+  const first = await deliver()
   open.clock.pass(1000)
-  const later = await owe()
-  await owe(first)
+  const later = await deliver()
+  await deliver(first)
   const [before, between, after] = deliveries()
   expect([before!.at, between!.at, after!.at]).toEqual([first, later, later])
   expect([before!.batch, between!.batch, after!.batch]).toEqual([null, null, first])
@@ -122,7 +122,7 @@ it('dates deliveries in the order of their numbers, also those of a batch that g
 it('marks the entities at the end of a window, so that they share a notification', async () => {
   await subscribe({ throttling: 60, notificationTrigger: ['entityUpdated', 'entityCreated'] })
   for (const n of [1, 2, 3]) await open.broker.create({ id: `urn:x:${n}`, type: 'Room' }, 'http')
-  expect(owed()).toBe(1)
+  expect(deliveryCount()).toBe(1)
   await endWindow()
   const [first, ...held] = deliveries()
   expect(first!.batch).toBeNull()

@@ -99,7 +99,7 @@ it('a damaged database is set aside, the backup takes its place, and what is mis
   expect(told).toMatchObject({ tenant: '', lostFrom: expect.any(String), lostTo: expect.any(String) })
   const health = (await client.get('/health/ready')).json() as { status: string; degraded: string[] }
   expect(health.status).toBe('degraded')
-  expect(health.degraded.join()).toContain('lacks what came from')
+  expect(health.degraded.join()).toContain('was restored from a backup; data from')
   expect(gapReasons()).toEqual(['restore'])
 })
 
