@@ -1,6 +1,6 @@
 /**
- * From the words of a command line to an exit code: finds the command, checks its options, runs it, and turns
- * whatever it throws into a line for a person. Only faults of our own show a stack.
+ * Runs a command line and returns the exit code: finds the command, checks its options, runs it, and prints
+ * errors as lines for the operator. Only internal errors show a stack.
  */
 import { isGatewayError } from '#base/register/errors.ts'
 import { version } from '#base/register/version.ts'
@@ -39,7 +39,7 @@ async function runCommand(command: Command, args: readonly string[], terminal: T
     const run = await command.load()
     return await run(parsed.given, terminal)
   } catch (error) {
-    return tellFailure(command.name, error, terminal)
+    return reportFailure(command.name, error, terminal)
   }
 }
 
@@ -54,7 +54,7 @@ function unknownCommand(name: string | undefined, terminal: Terminal): number {
   return exitCodes.usage
 }
 
-function tellFailure(name: string, error: unknown, terminal: Terminal): number {
+function reportFailure(name: string, error: unknown, terminal: Terminal): number {
   if (!isGatewayError(error) || error.code === 'gateway.internal') {
     terminal.err(
       `selvedge ${name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`,
@@ -65,7 +65,7 @@ function tellFailure(name: string, error: unknown, terminal: Terminal): number {
     terminal.err(`selvedge ${name}: ${error.message}\nSee selvedge ${name} --help\n`)
     return exitCodes.usage
   }
-  // A gateway that refuses says itself what would be right.
+  // The message of a gateway that rejected a request already says what would be right.
   const hint = error.code === 'peer.refused' ? '' : `  ${error.entry.hint}\n`
   terminal.err(`selvedge ${name}: ${error.message}\n${hint}`)
   return error.code.startsWith('config.') ? exitCodes.settings : exitCodes.failure

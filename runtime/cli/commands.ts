@@ -1,23 +1,23 @@
 /**
- * All commands: name, purpose, options. Each is loaded only when it is called, so that none pays in time and memory
- * for what another needs.
+ * All commands: name, purpose, options. A command is loaded when it is called, so that it does not load the
+ * modules of the others.
  */
 
 import { settingsOptions } from '#cli/settings/settings-options.ts'
 import type { Command, Option } from '#cli/terminal/arguments.ts'
 
-const json: Option = { name: 'json', summary: 'Answer in JSON' }
+const json: Option = { name: 'json', summary: 'Print the result as JSON' }
 
-/** Of commands that talk to a running gateway. */
+/** Options of commands that send requests to a running gateway. */
 const gatewayOptions: readonly Option[] = [
-  { name: 'url', value: 'URL', summary: 'The gateway to ask; default the one of these settings' },
+  { name: 'url', value: 'URL', summary: 'Address of the gateway; default that of the settings' },
   { name: 'token-file', value: 'FILE', summary: 'File of its token; default http.tokenFile of the settings' },
 ]
 
-/** Of those that talk to one tenant of it. */
+/** Options of commands that access a tenant of a running gateway. */
 const tenantOptions: readonly Option[] = [
   ...gatewayOptions,
-  { name: 'tenant', value: 'NAME', summary: 'The tenant; default the one without a name' },
+  { name: 'tenant', value: 'NAME', summary: 'The tenant; default the unnamed one' },
 ]
 
 export const commands: readonly Command[] = [
@@ -25,7 +25,7 @@ export const commands: readonly Command[] = [
     name: 'run',
     summary: 'Run the gateway in the foreground',
     details:
-      'Log lines go to standard output, one JSON object each; gateway.ready names the ports. SIGTERM or SIGINT\nends it in order, a second one at once.',
+      'Log lines are written to standard output, one JSON object each; gateway.ready names the ports. SIGTERM or SIGINT\nstops the gateway in an orderly way, a second signal stops it at once.',
     options: settingsOptions,
     load: async () => (await import('#cli/gateway/run.ts')).run,
   },
@@ -37,22 +37,22 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'status',
-    summary: 'Tell how the gateway is doing, running or not',
+    summary: 'Show the state of the gateway, running or not',
     details:
-      'Asks the running gateway; where none answers, reads the data folder without changing it. With --url it asks that\ngateway alone, with the token of --token-file where it wants one.',
+      'Queries the running gateway; if none responds, reads the data folder without changing it. With --url it queries\nonly that gateway, with the token of --token-file if a token is required.',
     options: [...gatewayOptions, ...settingsOptions, json],
     load: async () => (await import('#cli/gateway/status-command.ts')).status,
   },
   {
     name: 'decode',
-    summary: 'Decode one payload and show what would become of it',
-    details: 'The payload comes from --payload, --file, or standard input.',
+    summary: 'Decode a payload and show the resulting readings and entities',
+    details: 'Reads the payload from --payload, --file, or standard input.',
     options: [
-      { name: 'topic', value: 'TOPIC', summary: 'MQTT topic it would arrive at' },
-      { name: 'content-type', value: 'TYPE', summary: 'Media type, as HTTP or MQTT 5 would state it' },
-      { name: 'retained', summary: 'As a retained message of another broker: old news' },
+      { name: 'topic', value: 'TOPIC', summary: 'MQTT topic of the payload' },
+      { name: 'content-type', value: 'TYPE', summary: 'Media type, as stated by HTTP or MQTT 5' },
+      { name: 'retained', summary: 'Treat it as an old retained message of another broker' },
       { name: 'payload', value: 'TEXT', summary: 'The payload itself' },
-      { name: 'file', value: 'FILE', summary: 'The file that holds it' },
+      { name: 'file', value: 'FILE', summary: 'The file that contains it' },
       ...settingsOptions,
       json,
     ],
@@ -62,12 +62,12 @@ export const commands: readonly Command[] = [
     name: 'export',
     summary: 'Write the entities of a running gateway to a file',
     details:
-      'Lines of JSON-LD, one entity each, or CSV, one row for each attribute instance. Entities that stay while\nit goes on are in it once. Without --out the result goes to standard output.',
+      'Writes lines of JSON-LD, one entity each, or CSV, one row per attribute instance. An entity that exists during\nthe whole export is written once. Without --out the result is written to standard output.',
     options: [
       {
         name: 'out',
         value: 'FILE',
-        summary: 'The file to write, when there is something to export; it must not exist',
+        summary: 'The file to create; it must not exist',
       },
       {
         name: 'format',
@@ -75,10 +75,10 @@ export const commands: readonly Command[] = [
         summary: 'jsonld or csv; default by the name of the file, else jsonld',
       },
       { name: 'type', value: 'TYPES', summary: 'Only entities of these types, such as A,B' },
-      { name: 'q', value: 'QUERY', summary: 'Only entities that satisfy the query' },
+      { name: 'q', value: 'QUERY', summary: 'Only entities that match the query' },
       {
         name: 'history',
-        summary: 'What these entities were, each value with its time, instead of what they are',
+        summary: 'Export the history of these entities instead of their current state',
       },
       ...tenantOptions,
       ...settingsOptions,
@@ -90,7 +90,7 @@ export const commands: readonly Command[] = [
     name: 'import',
     summary: 'Send the entities of a file to a running gateway',
     details:
-      'Reads what export writes: lines of JSON-LD, or CSV of which id, type, attribute and value are enough. What\nfails is told one by one, and the rest goes on. Without --file it reads standard input.',
+      'Reads the output of export: lines of JSON-LD, or CSV with at least id, type, attribute and value. Failed entities\nare listed, and the others are imported. Without --file it reads standard input.',
     options: [
       { name: 'file', value: 'FILE', summary: 'The file to read' },
       {
@@ -100,12 +100,12 @@ export const commands: readonly Command[] = [
       },
       {
         name: 'history',
-        summary: 'The file holds histories, which are added to what is there: import the entities before',
+        summary: 'The file contains histories, which are added to existing ones; import the entities first',
       },
       {
         name: 'mode',
         value: 'MODE',
-        summary: 'Entities that exist: replace (default) them, update them, or create only others',
+        summary: 'Existing entities: replace (default), update, or create (skip them)',
       },
       ...tenantOptions,
       ...settingsOptions,
@@ -117,10 +117,14 @@ export const commands: readonly Command[] = [
     name: 'backup',
     summary: 'Make a backup, of a running gateway or a stopped one',
     details:
-      'A running gateway is asked to make one where its settings say; where none runs, the data folder is read.\nWith --to, the data folder of this machine is read whether a gateway runs or not. A backup is a folder with\neverything that is needed to go on: all tenants, credentials, who the gateway is.',
+      'A running gateway makes the backup in the folder of its settings; if none runs, the data folder is read. With --to,\nthe data folder of this machine is read, whether a gateway runs or not. A backup is a folder with everything\nneeded to continue: all tenants, credentials, and the identity of the gateway.',
     options: [
-      { name: 'to', value: 'FOLDER', summary: 'The folder to put it in, beside others; made when absent' },
-      { name: 'list', summary: 'Only tell which backups there are' },
+      {
+        name: 'to',
+        value: 'FOLDER',
+        summary: 'The folder to create the backup in, next to others; created if missing',
+      },
+      { name: 'list', summary: 'Only list the existing backups' },
       ...gatewayOptions,
       ...settingsOptions,
       json,
@@ -131,14 +135,18 @@ export const commands: readonly Command[] = [
     name: 'restore',
     summary: 'Fill an empty data folder from a backup',
     details:
-      'The gateway goes on as who it was, with the same ids and credentials, from the instant of the backup. What\ncame in later is missing, and its history says so. No gateway may run on the data folder.',
+      'The gateway continues with the same identity and credentials from the time of the backup. Later data is missing,\nwhich the history records as a gap. No gateway may run on the data folder.',
     options: [
       {
         name: 'from',
         value: 'FOLDER',
         summary: 'The backup, or a folder of backups: the newest verified one',
       },
-      { name: 'gateway', value: 'ID', summary: 'Whose, where several gateways keep theirs in that folder' },
+      {
+        name: 'gateway',
+        value: 'ID',
+        summary: 'Gateway id, if the folder contains backups of several gateways',
+      },
       ...settingsOptions,
       json,
     ],
@@ -146,17 +154,18 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'uplink',
-    summary: 'Tell how uplinks are, test their way, pause and resume them, compare',
+    summary: 'Show, test, pause, resume and reconcile uplinks',
     words: { form: 'ACTION [ID]', least: 1, most: 2 },
     details:
-      'Actions: status, test, pause, resume, reconcile. Without an ID: all uplinks, and for the last three the only\none. test writes to the other broker, reads back, and says what is wrong. reconcile compares what went up with\nwhat is there, sends the difference and reports; it says what it waits for. Ctrl-C ends waiting, --cancel the\ncomparison. Exit code 1: one that is told of by status is cut off, its way does not work, or a comparison was\ncancelled or is not through.',
+      'Actions: status, test, pause, resume, reconcile. Without an ID, status and test apply to all uplinks, and the\nothers to the only one. test writes to the central broker, reads back, and reports errors. reconcile compares the\nsent entities with the central broker, sends the differences and reports its progress. Ctrl-C stops waiting,\n--cancel stops the comparison. Exit code 1: an uplink is offline, a test failed, or a comparison was cancelled or\nis not finished.',
     options: [
-      { name: 'dry-run', summary: 'With reconcile: only look, and send nothing' },
-      { name: 'cancel', summary: 'With reconcile: end the one that is under way' },
+      { name: 'dry-run', summary: 'With reconcile: compare only, send nothing' },
+      { name: 'cancel', summary: 'With reconcile: cancel the running comparison' },
       {
         name: 'timeout',
         value: 'SECONDS',
-        summary: 'With reconcile: wait so long at most, 0 not at all; the gateway goes on with it',
+        summary:
+          'With reconcile: wait at most this long (0: do not wait); the gateway continues the comparison',
       },
       ...tenantOptions,
       ...settingsOptions,
@@ -166,23 +175,23 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'index',
-    summary: 'Tell how the index of streams and sensors is, build it anew',
+    summary: 'Show the state of the index of streams and sensors, or rebuild it',
     words: { form: 'status|rebuild', least: 1, most: 1 },
     details:
-      'status tells how many entities of which broker are in it, and how far it is behind. rebuild empties it and reads\neverything again; it ends when all that was there is in it. Meanwhile answers of the index lack entities.',
+      'status shows the indexed entities per broker, and how far the index is behind. rebuild empties the index and reads\nall entities again; it returns when all existing entities are indexed. Meanwhile query results are incomplete.',
     options: [...tenantOptions, ...settingsOptions, json],
     load: async () => (await import('./index-command.ts')).index,
   },
   {
     name: 'queue',
-    summary: 'List, send again or drop what was given up',
+    summary: 'List, retry or drop dead letters and refused changes',
     words: { form: '[ls|retry|drop [ID ...]]', least: 0, most: 1000 },
     details:
-      'What was given up are notifications that nobody takes and changes that the broker of an uplink refuses, each\nwith its reason. Without an action they are listed. retry and drop take IDs of the list, or --all. Exit code 1: something could not be done.',
+      'The queue contains notifications that could not be delivered and changes that the central broker of an uplink\nrefused, each with its reason. Without an action it lists them. retry and drop expect IDs of the list, or --all.\nExit code 1: an action failed.',
     options: [
       { name: 'all', summary: 'Everything, or all of one subscription' },
       { name: 'subscription', value: 'ID', summary: 'Only what belongs to this subscription or uplink' },
-      { name: 'limit', value: 'COUNT', summary: 'Most lines of the list; default 100' },
+      { name: 'limit', value: 'COUNT', summary: 'Maximum entries of the list; default 100' },
       ...tenantOptions,
       ...settingsOptions,
       json,
@@ -191,34 +200,34 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'devices',
-    summary: 'List what waits or is not read, accept or ignore it',
+    summary: 'List waiting devices and unread topics, accept or ignore them',
     words: { form: '[ls|show|accept|ignore|forget [NAME]]', least: 0, most: 2 },
     details:
-      'ls, also without an action, lists devices that wait to be accepted, frames that were refused, and topics that no bridge reads. NAME is a\ndevice, a topic, or a topic pattern such as plant/{device}/+. accept takes a device, or maps a topic to a bridge,\nwithout a restart, and stores the frames that were held. ignore drops them. forget withdraws either.',
+      'ls, the default action, lists devices that wait to be accepted, rejected frames, and topics that no bridge reads.\nNAME is a device, a topic, or a topic pattern such as plant/{device}/+. accept accepts a device, or maps a topic to\na bridge, without a restart, and stores the held frames. ignore drops them. forget withdraws either decision.',
     options: [
-      { name: 'kind', value: 'KIND', summary: 'device or topic, where NAME could be both' },
+      { name: 'kind', value: 'KIND', summary: 'device or topic, if NAME could be both' },
       {
         name: 'bridge',
         value: 'BRIDGE',
-        summary: 'With accept: the bridge that reads the topic; default the one ls names',
+        summary: 'With accept: the bridge that reads the topic; default the one shown by ls',
       },
       {
         name: 'device',
         value: 'DEVICE',
-        summary: 'With accept: the device of a topic that does not name one',
+        summary: 'With accept: the device, if the topic does not name one',
       },
       {
         name: 'field-map',
         value: 'PATH=NAME[:UNIT]',
         many: true,
-        summary: 'With accept: a value in the payload, its name, its unit; default all values',
+        summary: 'With accept: path, name and unit of a value in the payload; default all values',
       },
       {
         name: 'time-zone',
         value: 'ZONE',
-        summary: 'With accept: of local times, such as Europe/Vienna or +02:00',
+        summary: 'With accept: zone of local times, such as Europe/Vienna or +02:00',
       },
-      { name: 'source', value: 'JSON', summary: 'With accept: any keys of a source of the JSON bridge' },
+      { name: 'source', value: 'JSON', summary: 'With accept: further keys of a source of the JSON bridge' },
       ...gatewayOptions,
       ...settingsOptions,
       json,
@@ -227,10 +236,10 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'tunnels',
-    summary: 'List the gateways that have a name here, release a name',
+    summary: 'List the gateway names reserved for tunnels, release a name',
     words: { form: '[ls|release [NAME]]', least: 0, most: 2 },
     details:
-      'A gateway that opens a tunnel to this one has its name from then on, and proves it by the secret in its data\nfolder. ls, also without an action, lists them. release gives the name to the next who comes with it: a gateway with a new data folder.',
+      'A gateway that opens a tunnel to this one reserves its name, and authenticates by the secret in its data folder.\nls, the default action, lists the names. release allows another gateway to take the name, such as the same gateway\nwith a new data folder.',
     options: [...settingsOptions, json],
     load: async () => (await import('#cli/gateway/tunnels-command.ts')).tunnels,
   },
@@ -238,9 +247,9 @@ export const commands: readonly Command[] = [
     name: 'users',
     summary: 'List, add and remove MQTT users',
     details:
-      'Without --add or --remove: the names. A new password is made and shown once, unless it comes by\nstandard input.',
+      'Without --add or --remove it lists the names. A new password is generated and shown once, unless it is read from\nstandard input.',
     options: [
-      { name: 'add', value: 'NAME', summary: 'Add this user, or give it a new password' },
+      { name: 'add', value: 'NAME', summary: 'Add this user, or change its password' },
       { name: 'password-stdin', summary: 'Read the password from standard input' },
       { name: 'remove', value: 'NAME', summary: 'Remove this user' },
       ...settingsOptions,
@@ -252,7 +261,7 @@ export const commands: readonly Command[] = [
     name: 'demo',
     summary: 'Run a gateway with a simulated site, or with recorded series',
     details:
-      'The site is a process of its own that uses MQTT and HTTP as any device would. Ctrl-C ends both.\nSeries: CSV files with a time column and one column per device (the file names the quantity), or with a\ndevice column (the columns name the quantities); a file with longitude and latitude gives places.',
+      'The site is a separate process that uses MQTT and HTTP as any device would. Ctrl-C stops both.\nSeries: CSV files with a time column and one column per device (the file names the quantity), or with a\ndevice column (the columns name the quantities); a file with longitude and latitude contains locations.',
     options: [
       { name: 'data', value: 'FOLDER', summary: 'Replay the CSV series of a folder instead of simulating' },
       {
@@ -260,15 +269,19 @@ export const commands: readonly Command[] = [
         value: 'FACTOR',
         summary: 'Seconds of recorded time per second, or max; default 3600',
       },
-      { name: 'step', value: 'SECONDS', summary: 'Between rows of series without times; default 5' },
-      { name: 'keep', value: 'FOLDER', summary: 'Data folder to use and leave; default a temporary one' },
-      { name: 'port', value: 'PORT', summary: 'HTTP port; default 9090, or any where that is taken' },
-      { name: 'mqtt-port', value: 'PORT', summary: 'MQTT port; default 1883, or any where that is taken' },
-      { name: 'duration', value: 'SECONDS', summary: 'End by itself this long after the site begins' },
+      { name: 'step', value: 'SECONDS', summary: 'Time between rows of series without times; default 5' },
+      { name: 'keep', value: 'FOLDER', summary: 'Data folder to use and keep; default a temporary one' },
+      { name: 'port', value: 'PORT', summary: 'HTTP port; default 9090, or any free port if that is in use' },
+      {
+        name: 'mqtt-port',
+        value: 'PORT',
+        summary: 'MQTT port; default 1883, or any free port if that is in use',
+      },
+      { name: 'duration', value: 'SECONDS', summary: 'Stop this long after the site has started' },
       {
         name: 'site',
         value: 'URL',
-        summary: 'Only the site, for a gateway that runs already; with --mqtt-port',
+        summary: 'Run only the site, for a running gateway; with --mqtt-port',
       },
     ],
     load: async () => (await import('#cli/demo/demo.ts')).demo,

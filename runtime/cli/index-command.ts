@@ -1,16 +1,16 @@
 /**
- * `selvedge index ACTION`: how the index of a running gateway is, and building it anew, with progress until it is done. It asks over
- * HTTP as any client may.
+ * `selvedge index ACTION`: shows the state of the index of a running gateway, or rebuilds it and prints the
+ * progress. It uses the same HTTP interface as any client.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { createProgress } from '#cli/data/transfer.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
 
-/** What the gateway tells; more of it is shown with --json. */
+/** The reported status; --json shows further members. */
 interface StatusView {
   readonly position: number | null
   readonly log: number
@@ -33,9 +33,9 @@ export async function index(given: Given, terminal: Terminal): Promise<number> {
   if (action === undefined) {
     const meant = nearest(word, actions)
     const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
-    throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
+    throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
   }
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)
   const status = action === 'rebuild' ? await rebuild(gateway, terminal) : await statusOf(gateway)
@@ -44,15 +44,15 @@ export async function index(given: Given, terminal: Terminal): Promise<number> {
 }
 
 async function statusOf(gateway: RunningGateway): Promise<StatusView> {
-  const answer = await gateway.ask(`${path}/status`)
-  if (answer.status !== 200) throw refusalOf(answer, 'the question how the index is')
+  const answer = await gateway.request(`${path}/status`)
+  if (answer.status !== 200) throw refusalOf(answer, 'reading the state of the index')
   return JSON.parse(answer.text) as StatusView
 }
 
-/** Settles when everything that was there at the wish is in the index. */
+/** Resolves when all entities that existed at the request are indexed. */
 async function rebuild(gateway: RunningGateway, terminal: Terminal): Promise<StatusView> {
-  const answer = await gateway.ask(`${path}/rebuild`, { method: 'POST' })
-  if (answer.status !== 202) throw refusalOf(answer, 'the wish to build the index anew')
+  const answer = await gateway.request(`${path}/rebuild`, { method: 'POST' })
+  if (answer.status !== 202) throw refusalOf(answer, 'rebuilding the index')
   const { log } = JSON.parse(answer.text) as StatusView
   const progress = createProgress(terminal, 'entities')
   for (;;) {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { createQueue } from './queue.ts'
 
-const owed = (d: number, entity: string, body = ''): Delivery => ({
+const newDelivery = (d: number, entity: string, body = ''): Delivery => ({
   d,
   sub: 1,
   endpoint: 'http://e/',
@@ -19,7 +19,8 @@ const owed = (d: number, entity: string, body = ''): Delivery => ({
 describe('the queue of an endpoint', () => {
   it('takes pairs in turn, and the next delivery of a pair only after the one before is settled', () => {
     const queue = createQueue()
-    for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
+    for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'b')])
+      queue.add(delivery)
     const first = queue.take(0)!
     expect([first.delivery.d, queue.take(0)?.delivery.d, queue.take(0)]).toEqual([1, 3, undefined])
     queue.finish(first)
@@ -27,27 +28,28 @@ describe('the queue of an endpoint', () => {
   })
   it('treats subscriptions to the same entity as different pairs', () => {
     const queue = createQueue()
-    queue.add(owed(1, 'a'))
-    queue.add({ ...owed(2, 'a'), sub: 2 })
+    queue.add(newDelivery(1, 'a'))
+    queue.add({ ...newDelivery(2, 'a'), sub: 2 })
     expect([queue.take(0)?.delivery.d, queue.take(0)?.delivery.d]).toEqual([1, 2])
   })
   it('keeps a failed delivery first of its pair, releases the rest, and returns the pair for reading', () => {
     const queue = createQueue()
-    for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'a')]) queue.add(delivery)
+    for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'a')])
+      queue.add(delivery)
     queue.putBack(queue.take(0)!)
     expect([queue.size, queue.has(2)]).toEqual([1, false])
-    queue.add(owed(4, 'a'))
+    queue.add(newDelivery(4, 'a'))
     expect(queue.has(4)).toBe(false)
     const again = queue.take(0)!
     expect(again.delivery.d).toBe(1)
     const pair = queue.finish(again)
     expect(pair).toBeDefined()
-    queue.catchUp(pair!, [owed(2, 'a'), owed(3, 'a')], false)
+    queue.catchUp(pair!, [newDelivery(2, 'a'), newDelivery(3, 'a')], false)
     expect(queue.take(0)?.delivery.d).toBe(2)
   })
   it('holds a pair during its own pause and reports the end of the pause', () => {
     const queue = createQueue()
-    queue.add(owed(1, 'a'))
+    queue.add(newDelivery(1, 'a'))
     queue.putBack(queue.take(0)!, 500)
     expect([queue.take(499), queue.dueAt(), queue.paused]).toEqual([undefined, 500, 1])
     expect(queue.take(500)?.delivery.d).toBe(1)
@@ -55,18 +57,19 @@ describe('the queue of an endpoint', () => {
   })
   it('releases waiting deliveries when cleared, and keeps the order relative to those in flight', () => {
     const queue = createQueue()
-    for (const delivery of [owed(1, 'a'), owed(2, 'a'), owed(3, 'b')]) queue.add(delivery)
+    for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a'), newDelivery(3, 'b')])
+      queue.add(delivery)
     const flight = queue.take(0)!
     queue.clear()
     expect([queue.size, queue.isFlying(1), queue.take(0)]).toEqual([1, true, undefined])
-    queue.add(owed(2, 'a'))
+    queue.add(newDelivery(2, 'a'))
     expect(queue.take(0)).toBeUndefined()
     queue.putBack(flight)
     expect(queue.take(0)?.delivery.d).toBe(1)
   })
   it('does not put back stale flights', () => {
     const queue = createQueue()
-    for (const delivery of [owed(1, 'a'), owed(2, 'a')]) queue.add(delivery)
+    for (const delivery of [newDelivery(1, 'a'), newDelivery(2, 'a')]) queue.add(delivery)
     const flight = queue.take(0)!
     queue.invalidateFlights()
     expect([queue.isStale(flight), queue.putBack(flight)]).toEqual([true, false])
@@ -74,9 +77,9 @@ describe('the queue of an endpoint', () => {
   })
   it('reports the size of its deliveries', () => {
     const queue = createQueue()
-    queue.add(owed(1, 'a', 'x'.repeat(1000)))
+    queue.add(newDelivery(1, 'a', 'x'.repeat(1000)))
     expect(queue.bytes).toBeGreaterThan(1000)
-    queue.remove(owed(1, 'a'))
+    queue.remove(newDelivery(1, 'a'))
     expect([queue.bytes, queue.size, queue.take(0)]).toEqual([0, 0, undefined])
   })
 })

@@ -1,6 +1,6 @@
 /**
- * The floor of authentication, with a real process: a listener that is not loopback answers only who knows the token
- * or a password, both made at the first start, shown once, and readable by their owner alone.
+ * Basic authentication with a real process: a listener that is not loopback requires the token or a password.
+ * Both are created at the first start, shown once, and readable only by their owner.
  */
 import { execFile } from 'node:child_process'
 import { statSync } from 'node:fs'
@@ -14,7 +14,7 @@ import { runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
 const run = promisify(execFile)
 const open = { SELVEDGE_HOST: '0.0.0.0' }
 
-test('an open HTTP listener asks for the token, which the first start makes and shows once', async () => {
+test('an open HTTP listener requires the token, which the first start creates and shows once', async () => {
   const gateway = await startGatewayProcess({ env: open })
   const shown = /HTTP token[^\n]*:\n(\S+)\n/.exec(gateway.output())?.[1]
   expect(shown).toMatch(/^[\w-]{32}$/)
@@ -39,14 +39,14 @@ test('an open HTTP listener asks for the token, which the first start makes and 
   await gateway.stop()
 })
 
-test('status reads the token, and says so when it has none that is accepted', async () => {
+test('status reads the token, and reports a missing or rejected one', async () => {
   const gateway = await startGatewayProcess({ env: open })
   const args = ['status', '--http-port', new URL(gateway.httpUrl).port]
   expect(await runSelvedge([...args, '--data', gateway.dataFolder])).toMatchObject({ code: 0 })
   const nowhere = join(tmpdir(), 'selvedge-nowhere')
   const other = await runSelvedge(['status', '--url', gateway.httpUrl, '--token-file', nowhere])
   expect(other).toMatchObject({ code: 1, stdout: '' })
-  expect(other.stderr).toMatch(/wants a token|does not exist/)
+  expect(other.stderr).toMatch(/requires a token|does not exist/)
   await gateway.stop()
 })
 
@@ -54,12 +54,12 @@ test('a later start shows neither token nor password again', async () => {
   const first = await startGatewayProcess({ env: open })
   await first.kill('SIGTERM')
   const second = await startGatewayProcess({ env: open, dataFolder: first.dataFolder })
-  expect(second.output()).not.toContain('shown this once')
+  expect(second.output()).not.toContain('shown only once')
   await second.stop()
   await first.stop()
 })
 
-test('users are listed, added with a given or a made password, and removed', async () => {
+test('users are listed, added with a given or a generated password, and removed', async () => {
   const gateway = await startGatewayProcess()
   const env = { SELVEDGE_DATA: gateway.dataFolder }
   expect(await runSelvedge(['users', '--json'], { env })).toMatchObject({ code: 0, stdout: '[]\n' })
@@ -75,7 +75,7 @@ test('users are listed, added with a given or a made password, and removed', asy
 test.each([
   [['--add', 'a:b'], 'a user name has'],
   [['--add', 'c', '--password-stdin'], 'a password has at least'],
-  [['--add', 'a', '--remove', 'b'], 'do not go together'],
+  [['--add', 'a', '--remove', 'b'], 'exclude each other'],
 ])('users %j is wrong usage', async (flags, words) => {
   const env = { SELVEDGE_DATA: join(tmpdir(), 'selvedge-none') }
   const { code, stderr } = await runSelvedge(['users', ...flags], { env, input: '\n' })
@@ -83,7 +83,7 @@ test.each([
 })
 
 describePeer('mosquitto_pub', 'an open MQTT listener', (publisher) => {
-  test('refuses who has no password and takes who has the one that was shown', async () => {
+  test('rejects clients without a password and accepts the password that was shown', async () => {
     const gateway = await startGatewayProcess({ env: open })
     const [, user, password] = /MQTT user (\S+), password[^\n]*:\n(\S+)\n/.exec(gateway.output())!
     const message = [

@@ -1,4 +1,4 @@
-/** check, status and decode as processes: what they tell, in words and in JSON, and by their exit code. */
+/** check, status and decode as processes: their output as text and JSON, and their exit codes. */
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -26,15 +26,15 @@ const selvedge = (args: string[], input?: string | Uint8Array, env: Record<strin
 const freePorts = ['--http-port', '0', '--mqtt-port', '0']
 
 describe('selvedge check', () => {
-  it('is content with nothing', async () => {
+  it('succeeds without settings and data', async () => {
     const { code, stdout, stderr } = await selvedge(['check', ...freePorts])
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/settings +ok, from defaults and environment/)
-    expect(stdout).toContain(`${data} will be made`)
+    expect(stdout).toContain(`${data} will be created`)
     expect(readdirSync(folder)).toEqual([])
   })
 
-  it('tells all mistakes in JSON', async () => {
+  it('reports all mistakes in JSON', async () => {
     writeFileSync(join(folder, 'selvedge.yaml'), 'http: {prot: 1, port: x}\n')
     const { code, stdout } = await selvedge(['check', '--json'])
     expect(code).toBe(78)
@@ -47,7 +47,7 @@ describe('selvedge check', () => {
     })
   })
 
-  it('finds everything that is in the way at once', async () => {
+  it('reports all obstacles at once', async () => {
     mkdirSync(data, { mode: 0o700 })
     chmodSync(data, 0o777)
     writeFileSync(join(data, 'http-token'), 'x\n')
@@ -84,7 +84,7 @@ describe('selvedge check', () => {
     expect(code).toBe(1)
     const { findings } = JSON.parse(stdout) as { findings: { what: string; ok: boolean; text: string }[] }
     expect(findings.filter(({ ok }) => !ok).map(({ what, text }) => `${what}: ${text}`)).toEqual([
-      `data folder: ${data} may be written by others; take that right away`,
+      `data folder: ${data} is writable by other users; remove that permission`,
       `HTTP token: ${join(data, 'http-token')} has mode 0644; it must be 0600`,
       expect.stringMatching(/^MQTT passwords: .*mqtt-passwords line 1 is not user:scrypt/),
       `password of bridgeIn[0]: ${join(data, 'pw')} does not exist`,
@@ -94,11 +94,11 @@ describe('selvedge check', () => {
       `password of indexing.brokers[0]: ${join(data, 'idm')} does not exist`,
       expect.stringMatching(/^authorities of indexing.brokers.0.: .*b\.pem cannot be read: ENOENT/),
       `token of search: ${join(data, 'search')} does not exist`,
-      `MQTT port: 127.0.0.1:${port} cannot be listened at: EADDRINUSE`,
+      `MQTT port: 127.0.0.1:${port} cannot be bound: EADDRINUSE`,
     ])
   })
 
-  it('tells that a component whose port is taken is reached otherwise, and is content', async () => {
+  it('accepts a plugin port in use, and reports where the plugin is available instead', async () => {
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as { port: number }
@@ -107,21 +107,21 @@ describe('selvedge check', () => {
     server.close()
     expect(code).toBe(0)
     expect(stdout).toMatch(
-      /port of search +ok, .* EADDRINUSE; it is reached under \/search\/ of the HTTP port only/,
+      /port of search +ok, .* EADDRINUSE; the plugin is available only under \/search\/ of the HTTP port/,
     )
     expect(stdout).not.toContain('port of ranking')
   })
 
-  it('names what is not a data folder', async () => {
+  it('reports a path that is not a folder', async () => {
     writeFileSync(data, 'a file')
-    expect((await selvedge(['check', ...freePorts])).stdout).toContain(`NOT OK, ${data} is no folder`)
+    expect((await selvedge(['check', ...freePorts])).stdout).toContain(`NOT OK, ${data} is not a folder`)
     const { stdout } = await selvedge(['check', ...freePorts], undefined, {
       SELVEDGE_DATA: join(data, 'deeper'),
     })
-    expect(stdout).toContain(`cannot be made: ${data} is no folder`)
+    expect(stdout).toContain(`cannot be created: ${data} is not a folder`)
   })
 
-  it('reports a database that is none', async () => {
+  it('reports a file that is not a database', async () => {
     mkdirSync(data, { mode: 0o700 })
     writeFileSync(join(data, 'selvedge.db'), 'not a database, but long enough to look like one'.repeat(100))
     const { code, stdout } = await selvedge(['check', ...freePorts])
@@ -149,42 +149,42 @@ describe('selvedge check and status with a gateway', () => {
   })
   afterAll(() => gateway.stop())
 
-  it('knows that the ports are held by the gateway itself', async () => {
+  it('recognises ports in use by the gateway itself', async () => {
     const flags = ['--data', gateway.dataFolder, '--http-port', String(gateway.httpPort), '--mqtt-port', '0']
     const { code, stdout } = await selvedge(['check', ...flags])
     expect(stdout).toContain('in use by a running gateway')
-    expect(stdout).toContain('is held, probably by the running gateway')
+    expect(stdout).toContain('is in use, probably by the running gateway')
     expect(code).toBe(0)
   })
 
-  it('asks a running gateway', async () => {
+  it('shows the state of a running gateway', async () => {
     const flags = ['--data', gateway.dataFolder, '--http-port', String(gateway.httpPort)]
-    const asked = await selvedge(['status', ...flags])
-    expect(asked.code).toBe(0)
-    expect(asked.stdout).toContain(`Selvedge ${version} at ${gateway.httpUrl}: ready`)
-    expect(asked.stdout).toMatch(/Entities +1\n/)
-    expect(asked.stdout).toMatch(/Plugin +search, (?:starting|running)\n/)
+    const shown = await selvedge(['status', ...flags])
+    expect(shown.code).toBe(0)
+    expect(shown.stdout).toContain(`Selvedge ${version} at ${gateway.httpUrl}: ready`)
+    expect(shown.stdout).toMatch(/Entities +1\n/)
+    expect(shown.stdout).toMatch(/Plugin +search, (?:starting|running)\n/)
     const inJson: unknown = JSON.parse((await selvedge(['status', '--json', ...flags])).stdout)
     expect(inJson).toMatchObject({ running: true, ready: true, version, metrics: { entities: 1 } })
   })
 
-  it('says so when the gateway does not answer where it is asked', async () => {
+  it('reports a gateway that does not respond over HTTP', async () => {
     const { code, stdout } = await selvedge(['status', '--data', gateway.dataFolder, '--http-port', '1'])
     expect(code).toBe(1)
-    expect(stdout).toContain('uses the data folder, but does not answer')
+    expect(stdout).toContain('uses the data folder, but does not respond')
     expect(stdout).toMatch(/Entities +1\n/)
   })
 })
 
 describe('selvedge status without a gateway', () => {
-  it('reads the data folder and leaves it as it is', async () => {
+  it('reads the data folder without changing it', async () => {
     const gateway = await startGatewayProcess({ dataFolder: data })
     await gateway.kill('SIGTERM')
     const files = () => readdirSync(data).map((name) => [name, statSync(join(data, name)).size])
     const before = files()
     const { code, stdout } = await selvedge(['status', '--http-port', '1'])
     expect(code).toBe(1)
-    expect(stdout).toContain('Selvedge does not run. In ')
+    expect(stdout).toContain('Selvedge is not running. In ')
     expect(stdout).toMatch(/Entities +0\n/)
     expect(files()).toEqual(before)
     const inJson: unknown = JSON.parse((await selvedge(['status', '--json', '--http-port', '1'])).stdout)
@@ -194,16 +194,16 @@ describe('selvedge status without a gateway', () => {
     })
   })
 
-  it('says that it cannot read the data folder', async () => {
+  it('reports an unreadable data folder', async () => {
     writeFileSync(data, 'a file')
     const { code, stderr } = await selvedge(['status', '--http-port', '1'])
     expect([code, stderr]).toEqual([1, expect.stringContaining(`${data} cannot be read: ENOTDIR`)])
     expect(stderr).not.toContain('    at ')
   })
 
-  it('says that there is nothing yet', async () => {
+  it('reports a missing data folder', async () => {
     const { code, stdout } = await selvedge(['status', '--http-port', '1'])
-    expect([code, stdout]).toEqual([1, `Selvedge does not run, and ${data} does not exist yet.\n`])
+    expect([code, stdout]).toEqual([1, `Selvedge is not running, and ${data} does not exist yet.\n`])
   })
 })
 
@@ -211,7 +211,7 @@ describe('selvedge decode', () => {
   const pack =
     '[{"bn":"urn:dev:mac:0024befffe804ff1:","bt":1700000000,"n":"temp","u":"Cel","v":21.5},{"n":"hum","u":"%RH","v":40}]'
 
-  it('shows readings and the entities they would become', async () => {
+  it('shows readings and the entities that would be created', async () => {
     const { code, stdout } = await selvedge(['decode', '--topic', 'senml/x', '--payload', pack])
     expect(code).toBe(0)
     expect(stdout).toContain('urn:dev:mac:0024befffe804ff1 temp  21.5 CEL 2023-11-14T22:13:20.000Z')
@@ -220,7 +220,7 @@ describe('selvedge decode', () => {
     }
   })
 
-  it('takes the payload from standard input and from a file alike, in JSON', async () => {
+  it('reads the payload from standard input or a file, and prints JSON', async () => {
     const fromInput = await selvedge(['decode', '--json', '--content-type', 'application/senml+json'], pack)
     writeFileSync(join(folder, 'payload'), pack)
     const fromFile = await selvedge([
@@ -265,7 +265,7 @@ describe('selvedge decode', () => {
 
   it.each([
     [['--topic', 'senml/x', '--payload', 'no json'], 1, 'Problems:'],
-    [['--topic', 'nobody/claims', '--payload', '1'], 1, 'no bridge claims the topic'],
+    [['--topic', 'nobody/claims', '--payload', '1'], 1, 'no bridge reads the topic'],
     [['--topic', 'senml/x', '--payload', pack.replace('1700000000', '900000000')], 1, 'the time 1998-07-09'],
     [
       ['--topic', 'senml/x', '--retained', '--payload', '[{"bn":"d:","n":"t","v":1}]'],
@@ -278,8 +278,8 @@ describe('selvedge decode', () => {
   })
 
   it.each([
-    [[], '--topic is needed'],
-    [['--topic', 'a', '--payload', 'x', '--file', 'y'], 'either --payload or --file'],
+    [[], '--topic or --content-type is required'],
+    [['--topic', 'a', '--payload', 'x', '--file', 'y'], '--payload and --file exclude each other'],
     [['--topic', 'a', '--file', '/none'], '--file: ENOENT'],
   ])('%j is wrong usage', async (args, words) => {
     const { code, stderr } = await selvedge(['decode', ...args])

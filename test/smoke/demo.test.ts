@@ -1,4 +1,6 @@
-/** `selvedge demo` as a person starts it: live data soon, a site one can query, and nothing left behind. */
+/**
+ * `selvedge demo` as a user starts it: live data within seconds, a site to query, and no files left behind.
+ */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -67,7 +69,7 @@ describe('the simulated site', () => {
     ])
   })
 
-  it('answers whatever it invites to ask, and has a page for GraphQL', async () => {
+  it('responds to all suggested requests, and has a page for GraphQL', async () => {
     const invited = [...demo.output().matchAll(/curl -g '(\S+)'/g)].map(([, url]) => url!)
     expect(invited).toHaveLength(5)
     for (const url of invited) {
@@ -79,7 +81,7 @@ describe('the simulated site', () => {
     expect([status, headers.get('content-type')]).toEqual([200, expect.stringContaining('text/html')])
   })
 
-  it('has a past, with an outage at night, and a stuck sensor', async () => {
+  it('has a history with an outage at night and a stuck sensor', async () => {
     const temporal = entities.replace('/entities', '/temporal/entities')
     const history = async (name: string) => {
       const url = `${temporal}/urn:ngsi-ld:StreamObservation:${name}?options=temporalValues&timerel=after&timeAt=2020-01-01T00:00:00Z`
@@ -92,7 +94,7 @@ describe('the simulated site', () => {
     expect(Date.now() - Date.parse(stale![1])).toBeGreaterThan(2.9 * 86_400_000)
   })
 
-  it('names its stuck sensor, and its outage with what was sent, acknowledged and stored', async () => {
+  it('reports its stuck sensor, and the sent, acknowledged and stored values of an outage', async () => {
     await demo.saying(/^ {2}site: STUCK SENSOR: cold-store humidity is 87\.3 % in all 144 values/m)
     await demo.saying(/^ {2}site: OUTAGE BEGINS: soil-north/m)
     const [, messages, values, acknowledged, stored] = await demo.saying(
@@ -104,7 +106,7 @@ describe('the simulated site', () => {
     expect(demo.output().match(/STUCK SENSOR: /g)).toHaveLength(1)
   })
 
-  it('ends by Ctrl-C and leaves nothing behind', async () => {
+  it('stops on Ctrl-C and leaves no files behind', async () => {
     const inside = readdirSync(temporary)
     expect(inside).toHaveLength(1)
     expect(await demo.kill('SIGINT')).toEqual({ code: 0, signal: null })
@@ -114,7 +116,7 @@ describe('the simulated site', () => {
 })
 
 describe('a site without its gateway', () => {
-  it('ends and says why', async () => {
+  it('stops and reports why', async () => {
     const gateway = await startGatewayProcess()
     const site = startSelvedge(['demo', '--site', gateway.httpUrl, '--mqtt-port', String(gateway.mqttPort)])
     await site.saying(/12 devices/)
@@ -139,7 +141,7 @@ describe('recorded series', () => {
   })
   afterEach(() => rmSync(folder, { recursive: true }))
 
-  it('are replayed with the times they have, and stay where they are kept', async () => {
+  it('are replayed with their own times, and kept in the folder of --keep', async () => {
     const data = join(folder, 'kept')
     const flags = [
       '--data',
@@ -155,9 +157,9 @@ describe('recorded series', () => {
     ]
     const demo = startSelvedge(['demo', ...flags])
     const [, url] = await demo.saying(/^HTTP {2}(http:\/\/\S+)$/m)
-    await demo.saying(/site: left out notes\.csv: it has no columns or no rows/)
+    await demo.saying(/site: skipped notes\.csv: it has no columns or no rows/)
     await demo.saying(/site: 2 devices, 5 messages, 1 places/)
-    await demo.saying(/site: all has been replayed/)
+    await demo.saying(/site: replay complete/)
     const [north] = await get<Entity[]>(
       `${url}/entities?type=${observation}&id=urn:ngsi-ld:StreamObservation:North:no2`,
     )
@@ -180,7 +182,7 @@ describe('recorded series', () => {
     expect(JSON.parse(stdout)).toMatchObject({ folder: { tenants: [{ counts: { streams: 2 } }] } })
   })
 
-  it('end by themselves after --duration', async () => {
+  it('stop after --duration', async () => {
     const flags = ['--data', join(folder, 'csv'), '--duration', '6', '--port', '0', '--mqtt-port', '0']
     const { code, stdout } = await runSelvedge(['demo', ...flags])
     expect(code).toBe(0)
@@ -189,11 +191,11 @@ describe('recorded series', () => {
 
   it.each([
     [['--data', '/nowhere'], 64, '/nowhere cannot be read'],
-    [['--data', import.meta.dirname], 64, 'holds no CSV file'],
-    [['--speed', 'fast'], 64, '--speed: expected a number greater than 0, or max, not "fast"'],
-    [['--step', '0'], 64, '--step: expected a number greater than 0'],
-    [['--port', '70000'], 64, '--port: expected a port'],
-    [['--site', 'localhost'], 64, '--site: expected a URL'],
+    [['--data', import.meta.dirname], 64, 'contains no CSV file'],
+    [['--speed', 'fast'], 64, '--speed expects a number greater than 0, or max, got "fast"'],
+    [['--step', '0'], 64, '--step expects a number greater than 0'],
+    [['--port', '70000'], 64, '--port expects a port'],
+    [['--site', 'localhost'], 64, '--site expects a URL'],
     [['--site', 'http://127.0.0.1:1', '--mqtt-port', '1'], 1, 'no MQTT broker at 127.0.0.1:1'],
   ])('%j ends with %i', async (flags, expected, words) => {
     const ports =

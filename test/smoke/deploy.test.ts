@@ -1,7 +1,7 @@
 /**
- * The deployment as an operator meets it: install.sh staged into an empty folder, run twice, judged by systemd's
- * own tools; then what was laid out is started and carries a value from MQTT to HTTP, on this machine's processor
- * and, emulated, on that of a board.
+ * The deployment: install.sh is staged into an empty folder, run twice, and checked by systemd's own tools.
+ * Then the installed program is started and transfers a value from MQTT to HTTP, on this machine and on an
+ * emulated ARM board.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -32,7 +32,7 @@ describe('install.sh', () => {
   const root = staged('once')
   const program = join(root, 'opt', 'selvedge')
 
-  it('lays out the program with its Node and only this board’s binary', () => {
+  it('installs the program with its Node and only the binary of this architecture', () => {
     expect(readdirSync(program).toSorted()).toEqual(
       [
         ...['LICENSE', 'README.md', 'THIRD-PARTY-NOTICES.txt', 'bin', 'dist', 'docs', 'firmware-bridges'],
@@ -40,7 +40,7 @@ describe('install.sh', () => {
         ...['package.json', 'selvedge.example.yaml'],
       ].toSorted(),
     )
-    // Settings and guides name these pages.
+    // Settings and guides refer to these pages.
     for (const page of [
       'firmware-bridges/json/README.md',
       'docs/guides/devices.md',
@@ -64,7 +64,7 @@ describe('install.sh', () => {
     expect(statSync(join(program, 'node', 'bin', 'node')).mode & 0o111).toBe(0o111)
   })
 
-  it('brings the licences of all that is bundled, and of Node', () => {
+  it('includes the licences of all bundled packages, and of Node', () => {
     const notices = readFileSync(join(program, 'THIRD-PARTY-NOTICES.txt'), 'utf8')
     for (const name of ['better-sqlite3', 'graphql', 'hono', 'mqtt-packet', 'valibot', 'ws', 'yaml'])
       expect(notices).toMatch(new RegExp(`^${name} \\d`, 'm'))
@@ -83,7 +83,7 @@ describe('install.sh', () => {
     expect(readdirSync(join(root, 'opt'))).toEqual(['selvedge'])
   })
 
-  it('gives settings that lines can be added to', () => {
+  it('installs settings to which lines can be appended', () => {
     const settings = join(staged('fresh'), 'etc', 'selvedge', 'selvedge.yaml')
     writeFileSync(settings, `${readFileSync(settings, 'utf8')}http: {port: 0}\nmqtt: {port: 0}\n`)
     const deployed = join(scratch, 'fresh', 'opt', 'selvedge')
@@ -92,18 +92,18 @@ describe('install.sh', () => {
       env: { PATH: process.env['PATH'] },
     })
     expect(stdout).toContain(`ok, from ${settings}`)
-    expect(stdout).toContain(`${join(scratch, 'fresh', 'var', 'lib', 'selvedge')} will be made`)
+    expect(stdout).toContain(`${join(scratch, 'fresh', 'var', 'lib', 'selvedge')} will be created`)
     expect(status).toBe(0)
     expect(readFileSync(join(deployed, 'selvedge.example.yaml'), 'utf8')).toContain('#data: ')
   })
 
-  it('runs the deployed command through the link on the path', () => {
+  it('runs the installed command through the link on the path', () => {
     const link = join(root, 'usr', 'local', 'bin', 'selvedge')
     expect(statSync(join(program, 'bin', 'selvedge')).mode & 0o111).toBe(0o111)
     expect(execFileSync('readlink', [link], { encoding: 'utf8' }).trim()).toBe('/opt/selvedge/bin/selvedge')
   })
 
-  it('refuses what it cannot do and says why', () => {
+  it('rejects invalid options with a reason', () => {
     expect(refusal('--root', join(scratch, 'no'), '--arch', 'mips').stderr).toContain(
       '--arch is x64 or arm64',
     )
@@ -114,15 +114,15 @@ describe('install.sh', () => {
     expect(existsSync(join(scratch, 'no'))).toBe(false)
   })
 
-  it('explains itself', () => expect(install('--help')).toContain('--root DIR'))
+  it('has help', () => expect(install('--help')).toContain('--root DIR'))
 
-  it('carries a value from MQTT to HTTP, and ends in time', () =>
+  it('transfers a value from MQTT to HTTP, and stops in time', () =>
     expectWorking([join(program, 'bin', 'selvedge')]))
 })
 
 describePeer('systemd-analyze', 'the unit', (analyze) => {
   it('passes systemd-analyze verify', () => {
-    // verify looks for ExecStart on this machine, so the unit is shown the staged program instead.
+    // verify looks for ExecStart on this machine, so the unit refers to the staged program instead.
     const root = staged('verified')
     const unit = readFileSync(join(root, 'etc', 'systemd', 'system', 'selvedge.service'), 'utf8')
     const shown = join(scratch, 'selvedge.service')
@@ -132,7 +132,7 @@ describePeer('systemd-analyze', 'the unit', (analyze) => {
     expect(verdict.status).toBe(0)
   })
 
-  it('is exposed to little', () => {
+  it('has a low exposure level', () => {
     const unit = join(top, 'deploy', 'systemd', 'selvedge.service')
     const verdict = spawnSync(analyze, ['security', '--offline=yes', '--threshold=25', unit], {
       encoding: 'utf8',
@@ -150,7 +150,7 @@ describePeer('shellcheck', 'shell scripts', (shellcheck) => {
 
 describePeer('qemu-aarch64', 'a 64-bit ARM board', (qemu) => {
   describePeer('node-arm64', 'with its own Node', (node) => {
-    it('runs what install.sh lays out for it', { timeout: 120_000 }, async () => {
+    it('runs the program installed for it', { timeout: 120_000 }, async () => {
       const program = join(staged('board', '--arch', 'arm64', '--node', node), 'opt', 'selvedge')
       const emulated = [qemu, '-L', '/usr/aarch64-linux-gnu', join(program, 'node', 'bin', 'node')]
       await expectWorking([...emulated, join(program, 'dist', 'main.js')])
@@ -158,7 +158,7 @@ describePeer('qemu-aarch64', 'a 64-bit ARM board', (qemu) => {
   })
 })
 
-/** Starts a deployed gateway, gives it one value by HTTP and one by MQTT, reads both back, and ends it. */
+/** Starts an installed gateway, sends one value by HTTP and one by MQTT, reads both back, and stops it. */
 async function expectWorking(program: readonly string[]): Promise<void> {
   const gateway = await startGatewayProcess({ program, readyWithinMs: 60_000 })
   try {

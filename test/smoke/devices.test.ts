@@ -1,4 +1,4 @@
-/** A technician's way from a real device to a value: mosquitto_pub, a gateway process, and `selvedge devices`. */
+/** From a real device to a value: mosquitto_pub, a gateway process, and `selvedge devices`. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -8,7 +8,7 @@ import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit
 
 const run = promisify(execFile)
 
-/** What devices publish, and the values that it becomes: channel, value, unit. */
+/** Published payloads of devices, and the resulting channel, value and unit. */
 const firmware: readonly (readonly [
   topic: string,
   payload: string,
@@ -56,7 +56,7 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
   })
   afterAll(() => gateway.stop())
 
-  it('is listed, each with the bridge that could read it, and logged', async () => {
+  it('is listed with the bridge that could read it, and logged', async () => {
     const { code, stdout } = await devices('ls')
     expect(code).toBe(0)
     for (const [topic] of firmware) {
@@ -67,7 +67,7 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
     expect(stdout).toContain('\\u{9b}2J\\u{202e}')
   })
 
-  it('is a value once its topic is accepted', async () => {
+  it('has a value once its topic is accepted', async () => {
     const [[first], ...others] = firmware as typeof firmware & [(typeof firmware)[0]]
     const { stdout } = await devices('accept', first)
     expect(stdout).toBe('mapped topic tele/{device}/SENSOR to the bridge json; 1 held frame stored\n')
@@ -89,7 +89,7 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
     }
   })
 
-  it('has the time that it sends, in its zone', async () => {
+  it('has the time of its payload, in its zone', async () => {
     const { stdout } = await devices(
       'accept',
       'plant/{device}/env',
@@ -99,7 +99,7 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
       'Europe/Vienna',
     )
     expect(stdout).toMatch(
-      /^mapped topic plant\/\{device\}\/env to the bridge json; 0 held frames stored\n {2}Europe\/Vienna is the zone/,
+      /^mapped topic plant\/\{device\}\/env to the bridge json; 0 held frames stored\n {2}Europe\/Vienna applies to times/,
     )
     await publish('plant/p1/env', '{"time":"2026-03-01T18:19:00","t":21.3}')
     const reply = await client.get(
@@ -108,13 +108,13 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
     expect(reply.json()).toMatchObject({ 'http://www.w3.org/ns/sosa/resultTime': '2026-03-01T17:19:00Z' })
   })
 
-  it('is refused with what would be right', async () => {
+  it('is rejected with a message that says what would be right', async () => {
     const wrong = async (...args: string[]) => {
       const { code, stderr } = await devices(...args)
       return [code, stderr.split('\n')[0]]
     }
     expect(await wrong('accept')).toEqual([64, 'selvedge devices: accept needs a device or topic'])
-    expect(await wrong('lst')).toEqual([64, 'selvedge devices: lst is no action; did you mean ls?'])
+    expect(await wrong('lst')).toEqual([64, 'selvedge devices: unknown action lst; did you mean ls?'])
     expect(await wrong('accept', 'evil', '--field-map', 'x')).toEqual([
       64,
       'selvedge devices: --field-map expects PATH=NAME or PATH=NAME:UNIT, got x',
@@ -122,7 +122,7 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
     const refused = async (...args: string[]) => (await devices(...args)).stderr
     expect((await wrong('show', 'unknown'))[0]).toBe(1)
     expect(await refused('accept', 'evil')).toMatch(
-      /^selvedge devices: evil was answered .* in --bridge and --source\n$/,
+      /^selvedge devices: evil failed with status .* in --bridge and --source\n$/,
     )
     expect(await refused('accept', 'attic/hall/humidity')).toMatch(
       /name its bridge in --bridge and its device in --device\n$/,

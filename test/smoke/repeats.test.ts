@@ -1,9 +1,9 @@
-/** A notification may come twice; the receiver knows the second by its id, whatever happened in between. */
+/** A repeated notification has the same id, so that the receiver can recognise it. */
 import { expect, test } from 'vitest'
 import { startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'
 
-test('a notification that is sent again has the id it had, also after a kill, and no other has it', async () => {
+test('a notification that is sent again keeps its unique id, also after a kill', async () => {
   const receiver = await createReceiver()
   const first = await startGatewayProcess()
   const { dataFolder } = first
@@ -30,7 +30,7 @@ test('a notification that is sent again has the id it had, also after a kill, an
   await expect.poll(ids).toHaveLength(3)
   expect(new Set(ids()).size).toBe(1)
 
-  // Settled and started again, the numbers of deliveries begin anew.
+  // After all deliveries are settled, a restart reuses their numbers.
   await second.kill('SIGTERM')
   const third = await startGatewayProcess({ dataFolder })
   await post(`${third.httpUrl}/ngsi-ld/v1/entities`, room(2))

@@ -1,4 +1,4 @@
-/** `selvedge run` as a process: how it starts, what it says, how it ends, and what keeps it from starting. */
+/** `selvedge run` as a process: start, output, stop, and errors that prevent a start. */
 import {
   chmodSync,
   existsSync,
@@ -48,7 +48,7 @@ const run = (env: Record<string, string>, ...flags: string[]) =>
   })
 
 describe('selvedge run', () => {
-  it('is ready when it says so, empty, and ends in order', async () => {
+  it('is ready when it reports so, is empty, and stops in order', async () => {
     const gateway = await start()
     expect(await gateway.event('gateway.ready')).toMatchObject({
       level: 'info',
@@ -63,7 +63,7 @@ describe('selvedge run', () => {
     const passed = calmTime()
     expect(await gateway.kill('SIGTERM')).toEqual({ code: 0, signal: null })
     expect(passed()).toBeLessThan(10_000)
-    // What was under way when the signal came is finished, and told, between the two.
+    // Work in progress at the signal is finished, and logged, between the two events.
     const lines = gateway.logLines()
     expect(lines.filter(({ event }) => String(event).startsWith('gateway.')).slice(-2)).toMatchObject([
       { event: 'gateway.stopping', signal: 'SIGTERM' },
@@ -72,21 +72,21 @@ describe('selvedge run', () => {
     expect(lines.at(-1)).toMatchObject({ event: 'gateway.stopped' })
   })
 
-  it('runs the sources as they are, too, where there is no bundle of them', async () => {
+  it('also runs from the sources without a bundle', async () => {
     const main = join(import.meta.dirname, '../../runtime/main.ts')
     const gateway = await start({ program: [process.execPath, main] })
     expect((await fetch(`${gateway.httpUrl}/health/ready`)).status).toBe(200)
     expect(await gateway.kill('SIGTERM')).toEqual({ code: 0, signal: null })
   })
 
-  it('ends by SIGINT as well, and starts again after SIGKILL', async () => {
+  it('also stops on SIGINT, and starts again after SIGKILL', async () => {
     const first = await start()
     expect(await first.kill()).toEqual({ code: null, signal: 'SIGKILL' })
     const second = await start()
     expect(await second.kill('SIGINT')).toEqual({ code: 0, signal: null })
   })
 
-  it('writes nothing but log lines to standard output', async () => {
+  it('writes only log lines to standard output', async () => {
     const gateway = await start({ config: { log: { level: 'debug' } } })
     await gateway.kill('SIGTERM')
     const lines = gateway.output().trim().split('\n')
@@ -95,7 +95,7 @@ describe('selvedge run', () => {
       expect(Object.keys(JSON.parse(line) as object).slice(0, 3)).toEqual(['at', 'level', 'event'])
   })
 
-  it('names every setting of a part that is not built', async () => {
+  it('logs every setting of a component that is not built', async () => {
     const gateway = await start({
       env: { NGSI_ADDRESS: 'http://x', SELVEDGE_QUALITY_PORT: '0' },
       config: { orchestrator: { port: 3001 } },
@@ -108,7 +108,7 @@ describe('selvedge run', () => {
     ])
   })
 
-  it('tells all mistakes and ends with 78', async () => {
+  it('reports all mistakes and exits with 78', async () => {
     const { code, stdout, stderr } = await run(
       { SELVEDGE_HTTP_PORT: 'web', MONGO_HOST: 'x' },
       '--set',
@@ -120,13 +120,13 @@ describe('selvedge run', () => {
     expect(existsSync(join(folder, 'data'))).toBe(false)
   })
 
-  it('refuses unchecked certificates', async () => {
+  it('rejects disabled certificate verification', async () => {
     const { code, stderr } = await run({ NODE_TLS_REJECT_UNAUTHORIZED: '0' })
     expect(code).toBe(78)
     expect(stderr).toContain('NODE_TLS_REJECT_UNAUTHORIZED')
   })
 
-  it('does not start twice in one data folder', async () => {
+  it('does not start twice on one data folder', async () => {
     await start()
     const { code, stderr } = await run({})
     expect(code).toBe(1)
@@ -134,9 +134,13 @@ describe('selvedge run', () => {
   })
 
   it.each([
-    ['others may write to it', () => chmodSync(join(folder, 'data'), 0o707), 'may be written by others'],
-    ['it is no folder', () => replaceByFile(join(folder, 'data')), 'is no folder'],
-  ])('does not start in a data folder when %s', async (_, spoil, words) => {
+    [
+      'other users may write to it',
+      () => chmodSync(join(folder, 'data'), 0o707),
+      'is writable by other users',
+    ],
+    ['it is a file', () => replaceByFile(join(folder, 'data')), 'is not a folder'],
+  ])('does not start on a data folder if %s', async (_, spoil, words) => {
     mkdirSync(join(folder, 'data'), { mode: 0o700 })
     spoil()
     const { code, stdout, stderr } = await run({})
@@ -152,17 +156,20 @@ describe('selvedge run', () => {
     expect(stderr).not.toContain('    at ')
   })
 
-  it.each(['SELVEDGE_HTTP_PORT', 'SELVEDGE_MQTT_PORT'])('says that the port of %s is taken', async (name) => {
-    const other = await listenAnywhere()
-    const { port } = other.address() as { port: number }
-    const { code, stdout, stderr } = await run({ [name]: String(port) })
-    other.close()
-    expect(code).toBe(1)
-    expect(stderr).toMatch(new RegExp(`^selvedge run: .*127\\.0\\.0\\.1:${port}: .*EADDRINUSE`))
-    expect(stdout + stderr).not.toMatch(/client-error|^ {4}at /m)
-  })
+  it.each(['SELVEDGE_HTTP_PORT', 'SELVEDGE_MQTT_PORT'])(
+    'reports that the port of %s is in use',
+    async (name) => {
+      const other = await listenAnywhere()
+      const { port } = other.address() as { port: number }
+      const { code, stdout, stderr } = await run({ [name]: String(port) })
+      other.close()
+      expect(code).toBe(1)
+      expect(stderr).toMatch(new RegExp(`^selvedge run: .*127\\.0\\.0\\.1:${port}: .*EADDRINUSE`))
+      expect(stdout + stderr).not.toMatch(/client-error|^ {4}at /m)
+    },
+  )
 
-  it('ends at the second signal when closing hangs', async () => {
+  it('stops at the second signal if closing hangs', async () => {
     const gateway = await start({ env: { SELVEDGE_FAILPOINTS: 'writer:before-commit=sleep(60000)' } })
     const body = JSON.stringify({ id: 'urn:x:1', type: 'T' })
     void fetch(`${gateway.httpUrl}/ngsi-ld/v1/entities`, {
@@ -182,7 +189,7 @@ describe('selvedge run', () => {
 })
 
 describe('a listener that is not loopback', () => {
-  it('asks for a token, which is shown once and never logged', async () => {
+  it('requires a token, which is shown once and never logged', async () => {
     const env = { SELVEDGE_HOST: '0.0.0.0' }
     const first = await start({ env })
     const file = join(folder, 'data/http-token')
@@ -196,10 +203,10 @@ describe('a listener that is not loopback', () => {
     expect(second.output()).not.toContain(token)
     const address = outsideAddress() ?? '127.0.0.1'
     const url = `http://${address}:${second.httpPort}/ngsi-ld/v1/types`
-    const ask = async (headers: Record<string, string>) => (await fetch(url, { headers })).status
-    expect(await ask({})).toBe(401)
-    expect(await ask({ authorization: 'Bearer wrong' })).toBe(401)
-    expect(await ask({ authorization: `Bearer ${token}` })).not.toBe(401)
+    const statusWith = async (headers: Record<string, string>) => (await fetch(url, { headers })).status
+    expect(await statusWith({})).toBe(401)
+    expect(await statusWith({ authorization: 'Bearer wrong' })).toBe(401)
+    expect(await statusWith({ authorization: `Bearer ${token}` })).not.toBe(401)
   })
 })
 

@@ -1,9 +1,9 @@
-/** The scripts of `npm run` say what they take, and what is wrong with what they were given, in words. */
+/** The scripts of `npm run` have a help text and report unknown options. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 
-interface Said {
+interface Output {
   readonly code: number
   readonly stdout: string
   readonly stderr: string
@@ -11,7 +11,7 @@ interface Said {
 
 const root = join(import.meta.dirname, '../..')
 
-const said = (...words: string[]): Promise<Said> =>
+const run = (...words: string[]): Promise<Output> =>
   new Promise((resolve) => {
     execFile(process.execPath, words, { cwd: root }, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
@@ -27,13 +27,13 @@ describe.each([
   ['bench/main.ts', ['ingest']],
 ])('%s', (script, words) => {
   it('has help', async () => {
-    const { code, stdout, stderr } = await said(script, ...words, '--help')
+    const { code, stdout, stderr } = await run(script, ...words, '--help')
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^usage: npm run /i)
   })
 
-  it('refuses what it does not know', async () => {
-    const { code, stdout, stderr } = await said(script, ...words, '--nonsense')
+  it('rejects an unknown option', async () => {
+    const { code, stdout, stderr } = await run(script, ...words, '--nonsense')
     expect([code, stdout]).toEqual([64, ''])
     expect(stderr).toMatch(/Unknown option '--nonsense'/)
     expect(stderr).not.toContain('    at ')

@@ -1,6 +1,7 @@
 /**
- * A short form of the stall campaign: a few hostile requests to a real gateway. The bound is generous, since only a
- * mechanism that fails is to be noticed here; `npm run stall` has all cases and the bound that holds on a quiet machine.
+ * A short form of the stall campaign: a few hostile requests to a real gateway. The bound is generous, so
+ * that the test fails only if a mechanism fails; `npm run stall` runs all cases with the bound for an idle
+ * machine.
  */
 import { expect, it } from 'vitest'
 import { runStalls } from '#test/stall/campaign.ts'
@@ -13,7 +14,7 @@ const names = [
   'arrays 1,000,000 deep',
 ]
 
-it('hostile requests do not stop the event loop', async () => {
+it('hostile requests do not stall the event loop', async () => {
   const cases = stallCases.filter(({ name }) => names.some((part) => name.includes(part)))
   expect(cases).toHaveLength(6)
   const rows = await runStalls(cases, { entities: 1000, isLoaded: false, tell: () => {} })

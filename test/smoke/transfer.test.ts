@@ -1,4 +1,4 @@
-/** export and import as processes: what one gateway holds is the same in another, by either form of the file. */
+/** export and import as processes: both file formats transfer entities and histories without loss. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ const selvedge = (args: string[], input?: string): ReturnType<typeof runSelvedge
     ...(input !== undefined && { input }),
   })
 
-/** The documents of an export, in the order of their ids. */
+/** The documents of an export, ordered by id. */
 const documents = (lines: string): readonly { readonly id: string }[] =>
   lines
     .trim()
@@ -54,7 +54,7 @@ beforeAll(async () => {
   gateway = await startGatewayProcess()
   const lines = entities.map((entity) => `${JSON.stringify(entity)}\n`).join('')
   const { code, stdout, stderr } = await selvedge(['import', '--json'], lines)
-  // Where it takes more than a second, standard error tells how far it is.
+  // If it takes more than a second, standard error has progress lines.
   expect([code, stderr.replace(/^.* per second\n/gm, ''), JSON.parse(stdout)]).toEqual([
     0,
     '',
@@ -67,7 +67,7 @@ afterAll(async () => {
 })
 
 describe('selvedge export and import', () => {
-  it.each(['jsonld', 'csv'])('carry everything to another tenant as %s', async (format) => {
+  it.each(['jsonld', 'csv'])('transfer all entities to another tenant as %s', async (format) => {
     const file = join(folder, `all.${format}`)
     const written = await selvedge(['export', '--out', file, '--json'])
     expect([written.code, JSON.parse(written.stdout)]).toEqual([0, { entities: entities.length }])
@@ -81,7 +81,7 @@ describe('selvedge export and import', () => {
     expect(documents(copy.stdout)).toHaveLength(entities.length)
   })
 
-  it.each(['jsonld', 'csv'])('carry what was observed to another tenant as %s', async (format) => {
+  it.each(['jsonld', 'csv'])('transfer observed history to another tenant as %s', async (format) => {
     const id = `urn:ngsi-ld:Meter:${format}`
     const observed = Array.from({ length: 12_500 }, (_, n) => ({
       type: 'Property',
@@ -112,7 +112,7 @@ describe('selvedge export and import', () => {
     expect(values).toEqual(observed.map(({ value, observedAt }) => [value, Date.parse(observedAt)]))
   })
 
-  it.each(['jsonld', 'csv'])('carry what was not observed to another tenant as %s', async (format) => {
+  it.each(['jsonld', 'csv'])('transfer unobserved history to another tenant as %s', async (format) => {
     const id = `urn:ngsi-ld:Door:${format}`
     const path = `${gateway.httpUrl}/ngsi-ld/v1/entities/${id}`
     const headers = { 'Content-Type': 'application/json' }
@@ -131,23 +131,23 @@ describe('selvedge export and import', () => {
     expect((await selvedge(['import', '--tenant', tenant], entity)).code).toBe(0)
     for (let i = 0; i < 2; i++)
       expect((await selvedge(['import', '--history', '--file', file, '--tenant', tenant])).code).toBe(0)
-    type Told = Record<string, readonly { modifiedAt?: string; deletedAt?: string }[]>
-    const historyOf = async (...more: string[]): Promise<Told> => {
+    type Instances = Record<string, readonly { modifiedAt?: string; deletedAt?: string }[]>
+    const historyOf = async (...more: string[]): Promise<Instances> => {
       const { stdout } = await selvedge(['export', '--history', ...only, ...more])
-      return documents(stdout).find((one) => one.id === id) as unknown as Told
+      return documents(stdout).find((one) => one.id === id) as unknown as Instances
     }
     const [original, copy] = [await historyOf(), await historyOf('--tenant', tenant)]
     expect(original['state']).toHaveLength(2)
     expect(original['lock']).toHaveLength(2)
     expect(original['scope']).toHaveLength(2)
-    // Beside what was brought back there is what the import of the entity wrote.
+    // The copy also contains the instance that the import of the entity wrote.
     expect(copy['lock']).toEqual(original['lock'])
     expect(copy['state']?.slice(0, 2)).toEqual(original['state'])
     expect(copy['state']).toHaveLength(3)
     expect(copy['scope']?.slice(0, 2)).toEqual(original['scope'])
   })
 
-  it('take a part, and never overwrite a file', async () => {
+  it('export a selection, and never overwrite a file', async () => {
     const file = join(folder, 'part.csv')
     expect((await selvedge(['export', '--out', file, '--type', 'Room', '--q', 'temperature<0.3'])).code).toBe(
       0,
@@ -157,10 +157,10 @@ describe('selvedge export and import', () => {
     )
     expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(1 + 3 * 2)
     const again = await selvedge(['export', '--out', file])
-    expect([again.code, again.stderr]).toEqual([64, expect.stringContaining('is there already') as string])
+    expect([again.code, again.stderr]).toEqual([64, expect.stringContaining('already exists') as string])
   })
 
-  it('tell what was refused, and go on', async () => {
+  it('list rejected entities, and continue', async () => {
     const lines = [
       '{"id":"urn:ngsi-ld:New:1","type":"New"}',
       '{"id":"none","type":"New"}',
@@ -172,17 +172,17 @@ describe('selvedge export and import', () => {
   })
 
   it.each([
-    [['import', '--mode', 'guess'], '', /--mode guess/],
-    [['import', '--format', 'xml'], '', /--format xml/],
+    [['import', '--mode', 'guess'], '', /--mode .* got guess/],
+    [['import', '--format', 'xml'], '', /--format .* got xml/],
     [['import', '--format', 'csv'], 'name,colour\n', /unknown columns: name, colour/],
-    [['import'], 'no json\n', /line 1 is no JSON/],
+    [['import'], 'no json\n', /line 1 is not JSON/],
     [['import', '--file', 'nowhere.csv'], '', /nowhere/],
-  ])('%j is refused', async (args, input, reason) => {
+  ])('%j is rejected', async (args, input, reason) => {
     const { code, stderr } = await selvedge(args, input)
     expect([code, stderr]).toEqual([64, expect.stringMatching(reason) as string])
   })
 
-  it('say when there is no gateway', async () => {
+  it('report a missing gateway', async () => {
     writeFileSync(join(folder, 'empty.jsonld'), '')
     const { code, stderr } = await runSelvedge(['export', '--url', 'http://127.0.0.1:1'], {
       env: {},

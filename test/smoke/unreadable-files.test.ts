@@ -1,4 +1,6 @@
-/** check and users say what they cannot read and end with an exit code that says so; status asks a gateway by its address. */
+/**
+ * check and users report unreadable files with the right exit code; status queries a gateway by its address.
+ */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -11,7 +13,7 @@ const latin1 = Buffer.from([0x61, 0x3a, 0xfc, 0x0a])
 
 afterAll(() => rmSync(folder, { recursive: true }))
 
-// Whoever runs the tests as root may read everything, so a loop of links and a file in place of a folder stand for what cannot be seen.
+// Root can read every file, so a loop of links and a file in place of a folder stand for inaccessible files.
 writeFileSync(at('file'), '')
 mkdirSync(at('folder'), { mode: 0o700 })
 symlinkSync(at('loop'), at('loop'))
@@ -32,7 +34,7 @@ describe.each(['check', 'users'])('selvedge %s', (command) => {
     ['latin1.yaml', 'text in UTF-8'],
     ['broken.yaml', 'YAML ('],
     ['loop', 'a readable file (ELOOP)'],
-  ])('refuses %s as settings', async (name, words) => {
+  ])('rejects %s as settings', async (name, words) => {
     const { code, stdout, stderr } = await selvedge(command, '--config', at(name))
     expect([code, stdout]).toEqual([78, ''])
     expect(stderr).toContain(words)
@@ -44,36 +46,39 @@ describe.each(['check', 'users'])('selvedge %s', (command) => {
     ['latin1', 'must be text in UTF-8'],
     ['loop', 'cannot be read: ELOOP'],
     ['file/passwords', 'cannot be read: ENOTDIR'],
-  ])('refuses %s as password file', async (name, words) => {
+  ])('rejects %s as password file', async (name, words) => {
     const { code, stdout, stderr } = await selvedge(command, '--set', `mqtt.passwordFile=${at(name)}`)
     expect(code).toBe(command === 'check' ? 1 : 78)
     expect(stdout + stderr).toContain(`${at(name)} ${words}`)
   })
 })
 
-it('selvedge users says that there is no password file yet', async () => {
+it('selvedge users reports a missing password file', async () => {
   const { code, stdout, stderr } = await selvedge('users')
   expect([code, stdout, stderr]).toEqual([
     0,
     '',
-    `there is no ${at('data/mqtt-passwords')} yet; --add makes it\n`,
+    `${at('data/mqtt-passwords')} does not exist yet; --add creates it\n`,
   ])
 })
 
-it('selvedge run does not let everybody in where it cannot see the password file', async () => {
+it('selvedge run does not start without authentication if the password file is inaccessible', async () => {
   const { code, stdout, stderr } = await selvedge('run', '--set', `mqtt.passwordFile=${at('loop')}`)
   expect(code).not.toBe(0)
   expect(stdout + stderr).toContain('cannot be read: ELOOP')
 })
 
-it('selvedge status asks the gateway that --url names, with the token of --token-file', async () => {
+it('selvedge status queries the gateway of --url with the token of --token-file', async () => {
   const gateway = await startGatewayProcess({ env: { SELVEDGE_HOST: '0.0.0.0' } })
   const file = join(gateway.dataFolder, 'http-token')
-  const told = await selvedge('status', '--url', `${gateway.httpUrl}/`, '--token-file', file)
-  expect([told.code, told.stdout]).toEqual([0, expect.stringContaining(`at ${gateway.httpUrl}: ready`)])
+  const accepted = await selvedge('status', '--url', `${gateway.httpUrl}/`, '--token-file', file)
+  expect([accepted.code, accepted.stdout]).toEqual([
+    0,
+    expect.stringContaining(`at ${gateway.httpUrl}: ready`),
+  ])
   const refused = await selvedge('status', '--url', gateway.httpUrl)
   expect([refused.code, refused.stdout]).toEqual([1, ''])
-  expect(refused.stderr).toContain('wants a token')
+  expect(refused.stderr).toContain('requires a token')
   await gateway.stop()
   const gone = await selvedge('status', '--url', gateway.httpUrl)
   expect([gone.code, gone.stdout, gone.stderr]).toEqual([1, '', expect.stringContaining('no answer from')])

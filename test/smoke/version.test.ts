@@ -1,4 +1,4 @@
-/** The running version names itself wherever somebody may ask which one it is. */
+/** The running version is visible in all interfaces. */
 import { connectAsync } from 'mqtt'
 import { expect, test } from 'vitest'
 import { productToken, version } from '#base/register/version.ts'
@@ -20,9 +20,11 @@ test('the version is on the command line, in HTTP, MQTT, notifications, metrics,
   expect(gateway.logLines()[0]).toMatchObject({ event: 'gateway.starting', version })
 
   const client = await connectAsync(`mqtt://127.0.0.1:${gateway.mqttPort}`)
-  const said = new Promise((resolve) => client.once('message', (_, payload) => resolve(payload.toString())))
+  const received = new Promise((resolve) =>
+    client.once('message', (_, payload) => resolve(payload.toString())),
+  )
   await client.subscribeAsync('$SYS/broker/version')
-  expect(await said).toBe(productToken)
+  expect(await received).toBe(productToken)
   await client.endAsync()
 
   const post = (path: string, body: object) =>

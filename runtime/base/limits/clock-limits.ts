@@ -26,7 +26,7 @@ export const clockLimits = {
   clockAheadMsMax: limit(
     10 * 366 * 86_400_000,
     'ms',
-    'No gateway is switched off for so long',
+    'No gateway is switched off for this long',
     'a clock this far above the floor is wrong',
   ),
   clockGapMs: limit(86_400_000, 'ms', 'A night without power', 'a longer pause delays removal by age'),

@@ -35,12 +35,12 @@ it('runs as many at once as allowed, and starts the next when one ends', async (
 it('rejects work when the queue is full; a disconnected client leaves the queue', async () => {
   const admission = begin()
   const { begun, all } = works(admission, atOnce)
-  const gone = new AbortController()
+  const disconnected = new AbortController()
   const waiting = Array.from({ length: waitingMax }, () =>
-    admission.run(gone.signal, async () => begun.push(() => undefined)),
+    admission.run(disconnected.signal, async () => begun.push(() => undefined)),
   )
   await expect(admission.run(idle, async () => 1)).rejects.toMatchObject({ code: 'http.busy' })
-  gone.abort()
+  disconnected.abort()
   const ends = await Promise.allSettled(waiting)
   expect(ends.every(({ status }) => status === 'rejected')).toBe(true)
   const late = admission.run(idle, async () => 2)

@@ -10,12 +10,12 @@ it('bounds the work of all loops that share it to one time slice per turn', asyn
   let isOver = false
   /** Units of work in each turn of the event loop. */
   const turns = [0]
-  const look = (): void => {
+  const countTurn = (): void => {
     if (isOver) return
     turns.push(0)
-    setImmediate(look)
+    setImmediate(countTurn)
   }
-  setImmediate(look)
+  setImmediate(countTurn)
   const work = async (): Promise<void> => {
     for (let i = 0; i < 20; i++) {
       await yieldIfDue()

@@ -22,7 +22,7 @@ const checksBetween = 120
 const checksAfterLoad = 20
 /** How often resident memory is checked against `memoryPressureBytes`. */
 const pressureCheckMs = 250
-/** A collection under pressure has ended after so many checks. */
+/** Number of checks after which a collection under pressure has ended. */
 const pressureChecks = 4
 /** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
 const pressureWorkMs = 1000

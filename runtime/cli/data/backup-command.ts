@@ -1,6 +1,7 @@
 /**
- * `selvedge backup`: a backup of a running gateway, which is asked by HTTP and puts it where its settings say, or of the
- * data folder of this machine, whose databases can be read while a gateway writes them. Exit code 0 when it is on disk.
+ * `selvedge backup`: requests a backup from a running gateway, which writes it to the folder of its settings;
+ * or backs up the data folder of this machine, even while a gateway writes to it. The exit code is 0 when the
+ * backup is on disk.
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,16 +9,16 @@ import { type ErrorCode, GatewayError, isGatewayError } from '#base/register/err
 import { version } from '#base/register/version.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { findGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { makeBackup } from '#store/backup/backup.ts'
 import { listBackups, manifestName } from '#store/backup/manifest.ts'
 import { lockUnlessInUse } from '#store/file/folder-lock.ts'
-import { createProgress, tellResult } from './transfer.ts'
+import { createProgress, writeResult } from './transfer.ts'
 
-/** What is told of a backup. */
+/** The reported facts of a backup. */
 interface View {
   readonly path: string
   readonly bytes: number
@@ -26,37 +27,43 @@ interface View {
 }
 
 export async function backup(given: Given, terminal: Terminal): Promise<number> {
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
-  if (given.has('list')) return tellAll(given, terminal, settings.backup.folder)
+  if (given.has('list')) return listAll(given, terminal, settings.backup.folder)
   const made =
     given.text('to') === undefined
-      ? ((await askGateway(given, settings)) ?? (await readFolder(given, settings, terminal)))
+      ? ((await requestBackup(given, settings)) ?? (await readFolder(given, settings, terminal)))
       : await readFolder(given, settings, terminal)
   const words = `${made.path}: ${megabytes(made.bytes)}${made.verified ? ', verified' : ''}`
-  return tellResult(given, terminal.out, { words, facts: made, failed: false })
+  return writeResult(given, terminal.out, { words, facts: made, failed: false })
 }
 
-/** Undefined where no gateway runs on the data folder: one that answers at the usual port may be another one. */
-async function askGateway(given: Given, settings: Settings): Promise<View | undefined> {
+/**
+ * Undefined if no gateway runs on the data folder; a gateway that responds on the default port may be another
+ * one.
+ */
+async function requestBackup(given: Given, settings: Settings): Promise<View | undefined> {
   const unlock = given.text('url') === undefined ? lockUnlessInUse(settings.data) : undefined
   unlock?.()
   if (unlock !== undefined) return undefined
   try {
     const gateway = await findGateway(given, settings)
-    const answer = await gateway.ask('/selvedge/v1/backups', { method: 'POST', deadlineMs: 24 * 3_600_000 })
-    if (answer.status !== 201) throw refusalOf(answer, 'the wish for a backup')
+    const answer = await gateway.request('/selvedge/v1/backups', {
+      method: 'POST',
+      deadlineMs: 24 * 3_600_000,
+    })
+    if (answer.status !== 201) throw refusalOf(answer, 'requesting a backup')
     return JSON.parse(answer.text) as View
   } catch (error) {
-    const isNobody = isGatewayError(error) && nobody.includes(error.code)
-    if (isNobody && given.text('url') === undefined) return undefined
+    const isAbsent = isGatewayError(error) && absentCodes.includes(error.code)
+    if (isAbsent && given.text('url') === undefined) return undefined
     throw error
   }
 }
 
-/** The settings name no HTTP port, or no gateway answers there. */
-const nobody: readonly ErrorCode[] = ['cli.usage', 'cli.no-answer', 'cli.no-gateway']
+/** Errors that mean: the settings contain no HTTP port, or no gateway responds there. */
+const absentCodes: readonly ErrorCode[] = ['cli.usage', 'cli.no-answer', 'cli.no-gateway']
 
 async function readFolder(given: Given, settings: Settings, terminal: Terminal): Promise<View> {
   if (given.text('url') !== undefined)
@@ -71,7 +78,7 @@ async function readFolder(given: Given, settings: Settings, terminal: Terminal):
       {
         dataFolder: data,
         folder: to ?? backup.folder,
-        // A copy that somebody asks for by hand is one to rely on.
+        // A manually requested copy is always verified.
         verify: to !== undefined || backup.verify,
         keep: to === undefined ? backup.keep : undefined,
         version,
@@ -91,19 +98,16 @@ async function readFolder(given: Given, settings: Settings, terminal: Terminal):
   }
 }
 
-/** @throws cli.usage where a backup cannot lie beside others, because something else is there */
+/** @throws cli.usage if the path is a file or itself a backup */
 function assertFree(folder: string): void {
   const facts = statSync(folder, { throwIfNoEntry: false })
   if (facts !== undefined && !facts.isDirectory())
-    throw new GatewayError('cli.usage', `--to: ${folder} is a file; nothing is written over it`)
+    throw new GatewayError('cli.usage', `--to expects a folder, but ${folder} is a file`)
   if (existsSync(join(folder, manifestName)))
-    throw new GatewayError(
-      'cli.usage',
-      `--to: ${folder} is a backup itself; name the folder that is to hold backups`,
-    )
+    throw new GatewayError('cli.usage', `--to: ${folder} is itself a backup; name the folder for backups`)
 }
 
-function tellAll(given: Given, terminal: Terminal, folder: string): number {
+function listAll(given: Given, terminal: Terminal, folder: string): number {
   const backups = listBackups(folder).map(({ name, path, manifest }) => ({
     name,
     path,
@@ -120,7 +124,7 @@ function tellAll(given: Given, terminal: Terminal, folder: string): number {
     `${megabytes(bytes)}${verified ? ', verified' : ''}`,
   ])
   const words = rows.length === 0 ? `There is no backup in ${folder}.` : table(rows).trimEnd()
-  return tellResult(given, terminal.out, { words, facts: { folder, backups }, failed: rows.length === 0 })
+  return writeResult(given, terminal.out, { words, facts: { folder, backups }, failed: rows.length === 0 })
 }
 
 export const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`

@@ -1,4 +1,4 @@
-/** Entities as rows and back, and the CSV between: nothing is lost on the way. */
+/** Lossless conversion of entities to rows, to CSV, and back. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createCsvReader, csvRow } from '#cli/terminal/csv.ts'
@@ -19,7 +19,7 @@ const throughText = (entities: readonly JsonObject[], pieces = 1): readonly Json
 }
 
 describe('entities in rows', () => {
-  it('come back as they were', () => {
+  it('are the same after reading them back', () => {
     const value = fc.jsonValue({ maxDepth: 2 }).filter((json) => json !== null)
     const text = fc.oneof(fc.string(), fc.constantFrom('1', 'true', '', 'a,b', '"x"', 'two\nlines', '{}'))
     const instance = fc.oneof(
@@ -63,7 +63,7 @@ describe('entities in rows', () => {
     )
   })
 
-  it('may lack columns, and take a kind for a Property', () => {
+  it('may lack columns, and have Property as default kind', () => {
     const reader = createRowReader(['id', 'type', 'attribute', 'value'])
     reader.read(['urn:a:1', 'Room', 'temperature', '21.5'])
     expect(reader.end()).toEqual([
@@ -74,7 +74,7 @@ describe('entities in rows', () => {
 })
 
 describe('CSV', () => {
-  it('is read with either line break, with quotes, and without an end', () => {
+  it('is read with either line break, with quotes, and without a final line break', () => {
     const csv = createCsvReader()
     expect(csv.read('a,"b ""c"""\r\n\r\n"d\n')).toEqual([['a', 'b "c"']])
     expect(csv.read('e",f')).toEqual([])

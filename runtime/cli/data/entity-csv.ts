@@ -1,12 +1,12 @@
 /**
- * Entities as rows of a table and back: one row for each attribute instance, one for an entity without any. A value is
- * written as JSON, but for texts that cannot be taken for JSON; what has no column of its own stands as JSON in `more`.
- * Nothing is lost on the way.
+ * Converts entities to rows and back without loss: one row per attribute instance, or one row for an entity
+ * without attributes. Values are JSON, except texts that cannot be mistaken for JSON. Members without a
+ * column of their own are JSON in the column `more`.
  */
 import type { Json } from '#contract'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 
-/** `expiresAt` is that of the entity; that of an attribute instance stands in `more`. */
+/** `expiresAt` is that of the entity; that of an attribute instance is in `more`. */
 export const entityColumns = [
   'id',
   'type',
@@ -23,7 +23,7 @@ export const entityColumns = [
 
 type Column = (typeof entityColumns)[number]
 
-/** Where each kind keeps its value; a Property and a GeoProperty in `value`. */
+/** The value member of each kind; Property and GeoProperty use `value`. */
 const valueMembers: Readonly<Record<string, string>> = {
   Relationship: 'object',
   LanguageProperty: 'languageMap',
@@ -37,7 +37,7 @@ const valueMemberOf = (kind: string): string => valueMembers[kind] ?? 'value'
 /** The rows of an entity in normalized form. */
 export function toRows(entity: JsonObject): readonly (readonly string[])[] {
   const { id, type, scope, expiresAt, '@context': _, ...others } = entity
-  // In a history scopes are instances like those of attributes.
+  // In a history, scopes are instances like those of attributes.
   const isReified = scope !== undefined && listOf(scope).some(isObject)
   const attributes = isReified ? { ...others, scope } : others
   const start = [id as string, namesText(type), isReified ? '' : namesText(scope), namesText(expiresAt)]
@@ -77,14 +77,14 @@ function parsed(text: string): Json | undefined {
 }
 
 export interface RowReader {
-  /** Entities that a further row completes: rows of an entity stand together. */
+  /** Returns the entity that a further row completes; rows of an entity are consecutive. */
   read(row: readonly string[]): readonly JsonObject[]
   end(): readonly JsonObject[]
 }
 
 /**
- * Reads rows in the order of a header, in which columns may be missing.
- * @param header undefined columns are refused by the caller, see `unknownColumns`.
+ * Creates a reader of rows with the columns of a header, which may be a subset.
+ * @param header the caller rejects unknown columns, see `unknownColumns`.
  */
 export function createRowReader(header: readonly string[]): RowReader {
   const at = new Map(header.map((name, index) => [name.trim(), index]))
@@ -116,7 +116,7 @@ export function createRowReader(header: readonly string[]): RowReader {
   } satisfies RowReader)
 }
 
-/** Names of a header that no column has. */
+/** Names in a header that are not columns. */
 export const unknownColumns = (header: readonly string[]): readonly string[] =>
   header.map((name) => name.trim()).filter((name) => !(entityColumns as readonly string[]).includes(name))
 

@@ -1,13 +1,13 @@
 /**
- * The history of entities for `selvedge export --history`: the evolution of each entity over observedAt, then what was not
- * observed over the times when it was written, each in parts that follow each other in time. A part ends where the
- * gateway says that its answer ends, and the next begins there.
+ * Reads the history of entities for `selvedge export --history`: first the instances with observedAt, then
+ * the others by modifiedAt. Both are read in consecutive parts; the next part starts at the end of the range
+ * in the last response.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 
-/** Parts of the evolution of one entity, each a temporal entity; none when there is nothing left of it. */
+/** Parts of the history of an entity, each a temporal entity; none if the entity has no history any more. */
 export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGenerator<JsonObject> {
   yield* partsOf(gateway, id, { over: 'observedAt', query: `${always}&options=sysAttrs` })
   yield* partsOf(gateway, id, {
@@ -19,7 +19,7 @@ export async function* evolutionOf(gateway: RunningGateway, id: string): AsyncGe
 const always = 'timerel=after&timeAt=0000-01-01T00:00:00Z'
 
 interface Course {
-  /** The member that says of which time an instance is. */
+  /** The member with the time of an instance. */
   readonly over: 'observedAt' | 'modifiedAt'
   readonly query: string
 }
@@ -33,8 +33,8 @@ async function* partsOf(
   let next = path
   let known: ReadonlySet<string> = new Set()
   while (true) {
-    const answer = await gateway.ask(next, { accept: 'application/ld+json' })
-    // It went meanwhile, or has no history.
+    const answer = await gateway.request(next, { accept: 'application/ld+json' })
+    // The entity was deleted meanwhile, or has no history.
     if (answer.status === 404) return
     if (answer.status !== 200 && answer.status !== 206) throw refusalOf(answer, `the history of ${id}`)
     const { part, instances, isEmpty } = withoutKnown(JSON.parse(answer.text) as JsonObject, known, over)
@@ -42,16 +42,16 @@ async function* partsOf(
     if (answer.status === 200) return
     const end = /date-time .*?Z-(.*?)\//.exec(answer.headers.get('content-range') ?? '')?.[1]
     if (end === undefined || instances.size === 0)
-      throw new GatewayError('peer.refused', `the history of ${id} does not say where it goes on`)
-    const going = new URL(next, 'http://localhost')
-    going.searchParams.set('timerel', 'after')
-    going.searchParams.set('timeAt', end)
-    next = going.pathname + going.search
+      throw new GatewayError('peer.refused', `the partial history of ${id} does not state its end`)
+    const following = new URL(next, 'http://localhost')
+    following.searchParams.set('timerel', 'after')
+    following.searchParams.set('timeAt', end)
+    next = following.pathname + following.search
     known = new Set([...instances].filter(([, time]) => time === end).map(([instance]) => instance))
   }
 }
 
-/** What of an answer is new: the next one begins with the instant at which the one before ended. */
+/** The new instances of a response, which starts with the instant at which the last one ended. */
 function withoutKnown(
   entity: JsonObject,
   known: ReadonlySet<string>,
@@ -67,25 +67,25 @@ function withoutKnown(
   for (const [name, value] of Object.entries(entity)) {
     const list = listOf(value)
     if (!list.every(isObject) || name === '@context') {
-      // When an entity came into being and was changed last is for the gateway to say that it is in.
+      // The importing gateway sets its own creation and modification times.
       if (name !== 'createdAt' && name !== 'modifiedAt') part[name] = value
       continue
     }
     const fresh = list.filter(({ instanceId }) => !known.has(instanceId as string))
     for (const one of fresh) instances.set(one['instanceId'] as string, one[over] as string)
-    // Scopes that were set without a time are exported with what was not observed.
+    // Scopes set without a time are exported with the unobserved instances.
     const isSet = (one: JsonObject): boolean =>
       over === 'observedAt' && name === 'scope' && one['observedAt'] === one['modifiedAt']
     const kept = fresh.filter((one) => !isSet(one))
     if (kept.length === 0) continue
     isEmpty = false
-    // The gateway that reads it gives instances ids of its own.
+    // The importing gateway creates its own instance ids.
     part[name] = kept.map((one) => (over === 'observedAt' ? withoutTimes(one) : withoutId(one)))
   }
   return { part, instances, isEmpty }
 }
 
-/** One that was created or deleted has one time only, and a marker says which. */
+/** Removes the id; a creation or deletion has one time only, and a marker that identifies it. */
 function withoutId({ instanceId: _, createdAt: _created, ...instance }: JsonObject): JsonObject {
   const { modifiedAt, ...marker } = instance
   return instance['deletedAt'] === undefined || modifiedAt === undefined ? instance : marker

@@ -1,23 +1,24 @@
 /**
- * `selvedge export`: the entities of a running gateway as lines of JSON-LD or as CSV. It follows the links from page to page,
- * which carry a position, so entities that stay are in it once whatever is written meanwhile.
+ * `selvedge export`: writes the entities of a running gateway as lines of JSON-LD or as CSV. It follows the
+ * next links, which contain a position, so that each entity that exists throughout is exported once despite
+ * concurrent writes.
  */
 import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { GatewayError } from '#base/register/errors.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { csvRow } from '#cli/terminal/csv.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { entityColumns, toRows } from './entity-csv.ts'
 import { evolutionOf } from './export-history.ts'
-import { createProgress, formatOf, tellResult } from './transfer.ts'
+import { createProgress, formatOf, writeResult } from './transfer.ts'
 
 const pageOf = 500
 
 export async function exportEntities(given: Given, terminal: Terminal): Promise<number> {
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const file = given.text('out')
   const format = formatOf(given, file)
@@ -47,8 +48,8 @@ export async function exportEntities(given: Given, terminal: Terminal): Promise<
   const what = given.has('history') ? 'histories of entities' : 'entities'
   const why = done === 0 ? (hint ?? emptyReason(given)) : undefined
   const words = `${done.toLocaleString('en-US')} ${what} exported${why === undefined ? '' : `: ${why}`}`
-  const tell = file === undefined ? terminal.err : terminal.out
-  return tellResult(given, tell, { words, facts: { entities: done }, failed: false })
+  const write = file === undefined ? terminal.err : terminal.out
+  return writeResult(given, write, { words, facts: { entities: done }, failed: false })
 }
 
 function emptyReason(given: Given): string {
@@ -64,14 +65,14 @@ function emptyReason(given: Given): string {
 interface ExportPage {
   readonly entities: readonly JsonObject[]
   readonly count: number
-  /** What the gateway says where it found nothing. */
+  /** A hint of the gateway if it found nothing. */
   readonly warning: string | undefined
 }
 
 async function* pages(gateway: RunningGateway, given: Given): AsyncGenerator<ExportPage> {
   const [type, q] = [given.text('type'), given.text('q')]
   const parameters = new URLSearchParams({
-    // What other brokers hold is theirs to export.
+    // Entities of other brokers are exported there.
     local: 'true',
     ...(type === undefined ? {} : { type }),
     ...(q === undefined ? {} : { q }),
@@ -80,8 +81,8 @@ async function* pages(gateway: RunningGateway, given: Given): AsyncGenerator<Exp
   })
   let next: string | undefined = `/ngsi-ld/v1/entities?${parameters}`
   while (next !== undefined) {
-    const answer = await gateway.ask(next, { accept: 'application/ld+json' })
-    if (answer.status !== 200) throw refusalOf(answer, 'the query')
+    const answer = await gateway.request(next, { accept: 'application/ld+json' })
+    if (answer.status !== 200) throw refusalOf(answer, 'querying entities')
     yield {
       entities: JSON.parse(answer.text) as JsonObject[],
       count: Number(answer.headers.get('ngsild-results-count')),
@@ -91,14 +92,14 @@ async function* pages(gateway: RunningGateway, given: Given): AsyncGenerator<Exp
   }
 }
 
-/** A new file that is on disk when it is closed, and removed where it is not kept. @throws cli.usage */
+/** Creates a file that is flushed when it is closed, and removed if it is not kept. @throws cli.usage */
 function openFile(file: string): { write: (text: string) => void; close: (isKept: boolean) => void } {
   let descriptor: number
   try {
     descriptor = openSync(file, 'wx', 0o600)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    const words = code === 'EEXIST' ? `${file} is there already, and is not overwritten` : message
+    const words = code === 'EEXIST' ? `${file} already exists and is not overwritten` : message
     throw new GatewayError('cli.usage', `--out: ${words}`, {}, error)
   }
   return {

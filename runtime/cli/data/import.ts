@@ -1,24 +1,24 @@
 /**
- * `selvedge import`: sends the entities of a file to a running gateway, in batches, and tells each that was refused. The file
- * is read piece by piece. 0 when all were taken, 1 when some were not.
+ * `selvedge import`: sends the entities of a file to a running gateway in batches, and lists the rejected
+ * ones. The file is read incrementally. The exit code is 0 if all entities were accepted, otherwise 1.
  */
 import { createReadStream } from 'node:fs'
 import { StringDecoder } from 'node:string_decoder'
 import { GatewayError } from '#base/register/errors.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { createCsvReader } from '#cli/terminal/csv.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { createRowReader, type RowReader, unknownColumns } from './entity-csv.ts'
-import { createProgress, formatOf, type TransferFormat, tellResult } from './transfer.ts'
+import { createProgress, formatOf, type TransferFormat, writeResult } from './transfer.ts'
 
-/** Entities and characters of one batch. */
+/** Maximum entities and characters of a batch. */
 const batchOf = 500
 const batchCharactersMax = 2_000_000
-/** Refusals that are told one by one. */
-const refusalsToldMax = 20
+/** Maximum number of rejections that are listed. */
+const rejectionsListedMax = 20
 
 const targets = {
   replace: '/ngsi-ld/v1/entityOperations/upsert?options=replace',
@@ -32,12 +32,15 @@ interface Refusal {
 }
 
 export async function importEntities(given: Given, terminal: Terminal): Promise<number> {
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const mode = given.text('mode') ?? 'replace'
   const target = Object.hasOwn(targets, mode) ? targets[mode as keyof typeof targets] : undefined
   if (target === undefined)
-    throw new GatewayError('cli.usage', `--mode ${mode} is none of ${Object.keys(targets).join(', ')}`)
+    throw new GatewayError(
+      'cli.usage',
+      `--mode expects one of ${Object.keys(targets).join(', ')}, got ${mode}`,
+    )
   const file = given.text('file')
   const format = formatOf(given, file)
   const gateway = await findGateway(given, loaded.settings)
@@ -46,11 +49,14 @@ export async function importEntities(given: Given, terminal: Terminal): Promise<
   let refused = 0
   const isHistory = given.has('history')
   if (isHistory && given.has('mode'))
-    throw new GatewayError('cli.usage', '--mode is not for --history, which adds')
+    throw new GatewayError(
+      'cli.usage',
+      '--mode and --history exclude each other, because histories are always added',
+    )
   const entities = entitiesOf(piecesOf(file, terminal), format, isHistory)
   for await (const batch of batches(entities, isHistory ? 1 : batchOf)) {
     const refusals = isHistory ? await sendHistory(gateway, batch[0]!) : await send(gateway, target, batch)
-    for (const { entityId, error } of refusals.slice(0, Math.max(0, refusalsToldMax - refused)))
+    for (const { entityId, error } of refusals.slice(0, Math.max(0, rejectionsListedMax - refused)))
       terminal.err(`${entityId}: ${error.detail ?? error.title ?? 'refused'}\n`)
     refused += refusals.length
     taken += batch.length - refusals.length
@@ -58,7 +64,7 @@ export async function importEntities(given: Given, terminal: Terminal): Promise<
   }
   const what = isHistory ? 'parts of histories' : 'entities'
   const words = `${taken.toLocaleString('en-US')} ${what} imported${refused === 0 ? '' : `, ${refused.toLocaleString('en-US')} refused`}`
-  return tellResult(given, terminal.out, { words, facts: { imported: taken, refused }, failed: refused > 0 })
+  return writeResult(given, terminal.out, { words, facts: { imported: taken, refused }, failed: refused > 0 })
 }
 
 async function send(
@@ -66,7 +72,7 @@ async function send(
   path: string,
   batch: readonly string[],
 ): Promise<readonly Refusal[]> {
-  const answer = await gateway.ask(path, {
+  const answer = await gateway.request(path, {
     method: 'POST',
     body: `[${batch.join()}]`,
     contentType: 'application/ld+json',
@@ -76,9 +82,9 @@ async function send(
   return (JSON.parse(answer.text) as { errors: readonly Refusal[] }).errors
 }
 
-/** History is added to that of the entity, which comes into being where there is none. */
+/** Adds history to that of the entity, which is created if it does not exist. */
 async function sendHistory(gateway: RunningGateway, text: string): Promise<readonly Refusal[]> {
-  const answer = await gateway.ask('/ngsi-ld/v1/temporal/entities?options=sysAttrs', {
+  const answer = await gateway.request('/ngsi-ld/v1/temporal/entities?options=sysAttrs', {
     method: 'POST',
     body: text,
     contentType: 'application/ld+json',
@@ -89,7 +95,7 @@ async function sendHistory(gateway: RunningGateway, text: string): Promise<reado
   return [{ entityId: id, error: JSON.parse(answer.text) as Refusal['error'] }]
 }
 
-/** Texts of entities, in batches of bounded size. */
+/** Groups the texts of entities into batches of bounded size. */
 async function* batches(
   entities: AsyncIterable<JsonObject>,
   most: number,
@@ -109,7 +115,7 @@ async function* batches(
   if (batch.length > 0) yield batch
 }
 
-/** Entities that name no @context have names as short as the core makes them. */
+/** Entities without an @context use the core context. */
 const core = 'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld'
 
 async function* piecesOf(file: string | undefined, { input }: Terminal): AsyncGenerator<string> {
@@ -149,13 +155,13 @@ function entityOf(line: string, number: number): readonly JsonObject[] {
   try {
     entity = JSON.parse(line)
   } catch (error) {
-    throw new GatewayError('cli.usage', `line ${number} is no JSON: ${(error as Error).message}`)
+    throw new GatewayError('cli.usage', `line ${number} is not JSON: ${(error as Error).message}`)
   }
-  if (!isObject(entity)) throw new GatewayError('cli.usage', `line ${number} is no entity`)
+  if (!isObject(entity)) throw new GatewayError('cli.usage', `line ${number} is not an entity`)
   return [entity]
 }
 
-/** Rows of one entity that are sent at once, where they are its history. */
+/** Maximum history rows of an entity in one request. */
 const historyRowsMax = 5000
 
 async function* fromCsv(pieces: AsyncIterable<string>, rowsMax: number): AsyncGenerator<JsonObject> {
@@ -181,6 +187,6 @@ function readerOf(header: readonly string[]): RowReader {
   if (unknown.length > 0)
     throw new GatewayError('cli.usage', `the file has unknown columns: ${unknown.join(', ')}`)
   if (!header.some((name) => name.trim() === 'id'))
-    throw new GatewayError('cli.usage', 'the file has no column id')
+    throw new GatewayError('cli.usage', 'the file needs a column id')
   return createRowReader(header)
 }

@@ -1,6 +1,6 @@
 /**
- * A folder of CSV files as one record: all samples in the order of their times, all places, and what could not be
- * read. Files are read whole, each within a limit.
+ * Reads a folder of CSV files into one recording: all samples ordered by time, all places, and the reasons
+ * for skipped files. Each file is read as a whole, up to a size limit.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -11,11 +11,11 @@ import { type Pace, type Position, readTable, type Sample } from './series.ts'
 export interface Recording {
   readonly samples: readonly Sample[]
   readonly places: ReadonlyMap<string, Position>
-  /** `file: reason` of what was left out. */
+  /** `file: reason` of each skipped file. */
   readonly skipped: readonly string[]
 }
 
-/** @throws cli.usage when the folder cannot be read or holds no series. */
+/** @throws cli.usage if the folder cannot be read or contains no series. */
 export function readSeriesFolder(folder: string, pace: Pace): Recording {
   const samples: Sample[] = []
   const places = new Map<string, Position>()
@@ -32,13 +32,13 @@ export function readSeriesFolder(folder: string, pace: Pace): Recording {
     else for (const sample of table.samples) samples.push(sample)
   }
   if (samples.length === 0) {
-    throw new GatewayError('cli.usage', `${folder} holds no series: ${skipped.join('; ')}`, { folder })
+    throw new GatewayError('cli.usage', `${folder} contains no series: ${skipped.join('; ')}`, { folder })
   }
   samples.sort((a, b) => a.at - b.at)
   return { samples, places, skipped }
 }
 
-/** Names of the CSV files of a folder. @throws cli.usage when it cannot be read or has none. */
+/** Names of the CSV files of a folder. @throws cli.usage if it cannot be read or has none. */
 export function csvFiles(folder: string): string[] {
   const refusal = (why: string, cause?: unknown): GatewayError =>
     new GatewayError('cli.usage', `${folder} ${why}`, { folder }, cause)
@@ -49,6 +49,6 @@ export function csvFiles(folder: string): string[] {
     throw refusal(`cannot be read: ${(error as Error).message}`, error)
   }
   const files = names.filter((name) => /\.csv$/i.test(name)).sort()
-  if (files.length === 0) throw refusal('holds no CSV file')
+  if (files.length === 0) throw refusal('contains no CSV file')
   return files
 }

@@ -1,4 +1,4 @@
-/** Reading recorded series: wide, long, single, without times, places, and what is none of these. */
+/** Reading recorded series: wide, long, single, without times, places, and unknown tables. */
 import { describe, expect, it } from 'vitest'
 import { readTable } from './series.ts'
 
@@ -59,7 +59,7 @@ describe('readTable', () => {
     })
   })
 
-  it('lets lines without times end at the end', () => {
+  it('gives rows without times the times up to the end', () => {
     expect(read('speed', '773869,767541', '64.38,67.62', '62.67,')).toMatchObject({
       samples: [
         { at: 995_000, device: '773869' },
@@ -92,14 +92,14 @@ describe('readTable', () => {
   it.each([
     [['a,b'], 'it has no columns or no rows'],
     [['lonely', '1'], 'it has no columns or no rows'],
-    [['4.40E+01,4.44E+01', '1,2'], 'its first line holds values, not names'],
-    [['time,a,b', 'yesterday,1,2'], 'it holds no number with a time'],
-    [['time,a,b', '2015-03-01,x,Infinity'], 'it holds no number with a time'],
-  ])('says why %j is no series', (lines, reason) => {
+    [['4.40E+01,4.44E+01', '1,2'], 'its first line contains values instead of names'],
+    [['time,a,b', 'yesterday,1,2'], 'it contains no number with a time'],
+    [['time,a,b', '2015-03-01,x,Infinity'], 'it contains no number with a time'],
+  ])('reports why %j is not a series', (lines, reason) => {
     expect(read('x', ...lines)).toEqual({ kind: 'unknown', reason })
   })
 
-  it('forgives quotes and line ends of another system', () => {
+  it('accepts quotes and CRLF line ends', () => {
     expect(read('x', '"time","a","b"\r', '"2015-03-01","1","2"\r')).toMatchObject({
       samples: [{ device: 'a', values: [['x', 1]] }, { device: 'b' }],
     })

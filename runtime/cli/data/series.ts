@@ -1,10 +1,10 @@
 /**
- * Recorded series from CSV text: one column per device (the file names the quantity), or one row per device and
- * time (the columns name the quantities), and places from a file with longitude and latitude. Pure; a cell that is
- * no number is a missing value.
+ * Parses recorded series from CSV text: one column per device (the file names the quantity), or one row per
+ * device and time (the columns name the quantities). A file with longitude and latitude contains places.
+ * Pure; a cell that is not a number is a missing value.
  */
 
-/** What one device measured at one time. */
+/** The measurements of a device at one time. */
 export interface Sample {
   readonly at: number
   readonly device: string
@@ -18,10 +18,10 @@ export type Table =
   | { readonly kind: 'places'; readonly places: ReadonlyMap<string, Position> }
   | { readonly kind: 'unknown'; readonly reason: string }
 
-/** For series without times: the row that comes `n`-th is at `start + n * step`. */
+/** Times for series without a time column: the rows have a distance of `step`. */
 export interface Pace {
   readonly step: number
-  /** When the last row is, ms. */
+  /** Time of the last row, ms. */
   readonly end: number
 }
 
@@ -29,14 +29,14 @@ const timeName = /^(time|timestamp|date|date_?time|ts)$/i
 const orderName = /^(reading|index|row|seq|sequence|no|n)$/i
 const deviceName = /^(.+_)?(id|device|sensor|mote|station)(_id)?$/i
 
-/** @param name the file name without its ending; names the quantity, or is put before device numbers. */
+/** @param name the file name without extension; it names the quantity, or is a prefix of device numbers. */
 export function readTable(name: string, text: string, pace: Pace): Table {
   const rows = text.split(/\r?\n/).filter((line) => line.trim() !== '')
   const header = rows.shift()?.split(',').map(unquoted) ?? []
   if (header.length < 2 || rows.length === 0)
     return { kind: 'unknown', reason: 'it has no columns or no rows' }
   if (header.every((cell) => Number.isFinite(Number(cell))) && header.some((cell) => /[.eE]/.test(cell))) {
-    return { kind: 'unknown', reason: 'its first line holds values, not names' }
+    return { kind: 'unknown', reason: 'its first line contains values instead of names' }
   }
   const cells = rows.map((row) => row.split(',').map(unquoted))
   const lower = header.map((cell) => cell.toLowerCase())
@@ -51,7 +51,7 @@ export function readTable(name: string, text: string, pace: Pace): Table {
   )
   const samples =
     device >= 0 ? longSamples(name, cells, device, columns, atOf) : wideSamples(name, cells, columns, atOf)
-  if (samples.length === 0) return { kind: 'unknown', reason: 'it holds no number with a time' }
+  if (samples.length === 0) return { kind: 'unknown', reason: 'it contains no number with a time' }
   return { kind: 'samples', samples }
 }
 
@@ -66,7 +66,7 @@ function wideSamples(quantity: string, rows: readonly string[][], columns: Colum
     return columns.flatMap(([column, i]): Sample[] => {
       const value = numberOf(row[i])
       if (value === undefined) return []
-      // A single column, such as `timestamp,value`, is the series of one device that the file names.
+      // A single column, such as `timestamp,value`, is the series of one device, named by the file.
       return [{ at, device: single ? quantity : column, values: [[single ? column : quantity, value]] }]
     })
   })
@@ -102,7 +102,7 @@ function readPlaces(rows: readonly string[][], longitude: number, latitude: numb
   return { kind: 'places', places }
 }
 
-/** Times of rows that have none: by their order column, else by their line, ending at `pace.end`. */
+/** Times of rows without one: by the order column or the line number, ending at `pace.end`. */
 function paced(rows: readonly string[][], order: number, { step, end }: Pace): AtOf {
   const place = (row: readonly string[], index: number): number | undefined =>
     order < 0 ? index : numberOf(row[order])
@@ -113,7 +113,10 @@ function paced(rows: readonly string[][], order: number, { step, end }: Pace): A
   }
 }
 
-/** ISO 8601, with a blank for the T and UTC where no zone is stated; or seconds or milliseconds since 1970. */
+/**
+ * Parses ISO 8601, with an optional blank instead of T and UTC as default zone; or seconds or milliseconds
+ * since 1970.
+ */
 function timeOf(cell: string): number | undefined {
   const number = numberOf(cell)
   if (number !== undefined) return number > 1e11 ? Math.round(number) : Math.round(number * 1000)

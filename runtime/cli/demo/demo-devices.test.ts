@@ -1,4 +1,4 @@
-/** The simulated site says what it promises: a dozen devices, cycles, noise, silence, a stuck sensor; decodable. */
+/** The simulated site: a dozen devices, daily cycles, noise, silence, a stuck sensor, decodable payloads. */
 import { describe, expect, it } from 'vitest'
 import { json } from '#bridges/json/decoder.ts'
 import { checkJsonSettings } from '#bridges/json/settings.ts'
@@ -13,13 +13,13 @@ const device = (id: string) => demoDevices.find((one) => one.id === id)!
 const through = (count: number, step: number) => Array.from({ length: count }, (_, i) => midnight + i * step)
 
 describe('the simulated site', () => {
-  it('has a dozen devices at different places, of both tongues', () => {
+  it('has a dozen devices at different places, with both payload formats', () => {
     expect(demoDevices).toHaveLength(12)
     expect(new Set(demoDevices.map(({ place }) => place.join())).size).toBe(12)
     expect(new Set(demoDevices.map(({ speaks }) => speaks))).toEqual(new Set(['senml', 'json']))
   })
 
-  it('warms up by day, never twice the same, and always the same at the same instant', () => {
+  it('has a daily cycle with noise, and the same value for the same instant', () => {
     const [temperature] = device('greenhouse-1').fields
     const values = through(144, 10 * minute).map((time) => temperature!.at(time))
     const warmest = values.indexOf(Math.max(...values)) / 6
@@ -37,13 +37,13 @@ describe('the simulated site', () => {
     expect(device('soil-north').isSilent(midnight + 3 * 60 * minute)).toBe(false)
   })
 
-  it('has a stuck sensor beside a living one', () => {
+  it('has a stuck sensor and a working one in the same device', () => {
     const [temperature, humidity] = device('cold-store').fields
     expect(new Set(through(100, minute).map((time) => humidity!.at(time)))).toEqual(new Set([87.3]))
     expect(new Set(through(100, minute).map((time) => temperature!.at(time))).size).toBe(100)
   })
 
-  it('speaks what the bridges read, all of it', async () => {
+  it('sends only payloads that the bridges decode completely', async () => {
     const loaded = await loadSettings({ env: {}, folder: '/nowhere', flags: settingFlags() })
     expect(loaded.mistakes).toBeUndefined()
     const sources = checkJsonSettings((demoSettings() as { bridges: { json: unknown } }).bridges.json)

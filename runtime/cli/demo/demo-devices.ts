@@ -1,7 +1,8 @@
 /**
- * The simulated site: a dozen devices with their places and what they measure, as pure functions of time. The same
- * instant always gives the same value, so the past that is filled in and the present agree. One device is silent at
- * night, one has a radio link that fails, one sensor is stuck, and one device left a retained value long ago.
+ * The simulated site: a dozen devices with places and measurements as pure functions of time. The same
+ * instant always has the same value, so that simulated history and live values agree. It includes a device that
+ * is silent at night, a failing radio link, a stuck sensor, and a device that left only an old retained
+ * value.
  */
 import type { Position } from '#cli/data/series.ts'
 
@@ -9,9 +10,9 @@ export interface DemoField {
   readonly name: string
   /** SenML unit. */
   readonly unit: string
-  /** UN/CEFACT common code, for devices whose payload has no units. */
+  /** UN/CEFACT common code, for devices whose payloads contain no units. */
   readonly unitCode: string
-  /** Digits after the point. */
+  /** Decimal places. */
   readonly digits: number
   at(time: number): number
 }
@@ -19,25 +20,25 @@ export interface DemoField {
 export interface DemoDevice {
   readonly id: string
   readonly name: string
-  /** How it speaks: SenML packs, or plain JSON. */
+  /** Payload format: SenML packs, or plain JSON. */
   readonly speaks: 'senml' | 'json'
   readonly place: Position
   readonly everySeconds: number
   readonly fields: readonly DemoField[]
-  /** Whether it is silent at a time. */
+  /** Whether the device sends nothing at a time. */
   isSilent(time: number): boolean
 }
 
 const hour = 3_600_000
 const day = 24 * hour
 
-/** A daily cycle with its greatest value at an hour (UTC), plus noise. */
+/** A daily cycle with its maximum at an hour (UTC), plus noise. */
 function daily(seed: number, mean: number, swing: number, peakHour: number, noise: number) {
   return (time: number): number =>
     mean + swing * Math.cos((2 * Math.PI * (time - peakHour * hour)) / day) + noise * noiseAt(time, seed)
 }
 
-/** Light between six and eighteen o'clock. */
+/** Light between 06:00 and 18:00. */
 function sunny(seed: number, most: number) {
   return (time: number): number => {
     const light = Math.sin((2 * Math.PI * (time - 6 * hour)) / day)
@@ -45,7 +46,7 @@ function sunny(seed: number, most: number) {
   }
 }
 
-/** Evenly spread in -1 to 1 and always the same for the same time and seed (an integer hash). */
+/** Uniform noise from -1 to 1, deterministic for time and seed (an integer hash). */
 function noiseAt(time: number, seed: number): number {
   let h = Math.imul((Math.floor(time) % 0x7fffffff) ^ Math.imul(seed, 0x9e3779b1), 0x85ebca6b)
   h = Math.imul(h ^ (h >>> 13), 0xc2b2ae35)
@@ -71,7 +72,7 @@ const humidity = (at: DemoField['at']) => field('humidity', '%RH', 'P1', 1, at)
 const carbonDioxide = (at: DemoField['at']) => field('co2', 'ppm', '59', 0, at)
 const moisture = (at: DemoField['at']) => field('moisture', '/100', 'P1', 1, at)
 
-/** Silent from two to five in the morning (UTC). */
+/** Silent from 02:00 to 05:00 (UTC). */
 const fallsSilent = (time: number): boolean => {
   const hourOfDay = Math.floor((time % day) / hour)
   return hourOfDay >= 2 && hourOfDay < 5
@@ -162,7 +163,7 @@ export const demoDevices: readonly DemoDevice[] = [
   ),
 ]
 
-/** Settings a gateway needs to read the plain JSON devices and to know where they are. */
+/** Settings that a gateway needs for the plain JSON devices: their mapping and their places. */
 export function demoSettings(): Record<string, unknown> {
   const plain = demoDevices.filter(({ speaks }) => speaks === 'json')
   return {
@@ -186,7 +187,7 @@ export function demoSettings(): Record<string, unknown> {
   }
 }
 
-/** What a device sends about some instants: topic and payload, or nothing where it is silent at all of them. */
+/** The messages of a device with the measurements of some instants. */
 export function messagesOf(
   device: DemoDevice,
   times: readonly number[],
@@ -205,7 +206,7 @@ function plainJson({ fields }: DemoDevice, time: number): Record<string, number>
   return { at: time, ...Object.fromEntries(fields.map((one) => [one.name, rounded(one, time)])) }
 }
 
-/** RFC 8428: base name and base time in the first record, times relative to it. */
+/** A pack by RFC 8428: base name and base time in the first record, times relative to it. */
 function senmlPack({ id, fields }: DemoDevice, times: readonly number[]): Record<string, unknown>[] {
   const base = times[0]!
   const records = times.flatMap((time) =>

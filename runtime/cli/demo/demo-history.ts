@@ -1,8 +1,8 @@
 /**
- * What the gateway has stored of the simulated site, read by its public HTTP interface.
+ * Reads the stored history of the simulated site over the public HTTP interface of the gateway.
  */
 
-import { ask } from '#cli/gateway/gateway-client.ts'
+import { sendRequest } from '#cli/gateway/gateway-client.ts'
 import { siteId } from '#intake/site-ids.ts'
 import { sosa } from '#intake/vocabulary.ts'
 import type { DemoDevice } from './demo-devices.ts'
@@ -13,19 +13,19 @@ interface Stored {
   readonly at: number
 }
 
-/** What a device measures, and the times in ms from one to the other, both included. */
-interface Wanted {
+/** A field of a device and a time range in ms, both ends included. */
+interface FieldRange {
   readonly device: string
   readonly field: string
   readonly from: number
   readonly to: number
 }
 
-/** Values of one field of a device; empty where there is no history. @throws cli.no-answer */
-async function storedValues(httpUrl: string, { device, field, from, to }: Wanted): Promise<Stored[]> {
+/** Stored values of a field; empty if there is no history. @throws cli.no-answer */
+async function storedValues(httpUrl: string, { device, field, from, to }: FieldRange): Promise<Stored[]> {
   const id = encodeURIComponent(siteId('StreamObservation', device, field))
   const within = `timerel=between&timeAt=${isoTime(from)}&endTimeAt=${isoTime(to + 1)}`
-  const { status, text } = await ask(
+  const { status, text } = await sendRequest(
     `${httpUrl}/ngsi-ld/v1/temporal/entities/${id}?options=temporalValues&${within}`,
   )
   if (status !== 200) return []
@@ -38,7 +38,7 @@ async function storedValues(httpUrl: string, { device, field, from, to }: Wanted
 
 const isoTime = (time: number): string => new Date(time).toISOString()
 
-/** How many of the values that a device measured at some times are stored. */
+/** The number of stored values of a device at the given times. */
 export async function countStored(
   httpUrl: string,
   device: DemoDevice,
@@ -56,11 +56,11 @@ export async function countStored(
 
 const enoughValues = 50
 
-/** One line for each field whose stored values of a time are all the same. */
+/** A line for each field whose stored values in a range are all equal. */
 export async function stuckSensors(
   httpUrl: string,
   devices: readonly DemoDevice[],
-  { from, to }: Pick<Wanted, 'from' | 'to'>,
+  { from, to }: Pick<FieldRange, 'from' | 'to'>,
 ): Promise<string[]> {
   const lines: string[] = []
   for (const { id, fields } of devices) {

@@ -1,29 +1,29 @@
 /**
- * The options of `selvedge demo` as values, each checked.
+ * Parses and checks the options of `selvedge demo`.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 
 export interface DemoOptions {
-  /** Folder of CSV series; without it the site is simulated. */
+  /** Folder of CSV series; if undefined, the site is simulated. */
   readonly data: string | undefined
-  /** Seconds of the record per second; Infinity for as fast as the gateway takes it. */
+  /** Recorded seconds per second; Infinity for as fast as possible. */
   readonly speed: number
   readonly stepMs: number
-  /** Data folder of the gateway that stays. */
+  /** Data folder that is kept. */
   readonly keep: string | undefined
   readonly httpPort: number | undefined
   readonly mqttPort: number | undefined
-  /** From the start of the site. */
+  /** Duration from the start of the site. */
   readonly durationMs: number | undefined
-  /** URL of a gateway that runs already, without a slash at the end. */
+  /** URL of a running gateway, without a trailing slash. */
   readonly site: string | undefined
 }
 
 const defaultSpeed = 3600
 const defaultStepSeconds = 5
 
-/** @throws cli.usage that names the option. */
+/** @throws cli.usage with the name of the option. */
 export function demoOptions(given: Given): DemoOptions {
   const seconds = (name: string): number | undefined =>
     positive(name, given.text(name), 'a number greater than 0')
@@ -65,5 +65,5 @@ function siteUrl(text: string | undefined): string | undefined {
 }
 
 function refusal(name: string, expected: string, text: string): GatewayError {
-  return new GatewayError('cli.usage', `--${name}: expected ${expected}, not ${JSON.stringify(text)}`)
+  return new GatewayError('cli.usage', `--${name} expects ${expected}, got ${JSON.stringify(text)}`)
 }

@@ -1,16 +1,16 @@
-/** The simulated outage: when it is, and what is said at its end. Values and their units as people read them. */
+/** The schedule and the report of the simulated outage; values with unit symbols. */
 import { expect, it } from 'vitest'
 import { demoDevices } from './demo-devices.ts'
 import { isDown, outageReport } from './demo-outage.ts'
 import { withUnit } from './demo-units.ts'
 
-it('begins soon after the start, ends within the first quarter minute, and comes again every two minutes', () => {
+it('starts soon after the site, ends within 15 seconds, and recurs every two minutes', () => {
   const down = Array.from({ length: 240 }, (_, second) => second).filter((second) => isDown(second * 1000))
   const once = Array.from({ length: 10 }, (_, i) => 5 + i)
   expect(down).toEqual([...once, ...once.map((second) => second + 120)])
 })
 
-it('reports at the end what was sent, acknowledged and stored, and what is missing', () => {
+it('reports sent, acknowledged, stored and missing values at its end', () => {
   expect(outageReport({ messages: 7, acknowledged: 7, values: 14, stored: 14 })).toBe(
     '7 messages with 14 values sent late, 7 messages acknowledged, 14 values stored: nothing was lost',
   )
@@ -20,7 +20,7 @@ it('reports at the end what was sent, acknowledged and stored, and what is missi
   expect(outageReport({ messages: 7, acknowledged: 6, values: 14, stored: 14 })).not.toContain('nothing was')
 })
 
-it('has a symbol for each unit of the site, and shows an unknown code as it is', () => {
+it('has a symbol for each unit of the site, and shows unknown codes unchanged', () => {
   const shown = demoDevices.flatMap(({ fields }) => fields.map(({ unitCode }) => withUnit(1, unitCode)))
   expect(new Set(shown)).toEqual(
     new Set(['1 °C', '1 %', '1 ppm', '1 hPa', '1 m/s', '1 m', '1 l/s', '1', '1 W', '1 Wh', '1 W/m²']),

@@ -1,6 +1,6 @@
 /**
- * The radio link of one simulated device, which fails for a while. The device keeps what it measures meanwhile, sends it when the
- * link is back, and reads from the gateway whether all of it is stored.
+ * Simulates a radio link that fails periodically. The device buffers its measurements during the outage,
+ * sends them when the link is back, and checks at the gateway whether all of them are stored.
  */
 import type { DemoDevice } from './demo-devices.ts'
 import { messagesOf } from './demo-devices.ts'
@@ -11,7 +11,7 @@ const everyMs = 120_000
 const beginsMs = 5000
 const endsMs = 15_000
 
-/** Whether the link is down, so many ms after the start of the site. */
+/** Whether the link is down at this time after the start of the site. */
 export function isDown(elapsedMs: number): boolean {
   const within = elapsedMs % everyMs
   return within >= beginsMs && within < endsMs
@@ -34,14 +34,14 @@ export function outageReport({ messages, acknowledged, values, stored }: Deliver
   )
 }
 
-/** Sends what a device measures at a time, or keeps it while the link is down. @throws peer.unavailable */
+/** Sends the measurements of a time, or buffers them while the link is down. @throws peer.unavailable */
 export function createRadioLink(
-  { publisher, httpUrl, tell }: Pick<SitePorts, 'publisher' | 'httpUrl' | 'tell'>,
+  { publisher, httpUrl, print }: Pick<SitePorts, 'publisher' | 'httpUrl' | 'print'>,
   device: DemoDevice,
   startedAt: number,
 ): (time: number) => Promise<void> {
-  /** Times of what was measured; at most as many as one outage has. */
-  let kept: number[] = []
+  /** Times of the buffered measurements, bounded by the length of an outage. */
+  let buffered: number[] = []
 
   const send = async (times: readonly number[]): Promise<void> => {
     for (const time of times) {
@@ -49,8 +49,8 @@ export function createRadioLink(
     }
   }
   const catchUp = async (): Promise<void> => {
-    const times = kept
-    kept = []
+    const times = buffered
+    buffered = []
     await publisher.settled()
     const before = publisher.acknowledged()
     await send(times)
@@ -61,17 +61,17 @@ export function createRadioLink(
       values: times.length * device.fields.length,
       stored: await countStored(httpUrl, device, times),
     }
-    tell(`OUTAGE ENDS: ${device.id} has its radio link again; ${outageReport(delivered)}`)
+    print(`OUTAGE ENDS: ${device.id} has its radio link again; ${outageReport(delivered)}`)
   }
 
   return async (time) => {
     if (isDown(time - startedAt)) {
-      if (kept.length === 0)
-        tell(`OUTAGE BEGINS: ${device.id} lost its radio link; it keeps what it measures`)
-      kept.push(time)
+      if (buffered.length === 0)
+        print(`OUTAGE BEGINS: ${device.id} lost its radio link; it buffers its measurements`)
+      buffered.push(time)
       return
     }
-    if (kept.length > 0) await catchUp()
+    if (buffered.length > 0) await catchUp()
     await send([time])
   }
 }

@@ -1,7 +1,7 @@
 /**
- * A device's side of MQTT 3.1.1, as small as a sensor's: CONNECT, PUBLISH at QoS 1, PUBACK, PINGREQ over one TCP
- * connection, with a bounded number of messages in flight. It does not reconnect: once the connection has ended,
- * every call fails.
+ * A minimal MQTT 3.1.1 client like that of a sensor: CONNECT, PUBLISH at QoS 1, PUBACK, PINGREQ over one TCP
+ * connection, with a bounded number of messages in flight. It does not reconnect: after the connection has
+ * ended, every call fails.
  */
 
 import { connect, type Socket } from 'node:net'
@@ -11,22 +11,22 @@ import type { Clock } from '#base/time/clock.ts'
 
 export interface SitePorts {
   readonly publisher: Publisher
-  /** Of the gateway, without a slash at the end. */
+  /** URL of the gateway, without a trailing slash. */
   readonly httpUrl: string
   readonly clock: Clock
-  /** A line for the person who watches. */
-  readonly tell: (line: string) => void
-  /** Ends the site. */
+  /** Prints a line. */
+  readonly print: (line: string) => void
+  /** Aborted when the site must stop. */
   readonly signal: AbortSignal
 }
 
-/** Everything throws peer.unavailable once the connection has ended. */
+/** All methods throw peer.unavailable after the connection has ended. */
 export interface Publisher {
-  /** Sends at QoS 1; settles when another message may be sent. */
+  /** Sends a message at QoS 1; resolves when another one may be sent. */
   publish(topic: string, payload: string, options?: { retain?: boolean }): Promise<void>
-  /** Settles when the broker has acknowledged all that was sent. */
+  /** Resolves when the broker has acknowledged all messages. */
   settled(): Promise<void>
-  /** Messages that the broker has acknowledged. */
+  /** Number of acknowledged messages. */
   acknowledged(): number
   close(): Promise<void>
 }
@@ -34,11 +34,11 @@ export interface Publisher {
 const keepAliveSeconds = 30
 const packetIdentifierMax = 65_535
 
-/** The types of packets a broker sends here (MQTT 3.1.1, 2.2.1). */
+/** Types of the packets received from the broker (MQTT 3.1.1, 2.2.1). */
 const connack = 2
 const puback = 4
 
-/** @throws peer.unavailable when there is no connection or the broker refuses it. */
+/** @throws peer.unavailable if there is no connection or the broker refuses it. */
 export async function createPublisher(
   address: { host: string; port: number },
   clientId: string,
@@ -67,7 +67,7 @@ export async function createPublisher(
   }
   const take = (type: number, body: Buffer): void => {
     if (type === connack && body[1] === 0) accepted = true
-    else if (type === connack) socket.destroy(failure(`it refused with code ${body[1]}`))
+    else if (type === connack) socket.destroy(failure(`the broker refused it with code ${body[1]}`))
     else if (type === puback && inFlight.delete(body.readUInt16BE(0))) acknowledged++
     changed()
   }
@@ -138,7 +138,7 @@ function uint16(value: number): Uint8Array {
   return Uint8Array.of(value >> 8, value & 255)
 }
 
-/** Cuts a byte stream into packets. What a broker sends here is short: its remaining length fits one byte. */
+/** Splits a byte stream into packets. Received packets are short: their remaining length fits one byte. */
 function packetReader(take: (type: number, body: Buffer) => void): (chunk: Buffer) => void {
   let rest = Buffer.alloc(0)
   return (chunk) => {

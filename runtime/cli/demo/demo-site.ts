@@ -1,13 +1,13 @@
 /**
- * The process of the site: devices that publish over MQTT, and a person's hand that tells by HTTP where the ones are
- * that cannot say so themselves. It knows the gateway by its two public ports only. Simulated, it first fills in the
- * last day, then goes on with the present; replayed, it keeps the times of the record and runs at a chosen speed.
+ * The process of the site: devices publish over MQTT, and locations that devices cannot send are added over
+ * HTTP. It accesses the gateway only by its two public ports. A simulated site first sends the values of the
+ * last day, then live values. A replay keeps the recorded times and runs at a chosen speed.
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Position, Sample } from '#cli/data/series.ts'
 import type { Recording } from '#cli/data/series-folder.ts'
-import { ask } from '#cli/gateway/gateway-client.ts'
+import { sendRequest } from '#cli/gateway/gateway-client.ts'
 import { siteId } from '#intake/site-ids.ts'
 import { type DemoDevice, demoDevices, messagesOf, weakLink } from './demo-devices.ts'
 import { stuckSensors } from './demo-history.ts'
@@ -19,20 +19,20 @@ const pastStepMs = 10 * 60_000
 const staleMs = 3 * 24 * 3_600_000
 const tickMs = 100
 
-/** Settles when the signal comes. @throws peer.unavailable when the gateway goes away. */
+/** Runs until the signal is aborted. @throws peer.unavailable if the connection to the gateway ends. */
 export async function simulate(ports: SitePorts): Promise<void> {
-  const { publisher, clock, tell, signal } = ports
+  const { publisher, clock, print, signal } = ports
   const start = clock.now()
-  await leaveStaleValue(ports, start)
-  await fillIn(ports, start)
-  tell(
-    `${demoDevices.length} devices, their last 24 hours filled in within ${((clock.now() - start) / 1000).toFixed(1)} s`,
+  await publishStaleValue(ports, start)
+  await publishPast(ports, start)
+  print(
+    `${demoDevices.length} devices, their last 24 hours sent in ${((clock.now() - start) / 1000).toFixed(1)} s`,
   )
   for (const line of await stuckSensors(ports.httpUrl, demoDevices, { from: start - pastMs, to: start }))
-    tell(line)
+    print(line)
   for (const device of demoDevices) {
     if (device.speaks === 'senml')
-      await tellPlace(
+      await addLocation(
         ports,
         device.id,
         device.fields.map(({ name }) => name),
@@ -53,8 +53,8 @@ export async function simulate(ports: SitePorts): Promise<void> {
   }
 }
 
-/** The one message of a logger whose battery is empty; the broker keeps it for everybody who comes later. */
-async function leaveStaleValue({ publisher }: SitePorts, start: number): Promise<void> {
+/** Publishes the only message of a logger with an empty battery, as a retained message. */
+async function publishStaleValue({ publisher }: SitePorts, start: number): Promise<void> {
   for (const device of demoDevices.filter(({ id }) => id === 'meadow-logger')) {
     for (const { topic, payload } of messagesOf(device, [start - staleMs])) {
       await publisher.publish(topic, payload, { retain: true })
@@ -62,7 +62,7 @@ async function leaveStaleValue({ publisher }: SitePorts, start: number): Promise
   }
 }
 
-async function fillIn({ publisher }: SitePorts, start: number): Promise<void> {
+async function publishPast({ publisher }: SitePorts, start: number): Promise<void> {
   const times = Array.from({ length: pastMs / pastStepMs }, (_, i) => start - pastMs + i * pastStepMs)
   for (const device of demoDevices) {
     await send(
@@ -79,16 +79,16 @@ async function send(publisher: Publisher, device: DemoDevice, times: readonly nu
 }
 
 export interface Replay extends Recording {
-  /** Seconds of the record per second; Infinity for as fast as the gateway takes it. */
+  /** Recorded seconds per second; Infinity for as fast as possible. */
   readonly speed: number
 }
 
-/** Publishes samples in the order of their times. Settles when all are acknowledged, or the signal comes. */
+/** Publishes samples in time order. Resolves when all are acknowledged, or the signal is aborted. */
 export async function replay(ports: SitePorts, { samples, places, skipped, speed }: Replay): Promise<void> {
-  const { publisher, clock, tell, signal } = ports
-  for (const line of skipped) tell(`left out ${line}`)
+  const { publisher, clock, print, signal } = ports
+  for (const line of skipped) print(`skipped ${line}`)
   const devices = new Set(samples.map(({ device }) => device)).size
-  tell(`${devices} devices, ${samples.length} messages, ${places.size} places`)
+  print(`${devices} devices, ${samples.length} messages, ${places.size} places`)
   const known = new Map<string, Set<string>>()
   const start = clock.now()
   for (const sample of samples) {
@@ -103,13 +103,13 @@ export async function replay(ports: SitePorts, { samples, places, skipped, speed
     known.set(sample.device, new Set([...fields, ...fresh]))
     if (place === undefined) continue
     await publisher.settled()
-    await tellPlace(ports, sample.device, fresh, place)
+    await addLocation(ports, sample.device, fresh, place)
   }
   await publisher.settled()
-  tell(signal.aborted ? 'stopped' : 'all has been replayed; the gateway stays')
+  print(signal.aborted ? 'stopped' : 'replay complete; the gateway keeps running')
 }
 
-/** SenML units of quantities whose names leave no doubt. */
+/** SenML units of quantities with unambiguous names. */
 const knownUnits: Readonly<Record<string, string>> = {
   temperature: 'Cel',
   temp: 'Cel',
@@ -129,9 +129,9 @@ function publishSample(publisher: Publisher, { at, device, values }: Sample): Pr
   return publisher.publish(`senml/${device.replace(/[/+#]/g, '-')}`, JSON.stringify(records))
 }
 
-/** Location of a Platform and of its sensors, as a person would add it. */
-async function tellPlace(
-  { httpUrl, tell }: SitePorts,
+/** Adds the location to a Platform and its sensors, as an operator would. */
+async function addLocation(
+  { httpUrl, print }: SitePorts,
   device: string,
   fields: readonly string[],
   place: Position,
@@ -140,7 +140,7 @@ async function tellPlace(
   const ids = [siteId('Platform', device), ...fields.map((field) => siteId('Sensor', device, field))]
   for (const id of ids) {
     const url = `${httpUrl}/ngsi-ld/v1/entities/${encodeURIComponent(id)}/attrs`
-    const { status, text } = await ask(url, { method: 'POST', body: { location } })
-    if (status >= 300) tell(`the place of ${id} was not taken: ${status} ${text}`)
+    const { status, text } = await sendRequest(url, { method: 'POST', body: { location } })
+    if (status >= 300) print(`the location of ${id} was rejected: ${status} ${text}`)
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Units as people read them, for the UN/CEFACT common codes (Recommendation 20) that values carry.
+ * Symbols of units, by their UN/CEFACT common codes (Recommendation 20).
  */
 
 const symbols: Readonly<Record<string, string>> = {

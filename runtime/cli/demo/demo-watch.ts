@@ -1,28 +1,27 @@
 /**
- * What arrives, as one live line: asked from the gateway once a second by its public paths, so that the line shows
- * what any client would see.
+ * The live status line of the demo, read from the public paths of the gateway once a second.
  */
 import type { Clock } from '#base/time/clock.ts'
-import { ask, metricValues } from '#cli/gateway/gateway-client.ts'
+import { metricValues, sendRequest } from '#cli/gateway/gateway-client.ts'
 import { iotStream, sosa } from '#intake/vocabulary.ts'
 import { withUnit } from './demo-units.ts'
 
-/** Two looks make a rate. */
-export interface Look {
+/** The state at one time; two of them give a rate. */
+export interface Snapshot {
   readonly at: number
   readonly observations: number
   readonly entities: number
-  /** The newest values, in the words of a person. */
+  /** The newest values as text. */
   readonly latest: readonly string[]
 }
 
 const latestShown = 3
 
-/** @throws cli.no-answer when the gateway does not answer. */
-export async function lookAt(httpUrl: string, clock: Clock): Promise<Look> {
-  const metrics = metricValues((await ask(`${httpUrl}/metrics`)).text)
+/** @throws cli.no-answer if the gateway does not respond. */
+export async function readSnapshot(httpUrl: string, clock: Clock): Promise<Snapshot> {
+  const metrics = metricValues((await sendRequest(`${httpUrl}/metrics`)).text)
   const type = encodeURIComponent(iotStream.StreamObservation)
-  const { status, text } = await ask(`${httpUrl}/ngsi-ld/v1/entities?type=${type}&limit=100`)
+  const { status, text } = await sendRequest(`${httpUrl}/ngsi-ld/v1/entities?type=${type}&limit=100`)
   return {
     at: clock.monotonic(),
     observations: metrics.get('selvedge_observations_total') ?? 0,
@@ -31,14 +30,14 @@ export async function lookAt(httpUrl: string, clock: Clock): Promise<Look> {
   }
 }
 
-export function lookLine(look: Look, before: Look | undefined): string {
-  const seconds = before === undefined ? 0 : (look.at - before.at) / 1000
-  const rate = before === undefined || seconds <= 0 ? 0 : (look.observations - before.observations) / seconds
+export function statusLine(now: Snapshot, before: Snapshot | undefined): string {
+  const seconds = before === undefined ? 0 : (now.at - before.at) / 1000
+  const rate = before === undefined || seconds <= 0 ? 0 : (now.observations - before.observations) / seconds
   return [
     `${rate.toFixed(1)} observations/s`,
-    `${look.observations} in all`,
-    `${look.entities} entities`,
-    ...look.latest,
+    `${now.observations} in all`,
+    `${now.entities} entities`,
+    ...now.latest,
   ].join(' | ')
 }
 

@@ -1,5 +1,5 @@
 /**
- * What the demo tells a person who has just started it: where everything is, and what to try.
+ * The text that the demo prints after its start: addresses and examples to try.
  */
 import { iotStream, sosa } from '#intake/vocabulary.ts'
 import type { DemoOptions } from './demo-options.ts'
@@ -7,7 +7,7 @@ import type { DemoOptions } from './demo-options.ts'
 export interface DemoAddresses {
   readonly httpUrl: string
   readonly mqttPort: number
-  /** Of GraphQL and its IDE. */
+  /** URL of GraphQL and its IDE. */
   readonly searchUrl: string
 }
 
@@ -19,7 +19,7 @@ export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, opti
   const history = `${httpUrl}/ngsi-ld/v1/temporal/entities/urn:ngsi-ld:StreamObservation:greenhouse-1:temperature?lastN=10&options=temporalValues`
   const ofSimulated = [
     ['devices near the greenhouse', `${entities}?type=${shell(sosa.Platform)}&${near}`],
-    ['what one sensor measured', history],
+    ['the history of a sensor', history],
     ['streams near the greenhouse', `${indexed}&${near}`],
   ] as const
   const examples = [
@@ -45,13 +45,13 @@ export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, opti
           '',
         ]
       : []),
-    'Ctrl-C ends it.',
+    'Press Ctrl-C to stop.',
     '',
     '',
   ].join('\n')
 }
 
-/** An IRI as part of a query: the fragment mark has to be escaped. */
+/** An IRI within a query; the fragment mark must be escaped. */
 function shell(iri: string): string {
   return iri.replaceAll('#', '%23')
 }

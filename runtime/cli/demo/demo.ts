@@ -1,6 +1,7 @@
 /**
- * `selvedge demo`: a gateway and a site, each a process of its own, and a live line of what arrives. With `--site` it
- * is the site itself, for a gateway that runs already. Nothing stays behind unless `--keep` says so.
+ * `selvedge demo`: runs a gateway and a site as separate processes, and shows a live status line. With
+ * `--site` it runs only the site, for a running gateway. The data is deleted at the end, unless `--keep`
+ * names its folder.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,12 +20,12 @@ import { type DemoOptions, demoOptions } from './demo-options.ts'
 import type { SitePorts } from './demo-publisher.ts'
 import { createPublisher } from './demo-publisher.ts'
 import { replay, simulate } from './demo-site.ts'
-import { type Look, lookAt, lookLine } from './demo-watch.ts'
+import { readSnapshot, type Snapshot, statusLine } from './demo-watch.ts'
 import { invitation } from './demo-words.ts'
 
 const host = '127.0.0.1'
 const defaultPorts = { http: 9090, mqtt: 1883, ranking: 3003, search: 8080 } as const
-const lookEveryMs = 1000
+const refreshMs = 1000
 const readyWithinMs = 30_000
 const endWithinMs = 10_000
 
@@ -50,10 +51,10 @@ async function wholeDemo(options: DemoOptions, terminal: Terminal, ending: Abort
     const site = startChild(siteArguments(options, gateway), (line) => terminal.out(`\n  site: ${line}\n`))
     children.unshift(site)
     if (options.durationMs !== undefined) setTimeout(() => ending.abort(), options.durationMs).unref()
-    const fate = await watch(gateway, site, terminal, signal)
-    if (fate === undefined) terminal.out('\nending\n')
-    else terminal.err(`\nselvedge demo: ${fate}\n`)
-    return fate === undefined ? exitCodes.ok : exitCodes.failure
+    const failure = await watch(gateway, site, terminal, signal)
+    if (failure === undefined) terminal.out('\nstopping\n')
+    else terminal.err(`\nselvedge demo: ${failure}\n`)
+    return failure === undefined ? exitCodes.ok : exitCodes.failure
   } finally {
     await endChildren(children, endWithinMs)
     rmSync(folder, { recursive: true, force: true })
@@ -70,11 +71,14 @@ interface RunningGateway {
   readonly child: Child
   readonly httpUrl: string
   readonly mqttPort: number
-  /** Of GraphQL and its IDE. */
+  /** URL of GraphQL and its IDE. */
   readonly searchUrl: string
 }
 
-/** Settles when the gateway is ready; undefined when the signal came first. @throws gateway.internal with its last words. */
+/**
+ * Resolves when the gateway is ready; undefined if the signal was aborted first. @throws cli.child with its
+ * last lines.
+ */
 async function startGateway(
   options: DemoOptions,
   folder: string,
@@ -141,7 +145,9 @@ function siteArguments(options: DemoOptions, { httpUrl, mqttPort }: RunningGatew
   return ['demo', '--site', httpUrl, '--mqtt-port', String(mqttPort), ...series]
 }
 
-/** Shows the live line until the signal (undefined), or until the gateway or the site fails (why). */
+/**
+ * Shows the status line until the signal is aborted (undefined) or the gateway or the site fails (reason).
+ */
 async function watch(
   { child, httpUrl }: RunningGateway,
   site: Child,
@@ -153,17 +159,17 @@ async function watch(
   void site.ended.then((code) => {
     if (code !== exitCodes.ok) failure ??= `the site ended with ${code}`
   })
-  let before: Look | undefined
+  let before: Snapshot | undefined
   while (!signal.aborted && failure === undefined) {
-    const look = await lookAt(httpUrl, systemClock).catch(() => undefined)
-    if (look !== undefined) terminal.out(onOneLine(lookLine(look, before), terminal.columns))
-    before = look
-    await pause(lookEveryMs, undefined, { signal }).catch(() => undefined)
+    const now = await readSnapshot(httpUrl, systemClock).catch(() => undefined)
+    if (now !== undefined) terminal.out(onOneLine(statusLine(now, before), terminal.columns))
+    before = now
+    await pause(refreshMs, undefined, { signal }).catch(() => undefined)
   }
   return signal.aborted ? undefined : failure
 }
 
-/** On a screen the line is written over the one before. */
+/** On a screen, the line replaces the previous one. */
 function onOneLine(line: string, columns: number | undefined): string {
   return columns === undefined ? `${line}\n` : `\r\u001b[2K${line.slice(0, columns - 1)}`
 }
@@ -179,8 +185,8 @@ async function siteOnly(
     data === undefined ? undefined : readSeriesFolder(data, { step: stepMs, end: systemClock.now() })
   const address = { host: new URL(httpUrl).hostname, port: mqttPort ?? defaultPorts.mqtt }
   const publisher = await createPublisher(address, `demo-site-${process.pid}`)
-  const tell = (line: string): void => terminal.out(`${line}\n`)
-  const ports: SitePorts = { publisher, httpUrl, clock: systemClock, tell, signal }
+  const print = (line: string): void => terminal.out(`${line}\n`)
+  const ports: SitePorts = { publisher, httpUrl, clock: systemClock, print, signal }
   try {
     if (recording === undefined) await simulate(ports)
     else await replay(ports, { ...recording, speed })

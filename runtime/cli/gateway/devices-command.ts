@@ -1,13 +1,14 @@
 /**
- * `selvedge devices ls|show|accept|ignore|forget` (ls unless named): devices that wait to be accepted, frames that were refused and
- * topics that no bridge reads, of a running gateway, and what is decided about them.
+ * `selvedge devices ls|show|accept|ignore|forget` (default ls): shows devices that wait to be accepted,
+ * rejected frames and topics that no bridge reads, of a running gateway, and sends the operator's decisions
+ * about them.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
-import type { Answer } from './gateway-client.ts'
+import type { GatewayResponse } from './gateway-client.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
 
 interface Sighting {
@@ -91,15 +92,15 @@ export async function devices(given: Given, terminal: Terminal): Promise<number>
   if (action === undefined) {
     const meant = nearest(word, actions)
     const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
-    throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
+    throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
   }
   if ((action === 'ls') !== (name === undefined))
     throw new GatewayError(
       'cli.usage',
       action === 'ls' ? 'ls takes no name' : `${action} needs a device or topic`,
     )
-  const body = action === 'accept' ? wishOf(given) : kindOf(given)
-  const loaded = await settingsOrTell(given, terminal)
+  const body = action === 'accept' ? acceptOptions(given) : kindOf(given)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)
   const done = await perform(gateway, action, { name: name ?? '', body })
@@ -108,8 +109,8 @@ export async function devices(given: Given, terminal: Terminal): Promise<number>
   return exitCodes.ok
 }
 
-/** What accept sends: how the topic is to be read, where options say it. */
-function wishOf(given: Given): object {
+/** The body of an accept request: the mapping of the topic, as given by options. */
+function acceptOptions(given: Given): object {
   const source: Record<string, unknown> = { ...sourceText(given) }
   const device = given.text('device')
   if (device !== undefined) source['deviceName'] = device
@@ -132,12 +133,12 @@ function sourceText(given: Given): object {
     const source = JSON.parse(text) as unknown
     if (typeof source === 'object' && source !== null && !Array.isArray(source)) return source
   } catch {
-    // Said below.
+    // Reported below.
   }
-  throw new GatewayError('cli.usage', '--source expects an object in JSON')
+  throw new GatewayError('cli.usage', '--source expects a JSON object')
 }
 
-/** `PATH=NAME` or `PATH=NAME:UNIT`; the last = and the first : behind it count. */
+/** `PATH=NAME` or `PATH=NAME:UNIT`, split at the last = and the first : after it. */
 function fieldOf(text: string): object {
   const at = text.lastIndexOf('=')
   const [name = '', ...unit] = text.slice(at + 1).split(':')
@@ -160,7 +161,7 @@ async function perform(
 ): Promise<{ answer: unknown; text: string }> {
   const at = `${path}/${encodeURIComponent(name)}`
   if (action === 'forget') {
-    const answer = await gateway.ask(body.kind === undefined ? at : `${at}?kind=${body.kind}`, {
+    const answer = await gateway.request(body.kind === undefined ? at : `${at}?kind=${body.kind}`, {
       method: 'DELETE',
     })
     if (answer.status !== 204) throw refusedOf(answer, name)
@@ -168,15 +169,15 @@ async function perform(
   }
   const isPost = action === 'accept' || action === 'ignore'
   const answer = await (isPost
-    ? gateway.ask(`${at}/${action}`, { method: 'POST', body })
-    : gateway.ask(action === 'ls' ? path : at))
-  if (answer.status !== 200) throw refusedOf(answer, action === 'ls' ? 'the list' : name)
-  const told = JSON.parse(answer.text) as never
-  return { answer: told, text: textOf[action](told) }
+    ? gateway.request(`${at}/${action}`, { method: 'POST', body })
+    : gateway.request(action === 'ls' ? path : at))
+  if (answer.status !== 200) throw refusedOf(answer, action === 'ls' ? 'listing the devices' : name)
+  const result = JSON.parse(answer.text) as never
+  return { answer: result, text: textOf[action](result) }
 }
 
-/** Why the gateway refused; members of the request by the names of the options that set them. */
-function refusedOf(answer: Answer, name: string): GatewayError {
+/** The error of a rejected request, with names of members replaced by the options that set them. */
+function refusedOf(answer: GatewayResponse, name: string): GatewayError {
   const { code, message, details } = refusalOf(answer, name)
   const text = optionOf.reduce((all, [member, option]) => all.replaceAll(member, option), message)
   return new GatewayError(code, text, details)
@@ -207,13 +208,15 @@ function listText({ waiting, undecoded, unclaimed, choices }: Lists): string {
       `${printable(one.topic)}  ${seen(one)}; ${readable(one)}`,
       payloadText(one),
     ]),
-    ...part('Frames that were refused', undecoded, (one) => [
+    ...part('Rejected frames', undecoded, (one) => [
       `${printable(one.topic)}  ${seen(one)}; ${printable(one.reason)}`,
       payloadText(one),
     ]),
-    ...part('Decided', choices, (one) => [choiceText(one)]),
+    ...part('Decisions', choices, (one) => [choiceText(one)]),
   ]
-  return parts.length === 0 ? 'Nothing waits, and every published topic is read.\n' : parts.join('\n')
+  return parts.length === 0
+    ? 'No device waits, and a bridge reads every published topic.\n'
+    : parts.join('\n')
 }
 
 function part<T>(title: string, { count, items }: Listed<T>, lines: (one: T) => readonly string[]): string[] {
@@ -277,12 +280,12 @@ function shownText({ waiting, undecoded, unclaimed, preview, choices }: Shown): 
         ]),
     ...(preview === undefined
       ? []
-      : part('It would give', listed(preview.readings), (reading) => [
+      : part('Resulting readings', listed(preview.readings), (reading) => [
           `${printable(reading.device)}  ${readingText(reading)}`,
         ])),
     ...(preview === undefined
       ? []
-      : part('It would refuse', listed(preview.problems), ({ reason }) => [printable(reason)])),
+      : part('Resulting problems', listed(preview.problems), ({ reason }) => [printable(reason)])),
   ].join('\n')
 }
 
@@ -297,14 +300,17 @@ function acceptedText({ kind, name, mapping, devices: names, released }: Accepte
   return `${first}${also}; ${heldFrames(released)} stored\n${zoneText(mapping?.source)}`
 }
 
-/** A time zone does nothing where no time is found, which only later frames show. */
+/**
+ * A time zone has no effect if no time is found, which only later frames show; so the text says which times
+ * are read.
+ */
 const zoneText = ({ timeZone, time }: { timeZone?: unknown; time?: unknown } = {}): string =>
   typeof timeZone !== 'string' || time !== undefined
     ? ''
-    : `  ${timeZone} is the zone of the times of a recognised firmware and of members time, timestamp, datetime, ts or date;\n  another member is named by --source '{"time":{"path":"PATH","format":"iso"}}'\n`
+    : `  ${timeZone} applies to times of a recognised firmware and of members time, timestamp, datetime, ts or date;\n  name another member by --source '{"time":{"path":"PATH","format":"iso"}}'\n`
 
 const heldFrames = (count: number): string => `${count} held ${count === 1 ? 'frame' : 'frames'}`
 
-/** Text of devices, with what would move the cursor of a terminal or reorder its line escaped. */
+/** Text from devices, with escaped control and formatting characters, which could manipulate a terminal. */
 const printable = (text: string): string =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (one) => `\\u{${one.codePointAt(0)!.toString(16)}}`)

@@ -1,14 +1,14 @@
 /**
- * Asking a gateway over HTTP, as any client would: a question, a deadline, the answer or why there is none.
+ * Sends HTTP requests to a gateway, as any client would, with a deadline.
  */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { text } from 'node:stream/consumers'
 import { GatewayError } from '#base/register/errors.ts'
 
-export interface Question {
+export interface GatewayRequest {
   readonly method?: string
-  /** Sent as application/json, a text as it is. */
+  /** Sent as JSON; a text is sent unchanged. */
   readonly body?: unknown
   readonly contentType?: string
   readonly tenant?: string | undefined
@@ -17,19 +17,19 @@ export interface Question {
   readonly token?: string | undefined
 }
 
-export interface Answer {
+export interface GatewayResponse {
   readonly status: number
   readonly text: string
   readonly headers: Headers
 }
 
-const usualDeadlineMs = 5000
+const defaultDeadlineMs = 5000
 
-/** @throws cli.no-answer when there is no answer; an answer of failure is an answer. */
-export async function ask(
+/** @throws cli.no-answer if there is no response; an error status is a response. */
+export async function sendRequest(
   url: string,
-  { method = 'GET', body, contentType, accept, token, tenant, deadlineMs }: Question = {},
-): Promise<Answer> {
+  { method = 'GET', body, contentType, accept, token, tenant, deadlineMs }: GatewayRequest = {},
+): Promise<GatewayResponse> {
   const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
   try {
     return await exchange(url, bytes, {
@@ -43,7 +43,7 @@ export async function ask(
           'content-length': Buffer.byteLength(bytes),
         }),
       },
-      signal: AbortSignal.timeout(deadlineMs ?? usualDeadlineMs),
+      signal: AbortSignal.timeout(deadlineMs ?? defaultDeadlineMs),
     })
   } catch (error) {
     const { message, cause, code } = error as NodeJS.ErrnoException
@@ -52,8 +52,12 @@ export async function ask(
   }
 }
 
-/** By node:http, which goes to every port; fetch refuses some. */
-async function exchange(url: string, body: string | undefined, options: RequestOptions): Promise<Answer> {
+/** Uses node:http, because fetch refuses some ports. */
+async function exchange(
+  url: string,
+  body: string | undefined,
+  options: RequestOptions,
+): Promise<GatewayResponse> {
   const request = (url.startsWith('https:') ? httpsRequest : httpRequest)(url, { ...options, agent: false })
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     request.on('response', resolve).on('error', reject)
@@ -65,7 +69,7 @@ async function exchange(url: string, body: string | undefined, options: RequestO
   return { status: response.statusCode ?? 0, text: await text(response), headers }
 }
 
-/** The numbers of a Prometheus text exposition, by name; of a series with labels the sum. */
+/** The values of a Prometheus text exposition by name; values of series with labels are summed. */
 export function metricValues(text: string): ReadonlyMap<string, number> {
   const values = new Map<string, number>()
   for (const [, name, value] of text.matchAll(/^([a-z_]+)(?:\{[^}]*\})? (\S+)$/gm)) {

@@ -1,8 +1,9 @@
 /**
- * `selvedge queue ls|retry|drop` (ls unless named): what a running gateway gave up, with reasons; sending it again, or letting it go.
+ * `selvedge queue ls|retry|drop` (default ls): lists the dead letters and refused changes of a running
+ * gateway with their reasons, retries them, or drops them.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
@@ -21,14 +22,14 @@ const pageSize = 1000
 export async function queue(given: Given, terminal: Terminal): Promise<number> {
   const [action = 'ls', ...ids] = given.words
   if (action !== 'ls' && action !== 'retry' && action !== 'drop')
-    throw new GatewayError('cli.usage', `${action} is no action; actions are ls, retry, drop`)
+    throw new GatewayError('cli.usage', `unknown action ${action}; actions are ls, retry, drop`)
   if (action === 'ls' && ids.length > 0) throw new GatewayError('cli.usage', 'ls takes no IDs')
   if (action !== 'ls' && ids.length === 0 && !given.has('all'))
     throw new GatewayError('cli.usage', `${action} needs IDs of the list, or --all`)
   const limit = Number(given.text('limit') ?? 100)
   if (!Number.isInteger(limit) || limit < 1)
-    throw new GatewayError('cli.usage', '--limit is a number above 0')
-  const loaded = await settingsOrTell(given, terminal)
+    throw new GatewayError('cli.usage', '--limit expects a whole number above 0')
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)
   const wanted = (item: Item): boolean =>
@@ -47,8 +48,8 @@ async function read(
   const items: Item[] = []
   let count = 0
   for (let offset = 0; items.length < limit; offset += pageSize) {
-    const answer = await gateway.ask(`${path}?limit=${pageSize}&offset=${offset}`)
-    if (answer.status !== 200) throw refusalOf(answer, 'the list')
+    const answer = await gateway.request(`${path}?limit=${pageSize}&offset=${offset}`)
+    if (answer.status !== 200) throw refusalOf(answer, 'listing the queue')
     const page = JSON.parse(answer.text) as { count: number; items: Item[] }
     count = page.count
     items.push(...page.items.filter(wanted))
@@ -64,9 +65,9 @@ async function list(
 ): Promise<number> {
   const found = await read(gateway, limit, wanted)
   if (isJson) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
-  else if (found.items.length === 0) terminal.out('Nothing was given up.\n')
+  else if (found.items.length === 0) terminal.out('The queue is empty.\n')
   else {
-    for (const { id, givenUpAt, subscription = 'gone', entity = '', reason } of found.items)
+    for (const { id, givenUpAt, subscription = 'deleted', entity = '', reason } of found.items)
       terminal.out(`${id}  ${givenUpAt}  ${subscription}  ${entity}\n  ${reason}\n`)
     if (found.count > found.items.length) terminal.out(`${found.items.length} of ${found.count}\n`)
   }
@@ -82,12 +83,12 @@ async function each(
   for (const id of ids) {
     const at = `${path}/${encodeURIComponent(id)}`
     const answer = await (action === 'drop'
-      ? gateway.ask(at, { method: 'DELETE' })
-      : gateway.ask(`${at}/retry`, { method: 'POST' }))
+      ? gateway.request(at, { method: 'DELETE' })
+      : gateway.request(`${at}/retry`, { method: 'POST' }))
     if (answer.status !== 204) failed.push({ id, reason: refusalOf(answer, id).message })
   }
   const done = ids.length - failed.length
-  const word = action === 'drop' ? 'dropped' : 'sent again'
+  const word = action === 'drop' ? 'dropped' : 'retried'
   if (isJson) terminal.out(`${JSON.stringify({ done, failed }, undefined, 2)}\n`)
   else {
     for (const { reason } of failed) terminal.err(`${reason}\n`)

@@ -1,7 +1,7 @@
 /**
- * `selvedge run`: the gateway in the foreground. Log lines are its standard output; the process ends with 0 after
- * SIGTERM or SIGINT, 78 for wrong settings, 70 when a part died that the gateway cannot live without. A new HTTP
- * token is shown here, once, and never enters the log.
+ * `selvedge run`: runs the gateway in the foreground. It writes log lines to standard output. The exit code
+ * is 0 after SIGTERM or SIGINT, 78 for wrong settings, 70 if an essential part failed. A new HTTP token is
+ * shown once on standard error and never logged.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -11,7 +11,7 @@ import { madeAfterMs, version } from '#base/register/version.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { openTimekeeper } from '#base/time/timekeeper.ts'
 import { folderProblem } from '#cli/settings/data-folder.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { endSignal } from '#cli/terminal/signals.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
@@ -23,7 +23,7 @@ import { createGateway } from '#gateway'
 import { ensurePasswordFile } from '#mqtt/clients/password-file.ts'
 
 export async function run(given: Given, terminal: Terminal): Promise<number> {
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
   const problem = folderProblem(settings.data)
@@ -36,17 +36,17 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
     process.exit(exitCodes.internal)
   }
   const onUncaught = (error: unknown): void =>
-    isPassing(error)
+    isTransient(error)
       ? log.error('gateway.fault', { error, during: 'a failing disk, or without file descriptors' })
       : onFault(error)
   process.on('uncaughtException', onUncaught).on('unhandledRejection', onUncaught)
   const ending = endSignal(clock)
-  tellSettings(loaded, log)
+  logSettings(loaded, log)
   showNewToken(settings, log, terminal)
   await showNewPassword(settings, terminal)
 
   const starting = createGateway({ settings, clock, log, onFault })
-  // Until the gateway is ready there is nothing to close: what is on disk is in order at every instant.
+  // Before the gateway is ready it needs no orderly stop: the data on disk is consistent at any time.
   const gateway = await Promise.race([starting, ending])
   if (typeof gateway === 'string') process.exit(exitCodes.ok)
   clock.start()
@@ -68,10 +68,10 @@ export async function run(given: Given, terminal: Terminal): Promise<number> {
 }
 
 /**
- * A disk that is full or fails, or a process without a free file descriptor, ends nothing: what could not be read or written
- * is tried again by whoever wants it.
+ * Whether an error is caused by a full or failing disk or by missing file descriptors. Such an error does not
+ * end the process; the failed operation is retried elsewhere.
  */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   const { code, info } = (error ?? {}) as { code?: unknown; info?: { code?: unknown } }
   const codes = [code, info?.code].filter((one) => typeof one === 'string')
   return codes.some((one) =>
@@ -79,7 +79,7 @@ function isPassing(error: unknown): boolean {
   )
 }
 
-function tellSettings({ settings, file, absent, warnings }: LoadedSettings, log: Log): void {
+function logSettings({ settings, file, absent, warnings }: LoadedSettings, log: Log): void {
   log.info('gateway.starting', { version, data: settings.data, file, pid: process.pid })
   for (const warning of warnings) log.warn('config.warning', { warning })
   for (const { setting, part } of absent) log.info('config.absent-part', { setting, part })
@@ -90,15 +90,15 @@ function showNewToken({ host, http }: Settings, log: Log, terminal: Terminal): v
   const { token, created } = readOrCreateToken(http.tokenFile)
   if (!created) return
   log.info('access.token-created', { file: http.tokenFile })
-  terminal.err(`HTTP token, shown this once and kept in ${http.tokenFile}:\n${token}\n`)
+  terminal.err(`HTTP token, shown only once and stored in ${http.tokenFile}:\n${token}\n`)
 }
 
-/** The MQTT user that the first start with an open listener makes; its password is shown here, once. */
+/** Shows the password of the MQTT user that the first start with an open listener creates. */
 async function showNewPassword({ host, mqtt }: Settings, terminal: Terminal): Promise<void> {
   if (mqtt.port === 'off' || isLoopbackListener(host)) return
   const made = await ensurePasswordFile(mqtt.passwordFile)
   if (made === undefined) return
   terminal.err(
-    `MQTT user ${made.user}, password shown this once (hashed in ${mqtt.passwordFile}):\n${made.password}\n`,
+    `MQTT user ${made.user}, password shown only once (hashed in ${mqtt.passwordFile}):\n${made.password}\n`,
   )
 }

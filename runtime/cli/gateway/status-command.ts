@@ -1,18 +1,18 @@
 /**
- * `selvedge status`: how the gateway is doing. A running one is asked by its public paths, twice a second apart, so
- * that there are rates; where none answers, the data folder is read without changing it. Exit code 0 when it is
- * ready, 1 when it runs and is not ready, or does not run.
+ * `selvedge status`: shows the state of the gateway. It reads the metrics of a running gateway twice, a
+ * second apart, to compute rates. If no gateway responds, it reads the data folder without changing it. The
+ * exit code is 0 if the gateway is ready, otherwise 1.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from '#cli/settings/standing.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { markedVersion } from '#config/load/version-mark.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { type FolderFacts, inspectFolder, isFolderInUse } from '#store/file/inspection.ts'
-import { ask, metricValues } from './gateway-client.ts'
+import { metricValues, sendRequest } from './gateway-client.ts'
 import { reachGateway } from './running-gateway.ts'
 
 interface RunningStatus {
@@ -20,16 +20,16 @@ interface RunningStatus {
   readonly url: string
   readonly ready: boolean
   readonly reasons: readonly string[]
-  /** What to look at although everything is served. */
+  /** Problems to check although the gateway is ready. */
   readonly degraded: readonly string[]
-  /** By name. */
+  /** Plugins by name. */
   readonly plugins: Readonly<Record<string, { readonly state: string }>>
   readonly version: string
   readonly clock: ClockFacts
-  /** By the name of the metric, without `selvedge_`. */
+  /** Values by metric name, without `selvedge_`. */
   readonly metrics: Readonly<Record<string, number>>
   readonly observationsPerSecond: number
-  /** With other brokers. */
+  /** Connections with other brokers. */
   readonly downward: Standings
   readonly upward: Standings
 }
@@ -42,38 +42,41 @@ interface ClockFacts {
 interface StoppedStatus {
   readonly running: false
   readonly data: string
-  /** Which last ran there, such as `selvedge/1.2.3`. */
+  /** The version that last ran there, such as `selvedge/1.2.3`. */
   readonly lastVersion: string | undefined
-  /** Undefined where there is no data folder yet. */
+  /** Undefined if there is no data folder yet. */
   readonly folder: FolderFacts | undefined
 }
 
 const rateOverMs = 1000
 
 export async function status(given: Given, terminal: Terminal): Promise<number> {
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
-  // Where no gateway runs in the folder of --data, the one at the port of the settings is another.
+  // If no gateway runs in the folder of --data, a gateway on the port of the settings is another one.
   const isStopped = given.has('data') && !given.has('url') && isFolderInUse(settings.data) === false
-  const found = (isStopped ? undefined : await askGateway(given, settings)) ?? readFolder(settings)
+  const found = (isStopped ? undefined : await queryGateway(given, settings)) ?? readFolder(settings)
   if (given.has('json')) terminal.out(`${JSON.stringify(found, undefined, 2)}\n`)
   else terminal.out(found.running ? runningText(found) : stoppedText(found))
   return found.running && found.ready ? exitCodes.ok : exitCodes.failure
 }
 
-/** Undefined when the gateway of the settings does not answer. @throws cli.no-answer for that of --url, and as reachGateway */
-async function askGateway(given: Given, settings: Settings): Promise<RunningStatus | undefined> {
+/**
+ * Undefined if the gateway of the settings does not respond. @throws cli.no-answer for that of --url, and as
+ * reachGateway
+ */
+async function queryGateway(given: Given, settings: Settings): Promise<RunningStatus | undefined> {
   const reached = await reachGateway(given, settings).catch((error: unknown) => {
-    // Nobody knows the data folder of a gateway elsewhere.
+    // The data folder of a remote gateway is unknown.
     if (given.has('url') || !isGatewayError(error, 'cli.no-answer')) throw error
     return undefined
   })
   if (reached === undefined) return undefined
   const { url, token, health: ready } = reached
-  const before = metricValues((await ask(`${url}/metrics`, { token })).text)
+  const before = metricValues((await sendRequest(`${url}/metrics`, { token })).text)
   await pause(rateOverMs)
-  const metrics = metricValues((await ask(`${url}/metrics`, { token })).text)
+  const metrics = metricValues((await sendRequest(`${url}/metrics`, { token })).text)
   const gained = (metrics.get(observations) ?? 0) - (before.get(observations) ?? 0)
   return {
     running: true,
@@ -81,23 +84,23 @@ async function askGateway(given: Given, settings: Settings): Promise<RunningStat
     ready: ready.status === 200,
     reasons: member(ready.text, 'reasons', []),
     degraded: member(ready.text, 'degraded', []),
-    plugins: pluginsIn((await ask(`${url}/selvedge/v1/plugins`, { token })).text),
+    plugins: pluginsIn((await sendRequest(`${url}/selvedge/v1/plugins`, { token })).text),
     clock: member<ClockFacts>(ready.text, 'clock', { state: 'unknown' }),
-    version: member((await ask(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
+    version: member((await sendRequest(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
     observationsPerSecond: gained / (rateOverMs / 1000),
-    upward: uplinkStandingsOf((await ask(`${url}/selvedge/v1/uplinks`, { token })).text),
-    downward: standingsOf((await ask(`${url}/selvedge/v1/downward`, { token })).text),
+    upward: uplinkStandingsOf((await sendRequest(`${url}/selvedge/v1/uplinks`, { token })).text),
+    downward: standingsOf((await sendRequest(`${url}/selvedge/v1/downward`, { token })).text),
   }
 }
 
 const observations = 'selvedge_observations_total'
 
-/** None where the gateway is older and does not tell. */
+/** The plugins; empty if an older gateway does not report them. */
 function pluginsIn(text: string): RunningStatus['plugins'] {
   try {
-    const told = JSON.parse(text) as Record<string, { readonly state?: unknown }>
-    const known = Object.entries(told).filter(([, one]) => typeof one?.state === 'string')
+    const plugins = JSON.parse(text) as Record<string, { readonly state?: unknown }>
+    const known = Object.entries(plugins).filter(([, one]) => typeof one?.state === 'string')
     return Object.fromEntries(known) as RunningStatus['plugins']
   } catch {
     return {}
@@ -138,7 +141,7 @@ function runningText({
   return [
     `Selvedge ${version} at ${url}: ${ready ? 'ready' : `not ready: ${reasons.join('; ')}`}\n`,
     table([
-      ...degraded.map((what) => ['Look at', what]),
+      ...degraded.map((what) => ['Check', what]),
       ['Up', duration(metrics['uptime_seconds'] ?? 0)],
       ['Clock', clockText(clock, metrics['clock_unsettled_rows'] ?? 0)],
       ['Entities', of('entities')],
@@ -150,13 +153,13 @@ function runningText({
       ['Evicted', `${of('history_evicted_total')} instances of history since start`],
       [
         'Quarantined',
-        `${of('quarantine_frames')} frames wait, ${of('frames_quarantined_total')} came since start; selvedge devices ls`,
+        `${of('quarantine_frames')} frames, ${of('frames_quarantined_total')} quarantined since start; selvedge devices ls`,
       ],
       ['Unclaimed', `${of('unclaimed_topics')} topics that no bridge reads; selvedge devices ls`],
       ['Queue', `${of('queue_works')} works`],
       [
         'Deliveries',
-        `${of('deliveries_waiting')} waiting; since start ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} given up`,
+        `${of('deliveries_waiting')} waiting; since start ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} dead letters`,
       ],
       ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
       ...standingRows(upward),
@@ -171,16 +174,16 @@ function runningText({
 
 function clockText({ state, reason }: ClockFacts, waiting: number): string {
   const why = reason === undefined ? state : `${state}: ${reason}`
-  return waiting === 0 ? why : `${why}; ${waiting} log rows wait to be put right`
+  return waiting === 0 ? why : `${why}; ${waiting} log rows wait for the correction of their times`
 }
 
 function stoppedText({ data, lastVersion, folder }: StoppedStatus): string {
-  if (folder === undefined) return `Selvedge does not run, and ${data} does not exist yet.\n`
+  if (folder === undefined) return `Selvedge is not running, and ${data} does not exist yet.\n`
   if (folder.tenants.length + folder.unreadable.length === 0)
-    return `Selvedge does not run, and ${data} holds no data of a gateway.\n`
+    return `Selvedge is not running, and ${data} contains no gateway data.\n`
   const head = folder.inUse
-    ? 'Selvedge uses the data folder, but does not answer over HTTP'
-    : 'Selvedge does not run'
+    ? 'Selvedge uses the data folder, but does not respond over HTTP'
+    : 'Selvedge is not running'
   return [
     `${head}. In ${data} (${bytes(folder.bytes)}):\n`,
     ...(lastVersion === undefined ? [] : [table([['Last version', lastVersion]])]),
@@ -200,12 +203,12 @@ const words = {
   streams: 'Streams',
   subscriptions: 'Subscriptions',
   deliveries: 'Deliveries waiting',
-  deadLetters: 'Deliveries given up',
+  deadLetters: 'Dead letters',
   quarantined: 'Quarantined frames',
   gaps: 'Gaps in history',
 } as const
 
-/** The age of a backup that nobody made is that of the gauge. */
+/** Without a backup, the gauge reports 100 years. */
 function lastBackup(ageSeconds: number): string {
   return ageSeconds < 50 * 365 * 86_400 ? `${duration(ageSeconds)} ago` : 'none'
 }

@@ -1,9 +1,10 @@
 /**
- * `selvedge tunnels ls|release` (ls unless named): which gateways have a name at this centre, and giving one back. It works on the file of the data
- * folder, so only who has rights there can do it; a running gateway notices at the next connection.
+ * `selvedge tunnels ls|release` (default ls): lists the gateway names reserved at this centre, and releases
+ * one. It edits the file in the data folder, so it needs permissions there. A running gateway reads the file
+ * at the next connection.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { readTunnelNames, releaseTunnelName, tunnelNamesFile } from '#federation/tunnel-names.ts'
@@ -11,17 +12,21 @@ import { readTunnelNames, releaseTunnelName, tunnelNamesFile } from '#federation
 export async function tunnels(given: Given, terminal: Terminal): Promise<number> {
   const [action = 'ls', name] = given.words
   if (action !== 'ls' && action !== 'release')
-    throw new GatewayError('cli.usage', `${action} is no action; actions are ls, release`)
+    throw new GatewayError('cli.usage', `unknown action ${action}; actions are ls, release`)
   if (action === 'ls' && name !== undefined) throw new GatewayError('cli.usage', 'ls takes no NAME')
   if (action === 'release' && name === undefined)
-    throw new GatewayError('cli.usage', 'release needs the NAME of a gateway, as ls tells it')
-  const loaded = await settingsOrTell(given, terminal)
+    throw new GatewayError('cli.usage', 'release needs the NAME of a gateway, as shown by ls')
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const file = tunnelNamesFile(loaded.settings.data)
   if (name !== undefined) {
     const isReleased = releaseTunnelName(file, name)
     if (given.has('json')) terminal.out(`${JSON.stringify({ name, isReleased })}\n`)
-    terminal.err(isReleased ? `${name} belongs to the next who comes with it\n` : `nobody has ${name}\n`)
+    terminal.err(
+      isReleased
+        ? `${name} is free for the next gateway that connects with it\n`
+        : `${name} is not reserved\n`,
+    )
     return isReleased ? exitCodes.ok : exitCodes.failure
   }
   const names = readTunnelNames(file).map(({ alias, since, from }) => ({ name: alias, since, from }))

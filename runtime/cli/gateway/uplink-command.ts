@@ -1,9 +1,9 @@
 /**
- * `selvedge uplink ACTION [ID]`: how the uplinks of a running gateway are, whether their way works, and holding them. It
- * asks over HTTP as any client may.
+ * `selvedge uplink ACTION [ID]`: shows, tests, pauses, resumes and reconciles the uplinks of a running
+ * gateway. It uses the same HTTP interface as any client.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import { settingsOrTell } from '#cli/settings/settings-options.ts'
+import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
@@ -27,14 +27,14 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
   if (action === undefined) {
     const meant = nearest(word, actions)
     const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
-    throw new GatewayError('cli.usage', `${word} is no action; ${hint}`)
+    throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
   }
   for (const flag of ['dry-run', 'cancel', 'timeout'])
     if (given.has(flag) && action !== 'reconcile')
-      throw new GatewayError('cli.usage', `--${flag} goes with reconcile only`)
+      throw new GatewayError('cli.usage', `--${flag} is only for reconcile`)
   if (given.has('dry-run') && given.has('cancel'))
-    throw new GatewayError('cli.usage', '--cancel ends what is under way; it takes no --dry-run')
-  const loaded = await settingsOrTell(given, terminal)
+    throw new GatewayError('cli.usage', '--cancel and --dry-run exclude each other')
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)
   const chosen = await choose(gateway, action, id)
@@ -42,21 +42,21 @@ export async function uplink(given: Given, terminal: Terminal): Promise<number> 
     terminal.out(given.has('json') ? `${JSON.stringify(value, undefined, 2)}\n` : text)
   if (action === 'test') return testAll(gateway, chosen, show)
   if (action === 'reconcile')
-    return reconcileAll(gateway, chosen, { given, show, tell: (line) => terminal.err(`${line}\n`) })
+    return reconcileAll(gateway, chosen, { given, show, print: (line) => terminal.err(`${line}\n`) })
   if (action !== 'status')
     for (const each of chosen)
       await call(gateway, 'POST', `${uplinksPath}/${encodeURIComponent(each.id)}/${action}`)
   const now = action === 'status' ? chosen : await choose(gateway, action, id)
   show(now, now.length === 0 ? 'There are no uplinks.\n' : now.map(statusText).join('\n'))
   const offline = now.filter(({ state }) => state === 'offline')
-  // What was asked for is done; when its centre can be reached is another matter.
+  // The uplink is resumed, even if its centre is still unreachable.
   if (action === 'resume')
     for (const { id, trouble } of offline)
-      terminal.err(`${id} is resumed; its centre cannot be reached yet: ${trouble}\n`)
+      terminal.err(`${id} is resumed; its centre is still unreachable: ${trouble}\n`)
   return action === 'status' && offline.length > 0 ? exitCodes.failure : exitCodes.ok
 }
 
-/** The uplinks that are meant. @throws cli.usage when it is not clear which. */
+/** The uplinks that the command applies to. @throws cli.usage if that is ambiguous. */
 async function choose(
   gateway: RunningGateway,
   action: Action,
@@ -67,7 +67,7 @@ async function choose(
     if (all.length === 1 || action === 'status' || action === 'test') return all
     throw new GatewayError(
       'cli.usage',
-      `which one? There are ${all.map((one) => one.id).join(', ') || 'none'}`,
+      `name an uplink by ID; existing ones: ${all.map((one) => one.id).join(', ') || 'none'}`,
     )
   }
   const found = all.filter((one) => one.id === id)
@@ -98,7 +98,7 @@ async function testAll(
   const texts = trials.map(({ id, centre, words, result, tookMs, steps }) =>
     [
       `${id} to ${centre}: ${result} (${tookMs} ms): ${words}\n`,
-      table(steps.map(({ step, ok, words: said }) => [`${ok ? 'ok' : 'no'} ${step}`, said])),
+      table(steps.map(({ step, ok, words: text }) => [`${ok ? 'ok' : 'no'} ${step}`, text])),
     ].join(''),
   )
   show(trials, trials.length === 0 ? 'There are no uplinks.\n' : texts.join('\n'))
@@ -130,23 +130,23 @@ function statusText(one: UplinkView): string {
         `${counted(one.waitingObservations, 'observation')}, ${counted(one.waitingBytes, 'byte')} here`,
       ],
       ...(one.toBeLetGo
-        ? [['Over budget', `${counted(one.toBeLetGo, 'observation')}, to be told as gaps`]]
+        ? [['Over budget', `${counted(one.toBeLetGo, 'observation')} will be dropped and reported as gaps`]]
         : []),
       [
         'Room',
-        one.roomSeconds === undefined ? 'nothing comes in' : `${span(one.roomSeconds)} at the current rate`,
+        one.roomSeconds === undefined ? 'no data arrives' : `${span(one.roomSeconds)} at the current rate`,
       ],
-      ...(one.evicted ? [['Let go', `${counted(one.evicted, 'observation')}, told as gaps`]] : []),
+      ...(one.evicted ? [['Dropped', `${counted(one.evicted, 'observation')}, reported as gaps`]] : []),
       ['Sent', `${counted(one.sent, 'change')}, ${counted(one.histories, 'history', 'histories')}`],
       ...(one.notKept
-        ? [['Not kept', `${counted(one.notKept, 'history', 'histories')}, by the centre`]]
+        ? [['Not stored', `${counted(one.notKept, 'history', 'histories')}, by the centre`]]
         : []),
       ['Refused', `${number(one.refused)}, see selvedge queue ls`],
       ...(one.collisions ?? []).map(({ origin, entities, entity }) => [
         'Also written',
         `by ${origin}: ${counted(entities, 'entity', 'entities')}, such as ${entity}`,
       ]),
-      ['Last taken', one.lastSuccess ?? 'never'],
+      ['Last success', one.lastSuccess ?? 'never'],
     ]),
   ].join('')
 }

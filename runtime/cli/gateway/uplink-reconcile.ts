@@ -1,6 +1,6 @@
 /**
- * `selvedge uplink reconcile`: begins a comparison, says what it does and what it waits for, and reports. The gateway goes on by
- * itself when nobody waits.
+ * `selvedge uplink reconcile`: starts a comparison, prints its progress, and reports the result. The gateway
+ * continues the comparison if the command ends.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
@@ -28,30 +28,34 @@ export async function reconcileAll(
   {
     given,
     show,
-    tell,
+    print,
   }: {
     readonly given: Given
     readonly show: (value: unknown, text: string) => void
-    readonly tell: (line: string) => void
+    readonly print: (line: string) => void
   },
 ): Promise<number> {
-  const [isDry, ends] = [given.has('dry-run'), given.has('cancel')]
+  const [isDry, isCancel] = [given.has('dry-run'), given.has('cancel')]
   const until = performance.now() + secondsOf(given.text('timeout')) * 1000
   const reports: (ReconcileView & { readonly id: string })[] = []
   for (const { id } of chosen) {
     const at = `${uplinksPath}/${encodeURIComponent(id)}`
     const query = isDry ? '?dryRun=true' : ''
-    let view = (await call(gateway, ends ? 'DELETE' : 'POST', `${at}/reconcile${query}`)) as Reconciling
-    let toldAt = performance.now()
-    let told = ''
-    while (!isThrough(view) && performance.now() < until) {
+    let view = (await call(gateway, isCancel ? 'DELETE' : 'POST', `${at}/reconcile${query}`)) as Reconciling
+    let printedAt = performance.now()
+    let printed = ''
+    while (!isFinished(view) && performance.now() < until) {
       await new Promise((resolve) => setTimeout(resolve, 500))
       view = (await call(gateway, 'GET', at)) as Reconciling
       const now = performance.now()
-      const [what, far] = progressOf(view)
-      if (isThrough(view) || (what === told ? now - toldAt < farEveryMs : now - toldAt < soonMs)) continue
-      tell(`${id}: ${what}${far}`)
-      ;[told, toldAt] = [what, now]
+      const [what, progress] = progressOf(view)
+      if (
+        isFinished(view) ||
+        (what === printed ? now - printedAt < progressEveryMs : now - printedAt < settledMs)
+      )
+        continue
+      print(`${id}: ${what}${progress}`)
+      ;[printed, printedAt] = [what, now]
     }
     reports.push({ id, ...view.reconcile })
   }
@@ -62,36 +66,36 @@ export async function reconcileAll(
         ['Compared', `${one.compared} entities`],
         ['Missing there', `${one.missing}`],
         ['Different there', `${one.different}`],
-        ['Newer there', `${counted(one.newer, 'value')}; they stay`],
-        ['Too large to tell', `${one.tooLarge ?? 0}`],
+        ['Newer there', `${counted(one.newer, 'value')}; kept`],
+        ['Too large to send', `${one.tooLarge ?? 0}`],
         ['Deleted here', `${one.surplus}`],
-        ['Not known here', `${one.unknown}; they stay`],
+        ['Not known here', `${one.unknown}; kept`],
         ['History', `${one.days} days of attributes, ${one.observations} observations sent`],
       ]),
     ].join(''),
   )
   show(reports, texts.join('\n'))
-  if (ends || given.text('timeout') === '0') return exitCodes.ok
+  if (isCancel || given.text('timeout') === '0') return exitCodes.ok
   return reports.every(({ phase }) => phase === 'done') ? exitCodes.ok : exitCodes.failure
 }
 
 type Reconciling = UplinkView & { readonly reconcile: ReconcileView }
 
-const isThrough = ({ reconcile: { phase } }: Reconciling): boolean => ['done', 'cancelled'].includes(phase)
+const isFinished = ({ reconcile: { phase } }: Reconciling): boolean => ['done', 'cancelled'].includes(phase)
 
-/** What is told first when it lasts so long, and how far it is now and then, ms. */
-const [soonMs, farEveryMs] = [1000, 10_000]
+/** A new state is printed once it lasts this long, and its progress at this interval, ms. */
+const [settledMs, progressEveryMs] = [1000, 10_000]
 
-/** What it does, or waits for; and how far it is. */
-function progressOf(view: Reconciling): [what: string, far: string] {
+/** The current activity or reason for waiting, and its progress. */
+function progressOf(view: Reconciling): [what: string, progress: string] {
   const { state, waitsFor, historyWaitsFor, trouble, historyTrouble, reconcile } = view
   if (waitsFor !== undefined) return [`waits ${waits[waitsFor] ?? `for ${waitsFor}`}`, '']
-  if (trouble !== undefined) return [`waits for the centre, which cannot be reached: ${trouble}`, '']
-  // It goes by the way of history.
+  if (trouble !== undefined) return [`waits for the centre, which is unreachable: ${trouble}`, '']
+  // The comparison uses the history lane.
   if (historyWaitsFor !== undefined) return [`waits ${historyWaits}`, '']
   if (historyTrouble !== undefined)
-    return [`waits for the centre, which fails at histories: ${historyTrouble}`, '']
-  if (state === 'catching-up') return ['waits until what was not told yet has gone up', '']
+    return [`waits for the centre, which fails to store histories: ${historyTrouble}`, '']
+  if (state === 'catching-up') return ['waits until the backlog has been sent', '']
   return [`compares (${reconcile.phase})`, `, ${counted(reconcile.compared, 'entity', 'entities')} so far`]
 }
 
@@ -99,13 +103,14 @@ function progressOf(view: Reconciling): [what: string, far: string] {
 function secondsOf(text: string | undefined): number {
   const seconds = Number(text ?? Number.POSITIVE_INFINITY)
   if (text === '' || Number.isNaN(seconds) || seconds < 0)
-    throw new GatewayError('cli.usage', `--timeout ${text} is no number of seconds`)
+    throw new GatewayError('cli.usage', `--timeout expects seconds, got ${text}`)
   return seconds
 }
 
 function outcomeOf({ phase, isDry }: ReconcileView): string {
   if (phase !== 'done' && phase !== 'cancelled')
-    return 'not through yet; the gateway goes on with it (selvedge uplink reconcile --cancel ends it)'
-  if (phase === 'cancelled') return `cancelled; ${isDry ? 'nothing was sent' : 'what was sent so far stays'}`
-  return isDry ? 'compared, nothing sent' : 'compared, the difference sent'
+    return 'not finished; the gateway continues it (selvedge uplink reconcile --cancel stops it)'
+  if (phase === 'cancelled')
+    return `cancelled; ${isDry ? 'nothing was sent' : 'changes sent so far are kept'}`
+  return isDry ? 'compared, nothing sent' : 'compared, differences sent'
 }

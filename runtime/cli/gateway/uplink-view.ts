@@ -1,7 +1,7 @@
-/** An uplink as the gateway tells it to its commands, and the words for what is told. */
+/** The status of an uplink as reported by the gateway, and texts for its values. */
 import { type RunningGateway, refusalOf } from './running-gateway.ts'
 
-/** What the gateway tells of an uplink; more of it is shown with --json. */
+/** The reported status of an uplink; --json shows further members. */
 export interface UplinkView {
   readonly id: string
   readonly centre: string
@@ -32,24 +32,24 @@ export interface UplinkView {
 
 export const uplinksPath = '/selvedge/v1/uplinks'
 
-/** @throws the gateway's own refusal */
+/** @throws peer.refused with the detail of the gateway's response */
 export async function call(gateway: RunningGateway, method: string, at: string): Promise<unknown> {
-  const answer = await gateway.ask(at, { method })
+  const answer = await gateway.request(at, { method })
   if (answer.status !== 200 && answer.status !== 202) throw refusalOf(answer, `${method} ${at}`)
   return JSON.parse(answer.text) as unknown
 }
 
-/** What an uplink waits for that is `waitsFor`. */
+/** Texts for the values of `waitsFor`. */
 export const waits: Readonly<Record<string, string>> = {
   paused: 'until it is resumed',
   clock: 'until the clock of the gateway is set',
   window: 'for its next window',
-  'bytes-per-day': 'for the next day (UTC): what may be sent today is sent',
+  'bytes-per-day': 'for the next day (UTC): the daily bytes are used up',
 }
 
-/** The same of history alone. */
-export const historyWaits = 'for later today (UTC): the rest of the day is kept for current values'
+/** Text for `historyWaitsFor`. */
+export const historyWaits = 'for later today (UTC): the remaining daily bytes are reserved for current values'
 
-/** So many of something. */
+/** A count with its unit in singular or plural. */
 export const counted = (count = 0, one: string, many = `${one}s`): string =>
   `${count.toLocaleString('en-US')} ${count === 1 ? one : many}`

@@ -1,6 +1,6 @@
 /**
- * `selvedge check`: everything that would keep a start from succeeding, all of it at once, without starting. Exit
- * code 78 for wrong settings, 1 when the settings are right and something else is in the way.
+ * `selvedge check`: reports everything that would prevent a start, without starting. The exit code is 78 for
+ * wrong settings, 1 for any other obstacle.
  */
 import { toGatewayError } from '#base/register/errors.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
@@ -20,7 +20,7 @@ import { inspectFolder } from '#store/file/inspection.ts'
 import { folderProblem } from './data-folder.ts'
 import { mistakesText, settingsOf } from './settings-options.ts'
 
-/** One thing looked at. */
+/** The result of a check. */
 interface Finding {
   readonly what: string
   readonly ok: boolean
@@ -36,14 +36,14 @@ export async function check(given: Given, terminal: Terminal): Promise<number> {
     return exitCodes.settings
   }
   const { settings, file, warnings, absent } = loaded
-  const findings = await look(settings)
+  const findings = await inspect(settings)
   const ok = findings.every((finding) => finding.ok)
   if (asJson) terminal.out(`${JSON.stringify({ ok, file, warnings, absent, findings }, undefined, 2)}\n`)
   else {
     const rows = [
       ['settings', `ok, from ${file ?? 'defaults and environment'}`],
       ...warnings.map((warning) => ['warning', warning]),
-      ...absent.map(({ setting, part }) => ['not built', `${setting} is for the ${part}`]),
+      ...absent.map(({ setting, part }) => ['not built', `${setting} belongs to the ${part}`]),
       ...findings.map((finding) => [finding.what, `${finding.ok ? 'ok' : 'NOT OK'}, ${finding.text}`]),
     ]
     terminal.out(table(rows))
@@ -51,7 +51,7 @@ export async function check(given: Given, terminal: Terminal): Promise<number> {
   return ok ? exitCodes.ok : exitCodes.failure
 }
 
-async function look(settings: Settings): Promise<Finding[]> {
+async function inspect(settings: Settings): Promise<Finding[]> {
   const folder = inspectData(settings.data)
   return [
     ...folder.findings,
@@ -63,14 +63,17 @@ async function look(settings: Settings): Promise<Finding[]> {
   ]
 }
 
-/** A plugin whose port is taken is reached under the HTTP port, so none keeps a start from succeeding. */
+/**
+ * Ports of plugins. A plugin whose port is in use is still available on the HTTP port, so none prevents a
+ * start.
+ */
 async function pluginPortFindings(settings: Settings, inUse: boolean): Promise<Finding[]> {
   const findings: Finding[] = []
   for (const name of pluginNames) {
     const { enabled, port } = settings[name]
     if (!enabled || port === 'off') continue
     const { text, ok } = await portFinding(`port of ${name}`, settings.host, port, inUse)
-    const only = ok ? '' : `; it is reached under /${name}/ of the HTTP port only`
+    const only = ok ? '' : `; the plugin is available only under /${name}/ of the HTTP port`
     findings.push({ what: `port of ${name}`, ok: true, text: text + only })
   }
   return findings
@@ -83,11 +86,11 @@ function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {
     return { findings: [{ what, ok: false, text: `${folder} ${problem}` }], inUse: false }
   const facts = inspectFolder(folder)
   if (facts === undefined)
-    return { findings: [{ what, ok: true, text: `${folder} will be made` }], inUse: false }
+    return { findings: [{ what, ok: true, text: `${folder} will be created` }], inUse: false }
   const use = facts.inUse ? ', in use by a running gateway' : ''
   const tenants = facts.tenants.map(({ name, format }): Finding => {
     const newer = format > facts.knownFormat
-    const state = newer ? `, newer than ${facts.knownFormat}, which this version writes` : ''
+    const state = newer ? `, newer than ${facts.knownFormat}, the format of this version` : ''
     return {
       what: name === '' ? 'data format' : `data format of ${name}`,
       ok: !newer,
@@ -99,7 +102,7 @@ function inspectData(folder: string): { findings: Finding[]; inUse: boolean } {
 }
 
 function credentials({ host, http, mqtt }: Settings): Finding[] {
-  const absent = isLoopbackListener(host) ? 'not needed on loopback' : 'will be made at the first start'
+  const absent = isLoopbackListener(host) ? 'not needed on loopback' : 'will be created at the first start'
   const { tokenFile } = http
   const { passwordFile } = mqtt
   const token = (): string => (readSecretFile(tokenFile) === undefined ? absent : tokenFile)
@@ -111,7 +114,7 @@ function credentials({ host, http, mqtt }: Settings): Finding[] {
   ]
 }
 
-/** Files that have to be there, named where the settings name brokers, sources and backends. */
+/** Files that the settings of brokers, sources and backends require. */
 function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settings): Finding[] {
   const { bridgeIn, uplinks, register, copies, tunnels } = settings
   const of = (name: string, all: readonly Files[]): Finding[] =>
@@ -155,10 +158,10 @@ function filesOf(of: string, { caFile, headerFiles = {}, identity, ...files }: F
   ]
 }
 
-/** What `look` returns is fine; what it throws is not. */
-function finding(what: string, look: () => string): Finding {
+/** The finding is ok with the text that `inspectFile` returns, or not ok with the error that it throws. */
+function finding(what: string, inspectFile: () => string): Finding {
   try {
-    return { what, ok: true, text: look() }
+    return { what, ok: true, text: inspectFile() }
   } catch (error) {
     return { what, ok: false, text: toGatewayError(error).message }
   }
@@ -168,8 +171,8 @@ async function portFinding(what: string, host: string, port: ListenPort, inUse: 
   if (port === 'off') return { what, ok: true, text: 'off' }
   const taken = await whyTaken(host, port)
   if (taken === undefined)
-    return { what, ok: true, text: port === 0 ? 'any free one' : `${host}:${port} is free` }
+    return { what, ok: true, text: port === 0 ? 'any free port' : `${host}:${port} is free` }
   if (inUse && taken === 'EADDRINUSE')
-    return { what, ok: true, text: `${host}:${port} is held, probably by the running gateway` }
-  return { what, ok: false, text: `${host}:${port} cannot be listened at: ${taken}` }
+    return { what, ok: true, text: `${host}:${port} is in use, probably by the running gateway` }
+  return { what, ok: false, text: `${host}:${port} cannot be bound: ${taken}` }
 }

@@ -1,6 +1,7 @@
 /**
- * `selvedge decode`: runs the firmware bridges on one payload as the intake would, and shows readings, problems, and
- * the entities that a device seen for the first time would become. Nothing is written; no gateway is needed.
+ * `selvedge decode`: decodes a payload with the firmware bridges as the intake would, and shows readings,
+ * problems, and the entities that would be created for a new device. It writes nothing and needs no running
+ * gateway.
  */
 import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'
@@ -16,23 +17,23 @@ import { type Claimant, createClaims } from '#intake/claims.ts'
 import { type FirstReading, siteEntities } from '#intake/site-model.ts'
 import { judgeReading } from '#intake/time-rules.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import { settingsOrTell } from './settings-options.ts'
+import { settingsOrReport } from './settings-options.ts'
 
 interface Outcome {
-  /** Undefined when no bridge claims the frame. */
+  /** Undefined if no bridge reads the frame. */
   readonly bridge: string | undefined
   readonly readings: readonly Reading[]
   readonly problems: readonly DecodeProblem[]
   readonly entities: readonly Entity[]
 }
 
-/** 0 when all was decoded, 1 when nothing or only a part was. */
+/** Exit code 0 if the whole payload was decoded, 1 if nothing or only a part was. */
 export async function decode(given: Given, terminal: Terminal): Promise<number> {
   const topic = given.text('topic') ?? ''
   if (topic === '' && given.text('content-type') === undefined) {
-    throw new GatewayError('cli.usage', '--topic is needed, or --content-type')
+    throw new GatewayError('cli.usage', '--topic or --content-type is required')
   }
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const frame: Frame = {
     topic,
@@ -52,7 +53,7 @@ async function payloadOf(given: Given, { input }: Terminal): Promise<Uint8Array>
   const text = given.text('payload')
   const file = given.text('file')
   if (text !== undefined && file !== undefined)
-    throw new GatewayError('cli.usage', 'either --payload or --file')
+    throw new GatewayError('cli.usage', '--payload and --file exclude each other')
   if (text !== undefined) return Buffer.from(text)
   if (file === undefined) return buffer(input)
   try {
@@ -65,7 +66,7 @@ async function payloadOf(given: Given, { input }: Terminal): Promise<Uint8Array>
 function outcomeOf(frame: Frame, settings: Settings): Outcome {
   const claimant = createClaims(bridges, settings.bridges).find(frame)
   if (claimant === undefined) {
-    const problems = [{ reason: `no bridge claims the topic ${JSON.stringify(frame.topic)}` }]
+    const problems = [{ reason: `no bridge reads the topic ${JSON.stringify(frame.topic)}` }]
     return { bridge: undefined, readings: [], problems, entities: [] }
   }
   if (frame.payload.length > limits.frameBytesMax.value) {
@@ -84,7 +85,7 @@ function outcomeOf(frame: Frame, settings: Settings): Outcome {
   return { bridge: claimant.name, readings, problems: [...problems, ...refused], entities }
 }
 
-/** Per device the first reading of each field, as provisioning sees them. */
+/** The entities of the first reading of each field, per device, as in provisioning. */
 function entitiesOf(
   firsts: readonly FirstReading[],
   frame: Frame,
@@ -116,7 +117,7 @@ function outcomeText({ bridge, readings, problems, entities }: Outcome): string 
     [
       JSON.stringify(value),
       unitCode ?? unitText ?? '',
-      observedAt === undefined ? '(no time: that of reception)' : timeText(observedAt),
+      observedAt === undefined ? '(no time: time of reception)' : timeText(observedAt),
     ].join(' '),
   ])
   const problemRows = problems.map(({ field, reason }) => [field ?? 'payload', reason])
@@ -125,7 +126,7 @@ function outcomeText({ bridge, readings, problems, entities }: Outcome): string 
     `Bridge: ${bridge ?? 'none'}\n`,
     ...section('Readings', readingRows),
     ...section('Problems', problemRows),
-    ...section('Entities of a device seen for the first time', entityRows),
+    ...section('Entities of a new device', entityRows),
   ].join('\n')
 }
 

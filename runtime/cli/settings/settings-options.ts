@@ -1,6 +1,6 @@
 /**
- * The options by which every command that needs settings is told where they are, and how mistakes in them reach a
- * person. `--set` reaches every setting; the others are short forms for the ones that are wanted often.
+ * The options of all commands that need settings, and the text of mistakes in settings. `--set` sets any
+ * setting; the others are short forms for common settings.
  */
 import { bridges } from '#bridges/registry.ts'
 import type { Given, Option } from '#cli/terminal/arguments.ts'
@@ -37,7 +37,7 @@ export const settingsOptions: readonly Option[] = [
   { name: 'set', value: 'PATH=VALUE', many: true, summary: 'Any setting, such as commit.lingerMs=50' },
 ]
 
-/** Settings as the options, the environment and the file have them; or the mistakes. */
+/** Loads the settings from options, environment and file; or returns the mistakes. */
 export function settingsOf(given: Given, terminal: Terminal): ReturnType<typeof loadSettings> {
   const flags = shortForms.flatMap(({ name, path }): SettingFlag[] => {
     const text = given.text(name)
@@ -51,8 +51,11 @@ export function settingsOf(given: Given, terminal: Terminal): ReturnType<typeof 
   return loadSettings({ file: given.text('config'), env: terminal.env, flags, bridgeChecks, uplinkCheck })
 }
 
-/** The settings, or undefined when there are mistakes, which are then told. */
-export async function settingsOrTell(given: Given, terminal: Terminal): Promise<LoadedSettings | undefined> {
+/** The settings, or undefined after printing the mistakes. */
+export async function settingsOrReport(
+  given: Given,
+  terminal: Terminal,
+): Promise<LoadedSettings | undefined> {
   const loaded = await settingsOf(given, terminal)
   if (loaded.mistakes === undefined) return loaded
   terminal.err(mistakesText(loaded.mistakes))

@@ -1,6 +1,6 @@
 /**
- * How a gateway stands with other brokers, as it tells by /selvedge/v1/downward and /selvedge/v1/uplinks, in lines for
- * people. A gateway that tells nothing of it has no lines.
+ * The connections of a gateway with other brokers as text lines, from /selvedge/v1/downward and
+ * /selvedge/v1/uplinks. A gateway that does not report them has no lines.
  */
 
 /** An uplink, a registration, a tunnel, or copies. */
@@ -13,13 +13,13 @@ export interface Standing {
   readonly reason?: string
 }
 
-/** By kind. */
+/** Connections by kind. */
 export type Standings = Readonly<Record<string, readonly Standing[]>>
 
 export function standingsOf(text: string): Standings {
   try {
-    const told = Object.entries(JSON.parse(text) as Record<string, unknown>)
-    return Object.fromEntries(told.filter(([, all]) => Array.isArray(all))) as Standings
+    const members = Object.entries(JSON.parse(text) as Record<string, unknown>)
+    return Object.fromEntries(members.filter(([, all]) => Array.isArray(all))) as Standings
   } catch {
     return {}
   }
@@ -28,9 +28,9 @@ export function standingsOf(text: string): Standings {
 /** @param text a list of uplinks. */
 export function uplinkStandingsOf(text: string): Standings {
   try {
-    const told = JSON.parse(text) as unknown
-    if (!Array.isArray(told)) return {}
-    const uplinks = told as (Standing & { readonly trouble?: string })[]
+    const list = JSON.parse(text) as unknown
+    if (!Array.isArray(list)) return {}
+    const uplinks = list as (Standing & { readonly trouble?: string })[]
     return {
       uplinks: uplinks.map(({ trouble, ...one }) =>
         trouble === undefined ? one : { ...one, reason: trouble },

@@ -1,6 +1,6 @@
 /**
- * `selvedge users`: who may connect by MQTT. Adds, changes and removes users of the password file; a running gateway
- * notices within seconds. A password comes from standard input, or is made and shown once.
+ * `selvedge users`: lists, adds, changes and removes MQTT users in the password file; a running gateway reads
+ * the changed file within seconds. A password is read from standard input, or generated and shown once.
  */
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
@@ -9,15 +9,15 @@ import type { Given } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { isThere } from '#config/load/http-token.ts'
 import { addUser, listUsers, removeUser } from '#mqtt/clients/password-file.ts'
-import { settingsOrTell } from './settings-options.ts'
+import { settingsOrReport } from './settings-options.ts'
 
 export async function users(given: Given, terminal: Terminal): Promise<number> {
-  const loaded = await settingsOrTell(given, terminal)
+  const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const file = loaded.settings.mqtt.passwordFile
   const [add, remove] = [given.text('add'), given.text('remove')]
   if (add !== undefined && remove !== undefined) {
-    throw new GatewayError('cli.usage', '--add and --remove do not go together')
+    throw new GatewayError('cli.usage', '--add and --remove exclude each other')
   }
   if (remove !== undefined) {
     if (isThere(file) && removeUser(file, remove)) return exitCodes.ok
@@ -26,7 +26,7 @@ export async function users(given: Given, terminal: Terminal): Promise<number> {
   }
   if (add === undefined) {
     const names = isThere(file) ? listUsers(file) : undefined
-    if (names === undefined) terminal.err(`there is no ${file} yet; --add makes it\n`)
+    if (names === undefined) terminal.err(`${file} does not exist yet; --add creates it\n`)
     terminal.out(
       given.has('json')
         ? `${JSON.stringify(names ?? [])}\n`
@@ -34,12 +34,12 @@ export async function users(given: Given, terminal: Terminal): Promise<number> {
     )
     return exitCodes.ok
   }
-  const isMade = !given.has('password-stdin')
-  const password = isMade
+  const isGenerated = !given.has('password-stdin')
+  const password = isGenerated
     ? randomBytes(18).toString('base64url')
     : (await text(terminal.input)).split(/\r?\n/, 1)[0]!
   const what = await addUser(file, add, password)
-  if (isMade) terminal.out(`${password}\n`)
-  terminal.err(`user ${add} ${what} in ${file}${isMade ? '; the password is shown this once' : ''}\n`)
+  if (isGenerated) terminal.out(`${password}\n`)
+  terminal.err(`user ${add} ${what} in ${file}${isGenerated ? '; the password is shown only once' : ''}\n`)
   return exitCodes.ok
 }

@@ -1,4 +1,4 @@
-/** The grammar of the command line, and the whole of it with a terminal that only remembers. */
+/** Parsing of command lines, and whole command lines with a terminal that records its output. */
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
 import { version } from '#base/register/version.ts'
@@ -30,14 +30,14 @@ function mistakes(...args: string[]): readonly string[] {
 }
 
 describe('parseOptions', () => {
-  it('reads values apart from switches, in both spellings', () => {
+  it('accepts values and switches in both notations', () => {
     const options = given('--port', '80', '--json', '--set', 'a=1', '--set=b=2')
     expect(options.text('port')).toBe('80')
     expect(options.all('set')).toEqual(['a=1', 'b=2'])
     expect([options.has('json'), options.has('help'), options.text('none')]).toEqual([true, false, undefined])
   })
 
-  it('takes a value that looks like an option only when it is joined', () => {
+  it('accepts a value that looks like an option only after =', () => {
     expect(given('--port=--json').text('port')).toBe('--json')
     expect(given('--set', '').all('set')).toEqual([''])
   })
@@ -62,11 +62,11 @@ describe('parseOptions', () => {
       ['--port', '1', '--jsn', 'x'],
       ['unknown option --jsn; did you mean --json?', 'unexpected argument "x"'],
     ],
-  ])('%j is refused', (args, expected) => {
+  ])('%j is rejected', (args, expected) => {
     expect(mistakes(...args)).toEqual(expected)
   })
 
-  it('helps whatever else is wrong', () => {
+  it('shows the help despite other mistakes', () => {
     expect(given('--prot', '-h').has('help')).toBe(true)
   })
 })
@@ -84,11 +84,11 @@ async function type(...args: string[]): Promise<{ code: number; out: string; err
 }
 
 describe('commandLine', () => {
-  it('names itself', async () => {
+  it('prints its version', async () => {
     expect(await type('--version')).toEqual({ code: 0, out: `selvedge ${version}\n`, err: '' })
   })
 
-  it('helps, on standard output when asked and on standard error when not understood', async () => {
+  it('prints the help to standard output on request, and to standard error after a mistake', async () => {
     for (const word of ['--help', '-h', 'help']) {
       const { code, out, err } = await type(word)
       expect([code, err]).toEqual([0, ''])
@@ -102,7 +102,7 @@ describe('commandLine', () => {
     })
   })
 
-  it.each(commands.map(({ name }) => name))('%s explains every option it has', async (name) => {
+  it.each(commands.map(({ name }) => name))('%s documents all its options', async (name) => {
     const { code, out } = await type(name, '--help')
     expect(code).toBe(0)
     for (const option of commands.find((one) => one.name === name)!.options) {
@@ -111,7 +111,7 @@ describe('commandLine', () => {
     }
   })
 
-  it('says which command was probably meant', async () => {
+  it('suggests a similar command', async () => {
     expect(await type('stauts')).toEqual({
       code: 64,
       out: '',
@@ -122,7 +122,7 @@ describe('commandLine', () => {
     )
   })
 
-  it('tells all mistakes of a line', async () => {
+  it('reports all mistakes of a line', async () => {
     const { code, err } = await type('decode', '--topik', 'a', '--json=1')
     expect(code).toBe(64)
     expect(err.split('\n')).toEqual([
@@ -134,7 +134,7 @@ describe('commandLine', () => {
     ])
   })
 
-  it('tells all mistakes of the settings, and ends with 78', async () => {
+  it('reports all mistakes of the settings, with exit code 78', async () => {
     const { code, err } = await type(
       'decode',
       '--topic',

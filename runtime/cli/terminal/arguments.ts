@@ -1,6 +1,6 @@
 /**
- * The grammar of the command line: what a command takes, what was given, and the help that says so. All mistakes of
- * a line are told at once. It knows no command.
+ * Parses command lines: declarations of options, their given values, and the help text. All mistakes of a
+ * line are reported together. It is independent of the actual commands.
  */
 import { parseArgs } from 'node:util'
 import { nearest } from '#config/schema/nearest.ts'
@@ -9,9 +9,9 @@ import type { Terminal } from './terminal.ts'
 export interface Option {
   /** Long name without dashes. */
   readonly name: string
-  /** What its value is called in the help; without it the option is a switch. */
+  /** Name of the value in the help; an option without it is a switch. */
   readonly value?: string
-  /** May be given several times. */
+  /** Whether the option may be repeated. */
   readonly many?: boolean
   readonly summary: string
 }
@@ -21,25 +21,28 @@ export interface Command {
   readonly summary: string
   /** Further lines of the help. */
   readonly details?: string
-  /** What stands behind the name without dashes. */
+  /** Positional arguments. */
   readonly words?: {
-    /** As the help shows it, such as `ACTION [ID]`. */
+    /** Text in the help, such as `ACTION [ID]`. */
     readonly form: string
     readonly least: number
     readonly most: number
   }
   readonly options: readonly Option[]
-  /** Loads the command when it is wanted: none pays for the libraries of another. The number is the exit code. */
+  /**
+   * Loads the command when it is called, without the libraries of other commands. Its result is the exit
+   * code.
+   */
   load(): Promise<(given: Given, terminal: Terminal) => Promise<number>>
 }
 
-/** The options of one line. */
+/** The options of a command line. */
 export interface Given {
   has(name: string): boolean
-  /** The value, the last one if there are several. */
+  /** The value of an option; the last one if it is repeated. */
   text(name: string): string | undefined
   all(name: string): readonly string[]
-  /** What stands without dashes, in order. */
+  /** Positional arguments, in order. */
   readonly words: readonly string[]
 }
 
@@ -81,7 +84,7 @@ export function parseOptions(command: Command, args: readonly string[]): Parsed 
       mistakes.push(`${rawName} is given twice`)
     values.set(name, [...list, value ?? ''])
   }
-  if (words.length < least) mistakes.push(`${form} is needed`)
+  if (words.length < least) mistakes.push(`${form} is required`)
   if (mistakes.length > 0 && !values.has('help')) return { mistakes }
   return {
     given: Object.freeze({
@@ -111,12 +114,12 @@ export function overallHelp(commands: readonly Command[]): string {
   return [
     'Usage: selvedge COMMAND [OPTIONS]\n',
     `Commands:\n${table(rows)}`,
-    'selvedge COMMAND --help tells the options of a command; selvedge --version the version.',
-    'Exit codes: 0 done, 1 failed, 64 wrong usage, 70 a fault of the gateway itself, 78 wrong settings, or a file of theirs that cannot be read.\n',
+    'selvedge COMMAND --help shows the options of a command; selvedge --version shows the version.',
+    'Exit codes: 0 success, 1 failure, 64 wrong usage, 70 internal error, 78 wrong settings or an unreadable file named by them.\n',
   ].join('\n')
 }
 
-/** Lines of two columns, indented, each ended. */
+/** Formats rows as indented lines of two columns. */
 export function table(rows: readonly (readonly string[])[]): string {
   const width = Math.max(0, ...rows.map(([first]) => first!.length))
   return rows.map(([first, second]) => `  ${first!.padEnd(width)}  ${second}\n`).join('')

@@ -1,7 +1,8 @@
 /**
- * A child process that runs another `selvedge` command, watched line by line. Children end with the process that
- * started them: by SIGTERM in order, by SIGKILL when that takes too long or the parent ends unexpectedly. What it is
- * told stands in its arguments: settings in the environment of this process are for other gateways.
+ * A child process that runs another `selvedge` command and whose output is read line by line. Children end
+ * with their
+ * parent: by SIGTERM, or by SIGKILL if that takes too long or the parent ends unexpectedly. They receive
+ * settings as arguments only, since settings in the environment of this process may be for other gateways.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -9,12 +10,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { ambiguousVariables } from '#config/checks/foreign-names.ts'
 
 export interface Child {
-  /** Settles with the exit code, or the signal's name. */
+  /** Resolves to the exit code, or the name of the signal. */
   readonly ended: Promise<number | string>
   readonly process: ChildProcess
 }
 
-/** Starts `selvedge ...args` with the Node and the entry file of this process; `onLine` gets both outputs. */
+/**
+ * Starts `selvedge ...args` with the Node and the entry file of this process; `onLine` receives both outputs.
+ */
 export function startChild(args: readonly string[], onLine: (line: string) => void): Child {
   const child = spawn(process.execPath, [process.argv[1]!, ...args], {
     env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !isSetting(name))),
@@ -35,7 +38,7 @@ function isSetting(name: string): boolean {
   return name.startsWith('SELVEDGE_') || Object.hasOwn(ambiguousVariables, name)
 }
 
-/** Asks each to end, in the order given, and waits for it. */
+/** Stops the children one after the other, in the given order. */
 export async function endChildren(children: readonly Child[], withinMs: number): Promise<void> {
   for (const { ended, process: child } of children) {
     if (child.exitCode !== null || child.signalCode !== null) continue

@@ -1,18 +1,18 @@
 /**
- * CSV as RFC 4180 has it: cells in quotes where they need them, quotes doubled, rows ended by a line break of either
- * kind. Reading goes piece by piece, so that a file of any size may come.
+ * CSV by RFC 4180: cells are quoted if necessary, quotes are doubled, and rows end with either kind of line
+ * break. The reader is incremental, so that files of any size can be read.
  */
 
-/** One row, ended. */
+/** Formats a row, including its line break. */
 export function csvRow(cells: readonly string[]): string {
   const quoted = cells.map((cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell))
   return `${quoted.join()}\n`
 }
 
 export interface CsvReader {
-  /** The rows that a further piece of text completes. */
+  /** Returns the rows that a further piece of text completes. */
   read(text: string): readonly (readonly string[])[]
-  /** The last row, where no line break ended it. */
+  /** Returns the last row, if it has no line break. */
   end(): readonly (readonly string[])[]
 }
 
@@ -22,7 +22,7 @@ export function createCsvReader(): CsvReader {
   let state: 'plain' | 'quoted' | 'after-quote' = 'plain'
   const endRow = (rows: string[][]): void => {
     row.push(cell)
-    // A line without anything in it is no row.
+    // Empty lines are skipped.
     if (row.length > 1 || cell !== '') rows.push(row)
     row = []
     cell = ''

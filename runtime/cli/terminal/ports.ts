@@ -1,10 +1,10 @@
 /**
- * Whether a TCP port can be listened at, found out by doing so for a moment.
+ * Checks whether a TCP port can be bound, by binding it briefly.
  */
 import { createServer } from 'node:net'
 import type { Terminal } from './terminal.ts'
 
-/** Undefined when it can; else the error code, such as EADDRINUSE or EACCES. */
+/** Undefined if the port can be bound; otherwise the error code, such as EADDRINUSE or EACCES. */
 export function whyTaken(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer()
@@ -13,9 +13,9 @@ export function whyTaken(host: string, port: number): Promise<string | undefined
   })
 }
 
-/** The port itself, or 0 with a word about it where it is taken. */
+/** The port, or 0 and a message if it is in use. */
 export async function portOrAny(host: string, port: number, terminal: Terminal): Promise<number> {
   if ((await whyTaken(host, port)) === undefined) return port
-  terminal.err(`Port ${port} is taken; another one is used.\n`)
+  terminal.err(`Port ${port} is in use; using another one.\n`)
   return 0
 }

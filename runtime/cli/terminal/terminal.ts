@@ -1,24 +1,24 @@
 /**
- * What a command sees of the world around the process: two outputs, one input, the environment. Everything written
- * through it is on its way when the call returns, so a command may end the process after it.
+ * The environment of a command: two outputs, one input, environment variables. A write is complete when the
+ * call returns, so that a command may end the process afterwards.
  */
 import type { Environment } from '#config/checks/environment.ts'
 
 export interface Terminal {
   /** Standard output: results, and the log lines of `run`. */
   readonly out: (text: string) => void
-  /** Standard error: what a person has to know beside the result. */
+  /** Standard error: messages for the operator besides the result. */
   readonly err: (text: string) => void
   readonly input: NodeJS.ReadableStream
   readonly env: Environment
-  /** Characters a line may have, where standard output is a screen. */
+  /** Width of the screen in characters; undefined if standard output is not a screen. */
   readonly columns: number | undefined
 }
 
-/** Exit codes, as sysexits.h has them. */
+/** Exit codes as in sysexits.h. */
 export const exitCodes = { ok: 0, failure: 1, usage: 64, internal: 70, settings: 78 } as const
 
-/** The terminal of this process. A reader that goes away does not end it. */
+/** The terminal of this process. A closed pipe does not end the process. */
 export function processTerminal(): Terminal {
   return Object.freeze({
     out: writerTo(process.stdout),

@@ -1,6 +1,7 @@
 /**
- * A board without battery, as a real process: it begins in 1970, takes what devices say, is killed, is set at last, and has
- * the right times then, here and at the broker above; a jump of its clock removes nothing.
+ * A board without a battery, as a real process: it starts in 1970, stores observations, is killed, and its
+ * clock is set at last. Then all times are correct, here and at the central broker. A jump of its clock
+ * removes nothing.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +24,7 @@ let centre: GatewayProcess | undefined
 const at = (name: string): string => join(folder, name)
 const client = (gateway = site): HttpClient => httpClient(gateway.httpUrl)
 const setWrongBy = (ms: number): void => writeFileSync(at('shift'), String(ms))
-/** What an NTP client does when it has set the clock; a gateway looks now and then how wrong it is to be. */
+/** Acts as an NTP client that has set the clock; the gateway re-reads the simulated error periodically. */
 const setRight = async (): Promise<void> => {
   setWrongBy(0)
   await new Promise((resolve) => setTimeout(resolve, 250))
@@ -65,17 +66,17 @@ const history = async (device: string, gateway = site): Promise<[number, string]
 }
 const clockOf = async (): Promise<string> =>
   ((await client().get('/health/ready')).json() as { clock: { state: string } }).clock.state
-/** Says something and remembers when, by the clock of the test. */
+/** Sent values and their true times, by the clock of the test. */
 const truth: { value: number; from: number; to: number }[] = []
 const sayNow = async (device: string, value: number): Promise<void> => {
   const from = Date.now()
   await say(device, value)
   truth.push({ value, from, to: Date.now() })
 }
-const expectTrue = (told: [number, string][]): void => {
-  expect(told.map(([value]) => value)).toEqual(truth.map(({ value }) => value))
-  for (const [i, [, time]] of told.entries()) {
-    // A process knows when it booted to some ms.
+const expectTrue = (stored: [number, string][]): void => {
+  expect(stored.map(([value]) => value)).toEqual(truth.map(({ value }) => value))
+  for (const [i, [, time]] of stored.entries()) {
+    // A process knows its boot time to within some ms.
     expect(Date.parse(time)).toBeGreaterThanOrEqual(truth[i]!.from - 100)
     expect(Date.parse(time)).toBeLessThanOrEqual(truth[i]!.to + 100)
   }
@@ -92,7 +93,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-it('stamps what came before the clock was set with the right time when it is, over a kill, and tells nobody before', async () => {
+it('corrects the times of earlier values when the clock is set, also after a kill, and publishes none before', async () => {
   centre = await startGatewayProcess({ dataFolder: at('centre') })
   setWrongBy(to1970)
   site = await startSite()
@@ -112,7 +113,7 @@ it('stamps what came before the clock was set with the right time when it is, ov
   await sayNow('d1', 20)
   await sayNow('d1', 21)
   await say('d2', 5, deviceTime)
-  // Later than this version was made, and readable, but not the time it was.
+  // A readable time after the release date of this version, but not the true time.
   const provisional = Date.parse((await current('d1'))[hasSimpleResult]!.observedAt)
   expect(provisional).toBeGreaterThanOrEqual(Date.UTC(2026, 0, 1))
   expect(provisional).toBeLessThan(truth[1]!.from - 86_400_000)
@@ -150,7 +151,7 @@ it('stamps what came before the clock was set with the right time when it is, ov
   expect((await client().get('/metrics')).text).toContain('\nselvedge_clock_unsettled_rows 0\n')
 })
 
-it('puts right after a start with the right time what it took before a kill with the wrong one, killed at that as well', async () => {
+it('corrects, after a start with the right time, values stored before a kill with the wrong one, despite another kill', async () => {
   setWrongBy(to1970)
   site = await startSite()
   for (const value of [1, 2, 3]) await sayNow('d1', value)
@@ -161,13 +162,13 @@ it('puts right after a start with the right time what it took before a kill with
     expect(await site.exited).toMatchObject({ signal: 'SIGKILL' })
   }
   site = await startSite()
-  // What was on disk when it was killed is right already.
+  // Corrections on disk at the kill are already visible.
   expectTrue(await history('d1'))
   expect(site.output()).not.toContain('clock.unsynced')
   expect((await client().get('/metrics')).text).toContain('\nselvedge_clock_unsettled_rows 0\n')
 })
 
-it('removes nothing for a jump to 2038 and back, tells of it, and keeps the times', async () => {
+it('removes nothing because of a jump to 2038 and back, logs it, and keeps the times', async () => {
   await setRight()
   site = await startSite({ history: { maxAgeDays: 30 } })
   const expiresAt = new Date(Date.now() + 365 * 86_400_000).toISOString()

@@ -1,6 +1,7 @@
 /**
- * What becomes of times by a clock that was not set, on the real write path: they wait in log and memory, and are put right
- * some per commit, in history, in documents and in what is found by them; only they, and over restarts and failures.
+ * Times stamped by a clock that was not set, on the real write path: they wait in log and memory and are
+ * corrected in several commits, in history, documents and indexes. Other times stay unchanged, and restarts
+ * and failures are handled.
  */
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -48,25 +49,25 @@ const truth: number[] = []
 beforeEach(() => {
   truth.length = 0
 })
-/** The right time, whatever the machine says. */
+/** The true time, independent of the machine. */
 const trueNow = (): number => systemClock.now() + site.machine.passed
 const create = (time = clock.now(), value = 0): Promise<unknown> =>
   open.main.door.commit((stage) => {
     const entity = { id, type: 'T', a: { type: 'Property', value, observedAt: msToDateTime(time) } }
     const stretch = clock.trust!.stretch()
     const isOurs = time < floor + day
-    const told = stretch === undefined || !isOurs ? stage : stage.unset(stretch, new Set([time]))
-    open.main.documents.create(told, entity as Entity, 'provisioning')
+    const target = stretch === undefined || !isOurs ? stage : stage.unset(stretch, new Set([time]))
+    open.main.documents.create(target, entity as Entity, 'provisioning')
   })
-/** As the intake does, with the time of the reception. */
+/** Observes as the intake does, with the time of reception. */
 const observe = async (value: number, time = clock.now()): Promise<void> => {
   truth.push(trueNow())
   await open.main.door.commit((stage) => {
     const stretch = clock.trust!.stretch()
-    const told = stretch === undefined ? stage : stage.unset(stretch, new Set([time]))
-    const draft = open.main.documents.find(told, id)!
-    const stream = open.main.streams.open(told, draft, 'a', '')
-    open.main.observer.observeStream(told, stream, time, value, false)
+    const target = stretch === undefined ? stage : stage.unset(stretch, new Set([time]))
+    const draft = open.main.documents.find(target, id)!
+    const stream = open.main.streams.open(target, draft, 'a', '')
+    open.main.observer.observeStream(target, stream, time, value, false)
   })
   clock.pass(1000)
 }
@@ -81,8 +82,8 @@ const settle = async (): Promise<void> => {
 }
 const currentOf = () =>
   (open.broker.retrieve(id)!.entity() as unknown as { a: { observedAt: string; value: number } }).a
-const told = () => historyOf(open, id, 'a')
-/** Within what the two ways to read the monotonic clock may differ. */
+const stored = () => historyOf(open, id, 'a')
+/** Equal within the difference between the two ways to read the monotonic clock. */
 const near = (times: readonly number[], wanted: readonly number[]): void => {
   expect(times).toHaveLength(wanted.length)
   for (const [i, time] of times.entries()) expect(Math.abs(time - wanted[i]!)).toBeLessThan(100)
@@ -91,17 +92,17 @@ const unsettled = (): number =>
   (open.main.database.prepare('SELECT count(*) AS c FROM log WHERE kind > 4').get() as { c: number }).c
 
 describe('times by a clock that was not set', () => {
-  it('are put right when it is set: history, document, current value, what is found', async () => {
+  it('are corrected when it is set: history, document, current value, query results', async () => {
     truth.push(trueNow())
     await create()
     for (const value of [1, 2, 3]) await observe(value)
     expect(unsettled()).toBe(4)
-    expect(told().every(([time]) => time < floor + day)).toBe(true)
+    expect(stored().every(([time]) => time < floor + day)).toBe(true)
     set()
     await settle()
     expect(unsettled()).toBe(0)
     near(
-      told().map(([time]) => time),
+      stored().map(([time]) => time),
       truth,
     )
     await observe(4)
@@ -109,19 +110,19 @@ describe('times by a clock that was not set', () => {
     await open.upkeep()
     expect(open.main.database.prepare('SELECT count(*) AS c FROM chunk').get()).toEqual({ c: 1 })
     near(
-      told().map(([time]) => time),
+      stored().map(([time]) => time),
       truth,
     )
     await restart()
     near(
-      told().map(([time]) => time),
+      stored().map(([time]) => time),
       truth,
     )
     expect(currentOf().value).toBe(4)
     near([Date.parse(currentOf().observedAt)], [truth.at(-1)!])
   })
 
-  it('wait in the log, whatever is due, over a restart', async () => {
+  it('wait in the log despite due upkeep, also over a restart', async () => {
     await create()
     for (const value of [1, 2, 3]) await observe(value)
     await open.upkeep(2 * limits.tailAgeMs.value)
@@ -135,14 +136,14 @@ describe('times by a clock that was not set', () => {
     await settle()
     expect(open.inside.following.isHeld()).toBe(false)
     near(
-      told()
+      stored()
         .map(([time]) => time)
         .slice(1),
       truth,
     )
   })
 
-  it('leave those of devices alone, also in the same stream and commit', async () => {
+  it('are corrected without changing times of devices in the same stream and commit', async () => {
     const times = [Date.UTC(2026, 4, 1), Date.UTC(2026, 4, 2)]
     await create(times[0]!)
     await observe(1)
@@ -150,17 +151,17 @@ describe('times by a clock that was not set', () => {
     set()
     await settle()
     near(
-      told().map(([time]) => time),
+      stored().map(([time]) => time),
       [...times, ...truth],
     )
     expect(
-      told()
+      stored()
         .map(([time]) => time)
         .slice(0, 2),
     ).toEqual(times)
   })
 
-  it('are those of the past where a clock that was believed had run ahead', async () => {
+  it('are corrected to the past if a trusted clock had run ahead', async () => {
     site.machine.wrongBy = 3_600_000
     site.machine.setAt = 1
     clock.check()
@@ -175,7 +176,7 @@ describe('times by a clock that was not set', () => {
     set()
     await settle()
     expect(currentOf()).toMatchObject({ value: 1, observedAt: msToDateTime(ahead) })
-    expect(told().map(([, value]) => value)).toEqual([2, 0, 1])
+    expect(stored().map(([, value]) => value)).toEqual([2, 0, 1])
     const rows = open.inside.following.after(0, 100)!
     expect(rows.flatMap(({ what }) => ('id' in what ? [] : what))).toMatchObject([
       { value: 1, isLate: false },
@@ -183,52 +184,53 @@ describe('times by a clock that was not set', () => {
     ])
     await restart()
     expect(currentOf()).toMatchObject({ value: 1, observedAt: msToDateTime(ahead) })
-    // Until time has caught up, what comes is of the past.
+    // Until the true time has caught up, new values are of the past.
     await observe(3)
     expect(currentOf().value).toBe(1)
   })
 
-  it('stand where their boot ended before its clock was set', async () => {
+  it('stay unchanged if their boot ended before its clock was set', async () => {
     await create()
     await observe(1)
-    const before = told()
+    const before = stored()
     site.machine.boot = 'b2'
     await restart()
-    // The process begins behind the last commit; here both boots begin at the same time, and may tell the same.
+    // The clock starts after the last commit; here both boots start at the same time and may return equal
+    // times.
     clock.pass(5000)
     await observe(2)
     const last = truth.at(-1)!
     set()
     await settle()
-    expect(told().slice(0, 2)).toEqual(before)
-    near([told()[2]![0]], [last])
+    expect(stored().slice(0, 2)).toEqual(before)
+    near([stored()[2]![0]], [last])
     expect(open.logged.find(({ event }) => event === 'clock.settled')).toMatchObject({
       observations: 2,
       corrected: 1,
     })
   })
 
-  it('are put right again when the commit that does leaves no trace', async () => {
+  it('are corrected again if the correcting commit was lost', async () => {
     await create()
     await observe(1)
-    const before = told()
+    const before = stored()
     set()
     open.refuseNextGroup(new GatewayError('store.full', 'no room'))
     await open.main.door.commit(() => undefined).catch(() => undefined)
-    expect(told()).toEqual(before)
+    expect(stored()).toEqual(before)
     expect(unsettled()).toBe(2)
-    // Upkeep rests a while after a failure.
+    // Upkeep pauses after a failure.
     await open.upkeep(11_000)
     expect(unsettled()).toBe(0)
     near(
-      told()
+      stored()
         .map(([time]) => time)
         .slice(1),
       truth,
     )
   })
 
-  it('are put right where a client wrote around them meanwhile, and ended their stream', async () => {
+  it('are corrected even if a client wrote around them meanwhile and ended their stream', async () => {
     await create()
     await observe(1)
     await observe(2)
@@ -241,11 +243,11 @@ describe('times by a clock that was not set', () => {
     expect(open.main.database.prepare('SELECT sum(count) AS c FROM chunk').get()).toEqual({ c: 3 })
     set()
     await settle()
-    const times = told().map(([time]) => time)
+    const times = stored().map(([time]) => time)
     expect(times.every((time) => time > floor + day)).toBe(true)
     near([...new Set(times)].slice(1), truth)
     await restart()
-    expect(told().map(([time]) => time)).toEqual(times)
+    expect(stored().map(([time]) => time)).toEqual(times)
     expect(open.broker.retrieve(id)!.entity()).toEqual({
       id,
       type: 'T',
@@ -254,44 +256,44 @@ describe('times by a clock that was not set', () => {
     })
   })
 
-  it('leave alone what was stamped with the same time by a clock that was believed', async () => {
+  it('are distinguished from equal times stamped by a trusted clock', async () => {
     set()
     await create(trueNow() - day)
     for (const value of [1, 2]) await observe(value)
-    const before = told()
+    const before = stored()
     site.machine.wrongBy = 30 * day
     clock.check()
     await observe(3, before[1]![0])
     expect(unsettled()).toBe(1)
-    // Back, and a little off.
+    // The clock returns, with a small difference.
     site.machine.wrongBy = -300
     clock.check()
     await settle()
     expect(unsettled()).toBe(0)
-    expect(told().filter(([, value]) => value !== 3)).toEqual(before)
+    expect(stored().filter(([, value]) => value !== 3)).toEqual(before)
     await restart()
-    expect(told().filter(([, value]) => value !== 3)).toEqual(before)
+    expect(stored().filter(([, value]) => value !== 3)).toEqual(before)
     expect(currentOf().value).toBe(2)
   })
 
-  it('are put right once, though that takes more than one commit', async () => {
+  it('are corrected only once, although that takes several commits', async () => {
     setLimit('unsettledRowsPerGroup', 1)
     await create()
     const time = clock.now()
     await observe(1, time)
-    // Others wait with the time that this one is about to have.
+    // Other rows wait with the time that this one will have.
     const about = time + trueNow() - clock.now()
     for (let by = -3; by <= 3; by++) await observe(10 + by, about + by)
     set()
     for (let i = 0; i < 5; i++) await settle()
     expect(unsettled()).toBe(0)
-    const found = told().find(([, value]) => value === 1)!
+    const found = stored().find(([, value]) => value === 1)!
     near([found[0]], [truth[0]!])
     await restart()
-    expect(told().find(([, value]) => value === 1)).toEqual(found)
+    expect(stored().find(([, value]) => value === 1)).toEqual(found)
   })
 
-  it('stand when there are too many to wait for, the oldest first, and are folded then', async () => {
+  it('stay unchanged if there are too many to wait for, oldest first, and are then folded', async () => {
     setLimit('unsettledRowsMax', 20)
     setLimit('unsettledRowsPerGroup', 4)
     await create()
@@ -300,17 +302,17 @@ describe('times by a clock that was not set', () => {
     setLimit('unsettledRowsMax', 0)
     for (let i = 0; i < 10; i++) await settle()
     expect(unsettled()).toBe(0)
-    const before = told()
+    const before = stored()
     expect(before.map(([, value]) => value)).toEqual(Array.from({ length: 41 }, (_, i) => i))
     await observe(41)
     await open.upkeep()
     expect(open.main.database.prepare('SELECT count(*) > 0 AS c FROM chunk').get()).toEqual({ c: 1 })
     set()
     await settle()
-    expect(told().slice(0, -1)).toEqual(before)
+    expect(stored().slice(0, -1)).toEqual(before)
   })
 
-  it('make nothing expire, and nothing too old', async () => {
+  it('cause no expiry and no removal by age', async () => {
     const expiresAt = msToDateTime(trueNow() + day)
     await open.broker.create(
       { id: 'urn:x:2', type: 'T', expiresAt, a: { type: 'Property', value: 1 } } as Entity,

@@ -1,6 +1,6 @@
 /**
- * Endpoints that cannot be reached: nothing is lost, nothing waits for new traffic, memory stays bounded, and what
- * changes behind an endpoint that is down (deleted, redirected) takes effect at once.
+ * Unreachable endpoints: nothing is lost, nothing waits for new traffic, memory stays bounded, and deleting
+ * or redirecting a subscription takes effect at once.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -34,7 +34,7 @@ describe('notifications to an endpoint that is down', () => {
     database.remove()
   })
 
-  it('all arrive in order, beginning within two seconds of its coming up, without new traffic', async () => {
+  it('all arrive in order, within two seconds of its recovery, without new traffic', async () => {
     await receiver.down()
     for (let group = 0; group < 10; group++) await outbox.owe(owed(70, group * 70))
     await isDown()
@@ -62,7 +62,7 @@ describe('notifications to an endpoint that is down', () => {
     )
   })
 
-  it('survive its going away and coming back again and again', async () => {
+  it('survive repeated outages', async () => {
     for (let round = 0; round < 3; round++) {
       await outbox.owe(owed(200, round * 400))
       await receiver.down()
@@ -73,7 +73,7 @@ describe('notifications to an endpoint that is down', () => {
     expect(new Set(receiver.received.map((one) => notified(one).d)).size).toBe(1200)
   })
 
-  it('wait in the table when there are ten thousand, with no more than the window in memory', async () => {
+  it('wait in the table, with no more than the window in memory', async () => {
     await receiver.down()
     for (let group = 0; group < 20; group++) await outbox.owe(owed(500, group * 500))
     await isDown()
@@ -89,7 +89,7 @@ describe('notifications to an endpoint that is down', () => {
     expect(mostHeld).toBeLessThanOrEqual(limits.deliveriesWindow.value)
   })
 
-  it('go to dust beyond the ceiling, oldest first, counted by subscription', async () => {
+  it('are dropped beyond the ceiling, oldest first, and counted by subscription', async () => {
     await outbox.close()
     outbox = await openOutbox(database.file, { deliveriesPerEndpointMax: 100 })
     await receiver.down()
@@ -113,7 +113,7 @@ describe('notifications to an endpoint that is down', () => {
     await vi.waitFor(() => expect(outbox.rows()).toBe(0))
   })
 
-  it('are forgotten with their subscription, and probing ends', async () => {
+  it('are deleted with their subscription, and probing stops', async () => {
     await receiver.down()
     await outbox.owe(owed(50))
     await isDown()

@@ -1,6 +1,6 @@
 /**
- * A certificate that is refused for its dates: whoever reads why is told what the clock of this machine says, which is what is
- * wrong on a board without battery.
+ * A certificate that is rejected because of its dates: the error contains the time of this machine, which is
+ * usually wrong on a board without a battery.
  */
 import { createServer, type Server } from 'node:https'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
@@ -26,14 +26,14 @@ beforeEach(async () => {
 })
 afterEach(() => void server.close())
 
-it('is told of whom notifications go to', async () => {
+it('is reported for HTTPS notification endpoints', async () => {
   const endpoint = createHttpEndpoint(systemClock, { allowsLoopback: true, ca: [futureCertificate] })
   const sent = await endpoint.send({ uri: url, headers: {}, body: 'x' })
   endpoint.close()
   expect(sent).toMatchObject({ ok: false, kind: 'tls', reason: expect.stringMatching(words) })
 })
 
-it('is told of brokers that notifications go to by MQTT', async () => {
+it('is reported for MQTT notification endpoints', async () => {
   const publisher = createPublisher(systemClock, { allowsLoopback: true, ca: [futureCertificate] })
   const mqtt = { qos: 1, version: undefined } as const
   const sent = await publisher.send({
@@ -46,14 +46,14 @@ it('is told of brokers that notifications go to by MQTT', async () => {
   expect(sent).toMatchObject({ ok: false, kind: 'tls', reason: expect.stringMatching(words) })
 })
 
-it('is told of brokers that are asked, and of uplinks', async () => {
+it('is reported for context sources and uplinks', async () => {
   const peer = createPeer({ allowsLoopback: true })
   const answer = await peer.exchange({ method: 'GET', url, headers: {}, timeoutMs: 5000 })
   peer.close()
   expect(answer).toMatchObject({ failure: 'unreachable', reason: expect.stringMatching(words) })
 })
 
-it('is told of context documents', async () => {
+it('is reported for context documents', async () => {
   const fetchDocument = createDocumentFetcher({ allowLoopback: true })
   const request = { url, accept: 'application/ld+json', timeoutMs: 5000, redirectsMax: 1, bytesMax: 1000 }
   await expect(fetchDocument(request)).rejects.toMatchObject({ message: expect.stringMatching(words) })

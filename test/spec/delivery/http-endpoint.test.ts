@@ -1,5 +1,5 @@
 /**
- * One notification by HTTP: what each way of failing is called, and what is never done for an endpoint.
+ * Sending a notification by HTTP: the kind of each failure, and the guarantees for all endpoints.
  */
 import { once } from 'node:events'
 import { createServer as createTlsServer } from 'node:https'
@@ -28,7 +28,7 @@ async function listening(server: Server): Promise<number> {
   cleanups.push(() => server.close())
   return (server.address() as AddressInfo).port
 }
-/** A server that lets the test do what it likes with each connection. */
+/** A server whose connections are handled by the test. */
 async function rawServer(connected: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
@@ -62,13 +62,13 @@ describe('an attempt', () => {
     expect(peer.received).toHaveLength(1)
   })
 
-  it('tells how long the endpoint asks to wait', async () => {
+  it('reports the Retry-After of the endpoint', async () => {
     const peer = await receiver()
     peer.answer(() => ({ status: 503, headers: { 'retry-after': '7' } }))
     expect(await send(peer.url())).toMatchObject({ kind: 'status', retryAfterMs: 7000 })
   })
 
-  it('is refused where nothing listens, and finds no host that does not exist', async () => {
+  it('reports a refused connection and an unknown host', async () => {
     const peer = await createReceiver()
     await peer.down()
     expect(await send(peer.url())).toMatchObject({
@@ -78,7 +78,7 @@ describe('an attempt', () => {
     expect(await send('http://nowhere.invalid/')).toMatchObject({ kind: 'dns' })
   })
 
-  it('times out without an answer, whole or in part', async () => {
+  it('times out without a complete response', async () => {
     const silent = await rawServer(() => undefined)
     expect(await send(silent, { timeoutMs: 100 })).toMatchObject({ kind: 'timeout' })
     const drips = await rawServer((socket) => {
@@ -90,7 +90,7 @@ describe('an attempt', () => {
     )
   })
 
-  it('says when the connection was cut, or when the answer was not HTTP', async () => {
+  it('reports a closed connection and a response that is not HTTP', async () => {
     const cut = await rawServer((socket) => socket.once('data', () => socket.resetAndDestroy()))
     expect(await send(cut)).toMatchObject({ kind: 'reset' })
     const ended = await rawServer((socket) => socket.once('data', () => socket.end()))
@@ -99,7 +99,7 @@ describe('an attempt', () => {
     expect(await send(other)).toMatchObject({ kind: 'protocol' })
   })
 
-  it('takes the status as the answer, however the body ends', async () => {
+  it('uses the status as the result, however the body ends', async () => {
     const peer = await receiver()
     peer.answer(() => 'cut')
     expect(await send(peer.url())).toEqual({ ok: true, status: 200 })
@@ -119,7 +119,7 @@ describe('an attempt', () => {
     expect(passed()).toBeLessThan(2500)
   })
 
-  it('is made again at once when an idle connection was closed under it', async () => {
+  it('is repeated at once if the reused idle connection was closed', async () => {
     let requests = 0
     const answer = 'HTTP/1.1 204 No Content\r\n\r\n'
     const uri = await rawServer((socket) => {
@@ -130,13 +130,13 @@ describe('an attempt', () => {
     expect(requests).toBe(3)
   })
 
-  it('keeps its connection for the next one', async () => {
+  it('keeps its connection open for the next one', async () => {
     const peer = await receiver()
     for (let i = 0; i < 20; i++) await send(peer.url())
     expect(peer.connections()).toBe(1)
   })
 
-  it('that cannot be made is said to be so, and never throws', async () => {
+  it('with an invalid request is reported as unsendable, and never throws', async () => {
     const large = 'x'.repeat(limits.deliveryBytesMax.value + 1)
     for (const [uri, more] of [
       ['nonsense', {}],
@@ -149,7 +149,7 @@ describe('an attempt', () => {
     }
   })
 
-  it('goes to this machine only where that is allowed', async () => {
+  it('connects to this machine only if that is allowed', async () => {
     const outside = createHttpEndpoint(systemClock, { allowsLoopback: false })
     cleanups.push(outside.close)
     const peer = await receiver()
@@ -162,7 +162,7 @@ describe('an attempt', () => {
 })
 
 describe('an attempt by TLS', () => {
-  it('checks the certificate, whatever the environment says', async () => {
+  it('verifies the certificate, regardless of the environment', async () => {
     const server = createTlsServer({ key, cert: certificate }, (_, response) => response.writeHead(204).end())
     const port = await listening(server)
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0'
@@ -177,7 +177,7 @@ describe('an attempt by TLS', () => {
     server.closeAllConnections()
   })
 
-  it('fails as TLS where the peer speaks none', async () => {
+  it('fails as TLS if the peer does not support TLS', async () => {
     const plain = await rawServer((socket) =>
       socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
     )

@@ -1,6 +1,6 @@
 /**
- * Judges what a receiver was sent: nothing lost, nothing twice, and ascending values for every subscription and
- * entity. It believes only what was received.
+ * Checks the received notifications: nothing lost, nothing duplicated, and ascending values per subscription
+ * and entity. It uses only what the receiver recorded.
  */
 import { expect } from 'vitest'
 import type { Received } from '#test/kit/receiver.ts'

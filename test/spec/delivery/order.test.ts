@@ -1,6 +1,6 @@
 /**
- * In which order notifications leave: strictly one after the other per subscription and entity, several at once
- * otherwise, endpoint by endpoint.
+ * The order of notifications: strictly sequential per subscription and entity, concurrent otherwise, and
+ * independent between endpoints.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -10,7 +10,7 @@ import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Received, type Receiver } from '#test/kit/receiver.ts'
 import { expectEachOnceInOrder } from './judge.ts'
 
-describe('notifications to an endpoint that takes them', () => {
+describe('notifications to a working endpoint', () => {
   let database: TemporaryDatabase
   let outbox: Outbox
   let receiver: Receiver
@@ -70,7 +70,7 @@ describe('notifications to an endpoint that takes them', () => {
     await slow.down()
   })
 
-  it('do not wait for another path of the same host that hangs', async () => {
+  it('do not wait for a hanging path of the same host', async () => {
     receiver.answer(({ path }: Received) => (path === '/hangs' ? 'hang' : 200))
     const owed = (endpoint: string) =>
       Array.from({ length: 50 }, (_, i) => ({ endpoint, entity: `urn:e:${i}`, value: i }))
@@ -78,7 +78,7 @@ describe('notifications to an endpoint that takes them', () => {
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50))
   })
 
-  it('carry the headers given and a length, and cannot forge the framing', async () => {
+  it('have the given headers and a length, and cannot override framing headers', async () => {
     await outbox.close()
     outbox = await openOutbox(database.file, {
       render: (request) => ({

@@ -1,6 +1,6 @@
 /**
- * Endpoints that answer, but not with 2xx: what may heal is tried again for as long as it takes, what is wrong with
- * the delivery itself is buried after a few tries, and neither holds up what has nothing to do with it.
+ * Endpoints that respond with errors: temporary errors are retried indefinitely, rejected deliveries become
+ * dead letters after a few attempts, and neither delays other deliveries.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -10,7 +10,7 @@ import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Received, type Receiver } from '#test/kit/receiver.ts'
 import { expectEachOnceInOrder, expectInOrder, notified } from './judge.ts'
 
-describe('notifications to an endpoint that answers with failures', () => {
+describe('notifications to an endpoint that responds with errors', () => {
   let database: TemporaryDatabase
   let outbox: Outbox
   let receiver: Receiver
@@ -34,11 +34,11 @@ describe('notifications to an endpoint that answers with failures', () => {
     database.remove()
   })
 
-  it('all arrive in order after 500 for a while, beginning within two seconds of its healing', async () => {
+  it('all arrive in order after a period of 500, within two seconds of its recovery', async () => {
     receiver.answer(() => 500)
     await outbox.owe(owed(300))
     await new Promise((resolve) => setTimeout(resolve, 4000))
-    // The first together, then one after each pause.
+    // The first ones together, then one after each pause.
     expect(receiver.received.length).toBeGreaterThan(4)
     expect(receiver.received.length).toBeLessThan(limits.deliveriesInFlightMax.value + 12)
     expect(outbox.dispatcher.stats()[0]).toMatchObject({
@@ -70,7 +70,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     expect(second!.at - first!.at).toBeGreaterThan(1950)
   })
 
-  it('are tried again after 404, and never buried for it', async () => {
+  it('are retried after 404, and never become dead letters', async () => {
     receiver.answer(() => 404)
     await outbox.owe(owed(1))
     await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(6))
@@ -79,14 +79,14 @@ describe('notifications to an endpoint that answers with failures', () => {
     expect(outbox.reads.deadLetters(10)).toEqual([])
   })
 
-  it('are buried after five answers of 400, with the reason, and the entity goes on', async () => {
+  it('become dead letters after five responses of 400, with the reason, and later ones of the entity are sent', async () => {
     const isPoison = (received: Received) => isOf('urn:e:3')(received) && notified(received).value === 3
     receiver.answer((received) => (isPoison(received) ? 400 : 200))
     await outbox.owe(owed(70))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(69))
     expect(receiver.received.filter(isPoison)).toHaveLength(5)
     expectInOrder(receiver.received)
-    // The others did not wait for it.
+    // The other deliveries did not wait for it.
     const lastOther = receiver.received.filter((one) => !isOf('urn:e:3')(one)).at(-1)
     expect(lastOther!.at).toBeLessThan(receiver.received.filter(isPoison)[3]!.at)
     await vi.waitFor(() => expect(outbox.rows()).toBe(0))
@@ -99,7 +99,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     expect(outbox.logged.join()).toContain('delivery.dead')
   })
 
-  it('of one entity that always fails hold up no other, and come in order when it heals', async () => {
+  it('of one failing entity delay no others, and arrive in order once they succeed', async () => {
     let isHealed = false
     receiver.answer((received) => (isOf('urn:bad')(received) && !isHealed ? 500 : 200))
     await outbox.owe(owed(700, () => 'urn:bad'))
@@ -111,7 +111,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     expectEachOnceInOrder(receiver.taken(), 1400)
   })
 
-  it('that are not answered time out, and the others continue', async () => {
+  it('without a response time out, and the others continue', async () => {
     await open({ render: (request) => ({ ...request, timeoutMs: 1500 }) })
     let hangs = 0
     receiver.answer((received) => (isOf('urn:e:2')(received) && hangs++ < 2 ? 'hang' : 200))
@@ -124,7 +124,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     expect(isHeldUp.lastIndexOf(false)).toBeLessThan(secondTry)
   })
 
-  it('whose connection is cut are sent again, unless the status had come', async () => {
+  it('are sent again after a closed connection, unless the status was received', async () => {
     let answers = 0
     receiver.answer(() => (['reset', 'cut', 204] as const)[answers++] ?? 204)
     await outbox.owe(owed(3, () => 'urn:e'))
@@ -132,7 +132,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     expect(receiver.received.map((one) => notified(one).value)).toEqual([0, 0, 1, 2])
   })
 
-  it('leave the endpoint alone for the cooldown of the subscription', async () => {
+  it('observe the cooldown of the subscription', async () => {
     await open({ render: (request) => ({ ...request, cooldownMs: 1500 }) })
     let answers = 0
     receiver.answer(() => (answers++ === 0 ? 503 : 200))
@@ -141,7 +141,7 @@ describe('notifications to an endpoint that answers with failures', () => {
     expect(receiver.received[1]!.at - receiver.received[0]!.at).toBeGreaterThan(1450)
   })
 
-  it('that cannot be sent or rendered are buried at once; those of no subscription are void', async () => {
+  it('that cannot be sent or rendered become dead letters at once; those of a deleted subscription are dropped', async () => {
     await open({
       render(request, { entity }) {
         if (entity === 'urn:large') return { ...request, body: 'x'.repeat(3 * 1024 * 1024) }

@@ -1,6 +1,6 @@
 /**
- * What a stop and a crash leave behind: an orderly stop settles all that was taken; after SIGKILL exactly what was
- * not settled is sent again, in order, by the next start and without new traffic.
+ * Deliveries after a stop or a crash: an orderly stop settles all successful ones. After SIGKILL, the next
+ * start sends exactly the unsettled ones again, in order and without new traffic.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -12,13 +12,13 @@ import { type Outbox, openOutbox } from '#test/kit/outbox.ts'
 import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
 import { expectEachOnceInOrder, expectInOrder, notified } from './judge.ts'
 
-describe('a dispatcher that ends', () => {
+describe('a dispatcher that stops', () => {
   let database: TemporaryDatabase
   let receiver: Receiver
   let outbox: Outbox | undefined
 
   const program = new URL('./sender-process.ts', import.meta.url).pathname
-  /** Runs a process that sends so many, with a failpoint armed; how it ended. */
+  /** Runs a sending process with a failpoint armed, and returns how it ended. */
   async function sends(count: number, failpoint: string, ofBatch = 0): Promise<number | string | null> {
     const args = [program, database.file, receiver.url(), String(count), String(ofBatch)]
     const child = spawn(process.execPath, args, {
@@ -50,7 +50,7 @@ describe('a dispatcher that ends', () => {
     ['delivery:after-send', 400],
     ['delivery:before-settle', 400],
     ['writer:after-commit', 400],
-  ])('by SIGKILL at %s sends exactly the unsettled again', async (failpoint, count) => {
+  ])('by SIGKILL at %s sends exactly the unsettled deliveries again', async (failpoint, count) => {
     expect(await sends(count, `${failpoint}=kill`)).toBe('SIGKILL')
     const before = receiver.received.length
     outbox = await openOutbox(database.file)
@@ -62,7 +62,7 @@ describe('a dispatcher that ends', () => {
     await vi.waitFor(() => expect(outbox?.rows()).toBe(0))
   })
 
-  it('by SIGKILL at the second settlement sends again only what the first had not settled', async () => {
+  it('by SIGKILL at the second settlement sends again only what the first did not settle', async () => {
     expect(await sends(600, 'delivery:before-settle=kill(2)')).toBe('SIGKILL')
     const before = receiver.received.length
     outbox = await openOutbox(database.file)
@@ -73,7 +73,7 @@ describe('a dispatcher that ends', () => {
     expect(again.sort((a, b) => a - b)).toEqual(unsettled.map(({ d }) => d))
   })
 
-  it('by SIGKILL may repeat entities of batches in other requests, each entity in its order', async () => {
+  it('by SIGKILL may repeat entities of batches in other requests, in order per entity', async () => {
     let ends = 0
     const order = createNotifiedOrder<number>({ isBack: (last, value) => value < last, ends: () => ends })
     const seen: { readonly entities: string; readonly values: readonly number[] }[] = []
@@ -88,7 +88,7 @@ describe('a dispatcher that ends', () => {
     expect(await sends(600, 'delivery:before-settle=kill(2)', 10)).toBe('SIGKILL')
     const before = seen.splice(0)
     ends++
-    // Up to three, where it was four: other entities share a request than before.
+    // Up to three instead of four, because different entities share a request than before.
     outbox = await openOutbox(database.file, { sharing: 3 })
     await vi.waitFor(() => expect(outbox?.dispatcher.stats()).toEqual([]))
     expect(wrong).toEqual([])
@@ -100,12 +100,12 @@ describe('a dispatcher that ends', () => {
     expect(Array.from({ length: last.size }, (_, i) => i).filter((value) => !last.has(value))).toEqual([])
   })
 
-  it('settles a second later what the disk refused to settle', async () => {
+  it('settles a second later after the disk rejected the settlement', async () => {
     expect(await sends(300, 'delivery:before-settle=throw(1)')).toBe(0)
     expectEachOnceInOrder(receiver.received, 300)
   })
 
-  it('by a stop has settled all that was taken, and the next start sends nothing twice', async () => {
+  it('in order has settled all successful deliveries, and the next start repeats none', async () => {
     outbox = await openOutbox(database.file)
     await outbox.owe(owed(100))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(100))
@@ -116,7 +116,7 @@ describe('a dispatcher that ends', () => {
     expect(outbox.reads.last()).toBe(0)
   })
 
-  it('by a stop in the middle keeps the rest for the next start', async () => {
+  it('in the middle of a backlog keeps the rest for the next start', async () => {
     outbox = await openOutbox(database.file)
     await outbox.owe(owed(2000))
     await vi.waitFor(() => expect(receiver.taken().length).toBeGreaterThan(20), { interval: 5 })
@@ -128,7 +128,7 @@ describe('a dispatcher that ends', () => {
     expectEachOnceInOrder(receiver.taken(), 2000)
   })
 
-  it('by a stop does not wait for an endpoint that hangs, nor for one that is down', async () => {
+  it('in order waits neither for a hanging endpoint nor for one that is down', async () => {
     const down = await createReceiver()
     await down.down()
     receiver.answer(() => 'hang')
@@ -137,7 +137,7 @@ describe('a dispatcher that ends', () => {
     await vi.waitFor(() => expect(receiver.received).toHaveLength(7))
     const passed = calmTime()
     await outbox.close()
-    // A request that is not answered times out after 10 s.
+    // A request without a response times out after 10 s.
     expect(passed()).toBeLessThan(8000)
     outbox = await openOutbox(database.file)
     expect(outbox.rows()).toBe(51)

@@ -1,6 +1,7 @@
 /**
- * Secrets that clients store with subscriptions, registrations and snapshots: no answer and no log line holds them, whoever
- * sends the placeholder back keeps them, and they go where they were stored for and nowhere else.
+ * Secrets that clients store with subscriptions, registrations and snapshots: no response and no log line
+ * contains them, an update with the placeholder keeps them, and they are sent only to the endpoint for which
+ * they were stored.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -38,7 +39,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** What an answer says, once it is sure that no secret is in it. */
+/** Reads a response and checks that it contains no secret. */
 async function read(path: string): Promise<never> {
   const answer = await gateway.get(path)
   expect(answer.text).not.toContain(secret)
@@ -78,7 +79,7 @@ describe('a subscription', () => {
     )
   })
 
-  it('keeps them where the placeholder is sent back, and nowhere else', async () => {
+  it('keeps them if an update contains the placeholder, only for the same endpoint', async () => {
     const { notification } = (await read(path)) as { notification: object }
     expect((await gateway.send('PATCH', path, { notification })).status).toBe(204)
     const moved = { endpoint: { ...shownEndpoint(), uri: other.url() } }
@@ -95,7 +96,7 @@ describe('a subscription', () => {
     expect(other.received).toEqual([])
   })
 
-  it('that was given up shows no secret in the queue', async () => {
+  it('shows no secret in its dead letters', async () => {
     receiver.answer(() => 400)
     await gateway.send('PATCH', `${root}/entities/urn:t`, { p: { type: 'Property', value: 2 } })
     await vi.waitFor(async () => expect(await read('/selvedge/v1/queue')).toMatchObject({ count: 1 }))
@@ -116,7 +117,7 @@ describe('a registration', () => {
     ...{ endpoint: withUser(other.url('')).replace(/\/$/, ''), contextSourceInfo: secrets },
   })
 
-  it('shows that secrets are set, also to those who are told of it, and cannot be searched for them', async () => {
+  it('shows only that secrets are set, also in notifications about it, and queries cannot match them', async () => {
     receiver.answer(() => 204)
     const subscribed = await gateway.send('POST', `${root}/csourceSubscriptions`, {
       ...{ id: 'urn:cs', type: 'Subscription', entities: [{ type: 'Far' }] },
@@ -131,16 +132,16 @@ describe('a registration', () => {
     expect(await read(`${root}/csourceSubscriptions/urn:cs`)).toMatchObject({
       notification: { endpoint: { receiverInfo: shown } },
     })
-    const told = () => receiver.received.filter((one) => one.path === '/sources')
-    await vi.waitFor(() => expect(told()).toHaveLength(1))
-    expect(told()[0]!.body).toContain('***')
-    expect(told()[0]!.body).not.toContain(secret)
+    const notifications = () => receiver.received.filter((one) => one.path === '/sources')
+    await vi.waitFor(() => expect(notifications()).toHaveLength(1))
+    expect(notifications()[0]!.body).toContain('***')
+    expect(notifications()[0]!.body).not.toContain(secret)
     const searched = (q: string) => read(`${root}/csourceRegistrations?type=Far&csf=${encodeURIComponent(q)}`)
     expect(await searched(`endpoint~="${secret}"`)).toEqual([])
     expect(await searched('endpoint~="[*]{3}"')).toHaveLength(1)
   })
 
-  it('sends them, keeps them at its address, and does not take them elsewhere', async () => {
+  it('sends them, keeps them for its address, and does not send them to another one', async () => {
     const asked = () => other.received.map(({ headers }) => headers['authorization'])
     await gateway.get(`${root}/entities?type=Far`)
     expect(asked()).toEqual([`Bearer ${secret}`])
@@ -164,7 +165,7 @@ describe('a registration', () => {
   })
 })
 
-it('a snapshot shows that secrets are set, and keeps them where the placeholder is sent back', async () => {
+it('a snapshot shows only that secrets are set, and keeps them if an update contains the placeholder', async () => {
   const path = `${root}/snapshots/urn:snap`
   const made = await gateway.send('POST', `${root}/snapshots`, {
     ...{ id: 'urn:snap', type: 'Snapshot', snapshotQueries: [{ type: 'Query', entities: [{ type: 'T' }] }] },
@@ -176,12 +177,12 @@ it('a snapshot shows that secrets are set, and keeps them where the placeholder 
   expect((await gateway.send('PATCH', path, { endpoint, receiverInfo })).status).toBe(200)
   expect((await gateway.send('PATCH', path, { endpoint: other.url(), receiverInfo })).status).toBe(400)
   await gateway.ask('DELETE', path)
-  const told = () => receiver.received.filter((one) => one.path === '/snap')
-  await vi.waitFor(() => expect(told().length).toBeGreaterThan(1))
-  for (const { headers } of told()) expect(headers['x-api-key']).toBe(secret)
+  const notifications = () => receiver.received.filter((one) => one.path === '/snap')
+  await vi.waitFor(() => expect(notifications().length).toBeGreaterThan(1))
+  for (const { headers } of notifications()) expect(headers['x-api-key']).toBe(secret)
 })
 
-it('an uplink that a client made shows no secret', async () => {
+it('an uplink created by a client shows no secret', async () => {
   const made = await gateway.send('POST', `${root}/subscriptions`, {
     ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'T' }], localOnly: true },
     notification: {

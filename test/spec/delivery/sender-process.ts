@@ -1,7 +1,7 @@
 /**
- * A process of its own that owes deliveries, sends them and ends when all are settled, so that a test can have it
- * killed at a failpoint. Arguments: database file, endpoint, how many, and how many entities each batch has, if they are made
- * by batches; each batch is committed alone and leaves in requests of up to four entities.
+ * A separate process that commits deliveries, sends them and ends when all are settled, so that a test can
+ * kill it at a failpoint. Arguments: database file, endpoint, number of deliveries, and optionally the number
+ * of entities per batch. Each batch is committed separately and sent in requests of up to four entities.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openOutbox } from '#test/kit/outbox.ts'

@@ -1,6 +1,6 @@
 /**
- * Deliveries with the same mark (of a batch operation, or of the end of a throttling window) share a request: one per
- * subscription, each entity once, and one by one after a failure that a single entity may have caused.
+ * Deliveries of the same batch operation or throttling window share a request: one per subscription, each
+ * entity once. After a failure that a single entity may have caused, they are sent one by one.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
@@ -60,7 +60,7 @@ it('sends the entities of a batch in one request to each of many subscribers', a
   expect(receiver.taken().map(entitiesOf)).toEqual(paths.map(() => entities))
 })
 
-it('keeps apart batches, single changes and changes of one entity', async () => {
+it('separates different batches, single changes and changes of the same entity', async () => {
   await outbox.owe([
     owed('a', { batch: 7 }),
     owed('b', { batch: 8 }),
@@ -73,14 +73,14 @@ it('keeps apart batches, single changes and changes of one entity', async () => 
   expect(sent.toSorted()).toEqual(['a', 'a,d', 'b', 'c'])
 })
 
-it('sends the rest of a batch that is larger than one request in further ones', async () => {
+it('splits a batch that is larger than one request', async () => {
   await outbox.owe(Array.from({ length: 10 }, (_, i) => owed(`e${i}`, { batch: 7 })))
   await settled()
   expect(receiver.taken().map((one) => entitiesOf(one).length)).toEqual([4, 4, 2])
   expect(new Set(receiver.taken().flatMap(entitiesOf)).size).toBe(10)
 })
 
-it('sends entities one by one after a refusal, and gives up only the one that is refused again', async () => {
+it('sends entities one by one after a 4xx, and only the one rejected again becomes a dead letter', async () => {
   receiver.answer((received) => (entitiesOf(received).includes('bad') ? 400 : 200))
   await outbox.owe(['a', 'bad', 'c'].map((entity) => owed(entity, { batch: 7 })))
   await settled()
@@ -89,7 +89,7 @@ it('sends entities one by one after a refusal, and gives up only the one that is
   await vi.waitFor(() => expect(buried()).toEqual(['bad']))
 })
 
-it('sends one entity alone to an endpoint that answered 500, and the rest of the batch once that succeeds', async () => {
+it('sends one entity alone to an endpoint that responded with 500, and the rest of the batch once that succeeds', async () => {
   let isWell = false
   receiver.answer(() => (isWell ? 200 : 500))
   await outbox.owe(['a', 'b', 'c'].map((entity) => owed(entity, { batch: 7 })))
@@ -111,7 +111,7 @@ it.each(['reset', 500] as const)(
   },
 )
 
-it('sends one by one to an endpoint that refuses several entities at once by a cut', async () => {
+it('sends entities one by one to an endpoint that closes the connection on several', async () => {
   receiver.answer((received) => (entitiesOf(received).length > 1 ? 'reset' : 200))
   await outbox.owe(Array.from({ length: 10 }, (_, i) => owed(`e${i}`, { batch: 7 })))
   await settled()

@@ -1,6 +1,7 @@
 /**
- * Backups and what they are for: what a gateway had acknowledged when one was begun comes back in an empty folder, with
- * the same ids; a backup that was cut short is none; one that is damaged or from a newer version is not restored.
+ * Backups and what they are for: what a gateway had acknowledged when one was begun comes back in an empty
+ * folder, with the same ids; a backup that was cut short is none; one that is damaged or from a newer version
+ * is not restored.
  */
 import {
   cpSync,
@@ -136,7 +137,7 @@ describe('a backup of a running gateway', () => {
     expect(all.map(({ manifest }) => manifest.verified)).toEqual([true, true])
     expect(await into(all[0]!.path)).toMatchObject({
       code: 64,
-      stderr: expect.stringContaining('is a backup itself'),
+      stderr: expect.stringContaining('is itself a backup'),
     })
     const file = join(folder, 'file')
     writeFileSync(file, 'mine')
@@ -288,13 +289,13 @@ describe('a folder that several gateways keep backups in', () => {
     await stop()
     const alone = await restoreFrom()
     expect(alone.code).toBe(0)
-    expect(alone.stderr).toMatch(/not read through .*no verified one/)
+    expect(alone.stderr).toMatch(/not verified .*no verified one/)
     rmSync(join(folder, 'new'), { recursive: true })
     const reading = await open(one())
     const good = await make(reading)
     await reading.stop()
     await make(await open(one(), { SELVEDGE_BACKUP_VERIFY: 'false' }))
     const chosen = await restoreFrom()
-    expect(chosen).toMatchObject({ code: 0, stderr: expect.stringContaining(`${good} is taken`) })
+    expect(chosen).toMatchObject({ code: 0, stderr: expect.stringContaining(`using ${good}`) })
   })
 })

@@ -1,6 +1,6 @@
 /**
- * An uplink as an operator has it: paused and resumed, kept to a pace, to windows and to bytes of a day, throttled, and
- * told by its subscription; wrong wishes are refused by name.
+ * An uplink as an operator has it: paused and resumed, kept to a pace, to windows and to bytes of a day,
+ * throttled, and told by its subscription; wrong wishes are refused by name.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -222,7 +222,7 @@ describe('an operator', () => {
     })
     await said('uplink', 'pause', 'urn:held')
     const begun = await said('uplink', 'reconcile', 'urn:held', '--timeout', '0')
-    expect(begun).toMatchObject({ code: 0, stdout: expect.stringContaining('not through yet') })
+    expect(begun).toMatchObject({ code: 0, stdout: expect.stringContaining('not finished') })
     await said('uplink', 'reconcile', 'urn:held', '--cancel')
     const late = await said('uplink', 'reconcile', 'urn:held', '--timeout', '2')
     expect(late).toMatchObject({ code: 1, stderr: 'urn:held: waits until it is resumed\n' })
@@ -237,7 +237,7 @@ describe('an operator', () => {
     const ended = await said('uplink', 'reconcile', 'urn:held', '--cancel')
     expect(ended).toMatchObject({
       code: 0,
-      stdout: expect.stringContaining('urn:held: cancelled; what was sent so far stays\n'),
+      stdout: expect.stringContaining('urn:held: cancelled; changes sent so far are kept\n'),
     })
     const { code, stdout } = await waiting
     expect([code, JSON.parse(stdout)]).toMatchObject([1, [{ id: 'urn:held', phase: 'cancelled' }]])
@@ -260,7 +260,7 @@ describe('an operator', () => {
     await vi.waitFor(async () => expect(await countThere('Half')).toBe(1), withinMs)
     const { code, stderr } = await said('uplink', 'reconcile', 'urn:half', '--timeout', '5')
     expect(code).toBe(1)
-    expect(stderr).toMatch(/^urn:half: waits for the centre, which fails at histories: .*503/m)
+    expect(stderr).toMatch(/^urn:half: waits for the centre, which fails to store histories: .*503/m)
     await send('DELETE', '/ngsi-ld/v1/subscriptions/urn:half')
     await way.close()
   })
@@ -297,7 +297,7 @@ describe('an operator', () => {
     expect(resumed).toMatchObject({
       code: 0,
       stdout: expect.stringContaining('offline'),
-      stderr: expect.stringContaining('urn:held is resumed; its centre cannot be reached yet'),
+      stderr: expect.stringContaining('urn:held is resumed; its centre is still unreachable'),
     })
     expect((await said('uplink', 'status', 'urn:held')).code).toBe(1)
   })
@@ -305,7 +305,7 @@ describe('an operator', () => {
   it('is told what he does wrong', async () => {
     expect(await said('uplink', 'stop')).toMatchObject({
       code: 64,
-      stderr: expect.stringContaining('no action'),
+      stderr: expect.stringContaining('unknown action'),
     })
     expect(await said('uplink')).toMatchObject({ code: 64, stderr: expect.stringContaining('ACTION') })
     expect(await said('uplink', 'pause', 'urn:heldd')).toMatchObject({
@@ -373,7 +373,7 @@ describe('an operator', () => {
         expect(taken.some((one) => one.startsWith('batch') && one.includes('urn:Odd:1'))).toBe(true)
         expect(taken.some((one) => one.startsWith('/notify') && one.includes('urn:Odd:1'))).toBe(true)
       }, withinMs)
-      expect((await said('queue', 'ls')).stdout).toBe('Nothing was given up.\n')
+      expect((await said('queue', 'ls')).stdout).toBe('The queue is empty.\n')
 
       accepts = false
       await create('Odd', '2')
@@ -382,9 +382,7 @@ describe('an operator', () => {
         withinMs,
       )
       expect(await said('queue', 'drop', '--all', '--subscription', 'urn:picky')).toMatchObject({ code: 0 })
-      expect((await said('queue', 'ls', '--subscription', 'urn:picky')).stdout).toBe(
-        'Nothing was given up.\n',
-      )
+      expect((await said('queue', 'ls', '--subscription', 'urn:picky')).stdout).toBe('The queue is empty.\n')
     } finally {
       receiver.closeAllConnections()
       receiver.close()
