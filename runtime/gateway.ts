@@ -38,9 +38,9 @@ import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender, type SenderPorts } from '#delivery/sender.ts'
 import type { Failure } from '#delivery/verdict.ts'
 import { type Downward, openDownward } from '#downward/downward.ts'
-import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
+import { createForwarding } from '#federation/subscription-forwarding.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels, type Tunnels } from '#federation/tunnels.ts'
 import { openHost, type PluginHost } from '#host/open-host.ts'
@@ -123,12 +123,12 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   ]
   const sources = createSources({ peer, clock, resolve: contexts.resolve })
   const defaults = { splits: splits[settings.outbound.splitEntities] }
-  const passing = createPassingOn({ sources, contexts, tenant: broker.tenant, ...own, ...defaults })
-  opened.defer(() => passing.close())
+  const forwarding = createForwarding({ sources, contexts, tenant: broker.tenant, ...own, ...defaults })
+  opened.defer(() => forwarding.close())
   const inside = { backups, takeFrame: intake.take, devices, notify: send, unreadiness, alias }
   const hosting = { app: () => app, core: contexts.core, onCommit: main.door.onCommit, outflow }
   const host = openHost({ ...writer, ...main, ...hosting, clock, log, metrics }, settings, plugins)
-  const others = { sources, passing, tunnels, components: host }
+  const others = { sources, forwarding, tunnels, components: host }
   const standing = {
     complaints: () =>
       [tenants, backups, room, host, ...[...uplinks.values()].map(({ operations }) => operations)].flatMap(
@@ -155,7 +155,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   await host.listen(http?.port)
 
   isReady = true
-  passing.start(tenants.all().map(({ name }) => name))
+  forwarding.start(tenants.all().map(({ name }) => name))
   const closing = opened.move()
   return Object.freeze({
     httpPort: http?.port,

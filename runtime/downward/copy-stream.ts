@@ -8,7 +8,7 @@ import { WebSocket } from 'ws'
 import { limits } from '#base/limits/limits.ts'
 import { lookupRemote } from '#base/load/loopback.ts'
 import { productToken } from '#base/register/version.ts'
-import { createPulse } from '#federation/tunnel-end.ts'
+import { createLivenessCheck } from '#federation/tunnel-end.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 
 export interface StreamSettings {
@@ -67,7 +67,7 @@ export function listen(
 
   socket.on('open', onOpen)
   socket.on('upgrade', ({ socket: connection }) => {
-    isAlive = createPulse(connection)
+    isAlive = createLivenessCheck(connection)
   })
   socket.on('message', (data: Buffer) => {
     waiting++

@@ -28,7 +28,7 @@ import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
-import { knowing, linkedMaps } from './reading.ts'
+import { linkedMaps, withKnownNames } from './reading.ts'
 import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'
 import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
@@ -264,7 +264,7 @@ function overlay(broker: TenantBroker, byId: CopiesById): TenantBroker {
     },
   } satisfies TemporalBroker)
   const copies = [...byId.values()].flat()
-  const inventory = knowing(broker.inventory, (name) =>
+  const inventory = withKnownNames(broker.inventory, (name) =>
     copies.some(({ history }) => history.attributes.has(name) || listOf(history.type).includes(name)),
   )
   return Object.freeze({ ...broker, inventory, history: merged, temporal })

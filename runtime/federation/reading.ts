@@ -41,18 +41,18 @@ export interface Gathered {
    * Entities found at some sources, that other sources did not report because they evaluated the conditions
    * on their own part.
    */
-  uncertain(): readonly Uncertain[]
+  uncertain(): readonly IncompleteSource[]
   readonly warnings: readonly Warning[]
 }
 
 /** Entities of which a source may hold unreported parts. */
-export interface Uncertain {
+export interface IncompleteSource {
   readonly registration: Registration
   readonly ids: readonly string[]
 }
 
 /** A follow-up query and its sources. */
-export interface Further {
+export interface FollowUpQuery {
   readonly question: Question
   readonly registrations: readonly Registration[]
 }
@@ -127,7 +127,7 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   async function further(
     { mapParameters: _, ...read }: ReadRequest,
     known: Gathered,
-    queries: readonly Further[],
+    queries: readonly FollowUpQuery[],
   ): Promise<Gathered | undefined> {
     if (queries.length === 0) return undefined
     const answers = await Promise.all(
@@ -192,7 +192,7 @@ function overlay(
     [...byId.values()].some((copies) => copies.some(({ entity }) => hasName(entity, name)))
   return Object.freeze({
     ...broker,
-    inventory: knowing(broker.inventory, isReported),
+    inventory: withKnownNames(broker.inventory, isReported),
     retrieve: (id) => merged(id, broker.retrieve(id)),
     async query(query: EntityQuery, linked?: Linked): Promise<QueryPage> {
       if (query.q !== undefined && hasLinked(query.q))
@@ -238,7 +238,10 @@ const hasName = (entity: EntityCopy['entity'], name: string): boolean =>
   Object.hasOwn(entity, name) || listOf(entity.type).includes(name)
 
 /** Adds the names in remote entities to the names that a broker knows. */
-export const knowing = (inventory: OwnInventory, isReported: (name: string) => boolean): OwnInventory => ({
+export const withKnownNames = (
+  inventory: OwnInventory,
+  isReported: (name: string) => boolean,
+): OwnInventory => ({
   ...inventory,
   isKnown: (name) => inventory.isKnown(name) || isReported(name),
 })

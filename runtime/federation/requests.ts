@@ -55,7 +55,7 @@ const sysAttrs = { options: 'sysAttrs' }
 const conditions: ReadonlySet<string> = new Set(['q', 'georel', 'geometry', 'coordinates', 'geoproperty'])
 
 /** Splits ids into lists that fit into a URL; an id with a comma is a list of its own. */
-export function inParts(all: readonly string[]): readonly (readonly string[])[] {
+export function splitIds(all: readonly string[]): readonly (readonly string[])[] {
   const [odd = [], plain = []] = [true, false].map((is) => all.filter((id) => id.includes(',') === is))
   const most = limits.sourceIdsMax.value
   const parts = Array.from({ length: Math.ceil(plain.length / most) }, (_, part) =>

@@ -24,7 +24,7 @@ const json = 'application/json'
 const ld = 'application/ld+json'
 
 /** @param wantedContext the context that the source requires, if any. */
-export function inForm(
+export function convertRequest(
   request: SourceRequest,
   options: SourceOptions,
   wantedContext: Context | undefined,

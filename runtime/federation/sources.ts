@@ -16,7 +16,7 @@ import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { Peer, PeerRequest } from './peer.ts'
 import { createSourceCopies } from './source-copies.ts'
 import type { SourceRequest } from './source-form.ts'
-import { inForm } from './source-form.ts'
+import { convertRequest } from './source-form.ts'
 
 /** The client's request that is forwarded. */
 export interface Requester {
@@ -105,7 +105,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
         const { jsonldContext } = options
         const wantedContext =
           jsonldContext === undefined ? undefined : await resolve(jsonldContext, requester.tenant)
-        formed = inForm(request, options, wantedContext)
+        formed = convertRequest(request, options, wantedContext)
       } catch (error) {
         return { failure: 'unreachable', reason: (error as Error).message }
       }

@@ -72,7 +72,7 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
   let lastId = 0
   let serving = 0
   let isClosed = false
-  const isAlive = createPulse(ports.wire)
+  const isAlive = createLivenessCheck(ports.wire)
   const beat = setInterval(() => (isAlive() ? socket.ping() : socket.terminate()), ports.beatMs).unref()
 
   const hasRoom = (text: string): boolean =>
@@ -157,7 +157,7 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
  * traffic, since one may come just before a late sign of life. It counts bytes, not messages: a large message
  * on a slow line takes many periods, and pings wait behind it.
  */
-export function createPulse(wire: TunnelWire): () => boolean {
+export function createLivenessCheck(wire: TunnelWire): () => boolean {
   let last: { read: number; left: number; waiting: number } | undefined
   let silentLooks = 0
   return () => {

@@ -23,7 +23,7 @@ import {
 import type { TunnelNames } from './tunnel-names.ts'
 
 /** A gateway that opens a tunnel. */
-export interface Visitor {
+export interface TunnelClient {
   /** The pseudonym of the gateway. */
   readonly alias: string
   /** Identifies its process; changes with each start. */
@@ -48,9 +48,9 @@ export interface Tunnels {
    * @throws http.busy if the limit of tunnels is reached; tunnel.name-taken if the name belongs to another
    * gateway.
    */
-  admit(visitor: Pick<Visitor, 'alias' | 'from'>, secret: string): void
+  admit(visitor: Pick<TunnelClient, 'alias' | 'from'>, secret: string): void
   /** @param serve answers the requests of the gateway. */
-  take(socket: TunnelSocket, visitor: Visitor, serve: TunnelEndPorts['serve']): void
+  take(socket: TunnelSocket, visitor: TunnelClient, serve: TunnelEndPorts['serve']): void
   /** Sends a request to the gateway named in the URL. Never rejects. */
   exchange(request: PeerRequest): Promise<PeerAnswer>
   statuses(): readonly TunnelStatus[]
@@ -65,7 +65,7 @@ export interface TunnelsPorts {
 }
 
 interface Open {
-  readonly visitor: Visitor
+  readonly visitor: TunnelClient
   readonly end: TunnelEnd
   readonly since: number
 }

@@ -49,7 +49,7 @@ export interface Recipient {
   component(name: string): BrokerPort
 }
 
-export function hostFor(
+export function createHost(
   plugin: Plugin<never, Capability>,
   { given, signal, quarantine, component, settings: own }: Recipient,
   ports: CapabilityPorts,

@@ -10,7 +10,7 @@ import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { BrokerPort, Capability, Plugin, RouteEnvironment, Running } from '#contract'
 import { problemOf } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { setAsideDamaged } from '#store/plugins/plugin-file.ts'
-import { type CapabilityPorts, type CapabilitySettings, fileOf, hostFor } from './capabilities.ts'
+import { type CapabilityPorts, type CapabilitySettings, createHost, fileOf } from './capabilities.ts'
 import { createComponentBroker } from './own-broker-port.ts'
 
 /** A plugin to run; loaded when it starts. */
@@ -135,7 +135,7 @@ export function createPlugins(
         quarantine: (error: unknown) => void quarantine(one, error),
         component,
       }
-      const host = hostFor(plugin, recipient, ports, settings)
+      const host = createHost(plugin, recipient, ports, settings)
       const starting = (async () => plugin.start(host as never))()
       one.begun = starting.catch(() => undefined)
       const running = await starting

@@ -15,8 +15,8 @@ import type { Snapshots } from '#broker/tenant/snapshot-files.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import type { Backups } from '#broker/upkeep/backup-schedule.ts'
 import { createEntityMaps } from '#federation/entity-maps.ts'
-import type { PassingOn } from '#federation/passing-on.ts'
 import type { Sources } from '#federation/sources.ts'
+import type { SubscriptionForwarding } from '#federation/subscription-forwarding.ts'
 import type { Tunnels } from '#federation/tunnels.ts'
 import { createJsonLdContextRoutes } from '#http/contexts/hosted-context-routes.ts'
 import { createContextRoutes } from '#http/contexts/platform-context-route.ts'
@@ -86,7 +86,7 @@ export interface AppPorts {
   /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
   readonly sources: Sources
-  readonly passing: PassingOn
+  readonly forwarding: SubscriptionForwarding
   readonly uplinks: UplinkRoutePorts['uplinks']
   readonly tunnels: Tunnels
   readonly components: Components
@@ -135,7 +135,7 @@ const methodsKnown: ReadonlySet<string> = new Set([
   'OPTIONS',
 ])
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, alias, passing, tunnels, clock, log, metrics } = ports
+  const { broker, contexts, takeFrame, alias, forwarding, tunnels, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers({ core: contexts.unnamed })
@@ -165,7 +165,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       ...entityTable({ entities, writes, operations, purge, snapshot }, distribution, mapped),
       ...snapshotTable(snapshot),
       ...createSubscriptionTable({
-        ...{ requests, answers, contexts, clock, rules, passing, alias },
+        ...{ requests, answers, contexts, clock, rules, forwarding, alias },
         publicUrl: settings.publicUrl,
       }),
       ...createTunnelTable({ tunnels, alias, serve: (request) => serveTunnelled(request) }),
@@ -177,7 +177,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
         queryHistoriesByBody: distribution.historiesByBody(temporal.queryByBody),
       }),
       [`${subscriptionsPath}/:id/notifications`]: { GET: streams.listen, DELETE: streams.confirm },
-      ...createContextSourceTable({ requests, answers, clock, rules, contexts, passing }),
+      ...createContextSourceTable({ requests, answers, clock, rules, contexts, forwarding }),
       ...temporalTable(
         { temporal, snapshot, history: createTemporalWriteRoutes({ requests, answers }) },
         distribution,

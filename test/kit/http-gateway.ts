@@ -20,9 +20,9 @@ import { createBackups } from '#broker/upkeep/backup-schedule.ts'
 import type { RetentionSettings } from '#broker/upkeep/retention-policy.ts'
 import type { Frame } from '#contract'
 import { createSender } from '#delivery/sender.ts'
-import { createPassingOn } from '#federation/passing-on.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createSources } from '#federation/sources.ts'
+import { createForwarding } from '#federation/subscription-forwarding.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels } from '#federation/tunnels.ts'
 import { createApp } from '#http/app.ts'
@@ -159,7 +159,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   const sources = createSources({ peer, clock: systemClock, resolve: contexts.resolve })
   const alias = (tenant: string): string =>
     [options.alias ?? 'selvedge-test', tenant].filter((part) => part !== '').join('.')
-  const passing = createPassingOn({
+  const forwarding = createForwarding({
     ...{ sources, contexts, alias, clock: systemClock, log },
     tenant: tenants.broker.tenant,
     splits: options.splits,
@@ -182,7 +182,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       complaints: () => tenants.complaints(),
       unreadiness: options.unreadiness ?? (() => []),
       alias,
-      passing,
+      forwarding,
       sources,
       uplinks: () => undefined,
       tunnels,
@@ -215,7 +215,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     async close() {
       await server.close()
       outflow.close()
-      await passing.close()
+      await forwarding.close()
       peer.close()
       sender.close()
       await tenants.close()

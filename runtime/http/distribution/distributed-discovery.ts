@@ -4,7 +4,7 @@
  */
 import { gatherInventory } from '#federation/inventories.ts'
 import type { HttpContext } from '#http/request/body.ts'
-import { anyParameter, type Distributed, runOn, warned } from '#http/request/distributed-request.ts'
+import { anyParameter, type Distributed, runRoute, withWarnings } from '#http/request/distributed-request.ts'
 import { truthOf } from '#http/request/negotiate.ts'
 import type { Interest } from '#ngsi-ld/federation/registration-match.ts'
 import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
@@ -38,8 +38,8 @@ export function createDistributedDiscovery({ requests, problems, sources }: Dist
         registrations,
         { operation: operationOf(kind, details), interest, path, headers: headersOf(c, false), context },
       )
-      return warned(
-        await runOn(problems, c, { ...broker, inventory: { ...broker.inventory, ...inventory } }, local),
+      return withWarnings(
+        await runRoute(problems, c, { ...broker, inventory: { ...broker.inventory, ...inventory } }, local),
         warnings,
       )
     },

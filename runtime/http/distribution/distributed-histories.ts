@@ -16,11 +16,11 @@ import { type HttpContext, headerOf } from '#http/request/body.ts'
 import {
   anyParameter,
   type Distributed,
-  filtered,
   mappedQuestion,
   mappedSources,
-  runOn,
-  warned,
+  runRoute,
+  withSourceFilter,
+  withWarnings,
 } from '#http/request/distributed-request.ts'
 import { type Parameters, wholeNumber } from '#http/request/negotiate.ts'
 import type { RequestHead } from '#http/request/request.ts'
@@ -68,7 +68,7 @@ export function createDistributedHistories({
     const mapped = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
     const gathered = await gatherHistories(ports, read, mapped, one)
     const at = map?.through(gathered.broker, gathered) ?? gathered.broker
-    return warned(await runOn(problems, c, at, local), gathered.warnings)
+    return withWarnings(await runRoute(problems, c, at, local), gathered.warnings)
   }
 
   return Object.freeze({
@@ -100,7 +100,7 @@ export function createDistributedHistories({
         ...questionOf(Object.fromEntries(parsed.parameters), parsed),
         ...timeOf(parsed.parameters),
       }
-      const concerned = filtered(request, parsed.parameters.get('csf'), parsed.context)
+      const concerned = withSourceFilter(request, parsed.parameters.get('csf'), parsed.context)
       return answerWith(concerned, parsed, { question, local })
     },
 
@@ -111,7 +111,7 @@ export function createDistributedHistories({
       if (!isObject(parsed.body) || selectsEveryType(parsed.body)) return local(c)
       const { parameters } = readQueryBody(parsed.body, parsed.context.expand, { temporal: true })
       const question = { ...questionOfBody(parsed.body, parsed), ...timeOf(parameters) }
-      const concerned = filtered(request, parameters.get('csf'), parsed.context)
+      const concerned = withSourceFilter(request, parameters.get('csf'), parsed.context)
       return answerWith(concerned, parsed, { question, local })
     },
   })

@@ -6,8 +6,8 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Linked } from '#broker/tenant/tenant-broker.ts'
-import type { Further } from '#federation/reading.ts'
-import { inParts } from '#federation/requests.ts'
+import type { FollowUpQuery } from '#federation/reading.ts'
+import { splitIds } from '#federation/requests.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { tooManyJoined } from '#ngsi-ld/query/join.ts'
@@ -17,7 +17,10 @@ interface Missing {
   /** @throws ngsi-ld.too-complex */
   readonly linked: Linked
   /** The queries for the missing entities; these count as known from now on. */
-  queriesFor(registrations: readonly Registration[], context: Pick<Context, 'compact'>): readonly Further[]
+  queriesFor(
+    registrations: readonly Registration[],
+    context: Pick<Context, 'compact'>,
+  ): readonly FollowUpQuery[]
 }
 
 /** Creates the tracking for one request; call it once per run. */
@@ -33,7 +36,7 @@ export function createLinks(): () => Missing {
       },
       queriesFor(registrations, { compact }) {
         for (const id of missing.keys()) known.add(id)
-        return inParts([...missing.keys()]).map((ids) => {
+        return splitIds([...missing.keys()]).map((ids) => {
           const names = [...new Set(ids.flatMap((id) => missing.get(id)!))]
           const interests = names.map((name) => ({ ids, types: { kind: 'type', name } as const }))
           const parameters = { id: ids.join(','), type: names.map(compact).join(',') }

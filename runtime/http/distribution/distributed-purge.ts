@@ -22,7 +22,7 @@ interface Purge {
   readonly local: Pick<PurgeRoutes, 'run' | 'answer'>
 }
 
-export async function purgeEverywhere(
+export async function purgeDistributed(
   { problems, sources }: Pick<DistributedWritePorts, 'problems' | 'sources'>,
   { c, requester, registrations, path }: Distributed,
   { interests, context, local }: Purge,

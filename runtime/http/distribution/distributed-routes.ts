@@ -7,7 +7,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { createReader, type Gathered } from '#federation/reading.ts'
-import { inParts, type Question, type ReadRequest } from '#federation/requests.ts'
+import { type Question, type ReadRequest, splitIds } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
 import {
   attrsWanted,
@@ -21,13 +21,13 @@ import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import {
   anyParameter,
   type Distributed,
-  filtered,
-  finished,
   mappedQuestion,
   mappedSources,
   refuseLoop,
-  runOn,
-  warned,
+  runRoute,
+  withCommonHeaders,
+  withSourceFilter,
+  withWarnings,
 } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import type { RequestHead, RequestReader } from '#http/request/request.ts'
@@ -43,7 +43,7 @@ import { createDistributedBatches } from './distributed-batches.ts'
 import { createDistributedDiscovery, type DiscoveryKind } from './distributed-discovery.ts'
 import { createDistributedHistories } from './distributed-histories.ts'
 import { createLinks } from './distributed-links.ts'
-import { purgeEverywhere } from './distributed-purge.ts'
+import { purgeDistributed } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 
 export interface DistributionPorts {
@@ -127,13 +127,13 @@ export function createDistribution(ports: DistributionPorts) {
     const first = await reader.gather(read, question, one)
     for (let known = first; ; ) {
       const missing = links()
-      const answer = await runOn(problems, c, { ...through(known), linked: missing.linked }, local)
+      const answer = await runRoute(problems, c, { ...through(known), linked: missing.linked }, local)
       const more =
         (known === first ? await completed(read, question, first) : undefined) ??
         (answer.ok
           ? await reader.further(read, known, missing.queriesFor(registrations, parsed.context))
           : undefined)
-      if (more === undefined) return warned(answer, known.warnings)
+      if (more === undefined) return withWarnings(answer, known.warnings)
       known = more
     }
   }
@@ -150,7 +150,7 @@ export function createDistribution(ports: DistributionPorts) {
   ): Promise<Gathered | undefined> {
     const attrs = interests[0]?.attrs
     const missing = first.uncertain().flatMap(({ registration, ids }) =>
-      inParts(ids).map((some) => {
+      splitIds(ids).map((some) => {
         const parameters = { ...(type === undefined ? {} : { type }), id: some.join(',') }
         const question = { interests: [{ ids: some, attrs }], parameters, looksAt: [] }
         return { question, registrations: [registration] }
@@ -175,7 +175,7 @@ export function createDistribution(ports: DistributionPorts) {
     const parsed = await requests.readEntities(request.c, anyParameter)
     const given = Object.fromEntries(parsed.parameters)
     refuseOrder(given['orderBy'] !== undefined, 'orderBy')
-    const concerned = filtered(request, given['csf'], parsed.context)
+    const concerned = withSourceFilter(request, given['csf'], parsed.context)
     return readFirst(concerned, parsed, { question: questionOf(given, parsed), local })
   }
 
@@ -185,7 +185,7 @@ export function createDistribution(ports: DistributionPorts) {
     const parsed = await requests.body(c, { known: anyParameter })
     if (!isObject(parsed.body) || selectsEveryType(parsed.body)) return local(c)
     refuseOrder(parsed.body['ordering'] !== undefined || parsed.body['orderBy'] !== undefined, 'ordering')
-    const concerned = filtered(request, parsed.body['csf'], parsed.context)
+    const concerned = withSourceFilter(request, parsed.body['csf'], parsed.context)
     const isGeoJson = headerOf(c, 'accept')?.includes('application/geo+json')
     return readFirst(concerned, parsed, {
       question: questionOfBody(parsed.body, { ...parsed, isGeoJson }),
@@ -196,8 +196,8 @@ export function createDistribution(ports: DistributionPorts) {
   const purge = async (request: Distributed, local: PurgeRoutes): Promise<Response> => {
     const parsed = await requests.read(request.c, anyParameter)
     const { interests } = questionOf(Object.fromEntries(parsed.parameters), parsed)
-    const concerned = filtered(request, parsed.parameters.get('csf'), parsed.context)
-    return purgeEverywhere(ports, concerned, { interests, context: parsed.context, local })
+    const concerned = withSourceFilter(request, parsed.parameters.get('csf'), parsed.context)
+    return purgeDistributed(ports, concerned, { interests, context: parsed.context, local })
   }
 
   /** The merged entities of sources and this gateway; undefined if no source takes part. */
@@ -220,7 +220,11 @@ export function createDistribution(ports: DistributionPorts) {
   }
 
   /** The parts of an entity at all sources except one. */
-  const partsElsewhere = async (tenant: string, id: string, but: string): Promise<readonly EntityCopy[]> => {
+  const partsAtOtherSources = async (
+    tenant: string,
+    id: string,
+    but: string,
+  ): Promise<readonly EntityCopy[]> => {
     const at = broker.tenant(tenant)
     if (at === undefined) return []
     const { registrations: known } = at
@@ -241,7 +245,7 @@ export function createDistribution(ports: DistributionPorts) {
     (c) => {
       const request = distributed(c)
       if (request === undefined) return local(c)
-      return run(request, local).then((answer) => finished(answer, request))
+      return run(request, local).then((answer) => withCommonHeaders(answer, request))
     }
 
   return Object.freeze({
@@ -250,7 +254,7 @@ export function createDistribution(ports: DistributionPorts) {
     queryByBody: wrap(queryByBody),
     purge: (local: PurgeRoutes): Route => wrap((request) => purge(request, local))(local.purge),
     gathering,
-    partsElsewhere,
+    partsAtOtherSources,
     splits,
     history: wrap(histories.retrieve),
     histories: wrap(histories.query),

@@ -17,19 +17,19 @@ export function multiStatus(
   { answers, problems }: MultiStatusPorts,
   request: Pick<RequestHead, 'tenant'>,
   result: BatchResult,
-  elsewhere: Elsewhere = { success: [], errors: [] },
+  remote: RemoteResult = { success: [], errors: [] },
 ): Response {
   const errors = result.errors.map(({ entityId, error }) => ({
     entityId,
     error: { ...problems.body(error) },
   }))
-  const failed = new Set(elsewhere.errors.map(({ entityId }) => entityId))
-  const success = [...new Set([...result.success, ...elsewhere.success])].filter((id) => !failed.has(id))
-  return answers.data(request, { success, errors: [...errors, ...elsewhere.errors] }, { status: 207 })
+  const failed = new Set(remote.errors.map(({ entityId }) => entityId))
+  const success = [...new Set([...result.success, ...remote.success])].filter((id) => !failed.has(id))
+  return answers.data(request, { success, errors: [...errors, ...remote.errors] }, { status: 207 })
 }
 
 /** Results reported by sources. An entity that any source failed to process does not count as a success. */
-export interface Elsewhere {
+export interface RemoteResult {
   readonly success: readonly string[]
   readonly errors: readonly JsonObject[]
 }

@@ -24,7 +24,7 @@ import { compileIdPattern } from '#ngsi-ld/values/pattern.ts'
 import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
 
 /** Parameters that select entities. */
-export const selecting = [
+export const selectionParameters = [
   'type',
   'id',
   'idPattern',
@@ -44,7 +44,7 @@ const ordering = ['orderBy', 'orderFrom', 'orderGeometry', 'collation'] as const
 export const pageParameters = ['limit', 'offset', 'count', 'pageKey'] as const
 
 /** Parameters that select entities and order them. */
-export const searchParameters = [...selecting, ...ordering, 'splitEntities'] as const
+export const searchParameters = [...selectionParameters, ...ordering, 'splitEntities'] as const
 
 /** A query needs at least one of these parameters, so that it does not select every entity (5.7.2.4). */
 const conditions: readonly string[] = ['type', 'attrs', 'q', 'georel']

@@ -12,7 +12,7 @@ import { parseProjection } from '#ngsi-ld/representation/projection.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
 import { keyword } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { selecting } from './entity-search.ts'
+import { selectionParameters } from './entity-search.ts'
 
 /** The parts of a request that decide what is shown. */
 type ShownRequest = Pick<RequestHead, 'parameters' | 'context'> & { readonly isGeoJson?: boolean | undefined }
@@ -48,7 +48,7 @@ export const datasetsWanted = (text: string | undefined): readonly string[] | un
   text?.split(',').map((dataset) => dataset.trim())
 
 /** Parameters forwarded to sources; csf filters this broker's own registrations. */
-const passedOn: ReadonlySet<string> = new Set(selecting.filter((name) => name !== 'csf'))
+const passedOn: ReadonlySet<string> = new Set(selectionParameters.filter((name) => name !== 'csf'))
 
 export function questionOf(
   given: Readonly<Record<string, string>>,

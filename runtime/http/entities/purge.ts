@@ -13,8 +13,8 @@ import type { Answers } from '#http/request/response.ts'
 import { hasLinked } from '#ngsi-ld/query/query.ts'
 import { checkName } from '#ngsi-ld/values/names.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { type Elsewhere, multiStatus } from './batch-result.ts'
-import { entityQueryOf, selecting } from './entity-search.ts'
+import { multiStatus, type RemoteResult } from './batch-result.ts'
+import { entityQueryOf, selectionParameters } from './entity-search.ts'
 
 export interface PurgeRoutePorts {
   readonly requests: RequestReader
@@ -22,7 +22,7 @@ export interface PurgeRoutePorts {
   readonly problems: Problems
 }
 
-const filters = [...selecting, 'attrs'] as const
+const filters = [...selectionParameters, 'attrs'] as const
 const purgeParameters = new Set<string>([...filters, 'keep', 'drop', 'local'])
 
 export function createPurgeRoutes({ requests, answers, problems }: PurgeRoutePorts) {
@@ -37,10 +37,10 @@ export function createPurgeRoutes({ requests, answers, problems }: PurgeRoutePor
     return { request, result: await request.broker.purge(query, { by: requests.by(c), keep, drop }) }
   }
   /** 204, or 207 if a part failed here or at a source. */
-  function answer({ request, result }: Purged, elsewhere: Elsewhere = { success: [], errors: [] }): Response {
-    return result.errors.length === 0 && elsewhere.errors.length === 0
+  function answer({ request, result }: Purged, remote: RemoteResult = { success: [], errors: [] }): Response {
+    return result.errors.length === 0 && remote.errors.length === 0
       ? answers.noContent(request)
-      : multiStatus({ answers, problems }, request, result, elsewhere)
+      : multiStatus({ answers, problems }, request, result, remote)
   }
 
   return Object.freeze({ run, answer, purge: async (c: HttpContext) => answer(await run(c)) })

@@ -11,7 +11,7 @@ import type { Sources } from '#federation/sources.ts'
 import { queryParameters } from '#http/entities/entity-reads.ts'
 import { bodyQueryParameters } from '#http/entities/entity-routes.ts'
 import type { HttpContext } from '#http/request/body.ts'
-import { anyParameter, refuseLoop, warned } from '#http/request/distributed-request.ts'
+import { anyParameter, refuseLoop, withWarnings } from '#http/request/distributed-request.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
 import { idOf } from '#http/request/path-ids.ts'
 import type { ApiRequest, RequestHead, RequestReader } from '#http/request/request.ts'
@@ -122,7 +122,7 @@ function createMapChanges({ requests, answers, maps, clock, alias, sources, cont
     const { registrations } = broker
     const { headers } = c.env.incoming
     const requester = { registrations, tenant, alias: alias(tenant), headers }
-    return warned(
+    return withWarnings(
       answers.noContent(request),
       await changeLinkedMaps({ sources, core: contexts.core }, requester, map, change),
     )

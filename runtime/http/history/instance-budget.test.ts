@@ -5,7 +5,7 @@ import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requ
 import { beginningOf, partOf } from '#ngsi-ld/history/temporal-part.ts'
 import type { TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { firstLook, readOn } from './instance-budget.ts'
+import { firstRead, readMore } from './instance-budget.ts'
 
 /** Seconds at which an attribute was observed, ascending. */
 type Lists = Readonly<Record<string, readonly number[]>>
@@ -60,9 +60,9 @@ it('holds about three times the content of a response, for histories of any leng
   const most = 1000
   const site = Object.fromEntries(ids.map((id) => [id, { a: seconds(500), b: seconds(500), c: [7] }]))
   const reader = readerOf(site)
-  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const query = firstRead({ timeproperty: 'observedAt', limit: most }, ids.length)
   const page = ids.map((id) => reader.read(id, query))
-  const part = partOf(readOn(page, { query, most }, reader.read), most, query)
+  const part = partOf(readMore(page, { query, most }, reader.read), most, query)
   expect(reader.mostHeld()).toBeLessThanOrEqual(3 * most)
   const values = part.evolutions.flatMap(({ attributes }) =>
     [...attributes.values()].map((list) => list.length),
@@ -74,9 +74,9 @@ it('reads one more instance than fits the second time, which suffices', () => {
   const ids = seconds(20).map((i) => `urn:x:${i}`)
   const most = 1000
   const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
-  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const query = firstRead({ timeproperty: 'observedAt', limit: most }, ids.length)
   const page = ids.map((id) => reader.read(id, query))
-  readOn(page, { query, most }, reader.read)
+  readMore(page, { query, most }, reader.read)
   expect(reader.sumRead()).toBe(ids.length * (query.limit + most / ids.length + 1))
 })
 
@@ -84,10 +84,10 @@ it('leaves out an entity whose history was deleted between two reads', () => {
   const ids = seconds(3).map((i) => `urn:x:${i}`)
   const [most, deleted] = [1000, ids[1]]
   const reader = readerOf(Object.fromEntries(ids.map((id) => [id, { a: seconds(500) }])))
-  const query = firstLook({ timeproperty: 'observedAt', limit: most }, ids.length)
+  const query = firstRead({ timeproperty: 'observedAt', limit: most }, ids.length)
   const page = ids.map((id) => reader.read(id, query))
   const read = (id: string, more: TemporalQuery) => (id === deleted ? undefined : reader.read(id, more))
-  const found = readOn(page, { query, most }, read)
+  const found = readMore(page, { query, most }, read)
   expect(found.map(({ id, attributes }) => [id, attributes.get('a')?.length])).toEqual([
     ['urn:x:0', 500],
     ['urn:x:2', 500],
@@ -105,7 +105,7 @@ function reportedOf(all: readonly Lists[], query: TemporalQuery, most: number) {
   const site = Object.fromEntries(all.map((one, i) => [`urn:x:${i}`, one]))
   const { read } = readerOf(site)
   const page = Object.keys(site).map((id) => read(id, query))
-  const { evolutions, range } = partOf(readOn(page, { query, most }, read), most, query)
+  const { evolutions, range } = partOf(readMore(page, { query, most }, read), most, query)
   return { range, lists: evolutions.map(({ attributes }) => Object.fromEntries(attributes)) }
 }
 
@@ -120,7 +120,7 @@ it('builds the same response as a read of everything', () => {
   fc.assert(
     fc.property(timesOf(true), optionsOf, (all, { most, entities, lastN }) => {
       const whole = { timeproperty: 'observedAt', limit: most, lastN } as const
-      expect(reportedOf(all, firstLook(whole, entities), most)).toEqual(reportedOf(all, whole, most))
+      expect(reportedOf(all, firstRead(whole, entities), most)).toEqual(reportedOf(all, whole, most))
     }),
     { numRuns: 2000 },
   )
@@ -129,7 +129,7 @@ it('builds the same response as a read of everything', () => {
 it('builds a complete response within its range, even if many instances share a time', () => {
   fc.assert(
     fc.property(timesOf(false), optionsOf, (all, { most, entities, lastN }) => {
-      const query = firstLook({ timeproperty: 'observedAt', limit: most, lastN }, entities)
+      const query = firstRead({ timeproperty: 'observedAt', limit: most, lastN }, entities)
       const { lists } = reportedOf(all, query, most)
       const times = lists.flatMap((one) =>
         Object.values(one).flatMap((list) => list.map((each) => each.observedAt!)),

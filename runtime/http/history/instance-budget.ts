@@ -23,13 +23,13 @@ const attributesExpected = 8
 const firstInstances = 32
 
 /** The query of the first read for a number of entities; `query.limit` is the capacity of the response. */
-export function firstLook(query: TemporalQuery, entities: number): TemporalQuery {
+export function firstRead(query: TemporalQuery, entities: number): TemporalQuery {
   const share = Math.floor(query.limit / (attributesExpected * Math.max(1, entities)))
   return { ...query, limit: Math.max(1, Math.min(share, firstInstances)) }
 }
 
 /** The number of instances of this average size that a response can hold, at most `most`. */
-export function mostLike(page: readonly EntityHistory[], most: number): number {
+export function capacityFor(page: readonly EntityHistory[], most: number): number {
   let [count, size] = [0, 0]
   for (const { attributes } of page) {
     for (const list of attributes.values()) {
@@ -47,7 +47,7 @@ export function mostLike(page: readonly EntityHistory[], most: number): number {
  *
  * @throws ngsi-ld.too-complex at `temporalInstantMax`
  */
-export function readOn(
+export function readMore(
   page: readonly EntityHistory[],
   { query, most }: { readonly query: TemporalQuery; readonly most: number },
   read: Read,

@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { type Part, partOf } from '#ngsi-ld/history/temporal-part.ts'
 import type { Evolution, TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
-import { firstLook, mostLike, readOn } from './instance-budget.ts'
+import { capacityFor, firstRead, readMore } from './instance-budget.ts'
 
 export interface Retrieved extends Pick<Part, 'range'> {
   readonly evolution: Evolution
@@ -46,7 +46,7 @@ export async function retrievedHistory(
   return observed && { ...observed, evolution: joined(observed.evolution, unobserved.evolution, query) }
 }
 
-const lookOf = (query: TemporalQuery, most: number): TemporalQuery => firstLook({ ...query, limit: most }, 1)
+const lookOf = (query: TemporalQuery, most: number): TemporalQuery => firstRead({ ...query, limit: most }, 1)
 
 /**
  * The part of a history for a share of the response; `held` is the number of instances of this size that fit.
@@ -58,9 +58,9 @@ async function partFor(
   query: TemporalQuery,
   { most, share }: { readonly most: number; readonly share: number },
 ): Promise<(Retrieved & { readonly held: number }) | undefined> {
-  const held = Math.max(1, Math.floor(mostLike([first], most) * share))
+  const held = Math.max(1, Math.floor(capacityFor([first], most) * share))
   if (first.cut.size > 0) await nextTurn()
-  const shown = readOn([first], { query: lookOf(query, most), most: held }, (_, more) => read(more))
+  const shown = readMore([first], { query: lookOf(query, most), most: held }, (_, more) => read(more))
   if (first.cut.size > 0) await nextTurn()
   const { evolutions, range } = partOf(shown, held, query)
   const [evolution] = evolutions

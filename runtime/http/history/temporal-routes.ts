@@ -29,7 +29,7 @@ import { hasLinked, type QueryPath } from '#ngsi-ld/query/query.ts'
 import type { Amendment } from '#ngsi-ld/representation/conformance.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { firstLook, mostLike, readOn } from './instance-budget.ts'
+import { capacityFor, firstRead, readMore } from './instance-budget.ts'
 import { retrievedHistory } from './retrieved-history.ts'
 import { type HistoryOptions, historyOptionsOf, historyParameters } from './temporal-parameters.ts'
 
@@ -158,8 +158,8 @@ export function createTemporalRoutes(
     query: TemporalQuery,
     { request, options }: { readonly request: ApiRequest; readonly options: HistoryOptions },
   ): Part {
-    const most = mostLike(first, instancesMax)
-    return partOf(readOn(first, { query, most }, reading(request, options)), most, options.query)
+    const most = capacityFor(first, instancesMax)
+    return partOf(readMore(first, { query, most }, reading(request, options)), most, options.query)
   }
 
   async function found(request: ApiRequest, search: EntityQuery, options: HistoryOptions, context: Context) {
@@ -168,7 +168,7 @@ export function createTemporalRoutes(
       const rendered = page.found.map((one) => aggregated(one, options, context))
       return { ...page, range: undefined, rendered, shown: rendered.length }
     }
-    const query = firstLook(options.query, search.limit)
+    const query = firstRead(options.query, search.limit)
     const page = await request.broker.temporal.search(search, query)
     const first = page.found.map((one) => shownOf(one, options))
     const part = partAfter(first, query, { request, options })

@@ -14,7 +14,7 @@ import { productToken } from '#base/register/version.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import { createAnswerWriter } from './answer-writer.ts'
 import type { HttpServerPorts } from './upgrade.ts'
-import { asksForWebSocket, serveUpgrades } from './upgrade.ts'
+import { isWebSocketUpgrade, serveUpgrades } from './upgrade.ts'
 
 export interface HttpAddress {
   readonly host: string
@@ -79,7 +79,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
       keepAliveTimeout: limits.httpKeepAliveMs.value,
       noDelay: true,
       highWaterMark: limits.outflowSmallBytes.value,
-      shouldUpgradeCallback: asksForWebSocket,
+      shouldUpgradeCallback: isWebSocketUpgrade,
     },
     inTurn((incoming, outgoing) => pace(() => begin(incoming, outgoing))),
   )

@@ -7,7 +7,7 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/register/errors.ts'
-import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import { sourceNotificationsPath } from '#federation/subscription-forwarding.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import type { DirectReads } from '#http/request/response.ts'
 import {

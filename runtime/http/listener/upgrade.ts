@@ -28,7 +28,7 @@ export interface HttpServerPorts {
 }
 
 /** The gateway ignores offers of other protocols, such as h2c, as the standard allows [RFC 9110 7.8]. */
-export const asksForWebSocket = ({ headers }: IncomingMessage): boolean =>
+export const isWebSocketUpgrade = ({ headers }: IncomingMessage): boolean =>
   headers.upgrade?.toLowerCase() === 'websocket'
 
 /** @param pace spreads requests that arrive together, and their handshakes, over several turns. */

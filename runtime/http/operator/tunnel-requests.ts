@@ -5,7 +5,7 @@
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { GatewayError } from '#base/register/errors.ts'
-import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import { sourceNotificationsPath } from '#federation/subscription-forwarding.ts'
 import type { TunnelAnswer, TunnelRequest } from '#federation/tunnel-end.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import type { TunnelGuest } from '#http/request/tunnel-guest.ts'

@@ -26,7 +26,7 @@ export interface Distributed {
 }
 
 /** Keeps only the sources that pass the client's filter (csf). */
-export function filtered(
+export function withSourceFilter(
   request: Distributed,
   csf: Json | undefined,
   { expand }: Pick<Context, 'expand'>,
@@ -60,7 +60,7 @@ export function refuseLoop(c: HttpContext, alias: string): readonly string[] {
 }
 
 /** Runs a route on a broker other than the tenant's. */
-export async function runOn(
+export async function runRoute(
   problems: Problems,
   c: HttpContext,
   at: TenantBroker,
@@ -75,7 +75,7 @@ export async function runOn(
 }
 
 /** Adds warnings about failed sources; if cached copies were used, adds the age of the oldest. */
-export function warned(answer: Response, warnings: readonly Warning[]): Response {
+export function withWarnings(answer: Response, warnings: readonly Warning[]): Response {
   if (warnings.length === 0) return answer
   const headers = new Headers(answer.headers)
   const lines = warnings.map(({ code, agent, text }) => warningLine(code, agent, text))
@@ -89,7 +89,7 @@ export function warned(answer: Response, warnings: readonly Warning[]): Response
  * Adds the headers of every local response: the tenant (6.3.14) and, for JSON, the applied API version
  * (6.3.6). Responses and errors of sources lack them.
  */
-export function finished(answer: Response, { requester: { tenant }, c }: Distributed): Response {
+export function withCommonHeaders(answer: Response, { requester: { tenant }, c }: Distributed): Response {
   const headers = new Headers(answer.headers)
   if (tenant !== '') headers.set('NGSILD-Tenant', tenant)
   const minor = preferredMinor(headerOf(c, 'prefer'))

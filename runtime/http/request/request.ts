@@ -125,7 +125,11 @@ export const originOf = (c: HttpContext): string => {
  * Returns the context with an address for a Link header. A context without one is stored from now on (GS CIM
  * 009, 5.13), unless the store is full.
  */
-export async function nameable(c: HttpContext, { hosted }: TenantBroker, context: Context): Promise<Context> {
+export async function withAddress(
+  c: HttpContext,
+  { hosted }: TenantBroker,
+  context: Context,
+): Promise<Context> {
   if (context.address !== undefined) return context
   try {
     const id = await hosted.keep([...context.reference])
@@ -284,7 +288,7 @@ export function createRequestReader(
       if (isLinked) refuseEmbedded(json)
       const at = c.env.broker ?? existing(tenant)
       const own = isLinked ? context : await embedded(c, json, tenant)
-      const shown = form.type === 'application/json' ? await nameable(c, existing(tenant), own) : own
+      const shown = form.type === 'application/json' ? await withAddress(c, existing(tenant), own) : own
       const request: QueryRequest = { tenant, broker: at, context: shown, parameters, body: json, ...form }
       return withWarning(request, warning)
     },

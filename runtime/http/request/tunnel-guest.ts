@@ -4,7 +4,7 @@
  * notify only the centre itself. Pure.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import { sourceNotificationsPath } from '#federation/subscription-forwarding.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 
@@ -20,7 +20,7 @@ export interface TunnelGuest {
  * Whether a subscription came through the tunnel to this centre. Subscriptions stored without that note are
  * recognized by their endpoint.
  */
-export function isOf(guest: TunnelGuest, { asked, notification }: Subscription): boolean {
+export function belongsTo(guest: TunnelGuest, { asked, notification }: Subscription): boolean {
   if (asked?.tunnel !== undefined) return asked.tunnel === guest.centre
   const end = tunnelled(notification.endpoint.uri)
   return end?.alias === guest.alias() && end?.path.startsWith(`${sourceNotificationsPath}/`) === true

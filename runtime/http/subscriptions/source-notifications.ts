@@ -10,7 +10,7 @@ import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { ReportedEntity } from '#broker/subscriptions/subscription-requests.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
-import { sourceNotificationsPath } from '#federation/passing-on.ts'
+import { sourceNotificationsPath } from '#federation/subscription-forwarding.ts'
 import type { Distribution } from '#http/distribution/distributed-routes.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { linkedContext } from '#http/request/negotiate.ts'
@@ -30,7 +30,7 @@ export interface SourceNotificationPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly clock: Clock
-  readonly distribution: Pick<Distribution, 'partsElsewhere' | 'splits'>
+  readonly distribution: Pick<Distribution, 'partsAtOtherSources' | 'splits'>
 }
 
 const parameters = new Set(['tenant'])
@@ -74,7 +74,7 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
       own === undefined
         ? []
         : [{ mode: 'local' as const, claim: 'all' as const, entity: own.entity(), times: own.times() }]
-    const others = isSplit ? await ports.distribution.partsElsewhere(tenant, id, registration.id) : []
+    const others = isSplit ? await ports.distribution.partsAtOtherSources(tenant, id, registration.id) : []
     const combined = mergeCopies([...local, copy, ...others])
     // For an entity split over several brokers, the notification contains all its parts (5.8.6).
     return [{ report: isSplit ? { ...notified, ...combined } : { ...notified, entity }, combined }]

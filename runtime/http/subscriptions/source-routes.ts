@@ -2,7 +2,7 @@
  * Routes of context source registrations and of subscriptions to them (GS CIM 009, 6.8, 6.9, 6.12 and 6.13).
  * Parsers validate the documents and the broker acts on them.
  */
-import type { PassingOn } from '#federation/passing-on.ts'
+import type { SubscriptionForwarding } from '#federation/subscription-forwarding.ts'
 import { listOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
 import { checkLanguages } from '#ngsi-ld/entity/language.ts'
@@ -25,7 +25,7 @@ import { checkListedName, checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { compileIdPattern } from '#ngsi-ld/values/pattern.ts'
 import { type ResourceRoutePorts, resourceTable } from './resources.ts'
-import { checkContext, named, type SubscriptionRoutePorts } from './subscription-routes.ts'
+import { checkContext, type SubscriptionRoutePorts, withContextAddress } from './subscription-routes.ts'
 
 const temporalParameters = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty'] as const
 const discoverySelectors = [
@@ -55,7 +55,7 @@ export function createContextSourceTable({
   ...ports
 }: ResourceRoutePorts & {
   readonly contexts: SubscriptionRoutePorts['contexts']
-  readonly passing: Pick<PassingOn, 'registrationChanged'>
+  readonly forwarding: Pick<SubscriptionForwarding, 'registrationChanged'>
 }) {
   return {
     ...resourceTable(ports, {
@@ -73,7 +73,7 @@ export function createContextSourceTable({
       patch: patchRegistration,
       idOf: ({ id }) => id,
       render: renderRegistration,
-      changed: ports.passing.registrationChanged,
+      changed: ports.forwarding.registrationChanged,
     }),
     ...resourceTable(ports, {
       path: '/ngsi-ld/v1/csourceSubscriptions',
@@ -86,7 +86,10 @@ export function createContextSourceTable({
       idOf: ({ subscription }) => subscription.id,
       render: ({ one, statistics }, options) => renderSourceSubscription(one, { ...options, statistics }),
       check: (request) => checkContext(contexts, request),
-      complete: async (c, one, of) => ({ ...one, subscription: await named(c, one.subscription, of) }),
+      complete: async (c, one, of) => ({
+        ...one,
+        subscription: await withContextAddress(c, one.subscription, of),
+      }),
     }),
   }
 }
@@ -114,9 +117,9 @@ function discoveryOf({ parameters, context }: ApiRequest): Discovery {
     },
     context.expand,
   )
-  const named = Object.fromEntries(temporalParameters.map((name) => [name, given(name)]))
+  const times = Object.fromEntries(temporalParameters.map((name) => [name, given(name)]))
   const isTemporal = temporalParameters.some((name) => given(name) !== undefined)
-  const time = isTemporal ? parseTime(named) : undefined
+  const time = isTemporal ? parseTime(times) : undefined
   const namesIn = (name: string): string[] | undefined =>
     listOf(parameters, name)
       ?.filter((term) => name === 'attrs' || !entityMembers.has(term))

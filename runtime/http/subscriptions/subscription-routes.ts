@@ -7,12 +7,12 @@ import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { SubscriptionView } from '#broker/subscriptions/subscription-requests.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
-import type { PassingOn } from '#federation/passing-on.ts'
+import type { SubscriptionForwarding } from '#federation/subscription-forwarding.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { refuseLoop } from '#http/request/distributed-request.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
-import { type BodyRequest, nameable, originOf } from '#http/request/request.ts'
-import { allowSubscription, isOf } from '#http/request/tunnel-guest.ts'
+import { type BodyRequest, originOf, withAddress } from '#http/request/request.ts'
+import { allowSubscription, belongsTo } from '#http/request/tunnel-guest.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import { isPlatformName, shortNamesIn } from '#ngsi-ld/context/platform-names.ts'
@@ -30,7 +30,7 @@ const listOptions = ['sysAttrs', 'followers']
 
 export interface SubscriptionRoutePorts extends ResourceRoutePorts {
   readonly contexts: Pick<Contexts, 'resolve'>
-  readonly passing: Pick<PassingOn, 'subscriptionChanged'>
+  readonly forwarding: Pick<SubscriptionForwarding, 'subscriptionChanged'>
   /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
   /**
@@ -42,7 +42,7 @@ export interface SubscriptionRoutePorts extends ResourceRoutePorts {
 /** The routes of subscriptions by path and method. */
 export function createSubscriptionTable({
   contexts,
-  passing,
+  forwarding,
   alias,
   publicUrl,
   ...ports
@@ -62,11 +62,11 @@ export function createSubscriptionTable({
         limit: limits.subscriptionsMax.value,
         offset: 0,
       })
-      const views = all.filter(({ subscription }) => isOf(guest, subscription))
+      const views = all.filter(({ subscription }) => belongsTo(guest, subscription))
       return { views: views.slice(paging.offset, paging.offset + paging.limit), count: views.length }
     },
     isFor: ({ env: { guest } }, view) =>
-      guest === undefined || (view !== undefined && isOf(guest, view.subscription)),
+      guest === undefined || (view !== undefined && belongsTo(guest, view.subscription)),
     allow({ env: { guest } }, subscription) {
       if (guest !== undefined) allowSubscription(guest, subscription)
     },
@@ -92,9 +92,9 @@ export function createSubscriptionTable({
         ...(via === undefined ? {} : { via }),
         ...(tunnel === undefined ? {} : { tunnel }),
       }
-      return { ...(await named(c, subscription, { ...of, isShown: true })), asked }
+      return { ...(await withContextAddress(c, subscription, { ...of, isShown: true })), asked }
     },
-    changed: passing.subscriptionChanged,
+    changed: forwarding.subscriptionChanged,
   })
 }
 
@@ -172,12 +172,12 @@ export async function checkContext(
  * Adds the address of the context for notifications, if it differs from the request's or the subscription is
  * one to entities (GS CIM 009, 5.8.1.4).
  */
-export async function named(
+export async function withContextAddress(
   c: HttpContext,
   subscription: Subscription,
   { request, broker, isShown = false }: { request: BodyRequest; broker: TenantBroker; isShown?: boolean },
 ): Promise<Subscription> {
-  const { address } = await nameable(c, broker, request.context)
+  const { address } = await withAddress(c, broker, request.context)
   const isStated = isShown || address !== request.context.address
   return address === undefined || !isStated ? subscription : { jsonldContext: address, ...subscription }
 }

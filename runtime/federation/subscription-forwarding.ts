@@ -22,7 +22,7 @@ import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { isTunnelled, tunnelUri } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { SourceAnswer, Sources } from './sources.ts'
 
-export interface PassingOnPorts {
+export interface SubscriptionForwardingPorts {
   readonly sources: Sources
   readonly contexts: Pick<Contexts, 'resolve'>
   readonly tenant: (name: string) => TenantBroker | undefined
@@ -38,7 +38,7 @@ export interface PassingOnPorts {
 export const sourceNotificationsPath = '/selvedge/v1/source-notifications'
 const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
 
-export interface PassingOn {
+export interface SubscriptionForwarding {
   subscriptionChanged(tenant: string, id: string): void
   registrationChanged(tenant: string, id: string): void
   /** Resumes pending steps after a start, and applies changes made meanwhile. */
@@ -46,7 +46,7 @@ export interface PassingOn {
   close(): Promise<void>
 }
 
-export function createPassingOn(ports: PassingOnPorts): PassingOn {
+export function createForwarding(ports: SubscriptionForwardingPorts): SubscriptionForwarding {
   const { clock, log } = ports
   const known = new Set<string>()
   /** Ids with a request in flight. */
@@ -267,7 +267,7 @@ export function createPassingOn(ports: PassingOnPorts): PassingOn {
       clearInterval(timer)
       await queue
     },
-  } satisfies PassingOn)
+  } satisfies SubscriptionForwarding)
 }
 
 type Settle = (tenant: string, broker: TenantBroker, pair: Pair) => Promise<void>
