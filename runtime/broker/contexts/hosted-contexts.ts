@@ -1,8 +1,7 @@
 /**
- * The @contexts that a tenant hosts (GS CIM 009, 5.13): those added by users, and those that the gateway
- * created because a Link header must name an inline context. They are on disk, never change, and belong to
- * one tenant. When the ceiling is reached, the least recently used created context that no subscription names
- * is deleted.
+ * The @contexts that a tenant hosts (GS CIM 009, 5.13). Users add some; the gateway creates others when a
+ * Link header must name an inline context. They are on disk, never change, and belong to one tenant. At the
+ * ceiling, the least recently used created context that no subscription names is deleted.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -53,7 +52,7 @@ export function createHostedContexts(ports: {
       known.set(id, { id, kind, createdAt: fetched, bytes })
   }
 
-  /** The created contexts to delete before one with so many bytes is added. */
+  /** The created contexts to delete before one of this size (bytes) is added. */
   function toEvict(bytes: number): readonly string[] {
     const made = [...known.values()].filter(({ kind }) => kind === 'ImplicitlyCreated')
     let [count, sum] = [made.length, made.reduce((all, one) => all + one.bytes, bytes)]

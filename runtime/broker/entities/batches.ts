@@ -1,6 +1,6 @@
 /**
- * Batch operations at the door: one work per item, submitted in slices, so that other writes interleave and
- * at most two slices of a tenant wait at a time. A refusal concerns its item alone.
+ * Batch operations at the door, with one work per item. Items are submitted in slices, at most two of a
+ * tenant at a time, so that other writes interleave. A refusal concerns its item alone.
  */
 
 import { limits } from '#base/limits/limits.ts'

@@ -1,7 +1,7 @@
 /**
- * Caches decoded numeric chunks that aggregates read recently, and the sums of each between the ends of
- * periods: a chart is usually requested again with the same or similar periods. Bounded. A chunk that was
- * packed again is detected by comparing its summary.
+ * Caches decoded numeric chunks that aggregates read recently, and their sums between the ends of periods,
+ * since a chart is usually requested again. Bounded. A chunk that was packed again is detected by comparing
+ * its summary.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Statistics } from '#ngsi-ld/history/aggregate.ts'

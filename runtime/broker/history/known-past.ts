@@ -1,6 +1,6 @@
 /**
- * Compares the instances that a client adds to a history (GS CIM 009, 5.6.11 and 5.6.12) with the instances
- * already stored, scopes included, so that none is stored twice. An instance with another value is another
+ * Compares the instances that a client adds to a history (GS CIM 009, 5.6.11 and 5.6.12) with the stored
+ * ones, so that none is stored twice. Scopes are included. An instance with another value is another
  * instance, also at the same time. Nothing is written here.
  */
 import type { Json } from '#contract/pipeline.ts'

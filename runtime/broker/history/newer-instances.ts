@@ -1,6 +1,6 @@
 /**
- * Divides a client's history write: its newest instances, if newer than the entity's own, become current
- * values, and all others are added to its past (GS CIM 009, 5.6.11 and 5.6.12). Pure.
+ * Divides a client's history write (GS CIM 009, 5.6.11 and 5.6.12). Its newest instances become current
+ * values if they are newer than the entity's own. All others are added to its past. Pure.
  */
 
 import type { Draft } from '#broker/state/document-drafts.ts'

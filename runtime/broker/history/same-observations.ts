@@ -1,8 +1,7 @@
 /**
  * Finds stored instances by their id, for requests that modify or remove one (GS CIM 009, 5.6.14 and 5.6.15).
- * An observation may be stored more than once: by the record of a creation and in a stream, or in several
- * lives of an entity that was deleted and re-created. Readers show it once, so a correction concerns all
- * copies.
+ * An observation may be stored by the record of a creation and in a stream, or in several lives of a
+ * re-created entity. Readers show it once, so a correction concerns all copies.
  */
 
 import { identityOf } from '#broker/state/streams.ts'

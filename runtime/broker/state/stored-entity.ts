@@ -29,6 +29,6 @@ export interface EntityView {
   times(): SystemTimes
   /** Log number of its last change; it differs whenever the entity changed. */
   version(): number
-  /** False where it is known that nothing of it expires. */
+  /** False if certainly nothing in it expires. */
   readonly mayExpire?: boolean
 }

@@ -1,6 +1,6 @@
 /**
- * The change records of the log that are not yet folded into the histories of their entities: log numbers per
- * entity, in order of first records, and their approximate size. The contents stay in the log.
+ * The change records of the log that are not yet folded into histories: log numbers per entity, in order of
+ * first records, and their approximate size. The contents stay in the log.
  */
 import type { Recorded, Stage } from '#broker/commit/stage.ts'
 

@@ -1,6 +1,6 @@
 /**
  * The matcher selects the subscriptions that a change concerns. It runs while a work is decided, on exact
- * values before and after, and stages one delivery per match in the same commit, so that a change and its
+ * values before and after. It stages one delivery per match in the same commit, so that a change and its
  * deliveries are atomic.
  *
  * Candidates come from the subscription index; each stream caches its own until the set of subscriptions
@@ -266,7 +266,7 @@ export function createMatcher(ports: MatcherPorts) {
     /** Number of subscriptions of its kind: those of components are counted separately. */
     count: (like: Subscription) => (isFollower(like) ? followers : all.size - followers),
     /** Number of subscriptions evaluated one by one so far, without those that the index excluded. */
-    looked: index.looked,
+    evaluated: index.evaluated,
     observation,
     change,
     deliver,

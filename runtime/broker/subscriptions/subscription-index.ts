@@ -1,9 +1,13 @@
 /**
- * An index of subscriptions by their selectors: which may concern an entity with these types and changed
- * attributes? A subscription is filed under its ids, the literal prefix or suffix of its idPattern, or its
- * types, each with its watched attributes. A subscription without such a key is a candidate for every change.
- * If q requires a value, candidates are selected by it. Results are cached until the set of subscriptions
- * changes, in bounded memory.
+ * An index of subscriptions by their selectors. It finds candidates for a change of an entity by its id,
+ * types and changed attributes. Each subscription is filed under keys:
+ *
+ * 1. the ids of its selectors;
+ * 2. else the literal prefix or suffix of its idPattern;
+ * 3. else its types, each with the watched attributes.
+ *
+ * A subscription without a key is a candidate for every change. If q requires a value, candidates are
+ * selected by it. Results are cached until the set of subscriptions changes, in bounded memory.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -25,9 +29,9 @@ interface Holder {
 /** An indexed subscription, with its selectors as tests. */
 interface Entry<T> {
   readonly holder: T
-  readonly shelves: readonly string[] | undefined
+  readonly keys: readonly string[] | undefined
   readonly equality: Equality | undefined
-  takes(id: string, types: readonly string[]): boolean
+  accepts(id: string, types: readonly string[]): boolean
   watches(names: readonly string[]): boolean
 }
 
@@ -35,7 +39,7 @@ interface Entry<T> {
  * Subscriptions of one key. If q requires one of some values of an attribute, it is filed by attribute and
  * value.
  */
-interface Shelf<T> {
+interface Bucket<T> {
   readonly plain: Set<Entry<T>>
   readonly valued: Map<string, Map<string, Set<Entry<T>>>>
 }
@@ -46,7 +50,7 @@ interface Shelf<T> {
  */
 export interface Found<T> {
   readonly plain: readonly T[]
-  readonly valued: readonly Shelf<T>['valued'][]
+  readonly valued: readonly Bucket<T>['valued'][]
 }
 
 /** Keys made of parts of an id: only lengths in use need to be tried. */
@@ -58,29 +62,29 @@ interface Lengths {
 /** @param budget bounds the work of all idPatterns for one change. */
 export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget) {
   const entries = new Map<T, Entry<T>>()
-  const shelves = new Map<string, Shelf<T>>()
+  const buckets = new Map<string, Bucket<T>>()
   /** Subscriptions without a key. */
-  const broad = newShelf<T>()
+  const broad = newBucket<T>()
   const parts: Readonly<Record<string, Lengths>> = {
     [beginning]: { cut: (id, length) => id.slice(0, length), counts: new Map() },
     [end]: { cut: (id, length) => id.slice(-length), counts: new Map() },
   }
-  const remembered = new Map<string, Found<T>>()
+  const cache = new Map<string, Found<T>>()
   /** Total number of cached candidates. */
   let size = 0
-  let looked = 0
+  let evaluated = 0
   let version = 0
 
   function changed(): void {
     version++
-    remembered.clear()
+    cache.clear()
     size = 0
   }
 
-  function count(shelf: string, by: 1 | -1): void {
-    const counts = parts[shelf[0]!]?.counts
+  function count(key: string, by: 1 | -1): void {
+    const counts = parts[key[0]!]?.counts
     if (counts === undefined) return
-    const length = shelf.length - 2
+    const length = key.length - 2
     const now = (counts.get(length) ?? 0) + by
     if (now === 0) counts.delete(length)
     else counts.set(length, now)
@@ -90,18 +94,18 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     const found = new Set<Entry<T>>(broad.plain)
     const valued = broad.valued.size > 0 ? [broad.valued] : []
     const take = (key: string): void => {
-      const shelf = shelves.get(key)
-      if (shelf === undefined) return
-      for (const entry of shelf.plain) found.add(entry)
-      if (shelf.valued.size > 0) valued.push(shelf.valued)
+      const bucket = buckets.get(key)
+      if (bucket === undefined) return
+      for (const entry of bucket.plain) found.add(entry)
+      if (bucket.valued.size > 0) valued.push(bucket.valued)
     }
-    take(idShelf(id))
+    take(idKey(id))
     for (const [kind, { cut, counts }] of Object.entries(parts))
       for (const length of counts.keys()) if (length <= id.length) take(`${kind} ${cut(id, length)}`)
-    for (const type of types) take(typeShelf(type))
+    for (const type of types) take(typeKey(type))
     for (const name of names) {
-      take(nameShelf(name))
-      for (const type of types) take(typeShelf(type, name))
+      take(nameKey(name))
+      for (const type of types) take(typeKey(type, name))
     }
     return { plain: chosen(found, id, types, names), valued }
   }
@@ -110,9 +114,9 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     found: ReadonlySet<Entry<T>>,
     ...[id, types, names]: readonly [id: string, types: readonly string[], names: readonly string[]]
   ): T[] {
-    looked += found.size
+    evaluated += found.size
     return [...found]
-      .filter((entry) => entry.takes(id, types) && entry.watches(names))
+      .filter((entry) => entry.accepts(id, types) && entry.watches(names))
       .map(({ holder }) => holder)
   }
 
@@ -120,11 +124,11 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     add(holder: T): void {
       const entry = entryOf(holder, budget)
       entries.set(holder, entry)
-      if (entry.shelves === undefined) put(broad, entry)
-      for (const key of entry.shelves ?? []) {
-        const shelf = shelves.get(key) ?? newShelf<T>()
-        shelves.set(key, shelf)
-        put(shelf, entry)
+      if (entry.keys === undefined) put(broad, entry)
+      for (const key of entry.keys ?? []) {
+        const bucket = buckets.get(key) ?? newBucket<T>()
+        buckets.set(key, bucket)
+        put(bucket, entry)
         count(key, 1)
       }
       changed()
@@ -133,11 +137,11 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       const entry = entries.get(holder)
       if (entry === undefined) return
       entries.delete(holder)
-      if (entry.shelves === undefined) take(broad, entry)
-      for (const key of entry.shelves ?? []) {
-        const shelf = shelves.get(key)!
-        take(shelf, entry)
-        if (shelf.plain.size + shelf.valued.size === 0) shelves.delete(key)
+      if (entry.keys === undefined) take(broad, entry)
+      for (const key of entry.keys ?? []) {
+        const bucket = buckets.get(key)!
+        take(bucket, entry)
+        if (bucket.plain.size + bucket.valued.size === 0) buckets.delete(key)
         count(key, -1)
       }
       changed()
@@ -145,16 +149,16 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     /** Subscriptions whose selectors match this entity and that watch one of these attributes. */
     find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
       const key = `${id} ${types.join(' ')}|${names.join(' ')}`
-      const known = remembered.get(key)
+      const known = cache.get(key)
       if (known !== undefined) return known
       const found = find(id, types, names)
       const weight = found.plain.length + found.valued.length + 1
       if (size + weight > limits.candidatesRememberedMax.value) {
-        remembered.clear()
+        cache.clear()
         size = 0
       }
       size += weight
-      remembered.set(key, found)
+      cache.set(key, found)
       return found
     },
     /** Those of the valued candidates whose required value the entity has. */
@@ -171,13 +175,13 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     /** Changes whenever a subscription is added or removed. */
     version: () => version,
     /** Number of subscriptions evaluated one by one so far, without those that the keys excluded. */
-    looked: () => looked,
+    evaluated: () => evaluated,
   })
 }
 
-const newShelf = <T>(): Shelf<T> => ({ plain: new Set(), valued: new Map() })
+const newBucket = <T>(): Bucket<T> => ({ plain: new Set(), valued: new Map() })
 
-function put<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
+function put<T>({ plain, valued }: Bucket<T>, entry: Entry<T>): void {
   if (entry.equality === undefined) return void plain.add(entry)
   const { attribute, values } = entry.equality
   const byValue = valued.get(attribute) ?? new Map<string, Set<Entry<T>>>()
@@ -185,7 +189,7 @@ function put<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
   for (const value of values) byValue.set(value, (byValue.get(value) ?? new Set()).add(entry))
 }
 
-function take<T>({ plain, valued }: Shelf<T>, entry: Entry<T>): void {
+function take<T>({ plain, valued }: Bucket<T>, entry: Entry<T>): void {
   if (entry.equality === undefined) return void plain.delete(entry)
   const { attribute, values } = entry.equality
   const byValue = valued.get(attribute)
@@ -242,9 +246,9 @@ function entryOf<T extends Holder>(holder: T, budget: PatternBudget | undefined)
   const names = watched === undefined ? undefined : new Set(watched)
   return {
     holder,
-    shelves: shelvesOf(entities, watched),
+    keys: keysOf(entities, watched),
     equality: equalityOf(q),
-    takes: (id, types) => tests.length === 0 || tests.some((test) => test(id, types)),
+    accepts: (id, types) => tests.length === 0 || tests.some((test) => test(id, types)),
     watches: (changed) => names === undefined || changed.some((name) => names.has(name)),
   }
 }
@@ -253,25 +257,25 @@ function entryOf<T extends Holder>(holder: T, budget: PatternBudget | undefined)
  * The keys of a subscription: for each selector its ids, else a literal part of its pattern, else its types,
  * each with the watched attributes. Undefined if a selector has none of these and nothing is watched.
  */
-function shelvesOf(
+function keysOf(
   entities: readonly EntitySelector[],
   watched: readonly string[] | undefined,
 ): readonly string[] | undefined {
-  if (entities.length === 0) return watched?.map(nameShelf)
-  const shelves = entities.map(({ ids, idPattern, types }) => {
-    if (ids !== undefined) return ids.map(idShelf)
-    const part = idPattern === undefined ? undefined : patternShelf(idPattern)
+  if (entities.length === 0) return watched?.map(nameKey)
+  const keys = entities.map(({ ids, idPattern, types }) => {
+    if (ids !== undefined) return ids.map(idKey)
+    const part = idPattern === undefined ? undefined : patternKey(idPattern)
     if (part !== undefined) return [part]
     const names = namesCovering(types)
     return names === undefined
-      ? watched?.map(nameShelf)
-      : names.flatMap((type) => watched?.map((name) => typeShelf(type, name)) ?? [typeShelf(type)])
+      ? watched?.map(nameKey)
+      : names.flatMap((type) => watched?.map((name) => typeKey(type, name)) ?? [typeKey(type)])
   })
-  return shelves.includes(undefined) ? undefined : [...new Set(shelves.flatMap((list) => list!))]
+  return keys.includes(undefined) ? undefined : [...new Set(keys.flatMap((list) => list!))]
 }
 
 /** The key of the longer literal end of a pattern. */
-function patternShelf(source: string): string | undefined {
+function patternKey(source: string): string | undefined {
   const { prefix, suffix } = literalsOf(source)
   if (prefix === '' && suffix === '') return undefined
   return prefix.length >= suffix.length ? `${beginning} ${prefix}` : `${end} ${suffix}`
@@ -299,7 +303,7 @@ function namesCovering(selection: TypeSelection | undefined): readonly string[] 
 }
 
 const [beginning, end] = ['b', 'e'] as const
-const idShelf = (id: string): string => `i ${id}`
-const nameShelf = (name: string): string => `n ${name}`
-const typeShelf = (type: string, name?: string): string =>
+const idKey = (id: string): string => `i ${id}`
+const nameKey = (name: string): string => `n ${name}`
+const typeKey = (type: string, name?: string): string =>
   name === undefined ? `t ${type}` : `t ${type} ${name}`

@@ -1,6 +1,6 @@
 /**
- * Statistics of a subscription's notifications (GS CIM 009, 5.2.14.2): counters and last times, held in
- * memory by the sender and written to the subscription's row from time to time. Times are ms; undefined =
+ * Statistics of a subscription's notifications (GS CIM 009, 5.2.14.2): counters and last times. The sender
+ * holds them in memory and writes them to the subscription's row from time to time. Times are ms; undefined =
  * never.
  */
 

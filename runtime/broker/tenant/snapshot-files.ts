@@ -1,7 +1,8 @@
 /**
- * Snapshots (since 1.9): results of queries at one instant, stored as separate database files that are read
- * like a tenant and never change: one with entities, and one with histories if requested. A snapshot belongs
- * to a tenant, expires, and survives a restart. When space runs out, snapshots of lower priority are deleted.
+ * Snapshots (since 1.9): results of queries at one instant. Each is stored in separate database files that
+ * are read like a tenant and never change: one with entities, and one with histories if requested. A snapshot
+ * belongs to a tenant, expires, and survives a restart. When space runs out, snapshots of lower priority are
+ * deleted.
  */
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'

@@ -1,5 +1,5 @@
 /**
- * Upkeep attached to groups: folds tails into chunks and entity records into histories, writes live values
+ * Upkeep attached to groups. It folds tails into chunks and entity records into histories, writes live values
  * back into documents, trims the log, and removes old history and expired entities. All of it derives from
  * data on disk, so no request waits for it; after a failed group it is simply still due.
  */

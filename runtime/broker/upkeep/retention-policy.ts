@@ -111,7 +111,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
       return
     }
     if (run === undefined && isDue(logBytes)) run = begin(ageTime(stage), logBytes)
-    if (run?.survey.look()) step(stage, run, logBytes)
+    if (run?.survey.search()) step(stage, run, logBytes)
   }
 
   /** Reference time of ages. Commit times may be ahead of the clock; by an unreliable clock nothing is old. */

@@ -50,7 +50,7 @@ export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>,
 
   return Object.freeze({
     /** Continues the search; true when it is complete. */
-    look(): boolean {
+    search(): boolean {
       for (let room: number = limits.evictionSearchesPerGroup.value; toSearch.length > 0; room--) {
         if (room <= 0) return false
         const part = toSearch[0]!.seriesAfter(series)

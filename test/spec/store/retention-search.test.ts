@@ -67,7 +67,7 @@ function apply(group: Group): number {
 test('a search looks at a few series at a time and gives what is oldest, in order', () => {
   const survey = createSurvey(retained.partIndexes, Number.POSITIVE_INFINITY)
   let steps = 1
-  while (!survey.look()) steps++
+  while (!survey.search()) steps++
   expect(steps).toBeGreaterThanOrEqual(streams / limits.evictionSearchesPerGroup.value)
   expect(survey.isCut()).toBe(true)
   let taken = 0
@@ -88,7 +88,7 @@ test('a search looks at a few series at a time and gives what is oldest, in orde
 
 test('a search within a bound keeps only what ends before it', () => {
   const survey = createSurvey(retained.partIndexes, 10 * dayMs)
-  while (!survey.look());
+  while (!survey.search());
   expect(survey.isCut()).toBe(false)
   const ends: number[] = []
   for (let part = survey.oldest(); part !== undefined; part = survey.oldest()) {
@@ -101,7 +101,7 @@ test('a search within a bound keeps only what ends before it', () => {
 
 test('what grew since it was found is as young and as large as it is now, and what is gone is passed', () => {
   const survey = createSurvey(retained.partIndexes, 10 * dayMs)
-  while (!survey.look());
+  while (!survey.search());
   const oldest = database
     .prepare<[], { s: number }>('SELECT k >> 41 AS s FROM chunk ORDER BY t1 LIMIT 5')
     .all()
