@@ -38,8 +38,8 @@ function errorsPage(): string {
   ])
   return page(
     'Errors',
-    'Every failure the gateway names. *Fault* says who has to act, *retry* whether the same request may succeed ' +
-      'later, *status* is the HTTP status where the error leaves by HTTP.',
+    'Every error code of the gateway. *Fault* is the party that has to act, *retry* is whether the same request may ' +
+      'succeed later, *status* is the HTTP status of the response.',
     'runtime/base/register/errors.ts',
     ['Code', 'Fault', 'Retry', 'Status', 'What to do'],
     rows,
@@ -55,7 +55,7 @@ function limitsPage(): string {
   ])
   return page(
     'Limits',
-    'Every ceiling of the gateway: nothing in it is unbounded.',
+    'Every ceiling of the gateway: every queue, cache, buffer and response is bounded.',
     'runtime/base/limits/limits.ts',
     ['Name', 'Value', 'Why', 'Beyond it'],
     rows,

@@ -1,6 +1,7 @@
 /**
- * What people read about settings, made from their schema: the reference page, and an example file that holds every
- * setting with its default. In the example, `# ` begins words, and a `#` right before a setting can be taken away.
+ * Generates the documentation of settings from their schema: the reference page, and an example file with
+ * every setting and its default. In the example file, `# ` starts a comment; removing a `#` directly before a
+ * setting enables it.
  */
 import { variableOf } from '#config/checks/environment.ts'
 import {
@@ -14,7 +15,7 @@ import { allSettings, type Setting } from '#config/schema/settings-tree.ts'
 
 const width = 110
 
-/** Values for what has no default because people choose its names. */
+/** Example values of settings without a default, because operators choose their names. */
 const examples: Readonly<Record<string, readonly string[]>> = {
   'provisioning.devices': [
     'devices:',
@@ -57,8 +58,8 @@ export function settingsExample(): string {
     return [...(isSection ? [`${name}:`] : []), ...lines, ''].join('\n')
   })
   return [
-    '# Every setting, with its default. Take away the # before a setting to change it.',
-    '# Generated from runtime/config/schema/settings-schema.ts by `npm run document`; `selvedge check` tells every mistake.',
+    '# Every setting, with its default. Remove the # before a setting to change it.',
+    '# Generated from runtime/config/schema/settings-schema.ts by `npm run document`; `selvedge check` reports every mistake.',
     '',
     ...blocks,
   ].join('\n')
@@ -90,7 +91,7 @@ function capital(text: string): string {
 
 function defaultWords({ byDefault, defaultText }: Setting): string {
   if (defaultText !== undefined) return `by default ${defaultText}`
-  return byDefault === undefined ? 'may be left out' : `by default ${JSON.stringify(byDefault)}`
+  return byDefault === undefined ? 'optional' : `by default ${JSON.stringify(byDefault)}`
 }
 
 export function settingsPage(): string {
@@ -105,16 +106,16 @@ export function settingsPage(): string {
   ])
   return [
     '# Settings\n',
-    'None is needed. They come from a file (`--config`, `$SELVEDGE_CONFIG`, else `selvedge.yaml` or `selvedge.json` of the',
-    'working folder), from the environment, and from the command line (`--set PATH=VALUE`), in this order of rising',
-    'weight. In a path `*` stands for a name people choose and `[]` for each item of a list. In the environment a list is',
-    'comma-separated, and a group is JSON. Relative file names start in the data folder. A mistake anywhere keeps the',
-    'gateway from starting; `selvedge check` tells all of them at once.\n',
+    'All settings are optional. They are read from a file (`--config`, `$SELVEDGE_CONFIG`, else `selvedge.yaml` or `selvedge.json` in the',
+    'working folder), from the environment, and from the command line (`--set PATH=VALUE`), in this order of increasing',
+    'precedence. In a path, `*` stands for a name chosen by the operator and `[]` for each item of a list. In the environment, a list is',
+    'comma-separated, and a group is JSON. Relative file names are relative to the data folder. Any mistake prevents the',
+    'gateway from starting; `selvedge check` reports all of them at once.\n',
     `Generated from \`runtime/config/schema/settings-schema.ts\` by \`npm run document\`.\n`,
     table(['Setting', 'Variable', 'Value', 'Default', 'Meaning', 'Takes effect'], rows),
-    '\n## Names of parts that are not built\n',
-    'These are accepted, have no effect, and are told by the log event `config.absent-part`: the sections',
-    `${Object.keys(absentSections).map(code).join(', ')}, variables that begin with their names`,
+    '\n## Names of components that are not built\n',
+    'These are accepted, have no effect, and are reported by the log event `config.absent-part`: the sections',
+    `${Object.keys(absentSections).map(code).join(', ')}, variables that start with their names`,
     `(such as \`${variableOf('orchestrator.port')}\`), and the variables of the interface specification and of the components it`,
     'describes:\n',
     table(

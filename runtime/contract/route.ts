@@ -1,4 +1,4 @@
-/** What the routes of a plugin receive. */
+/** The objects that the routes of a plugin receive. */
 
 /** Access of a route to its connection. */
 export interface RouteEnvironment {

@@ -1,7 +1,6 @@
 /**
- * `selvedge devices ls|show|accept|ignore|forget` (default ls): shows devices that wait to be accepted,
- * rejected frames and topics that no bridge reads, of a running gateway, and sends the operator's decisions
- * about them.
+ * `selvedge devices ls|show|accept|ignore|forget` (default ls): shows waiting devices, rejected frames and
+ * topics that no bridge reads, of a running gateway. It also sends the operator's decisions about them.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'

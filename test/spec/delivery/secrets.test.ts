@@ -1,5 +1,5 @@
 /**
- * Secrets that clients store with subscriptions, registrations and snapshots: no response and no log line
+ * Secrets that clients store with subscriptions, registrations and snapshots. No response and no log line
  * contains them, an update with the placeholder keeps them, and they are sent only to the endpoint for which
  * they were stored.
  */
