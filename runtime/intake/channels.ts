@@ -1,7 +1,7 @@
 /**
- * Channels: the fields of devices as the intake knows them, each with its stream. Provisioning happens here: the
- * first reading of a field makes the entities of sensor integration that do not exist yet, in the commit that holds
- * the reading; a burst of first frames therefore provisions once. What exists is never overwritten.
+ * Channels: the fields of devices that the intake knows, each with its stream. Provisioning happens here. The
+ * first reading of a field creates the missing sensor-integration entities in the commit that stores the
+ * reading, so a burst of first frames provisions once. Existing entities are never overwritten.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
@@ -39,16 +39,16 @@ import type { Stamp } from './time-rules.ts'
 import { learnInterval } from './update-interval.ts'
 import { sosa } from './vocabulary.ts'
 
-/** One field of one device. */
+/** A field of a device. */
 export interface Channel {
   readonly ids: SiteIds
   readonly stream: LiveStream
-  /** The stream's own when it had the unit and time source below. */
+  /** The shape of the stream while it has the unit and time source below. */
   readonly shape: string
   unitCode: string | undefined
   unitText: string | undefined
   timeSource: TimeSource
-  /** Times of first observations, until the interval is learnt or given up. */
+  /** Times of the first observations, until the interval is learnt or learning is given up. */
   learning: number[] | undefined
 }
 
@@ -57,11 +57,13 @@ export interface ChannelsPorts {
   readonly documents: Documents
   readonly streams: Streams
   readonly log: Log
-  /** Address of our own broker or HTTP listener, or of the external broker, for `iot-stream:providedBy`. */
+  /**
+   * Address of the gateway's broker or HTTP listener, or of the external broker, for `iot-stream:providedBy`.
+   */
   readonly addressOf: (frame: Frame, format: string) => SourceAddress
 }
 
-/** Intervals are tried at every so many further times, and given up after the last. */
+/** The interval is computed after every `learnEvery` times; learning is given up after `learnTimesMax`. */
 const learnEvery = 8
 const learnTimesMax = 40
 
@@ -72,8 +74,8 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   const channels = new Map<string, Channel>()
 
   /**
-   * Makes what the first readings of a device's fields need and does not exist, in one go. Answers the readings that
-   * are thereby written: each with the StreamObservation that it made.
+   * Creates all entities that are missing for the first readings of a device's fields. Returns the readings
+   * stored by that: each created its StreamObservation.
    */
   function provision(
     stage: Stage,
@@ -99,8 +101,9 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   }
 
   /**
-   * Opens the channel of a reading whose entities exist, and remembers it. Answers the channel to observe the reading
-   * in, or undefined when it had to be written, because its unit or time source is another than before.
+   * Opens the channel of a reading whose entities exist, and caches it. Returns the channel that will observe
+   * the reading. Returns undefined when the reading was written instead, because its unit or time source
+   * changed.
    */
   function open(stage: Stage, first: FirstReading, frame: Frame): Channel | undefined {
     const { reading } = first
@@ -125,7 +128,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     return fits ? channel : undefined
   }
 
-  /** The StreamObservation with a result whose form is another than that of the one before. */
+  /** Writes a result whose form differs from the previous one to the StreamObservation. */
   function writeResult(
     stage: Stage,
     draft: Draft,
@@ -139,7 +142,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
       })
     if (before === undefined) return write(draft, result)
     const written = write(draft, withOthersOf(before, result))
-    // A late reading is history: each keeps its own unit, and the newest is current again.
+    // A late reading becomes history: each result keeps its own unit, and the newest is current again.
     return isOlder(result, before) ? write(written, before) : written
   }
 
@@ -166,7 +169,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     })
   }
 
-  /** Notes one more time of a stream, and writes its interval once a rhythm shows. */
+  /** Records one more time of a stream, and writes its interval once the times are regular. */
   function learn(stage: Stage, channel: Channel, time: number): void {
     const times = channel.learning!
     times.push(time)
@@ -180,7 +183,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     stage.published(() => void writeInterval(channel.ids.sensor, seconds))
   }
 
-  /** Of no consequence when it fails: the interval is learnt again after the next start. */
+  /** A failure is harmless: the interval is learnt again after the next start. */
   async function writeInterval(sensor: string, seconds: number): Promise<void> {
     await ports.door
       .commit((stage) => {
@@ -196,7 +199,10 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
 
   return Object.freeze({
     find: (key: string) => channels.get(key),
-    /** True when the channel's stream is live and, whoever wrote it last, has the unit and time source of the reading. */
+    /**
+     * True when the channel's stream is live and has the unit and time source of the reading, even after
+     * other writers.
+     */
     fits: (channel: Channel, reading: Reading, stamp: Stamp): boolean =>
       !channel.stream.dropped &&
       channel.stream.shape === channel.shape &&
@@ -206,7 +212,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     provision,
     open,
     learn,
-    /** Forgets the channels of a device, so that its next reading is admitted or refused anew. */
+    /** Drops the channels of a device, so that its next reading is admitted or refused again. */
     forget(device: string): void {
       for (const key of channels.keys()) if (key.startsWith(`${device}\u0000`)) channels.delete(key)
     },
@@ -215,7 +221,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
 
 export type Channels = ReturnType<typeof createChannels>
 
-/** The result that observations go to; people may have put others beside it, with a datasetId. */
+/** The result that observations update; people may have added others with a datasetId. */
 const resultOf = (entity: Entity): AttributeInstance | undefined =>
   instancesOf(entity, sosa.hasSimpleResult).find(({ datasetId }) => datasetId === undefined)
 

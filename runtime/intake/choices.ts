@@ -1,7 +1,7 @@
 /**
- * What an operator decided while the gateway runs: devices accepted or ignored, topics mapped to a bridge or ignored.
- * Choices are rows of the tenant's database, so they survive a restart; the settings file is not touched and comes first.
- * Of several choices that match a topic the newest decides.
+ * Decisions that an operator makes while the gateway runs: devices accepted or ignored, topics mapped to a
+ * bridge or ignored. They are stored in the tenant's database, so they survive a restart. The settings file
+ * is not changed and takes precedence. If several choices match a topic, the newest applies.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -11,7 +11,9 @@ import type { Records } from '#store/tables/records.ts'
 
 export type ChoiceKind = 'device' | 'topic'
 
-/** Which bridge reads the topics of a choice, and the source to add to its settings where it has settings. */
+/**
+ * The bridge for the topics of a choice, and the source to add to the bridge's settings, if it has settings.
+ */
 export interface Mapping {
   readonly bridge: string
   readonly source?: Readonly<Record<string, unknown>> | undefined
@@ -19,12 +21,12 @@ export interface Mapping {
 
 export interface Choice {
   readonly kind: ChoiceKind
-  /** A device, or a topic filter; that of a mapping may have named levels such as {device}. */
+  /** A device, or a topic filter; the filter of a mapping may have named levels such as {device}. */
   readonly name: string
   readonly decision: 'accepted' | 'ignored'
   /** Milliseconds since 1970 UTC. */
   readonly at: number
-  /** Of an accepted topic. */
+  /** Present for an accepted topic. */
   readonly mapping?: Mapping | undefined
 }
 
@@ -33,9 +35,12 @@ export interface Choices {
   has(kind: ChoiceKind, name: string): boolean
   /** The newest first. */
   all(kind: ChoiceKind): readonly Choice[]
-  /** Stages a choice; it replaces the one of the same name. @throws ngsi-ld.too-complex at a ceiling */
+  /**
+   * Stages a choice; it replaces one with the same name.
+   * @throws ngsi-ld.too-complex at the limit
+   */
   put(stage: Stage, choice: Choice): void
-  /** Stages that a choice is withdrawn. */
+  /** Stages the withdrawal of a choice. */
   remove(stage: Stage, kind: ChoiceKind, name: string): void
 }
 
@@ -55,7 +60,9 @@ export function createChoices(records: Pick<Records, 'choices'>): Choices {
     put(stage, choice) {
       const { kind, name, decision, at, mapping } = choice
       if (!byKind[kind].has(name) && byKind[kind].size >= most[kind])
-        throw tooComplex(`${most[kind]} choices about a ${kind} are kept already; withdraw one of them`)
+        throw tooComplex(
+          `${most[kind]} choices about a ${kind} exist, which is the maximum; withdraw one of them first`,
+        )
       stage.write('meta.put', keyOf(kind, name), JSON.stringify({ decision, at, mapping }))
       stage.published(() => {
         byKind[kind].delete(name)
@@ -69,12 +76,12 @@ export function createChoices(records: Pick<Records, 'choices'>): Choices {
   } satisfies Choices)
 }
 
-/** A row that this version cannot read is left alone. */
+/** Ignores a row that this version cannot read. */
 function choiceOf(key: string, value: string | number): Choice | undefined {
   const [, kind, name] = /^choice:(device|topic):(.+)$/s.exec(key) ?? []
-  const told = parsedJson(String(value))
-  if (kind === undefined || name === undefined || !isObject(told)) return undefined
-  const { decision, at, mapping } = told
+  const stored = parsedJson(String(value))
+  if (kind === undefined || name === undefined || !isObject(stored)) return undefined
+  const { decision, at, mapping } = stored
   if ((decision !== 'accepted' && decision !== 'ignored') || typeof at !== 'number') return undefined
   const choice = { kind: kind as ChoiceKind, name, decision, at } as const
   if (!isObject(mapping) || typeof mapping['bridge'] !== 'string') return choice

@@ -1,13 +1,13 @@
 /**
- * Which bridge reads a frame: by media type where the transport states one, else by MQTT topic filter. The settings come
- * first, in order; then the choices of an operator decide, the newest first. Answers are remembered per topic, within a
- * ceiling.
+ * Selects the bridge that reads a frame: by media type if the transport states one, otherwise by MQTT topic
+ * filter. The settings come first, in order; then the choices of an operator, the newest first. Results are
+ * cached per topic, within a limit.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Bridge, Decoded, Frame, Proposal, SettingProblem } from '#contract'
 import type { Choice, Mapping } from './choices.ts'
 
-/** One bridge with its checked settings. */
+/** A bridge with its validated settings. */
 export interface Claimant {
   readonly name: string
   readonly format: string
@@ -16,41 +16,41 @@ export interface Claimant {
 
 interface Entry extends Claimant {
   readonly filters: readonly (readonly string[])[]
-  /** Those of the filters that the bridge has without settings. */
+  /** The filters that the bridge has without settings. */
   readonly builtIn: readonly (readonly string[])[]
   readonly contentTypes: readonly string[]
 }
 
-/** An entry of an operator's choice; without a claimant its topics are ignored. */
+/** An entry for an operator's choice; without a claimant its topics are ignored. */
 interface Chosen {
   readonly choice: Choice
   readonly filters: readonly (readonly string[])[]
   readonly claimant: Claimant | undefined
 }
 
-/** How a bridge could read a frame that nobody claims. */
+/** Settings with which a bridge could read a frame that no bridge claims. */
 export interface BridgeProposal extends Proposal {
   readonly bridge: string
 }
 
 export interface Claims {
   find(frame: Frame): Claimant | undefined
-  /** The bridge that reads a topic by itself or by the settings, whatever is chosen. */
+  /** The bridge that reads a topic by default or by the settings, regardless of choices. */
   settledBy(topic: string): { readonly bridge: string; readonly isBuiltIn: boolean } | undefined
-  /** The usable choice that decides about a topic. */
+  /** The usable choice that applies to a topic. */
   choiceOf(topic: string): Choice | undefined
-  /** Whether an operator chose to ignore the topic. */
+  /** True when an operator chose to ignore the topic. */
   isIgnored(topic: string): boolean
-  /** Uses these choices about topics from now on, the newest first; answers those that no bridge can use. */
+  /** Replaces the choices about topics, the newest first; returns those that no bridge can use. */
   choose(choices: readonly Choice[]): readonly Choice[]
-  /** The bridge as it would read the topics of a mapping, or what is wrong with the mapping. */
+  /** The bridge configured for the topics of a mapping, or the problems of the mapping. */
   claimantOf(name: string, mapping: Mapping): Claimant | readonly SettingProblem[]
   propose(frame: Frame): BridgeProposal | undefined
-  /** Names of the bridges that take a source. */
+  /** Names of the bridges that accept a source. */
   readonly configurable: readonly string[]
 }
 
-/** `settings` holds the raw settings of each bridge by name; they were checked before. */
+/** `settings` holds the raw settings of each bridge by name; they were validated before. */
 export function createClaims(
   bridges: readonly Bridge<unknown>[],
   settings: Readonly<Record<string, unknown>>,
@@ -149,11 +149,13 @@ function claiming<T extends { filters: Filters }>(all: readonly T[], topic: stri
   return all.find(({ filters }) => isClaimed(filters, levels))
 }
 
-/** Whether an MQTT filter matches a topic. */
+/** True when an MQTT filter matches a topic. */
 export const matchesFilter = (filter: string, topic: string): boolean =>
   matches(filter.split('/'), topic.split('/'))
 
-/** MQTT filter matching [MQTT-4.7.1]; topics that begin with $ never match a leading wildcard [MQTT-4.7.2-1]. */
+/**
+ * MQTT filter matching [MQTT-4.7.1]; topics that begin with $ never match a leading wildcard [MQTT-4.7.2-1].
+ */
 function matches(filter: readonly string[], levels: readonly string[]): boolean {
   if (levels[0]!.startsWith('$') && (filter[0] === '#' || filter[0] === '+')) return false
   for (let i = 0; i < filter.length; i++) {

@@ -1,7 +1,7 @@
 /**
- * Whose frames are taken: listed devices always, ignored ones never, and for devices seen for the first time the mode
- * decides. The settings come first, then what an operator chose while the gateway ran. A device that has been provisioned
- * stays admitted in every mode but an explicit ignore.
+ * Decides which devices are admitted: listed devices always, ignored ones never; for new devices the mode
+ * decides. The settings come first, then the operator's choices. A device that has been provisioned stays
+ * admitted in every mode, unless it is explicitly ignored.
  */
 
 import type { Stage } from '#broker/commit/stage.ts'
@@ -14,7 +14,7 @@ export type Decision = 'admitted' | 'waiting' | 'ignored'
 
 export interface Admission {
   of(stage: Stage, device: string): Decision
-  /** What the settings say of a device; undefined where they leave it open. */
+  /** The decision of the settings about a device; undefined when they leave it open. */
   settled(device: string): 'admitted' | 'ignored' | undefined
 }
 
@@ -31,8 +31,8 @@ export function createAdmission(
   return Object.freeze({
     settled,
     of(stage: Stage, device: string): Decision {
-      const said = settled(device)
-      if (said !== undefined) return said
+      const fixed = settled(device)
+      if (fixed !== undefined) return fixed
       const decision = choices.device(device)?.decision
       if (decision !== undefined) return decision === 'accepted' ? 'admitted' : 'ignored'
       if (settings.mode === 'auto') return 'admitted'

@@ -1,7 +1,7 @@
 /**
- * Topics that a device is read from, as its entities, its held frames and the mappings say, so that accepting a topic does
- * not merge two devices of one name. Topics that have the same levels up to the name are of one device:
- * `tele/cellar/SENSOR` and `tele/cellar/STATE`, but not `attic/cellar/SENSOR`.
+ * Finds the topics that a device is read from, using its entities, its held frames and the mappings. This
+ * prevents accepting a topic from merging two devices with one name. Topics with equal levels up to the name
+ * belong to one device: `tele/cellar/SENSOR` and `tele/cellar/STATE`, but not `attic/cellar/SENSOR`.
  */
 
 import type { Stage } from '#broker/commit/stage.ts'
@@ -23,7 +23,7 @@ export interface DeviceTopicsPorts {
 
 export type OtherTopicOf = ReturnType<typeof createDeviceTopics>
 
-/** Sensors of a device that are looked at. */
+/** Number of sensors of a device that are checked. */
 const sensorsMax = 256
 
 export function createDeviceTopics({ documents, choices, claims }: DeviceTopicsPorts) {
@@ -36,7 +36,7 @@ export function createDeviceTopics({ documents, choices, claims }: DeviceTopicsP
     return [...services].flatMap((id) => texts(find(id), selvedgeTopic, 'value'))
   }
 
-  /** Topics that a mapping names together with the device. */
+  /** Topics that a mapping assigns to the device by name. */
   const mappedTo = (device: string): string[] =>
     choices
       .all('topic')
@@ -45,7 +45,7 @@ export function createDeviceTopics({ documents, choices, claims }: DeviceTopicsP
   const isRead = (topic: string): boolean =>
     claims.settledBy(topic) !== undefined || claims.choiceOf(topic)?.mapping !== undefined
 
-  /** Another topic that the device is read from; undefined where `topic` belongs to the same device. */
+  /** Another topic that the device is read from; undefined when `topic` belongs to the same device. */
   return function otherTopicOf(
     stage: Stage,
     { device, topic, waiting }: { device: string; topic: string; waiting: readonly WaitingDevice[] },
@@ -57,7 +57,7 @@ export function createDeviceTopics({ documents, choices, claims }: DeviceTopicsP
   }
 }
 
-/** The levels of a topic up to the one that is the name of the device; all, where none is. */
+/** The levels of a topic up to the one that equals the device name; all levels if none does. */
 function originOf(topic: string, device: string): string {
   const levels = topic.split('/')
   const at = levels.lastIndexOf(device)

@@ -1,7 +1,8 @@
 /**
- * What an operator sees and decides about devices while the gateway runs: devices that wait, frames that could not be
- * decoded, topics that no bridge reads. A decision is durable when it is answered, holds at once, and releases the frames
- * that were held for it. It never contradicts the settings file, which belongs to the operator.
+ * Lists of devices for an operator, and decisions about them while the gateway runs: devices waiting for
+ * acceptance, frames that could not be decoded, topics that no bridge reads. A decision is durable before it
+ * is answered, applies at once, and releases the frames that were held for it. It never contradicts the
+ * settings file, which belongs to the operator.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -17,7 +18,7 @@ import type { Choice, ChoiceKind, Choices, Mapping } from './choices.ts'
 import { type BridgeProposal, type Claims, matchesFilter } from './claims.ts'
 import type { Admission } from './device-admission.ts'
 import type { OtherTopicOf } from './device-topics.ts'
-import { assertUnsettled, type MappingWish, type PlanMapping } from './mapping-plan.ts'
+import { assertUnsettled, type MappingRequest, type PlanMapping } from './mapping-plan.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { Release } from './release.ts'
 import { letOthersWork, type Surveyor, type UndecodedGroup, type WaitingDevice } from './survey.ts'
@@ -34,20 +35,20 @@ export interface DeviceLists {
   readonly choices: readonly Choice[]
 }
 
-/** All that is known of one name. */
+/** All information about one name. */
 export interface Shown {
   readonly waiting: WaitingDevice | undefined
   readonly undecoded: readonly UndecodedGroup[]
   readonly unclaimed: ListedTopic | undefined
   readonly choices: readonly Choice[]
-  /** What the bridge that could read the topic finds in its last frame. */
+  /** The content of the topic's last frame, decoded by the proposed bridge. */
   readonly preview:
     | { readonly readings: readonly Reading[]; readonly problems: readonly DecodeProblem[] }
     | undefined
 }
 
-/** How a topic is to be read; left out, as the bridge proposes that could read it. */
-export interface Wish extends MappingWish {
+/** How to read a topic; members left out are taken from the bridge's proposal. */
+export interface AcceptRequest extends MappingRequest {
   readonly kind?: ChoiceKind | undefined
 }
 
@@ -70,13 +71,16 @@ export interface Ignored {
 
 export interface Devices {
   list(): Promise<DeviceLists>
-  /** Undefined where nothing is known of the name. */
+  /** Undefined when nothing is known about the name. */
   show(name: string): Promise<Shown | undefined>
-  /** @throws ngsi-ld.bad-request-data, ngsi-ld.conflict with the settings, ngsi-ld.too-complex at a ceiling */
-  accept(name: string, wish: Wish): Promise<Accepted>
+  /** @throws ngsi-ld.bad-request-data, ngsi-ld.conflict with the settings, ngsi-ld.too-complex at a limit */
+  accept(name: string, request: AcceptRequest): Promise<Accepted>
   /** @throws as `accept` */
   ignore(name: string, kind: ChoiceKind | undefined): Promise<Ignored>
-  /** Withdraws a decision; false where there is none. @throws ngsi-ld.not-found where one about a pattern decides */
+  /**
+   * Withdraws a decision; false when there is none.
+   * @throws ngsi-ld.not-found when a decision about a pattern applies
+   */
   forget(name: string, kind: ChoiceKind | undefined): Promise<boolean>
 }
 
@@ -108,7 +112,7 @@ export function createDevices(ports: DevicesPorts): Devices {
   const proposalOf = ({ frames }: UnclaimedTopic): BridgeProposal | undefined =>
     frames.length === 0 ? undefined : claims.propose(frames.at(-1)!)
 
-  /** A name with a slash or a wildcard is a topic, unless a device of that name waits. */
+  /** A name with a slash or a wildcard is a topic, unless a device of that name is waiting. */
   async function kindOf(name: string, kind: ChoiceKind | undefined): Promise<ChoiceKind> {
     checkName(name)
     if (kind !== undefined) return kind
@@ -116,7 +120,7 @@ export function createDevices(ports: DevicesPorts): Devices {
     const isDevice =
       choices.has('device', name) || (await ports.survey()).waiting.some(({ device }) => device === name)
     if (isTopic && isDevice)
-      throw badRequestData(`${name} is a device and a topic; say which: "kind" is device or topic`)
+      throw badRequestData(`${name} is both a device and a topic; set "kind" to device or topic`)
     if (isTopic !== isDevice) return isTopic ? 'topic' : 'device'
     return /[/+#{]/.test(name) ? 'topic' : 'device'
   }
@@ -141,16 +145,16 @@ export function createDevices(ports: DevicesPorts): Devices {
 
   async function acceptDevice(name: string): Promise<Accepted> {
     if (admission.settled(name) === 'ignored')
-      throw conflict(`the settings ignore the device ${name}: take it out of provisioning.ignore`)
+      throw conflict(`the settings ignore the device ${name}; remove it from provisioning.ignore`)
     await put([choiceOf('device', name, 'accepted')])
     return { kind: 'device', name, mapping: undefined, devices: [name], released: await release() }
   }
 
-  async function acceptTopic(topic: string, wish: Wish): Promise<Accepted> {
-    const plan = ports.planMapping(topic, wish)
+  async function acceptTopic(topic: string, request: AcceptRequest): Promise<Accepted> {
+    const plan = ports.planMapping(topic, request)
     const { name, mapping, claimant, frames, isUnchanged } = plan
     const { waiting } = await ports.survey()
-    // Whoever accepts a topic by its name accepts the devices that were seen there.
+    // Accepting a topic by its name also accepts the devices that were seen on it.
     const seen = new Set(waiting.flatMap((one) => (one.topic === topic ? [one.device] : [])))
     for (const frame of frames) {
       await letOthersWork()
@@ -167,7 +171,10 @@ export function createDevices(ports: DevicesPorts): Devices {
     return { kind: 'topic', name, mapping, devices, released: await release() }
   }
 
-  /** Names such as `kitchen` occur in many topics. @throws ngsi-ld.conflict */
+  /**
+   * Prevents two devices from merging, because names such as `kitchen` occur in many topics.
+   * @throws ngsi-ld.conflict
+   */
   async function assertUnmerged(
     topic: string,
     seen: ReadonlySet<string>,
@@ -178,7 +185,7 @@ export function createDevices(ports: DevicesPorts): Devices {
         const other = ports.otherTopicOf(stage, { device, topic, waiting })
         if (other !== undefined)
           throw conflict(
-            `${topic} would become the device ${device}, which is read from ${other} already; name its device in "source.deviceName", ${device} to merge them`,
+            `${topic} would become the device ${device}, which is already read from ${other}; set "source.deviceName" to another name, or to ${device} to merge them`,
           )
       }
     })
@@ -186,7 +193,7 @@ export function createDevices(ports: DevicesPorts): Devices {
 
   async function ignoreDevice(name: string): Promise<number> {
     if (admission.settled(name) === 'admitted')
-      throw conflict(`the settings accept the device ${name}: take it out of provisioning`)
+      throw conflict(`the settings accept the device ${name}; remove it from provisioning`)
     await put([choiceOf('device', name, 'ignored')])
     ports.channels.forget(name)
     const held: { q: number; devices: ReadonlySet<string> }[] = []
@@ -194,7 +201,7 @@ export function createDevices(ports: DevicesPorts): Devices {
       const devices = new Set(readings.map(({ device }) => device))
       if (devices.has(name)) held.push({ q, devices })
     })
-    // The first device that is not ignored ends the look at a frame.
+    // A single admitted or waiting device keeps the frame.
     const isDropped = (stage: Stage, devices: ReadonlySet<string>): boolean =>
       [...devices].every((device) => admission.of(stage, device) === 'ignored')
     const dropped = await door.commit((stage) => held.filter(({ devices }) => isDropped(stage, devices)))
@@ -204,12 +211,12 @@ export function createDevices(ports: DevicesPorts): Devices {
   async function ignoreTopic(filter: string): Promise<number> {
     assertUnsettled(claims, filter)
     await put([choiceOf('topic', filter, 'ignored')])
-    const gone = unclaimed.remove((topic) => matchesFilter(filter, topic))
+    const removed = unclaimed.remove((topic) => matchesFilter(filter, topic))
     const held: number[] = []
     await ports.each(({ q, frame }) => {
       if (claims.isIgnored(frame.topic)) held.push(q)
     })
-    return (await drop(held)) + gone.reduce((sum, { frames }) => sum + frames.length, 0)
+    return (await drop(held)) + removed.reduce((sum, { frames }) => sum + frames.length, 0)
   }
 
   async function drop(held: readonly number[]): Promise<number> {
@@ -249,12 +256,12 @@ export function createDevices(ports: DevicesPorts): Devices {
       const isKnown = shown.waiting || shown.unclaimed || shown.undecoded.length + shown.choices.length > 0
       return isKnown ? { ...shown, preview: previewOf(claims, shown.unclaimed) } : undefined
     },
-    async accept(name, wish) {
+    async accept(name, request) {
       const kind = await kindOf(
         name,
-        wish.bridge !== undefined || wish.source !== undefined ? 'topic' : wish.kind,
+        request.bridge !== undefined || request.source !== undefined ? 'topic' : request.kind,
       )
-      return kind === 'device' ? acceptDevice(name) : acceptTopic(name, wish)
+      return kind === 'device' ? acceptDevice(name) : acceptTopic(name, request)
     },
     async ignore(name, given) {
       const kind = await kindOf(name, given)
@@ -266,7 +273,9 @@ export function createDevices(ports: DevicesPorts): Devices {
       if (!choices.has(kind, name)) {
         const covering = kind === 'topic' ? claims.choiceOf(name) : undefined
         if (covering === undefined) return false
-        throw notFound(`nothing was decided about ${name} alone; forget the decision about ${covering.name}`)
+        throw notFound(
+          `there is no decision about ${name} itself; withdraw the decision about ${covering.name}`,
+        )
       }
       await door.commit((stage) => choices.remove(stage, kind, name))
       log.info('intake.chosen', { kind, name, decision: 'none' })

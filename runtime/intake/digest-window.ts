@@ -1,8 +1,9 @@
 /**
- * Recognises repeats of frames without a time of their own, which nothing else tells apart: a payload that comes again on
- * its topic within a minute of its first arrival counts once, if nothing else came there since, or if the sender says
- * that it sent it before. A door that opens, shuts and opens again is observed three times. The window does not slide, so
- * a sensor that repeats one value is still observed once a minute. Bounded by number; in memory only, so a restart forgets.
+ * Recognises duplicates of frames without a time of their own. A repeated payload on a topic counts once
+ * within a minute of its first arrival, if no other payload arrived there since, or if the sender marked it
+ * as re-sent. A door that opens, shuts and opens again is therefore observed three times. The window does not
+ * slide, so a sensor that repeats one value is still observed once a minute. The number of digests is
+ * bounded; they are only in memory, so a restart drops them.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
@@ -10,11 +11,11 @@ import type { Frame } from '#contract'
 
 export interface DigestWindow {
   /**
-   * Whether the frame is the first of its kind in the window; it is then remembered.
-   * @param now milliseconds on a clock that never goes back
+   * True when the frame is the first of its kind in the window; it is then remembered.
+   * @param now milliseconds on a monotonic clock
    */
   admit(frame: Frame, now: number): boolean
-  /** Forgets a frame whose commit failed, so that its redelivery is admitted. */
+  /** Removes a frame whose commit failed, so that its redelivery is admitted. */
   forget(frame: Frame): void
   readonly size: number
 }
@@ -26,10 +27,13 @@ export interface DigestWindowSettings {
 
 export function createDigestWindow(settings: DigestWindowSettings = {}): DigestWindow {
   const { windowMs = limits.untimedWindowMs.value, digestsMax = limits.untimedDigestsMax.value } = settings
-  /** First arrivals by digest, in two generations: the older leaves whole, which costs nothing per frame. */
+  /**
+   * First arrivals by digest, in two generations: the older one is dropped whole, which costs nothing per
+   * frame.
+   */
   let recent = new Map<string, number>()
   let older = new Map<string, number>()
-  /** The digest of the last frame of each topic; of a topic in the older generation, unless it is in this one. */
+  /** The digest of the last frame of each topic. The newer generation takes precedence. */
   let latest = new Map<string, string>()
   let latestOlder = new Map<string, string>()
   let recentSince = Number.NEGATIVE_INFINITY
@@ -67,7 +71,7 @@ export function createDigestWindow(settings: DigestWindowSettings = {}): DigestW
   })
 }
 
-/** The topic is part of it: two devices may send the same words. */
+/** Includes the topic, because two devices may send equal payloads. */
 function digestOf({ topic, payload }: Frame): string {
   return hash('sha1', Buffer.concat([Buffer.from(`${topic}\0`), payload]), 'base64')
 }

@@ -1,7 +1,8 @@
 /**
- * Intake: a frame arrives, its bridge decodes it before the commit, and while the work is decided its readings become
- * observations of known streams, or a device is provisioned first. A frame is taken whole or not at all: what is
- * acknowledged is on disk as observations, as a recognised repeat, or in quarantine with its reason.
+ * The intake of frames. A bridge decodes a frame before the commit. When the work is decided, its readings
+ * become observations of known streams; a new device is provisioned first. A frame is accepted as a whole or
+ * not at all. An acknowledged frame is on disk as observations, recognised as a duplicate, or in quarantine
+ * with the reason.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -21,14 +22,14 @@ import type { FirstReading } from './site-model.ts'
 import { hasOwnTime, judgeReading, type Stamp } from './time-rules.ts'
 import type { Unclaimed } from './unclaimed.ts'
 
-/** A frame that a bridge claimed, decoded, ready to be decided as part of a work. */
+/** A frame that a bridge claimed and decoded, ready to be decided as part of a work. */
 export interface AcceptedFrame {
-  /** Bytes it holds while it waits. */
+  /** Memory it needs until it is decided. */
   readonly bytes: number
-  /** Readings that will be observed, and what was wrong with the rest. */
+  /** Number of readings that will be observed, and the problems of the others. */
   readonly accepted: number
   readonly problems: readonly DecodeProblem[]
-  /** Answers the readings that were held back after all, since their device is not accepted. */
+  /** Returns problems of readings that were held back because their device is not accepted. */
   decide(stage: Stage): readonly DecodeProblem[]
 }
 
@@ -38,11 +39,11 @@ export interface Readable extends AcceptedFrame {
   readonly devices: ReadonlySet<string>
 }
 
-/** What became of a frame, once it is on disk. */
+/** The outcome for a frame, once it is on disk. */
 export interface FrameOutcome {
-  /** Readings that were taken, repeats included. */
+  /** Number of accepted readings, duplicates included. */
   readonly accepted: number
-  /** Readings that could be taken but for their device; `problems` has the reasons. */
+  /** Number of valid readings held back because of their device; `problems` has the reasons. */
   readonly held: number
   readonly problems: readonly DecodeProblem[]
 }
@@ -50,9 +51,12 @@ export interface FrameOutcome {
 export interface Intake {
   /** Decodes a frame. Undefined when no bridge claims it. Never throws. */
   accept(frame: Frame): AcceptedFrame | undefined
-  /** Takes one frame by itself and settles when it is on disk. @throws store.busy, store.full, intake.unclaimed */
+  /**
+   * Commits one frame on its own and resolves when it is on disk.
+   * @throws store.busy, store.full, intake.unclaimed
+   */
   take(frame: Frame): Promise<FrameOutcome>
-  /** Decodes a frame that was held, which is no repeat of another. Undefined when no bridge claims it. */
+  /** Decodes a held frame, which is never a duplicate. Undefined when no bridge claims it. */
   acceptHeld(frame: Frame): AcceptedFrame | Readable | undefined
 }
 
@@ -64,7 +68,7 @@ export interface IntakePorts {
   readonly admission: Admission
   readonly quarantine: Quarantine
   readonly unclaimed: Pick<Unclaimed, 'note'>
-  /** Ids of MQTT clients of the gateway itself: their topics are no news to an operator. */
+  /** Ids of the gateway's own MQTT clients, whose topics are not reported to an operator. */
   readonly ownClients: ReadonlySet<string>
   readonly clock: Clock
   readonly metrics: Metrics
@@ -76,7 +80,7 @@ interface Timed {
   readonly stamp: Stamp
 }
 
-/** What a frame costs in memory beside its payload, roughly. */
+/** Approximate memory of a frame beside its payload. */
 const overheadBytes = 400
 
 export function createIntake(ports: IntakePorts): Intake {
@@ -88,14 +92,14 @@ export function createIntake(ports: IntakePorts): Intake {
   const repeats = metrics.counter('selvedge_observations_duplicate_total')
   const digests = createDigestWindow()
 
-  /** `isKept` is true of a frame that was held, which is no repeat of another. */
+  /** `isKept` is true for a held frame, which is never a duplicate. */
   function accept(frame: Frame, isKept: boolean): AcceptedFrame | Readable | undefined {
     const claimant = ports.claims.find(frame)
     if (claimant === undefined) return undefined
     frames.value++
     const bytes = frame.payload.length + overheadBytes
     if (frame.payload.length > limits.frameBytesMax.value) {
-      const reason = `the frame has ${frame.payload.length} bytes, more than ${limits.frameBytesMax.value}`
+      const reason = `the frame has ${frame.payload.length} bytes; the maximum is ${limits.frameBytesMax.value}`
       return refusal(frame, claimant, [{ reason }], bytes)
     }
     const { readings, problems, skipped = 0 } = claimant.decode(frame)
@@ -112,7 +116,7 @@ export function createIntake(ports: IntakePorts): Intake {
       } else {
         rejected.value++
         refused ??= []
-        // Old news is expected from a retained message and no reason to keep the frame.
+        // A stale retained value is expected, so it does not put the frame into quarantine.
         if (verdict.refused !== 'retained') refused.push({ reason: verdict.reason, field: reading.field })
       }
     }
@@ -124,7 +128,7 @@ export function createIntake(ports: IntakePorts): Intake {
       problems: all,
       devices: new Set(timed.map(({ reading }) => reading.device)),
       decide(stage) {
-        // Only what is really taken is remembered: a frame that never reaches its decision may come again.
+        // Only a decided frame is remembered, so a frame that is never decided may arrive again.
         if (isUntimed) {
           if (!digests.admit(frame, performance.now())) {
             repeats.value += timed.length
@@ -133,14 +137,16 @@ export function createIntake(ports: IntakePorts): Intake {
           stage.undone(() => digests.forget(frame))
         }
         const held = observeIn(stretch, stage, frame, claimant, timed)
-        // Nothing was observed, so what comes again is no repeat: it is told the same.
+        // No reading was observed, so a redelivery is not a duplicate: it gets the same answer.
         if (isUntimed && held.length === timed.length) digests.forget(frame)
         return held
       },
     }
   }
 
-  /** What was received while the clock was unsynced is put right, or marked to be put right. */
+  /**
+   * Corrects the times of readings received while the clock was not set, or marks them for later correction.
+   */
   function observeIn(
     stretch: Stretch | undefined,
     stage: Stage,
@@ -183,16 +189,19 @@ export function createIntake(ports: IntakePorts): Intake {
     if (verdict === 'new' && channel.learning !== undefined) channels.learn(stage, channel, stamp.observedAt)
   }
 
-  /** The slow way, when a field is not in memory: admitted devices are provisioned, the others' frame is kept. */
+  /**
+   * The slow path, for a field that is not in memory: provisions admitted devices and quarantines the frame
+   * of others.
+   */
   function provisionAndObserve(
     stage: Stage,
     frame: Frame,
     claimant: Claimant,
     timed: readonly Timed[],
   ): readonly DecodeProblem[] {
-    const { admitted, held } = sift(stage, frame, claimant, timed)
+    const { admitted, held } = partition(stage, frame, claimant, timed)
     const written = new Set<Reading>()
-    for (const firsts of strangersOf(admitted).values()) {
+    for (const firsts of newFieldsOf(admitted).values()) {
       for (const reading of channels.provision(stage, firsts, frame, claimant.format)) written.add(reading)
     }
     for (const { reading, stamp } of admitted) {
@@ -205,8 +214,8 @@ export function createIntake(ports: IntakePorts): Intake {
     return held
   }
 
-  /** The readings of admitted devices, and what is to be told of the rest. */
-  function sift(
+  /** Separates the readings of admitted devices, and returns the problems of the others. */
+  function partition(
     stage: Stage,
     frame: Frame,
     claimant: Claimant,
@@ -229,7 +238,7 @@ export function createIntake(ports: IntakePorts): Intake {
   }
 
   /** By device, the first reading of each field that is not in memory. */
-  function strangersOf(timed: readonly Timed[]): ReadonlyMap<string, FirstReading[]> {
+  function newFieldsOf(timed: readonly Timed[]): ReadonlyMap<string, FirstReading[]> {
     const seen = new Set<string>()
     const byDevice = new Map<string, FirstReading[]>()
     for (const { reading, stamp } of timed) {
@@ -276,7 +285,7 @@ export function createIntake(ports: IntakePorts): Intake {
       const work = accept(frame, false)
       if (work === undefined) {
         return Promise.reject(
-          new GatewayError('intake.unclaimed', `no bridge reads ${frame.contentType ?? frame.topic}`),
+          new GatewayError('intake.unclaimed', `no bridge claims ${frame.contentType ?? frame.topic}`),
         )
       }
       return ports.door.commit(work.decide, { bytes: work.bytes }).then((held) => ({
@@ -304,10 +313,10 @@ const firstOf = (reading: Reading, { observedAt, timeSource }: Stamp): FirstRead
 
 const reasonOf = (device: string, decision: 'waiting' | 'ignored'): string =>
   decision === 'ignored'
-    ? `readings of the device ${device} are not taken`
+    ? `readings of the device ${device} are ignored`
     : `the device ${device} is not accepted yet; the frame waits in quarantine`
 
-/** A frame of which nothing is to be written. */
+/** A frame without anything to write. */
 function nothing(bytes: number, accepted = 0): AcceptedFrame {
   return { bytes, accepted, problems: noProblems, decide: () => noProblems }
 }

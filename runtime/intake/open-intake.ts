@@ -1,6 +1,6 @@
 /**
- * The parts of the intake, put together: frames go in, and what an operator sees and decides about devices comes beside
- * it. Frames that can be released at the start are released before the first new one.
+ * Assembles the parts of the intake: the intake of frames, and the device lists and decisions for an
+ * operator. Held frames that can be released at start are released before the first new frame.
  */
 import type { Observer } from '#broker/entities/observer.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -28,7 +28,7 @@ export interface OpenIntakePorts extends ChannelsPorts, Pick<IntakePorts, 'clock
   readonly observer: Observer
   readonly records: Records
   readonly bridges: readonly Bridge<unknown>[]
-  /** Ids of MQTT clients of the gateway itself, which publish notifications. */
+  /** Ids of the gateway's own MQTT clients, which publish notifications. */
   readonly ownClients: ReadonlySet<string>
 }
 

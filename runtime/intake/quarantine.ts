@@ -1,6 +1,6 @@
 /**
- * The quarantine: frames that a bridge claimed and could not decode, and frames of devices that nobody accepted yet,
- * with the reason, replayable. Bounded by number and bytes; the oldest leave first.
+ * The quarantine: frames that a bridge claimed but could not decode, and frames of devices not yet accepted,
+ * with the reason. They can be replayed. Number and bytes are bounded; the oldest frames are dropped first.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,17 +12,17 @@ import type { Frame } from '#contract'
 import type { Records } from '#store/tables/records.ts'
 
 export interface Quarantine {
-  /** Stages one frame. `bridge` is absent where none decoded it. */
+  /** Stages one frame. `bridge` is absent when none decoded it. */
   put(stage: Stage, frame: Frame, bridge: string | undefined, reason: string): void
-  /** The numbers of the frames that wait, oldest first. */
+  /** The numbers of the quarantined frames, oldest first. */
   waiting(): readonly number[]
-  /** One of them; undefined when it has left. */
+  /** A quarantined frame; undefined when it was released or dropped. */
   find(q: number): Quarantined | undefined
-  /** Stages that a frame has left. */
+  /** Stages the release of a frame. */
   release(stage: Stage, q: number): void
 }
 
-/** A frame as it was received, and why it is in quarantine. */
+/** A frame as received, with the reason for its quarantine. */
 export interface Quarantined {
   readonly frame: Frame
   readonly bridge: string | undefined
@@ -36,7 +36,7 @@ export interface QuarantinePorts {
   readonly log: Log
 }
 
-const tellEveryMs = 1000
+const logEveryMs = 1000
 
 export function createQuarantine({ records, metrics, clock, log }: QuarantinePorts): Quarantine {
   const quarantined = metrics.counter('selvedge_frames_quarantined_total')
@@ -45,19 +45,19 @@ export function createQuarantine({ records, metrics, clock, log }: QuarantinePor
   let bytes = kept.reduce((sum, { size }) => sum + size, 0)
   metrics.gauge('selvedge_quarantine_frames', () => kept.length)
 
-  let toldAt = Number.NEGATIVE_INFINITY
-  let untold = 0
+  let reportedAt = Number.NEGATIVE_INFINITY
+  let omitted = 0
 
-  /** A flood of frames does not become a flood of lines. */
-  function tell(topic: string, bridge: string | undefined, reason: string): void {
+  /** Logs at most one line per second, with the number of omitted lines. */
+  function report(topic: string, bridge: string | undefined, reason: string): void {
     const now = clock.monotonic()
-    if (now - toldAt < tellEveryMs) {
-      untold++
+    if (now - reportedAt < logEveryMs) {
+      omitted++
       return
     }
-    log.warn('intake.quarantined', { topic, bridge, reason, ...(untold > 0 ? { untold } : {}) })
-    toldAt = now
-    untold = 0
+    log.warn('intake.quarantined', { topic, bridge, reason, ...(omitted > 0 ? { untold: omitted } : {}) })
+    reportedAt = now
+    omitted = 0
   }
 
   return Object.freeze({
@@ -65,7 +65,7 @@ export function createQuarantine({ records, metrics, clock, log }: QuarantinePor
       const q = ++last
       const size = frame.payload.length
       quarantined.value++
-      tell(frame.topic, bridge, reason)
+      report(frame.topic, bridge, reason)
       stage.write(
         'quarantine.insert',
         q,
@@ -83,9 +83,9 @@ export function createQuarantine({ records, metrics, clock, log }: QuarantinePor
       bytes += size
       let oldest: number | undefined
       while (kept.length > limits.quarantineFramesMax.value || bytes > limits.quarantineBytesMax.value) {
-        const gone = kept.shift()!
-        bytes -= gone.size
-        oldest = gone.q
+        const dropped = kept.shift()!
+        bytes -= dropped.size
+        oldest = dropped.q
       }
       if (oldest !== undefined) stage.write('quarantine.trim', oldest)
     },

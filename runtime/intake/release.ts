@@ -1,7 +1,7 @@
 /**
- * Releases held frames, in the order of their reception: frames in quarantine whose mapping was mended or whose devices
- * were accepted, and frames of topics that were unclaimed and are mapped now. Each is stored once: a frame leaves
- * quarantine in the commit that stores its readings, and releases run one after the other.
+ * Releases held frames in the order of reception: frames in quarantine whose mapping was corrected or whose
+ * devices were accepted, and frames of unclaimed topics that are now mapped. Each frame is stored once: it
+ * leaves quarantine in the commit that stores its readings, and releases run one after the other.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
@@ -25,7 +25,7 @@ export interface ReleasePorts {
   readonly log: Log
 }
 
-/** Releases what can be released now. Settles with the number of frames that were stored as observations. */
+/** Releases all frames that can be released now. Resolves to the number of frames stored as observations. */
 export type Release = () => Promise<number>
 
 export function createRelease(ports: ReleasePorts): Release {
@@ -37,7 +37,7 @@ export function createRelease(ports: ReleasePorts): Release {
     return decisions.includes('admitted') && !decisions.includes('waiting')
   }
 
-  /** True when the frame was stored; else it stays. */
+  /** True when the frame was stored; otherwise it stays. */
   async function fromQuarantine(q: number): Promise<boolean> {
     const found = quarantine.find(q)
     const work = found && intake.acceptHeld(found.frame)
@@ -50,7 +50,7 @@ export function createRelease(ports: ReleasePorts): Release {
     })
   }
 
-  /** True when the frame was stored; else it is in quarantine with the reason. */
+  /** True when the frame was stored; otherwise it is in quarantine with the reason. */
   async function ofTopic(frame: Frame): Promise<boolean> {
     const work = intake.acceptHeld(frame)
     if (work === undefined) return false
@@ -76,7 +76,7 @@ export function createRelease(ports: ReleasePorts): Release {
   }
 }
 
-/** Decodes one after the other, in order, with other work between, and waits for some at a time to be stored. */
+/** Decodes items one by one, in order, with other work between, and waits until each batch is stored. */
 async function inTurns<T>(items: readonly T[], one: (item: T) => Promise<boolean>): Promise<number> {
   let count = 0
   const size = limits.framesReleasedAtOnce.value

@@ -1,7 +1,8 @@
 /**
- * Entity ids of the sensor model: `urn:ngsi-ld:<Kind>:<device>:<field>`, with the hardware id as it is. Only what a
- * URI (RFC 3986) cannot carry in a path is percent-encoded, `%` itself included, so different names never meet.
- * `:` is no such character: device `a:b` with field `c` is device `a` with field `b:c`, as in SenML it must be.
+ * Entity ids of the sensor model: `urn:ngsi-ld:<Kind>:<device>:<field>`, with the hardware id unchanged.
+ * Characters that a URI path (RFC 3986) cannot contain are percent-encoded, including `%` itself, so
+ * different names yield different ids. `:` is not encoded: device `a:b` with field `c` is device `a` with
+ * field `b:c`, as SenML requires.
  */
 
 export type Kind =
@@ -19,16 +20,16 @@ export interface SiteIds {
   readonly stream: string
   readonly property: string
   readonly observation: string
-  /** Of the device and topic: fields on one topic share it. */
+  /** Identified by device and topic: the fields on one topic share it. */
   readonly service: string
 }
 
 export interface Place {
   readonly device: string
   readonly field: string
-  /** MQTT topic or HTTP path the field was first seen on. */
+  /** MQTT topic or HTTP path on which the field was first seen. */
   readonly topic: string
-  /** Label of the shared ObservableProperty; undefined where each field has its own. */
+  /** Label of the shared ObservableProperty; undefined when each field has its own. */
   readonly sharedLabel?: string | undefined
 }
 
@@ -48,7 +49,7 @@ export function siteId(kind: Kind, ...parts: readonly string[]): string {
   return ['urn:ngsi-ld', kind, ...parts.map(uriText)].join(':')
 }
 
-/** Characters of a path that are not allowed as they are: all but unreserved, sub-delims, `:`, `@` and `/`. */
+/** Characters not allowed in a path: all but unreserved, sub-delims, `:`, `@` and `/`. */
 const forbidden = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/]/gu
 
 function uriText(text: string): string {

@@ -1,9 +1,9 @@
 /**
- * Sensor integration: what a device and its fields are as NGSI-LD entities. Pure values with core-compacted names;
- * nothing here reads or writes the store. What is made is made once: an entity that exists is left as people and
- * components made it. Only the list of hosted sensors of a Platform grows, and what is declared later fills gaps that
- * nobody has filled. Metadata comes from declarations, never from guesses; what is not known is `NA` where the model
- * has a word for that, and absent elsewhere.
+ * Sensor integration: devices and their fields as NGSI-LD entities. Pure values with core-compacted names;
+ * nothing here reads or writes the store. Each entity is created once; an existing entity stays as people and
+ * components left it. Only the list of hosted sensors of a Platform grows, and later declarations fill
+ * attributes that nobody has filled. Metadata comes from declarations, never from guesses. Unknown values are
+ * `NA` if the model has a word for that, and absent otherwise.
  */
 import type { DeviceSettings, FieldSettings } from '#config/schema/settings-schema.ts'
 import type { Json, Reading, TimeSource } from '#contract'
@@ -27,9 +27,9 @@ import {
   sosa,
 } from './vocabulary.ts'
 
-/** How a source is reached, for everybody who reads the entities. */
+/** How a source is reached, for readers of the entities. */
 export interface SourceAddress {
-  /** Of the broker the frames came by, such as `mqtt://127.0.0.1:1883`. */
+  /** Address of the broker that delivered the frames, such as `mqtt://127.0.0.1:1883`. */
   readonly endpoint: string
   /** 'MQTT' or 'HTTP' */
   readonly interfaceType: string
@@ -39,14 +39,14 @@ export interface SourceAddress {
   readonly format: string
 }
 
-/** A field as first seen, with the time of its observation. */
+/** The first reading of a field, with the time of its observation. */
 export interface FirstReading {
   readonly reading: Reading
   readonly observedAt: number
   readonly timeSource: TimeSource
 }
 
-/** A device as a frame shows it: the first reading of each of its fields that matter. */
+/** A device as seen in a frame: the first reading of each relevant field. */
 export interface DeviceSighting {
   readonly device: string
   readonly fields: readonly FirstReading[]
@@ -58,20 +58,20 @@ export interface SiteSettings {
   readonly shareObservableProperty: boolean
 }
 
-/** An entity that exists. */
+/** An existing entity. */
 export interface KnownEntity {
   readonly entity: Entity
-  /** Whether nobody has written an attribute since the entity was made. */
+  /** True when nobody has written the attribute since the entity was created. */
   isAsMade(name: string): boolean
 }
 
-/** What provisioning has to do: entities to create, in order, and attributes to add to some that exist. */
+/** The task of provisioning: entities to create, in order, and attributes to add to existing ones. */
 export interface MissingParts {
   readonly create: readonly Entity[]
   readonly extend: readonly { readonly id: string; readonly fragment: Fragment }[]
 }
 
-/** What is declared of a device. Names come from devices: `constructor` is one as any other. */
+/** The declaration of a device. Names come from devices, and `constructor` is a valid one. */
 export function declaredDevice(
   devices: Readonly<Record<string, DeviceSettings>>,
   device: string,
@@ -86,7 +86,7 @@ export function declaredField(
   return declared !== undefined && Object.hasOwn(declared.fields, field) ? declared.fields[field] : undefined
 }
 
-/** The ids of a field of a device, with its label where properties are shared. */
+/** The ids of a field of a device, with its label when properties are shared. */
 export function idsOf(
   reading: Reading,
   topic: string,
@@ -120,7 +120,7 @@ export function siteEntities(sighting: DeviceSighting, settings: SiteSettings): 
   return entities.filter(({ id }) => !seen.has(id) && seen.add(id))
 }
 
-/** What of a sighting does not exist yet: entities, sensors that a Platform has to host, declared metadata. */
+/** The missing parts of a sighting: entities, sensors that a Platform should host, declared metadata. */
 export function missingParts(
   find: (id: string) => KnownEntity | undefined,
   sighting: DeviceSighting,
@@ -140,7 +140,7 @@ export function missingParts(
   return { create, extend }
 }
 
-/** The attribute that makes a Platform host the sensors it should; undefined when it hosts them all. */
+/** The attribute that makes a Platform host the wanted sensors; undefined when it hosts them all. */
 export function hostingFragment(platform: Entity, wanted: Entity): Fragment | undefined {
   const instances = instancesOf(platform, sosa.hosts)
   const hosted = new Set(instances.flatMap(objectsOf))
@@ -152,10 +152,10 @@ export function hostingFragment(platform: Entity, wanted: Entity): Fragment | un
   return { [sosa.hosts]: relationship([...own, ...added]) }
 }
 
-/** Attributes that a declaration may add to an entity that exists. */
+/** Attributes that a declaration may add to an existing entity. */
 const declarable = [schemaName, 'location', qoi.updateinterval, qoi.min, qoi.max, qoi.regexp]
 
-/** What is declared where the entity has nothing, an `NA` that nobody wrote, or what was only learnt. */
+/** Declared attributes that the entity lacks, has as an `NA` that nobody wrote, or has only as learnt. */
 function gapsOf({ entity, isAsMade }: KnownEntity, wanted: Entity): Fragment {
   const isGap = (name: string): boolean => {
     const [declared] = instancesOf(wanted, name)
@@ -172,7 +172,7 @@ const isLearnt = (interval: AttributeInstance): boolean =>
 const objectsOf = ({ object }: AttributeInstance): string[] =>
   [object].flat().filter((one): one is string => typeof one === 'string')
 
-/** The newest result of a stream: value, unit, time, and whose clock the time is by. */
+/** The newest result of a stream: value, unit, time, and the clock of the time. */
 export function simpleResult(
   { reading, observedAt, timeSource }: FirstReading,
   declared?: FieldSettings | undefined,
@@ -189,28 +189,28 @@ export function simpleResult(
   }
 }
 
-/** Members of a result that a frame decides, its unit first; whatever else somebody left there is not ours. */
+/** Members of a result that the frame determines, its unit first; other members belong to other writers. */
 const unitMembers = ['type', 'unitCode', schemaUnitText]
 const formMembers = [...unitMembers, selvedgeTimeSource]
 
 const isAlike = (members: readonly string[], a: AttributeInstance, b: AttributeInstance): boolean =>
   members.every((name) => sameJson(a[name], b[name]))
 
-/** Whether two results have the same unit and time source. */
+/** True when two results have the same unit and time source. */
 export const hasSameForm = (a: AttributeInstance, b: AttributeInstance): boolean => isAlike(formMembers, a, b)
 
-/** Whether the time of one result is before that of another. */
+/** True when one result is earlier than another. */
 export const isOlder = (result: AttributeInstance, than: AttributeInstance): boolean =>
   (dateTimeToMs(result.observedAt ?? '') ?? Number.NaN) < (dateTimeToMs(than.observedAt ?? '') ?? Number.NaN)
 
 /**
- * Whether a result may be observed in the stream of the one before. A late one may differ in whose clock it is by:
- * its unit must be right, and nothing becomes current.
+ * True when a result may be observed in the stream of the previous one. A late result may differ in its time
+ * source: only its unit must match, because it does not become current.
  */
 export const mayFollow = (before: AttributeInstance, result: AttributeInstance): boolean =>
   hasSameForm(before, result) || (isOlder(result, before) && isAlike(unitMembers, before, result))
 
-/** A result in its own form, with the sub-attributes that people put on the one before. */
+/** A result with the sub-attributes that people added to the previous one. */
 export function withOthersOf(before: AttributeInstance, result: AttributeInstance): AttributeInstance {
   if (before.type !== result.type) return result
   const others = Object.entries(before).filter(
@@ -227,13 +227,13 @@ export const learntInterval = (seconds: number): Fragment => ({
   [qoi.updateinterval]: updateInterval(seconds, 'learnt'),
 })
 
-/** Whether a learnt interval may be written: nothing is known yet, or what is known was learnt. */
+/** True when a learnt interval may be written: none is known, or the known one was learnt. */
 export function mayLearnInterval(sensor: Entity): boolean {
   const [known] = instancesOf(sensor, qoi.updateinterval)
   return known === undefined || known.value === notAvailable || isLearnt(known)
 }
 
-/** A Property without members of its own: an attribute as well as a sub-attribute. */
+/** A Property without members of its own, usable as attribute and as sub-attribute. */
 type Property = { readonly type: 'Property'; readonly value: Json }
 
 interface FieldFacts {
@@ -287,7 +287,7 @@ function streamEntity({ device, ids }: FieldFacts): Entity {
   }
 }
 
-/** A shared property would have to list every sensor of the site; it lists none. */
+/** A shared property would have to list every sensor of the site, so it lists none. */
 function propertyEntity({ first, metadata, ids }: FieldFacts, settings: SiteSettings): Entity {
   return {
     id: ids.property,
@@ -331,7 +331,7 @@ const updateInterval = (seconds: number, basis: 'declared' | 'learnt'): Attribut
   [selvedgeBasis]: property(basis),
 })
 
-/** A whole number now may be followed by a fraction, so every number is a float. */
+/** A sensor may send fractions after whole numbers, so every number is a float. */
 function valueTypeOf(value: Json): string {
   if (typeof value === 'number') return 'float'
   return typeof value === 'string' || typeof value === 'boolean' ? typeof value : notAvailable
@@ -342,7 +342,7 @@ const placeOf = (declared: DeviceSettings | undefined): { readonly location?: At
 
 const property = (value: Json): Property => ({ type: 'Property', value })
 
-/** One target as such, several as a list (GS CIM 009 4.5.3). */
+/** A single target as a string, several as a list (GS CIM 009 4.5.3). */
 const relationship = (object: string | readonly string[]): AttributeInstance => ({
   type: 'Relationship',
   object: typeof object === 'string' ? object : object.length === 1 ? object[0]! : object,

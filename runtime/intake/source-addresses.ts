@@ -1,6 +1,6 @@
 /**
- * How the source of a frame is reached, as the entities tell it to everybody who reads them: by the listener it came in by,
- * or by the external broker that it was fetched from.
+ * The address of a frame's source, as written to the entities: the listener that received the frame, or the
+ * external broker that it was fetched from.
  */
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { Frame } from '#contract'

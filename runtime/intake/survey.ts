@@ -1,7 +1,7 @@
 /**
- * What is in quarantine, in the terms of an operator: devices that wait to be accepted, and frames that were refused,
- * grouped by topic and reason. It decodes the held frames anew, so it reflects the mappings of now. Every frame in
- * quarantine is in at least one of the two lists.
+ * Lists the content of the quarantine for an operator: devices waiting for acceptance, and refused frames,
+ * grouped by topic and reason. The held frames are decoded again, so the lists reflect the current mappings.
+ * Every frame in quarantine is in at least one of the two lists.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -20,7 +20,7 @@ interface Sighting {
   /** Milliseconds since 1970 UTC. */
   readonly firstSeenAt: number
   readonly lastSeenAt: number
-  /** The last frame, its payload cut. */
+  /** The last frame; its payload is truncated. */
   readonly lastPayload: Uint8Array
   readonly lastBytes: number
 }
@@ -31,24 +31,24 @@ export interface WaitingDevice extends Sighting {
   readonly readings: readonly Reading[]
 }
 
-/** Frames of one topic that no device waits for: the payload, its times or the mapping is wrong. */
+/** Frames of one topic without a waiting device: the payload, its times or the mapping is wrong. */
 export interface UndecodedGroup extends Sighting {
   readonly reason: string
-  /** Devices that the last frame names. */
+  /** Devices named in the last frame. */
   readonly devices: readonly string[]
 }
 
-/** The device or topic with the newest frame first. */
+/** Both lists begin with the newest frame. */
 export interface Survey {
   readonly waiting: readonly WaitingDevice[]
   readonly undecoded: readonly UndecodedGroup[]
 }
 
-/** A frame in quarantine, and what its bridge reads in it now. */
+/** A frame in quarantine, and its readings as decoded now. */
 export interface HeldFrame extends Quarantined {
   readonly q: number
   readonly readings: readonly Reading[]
-  /** Readings that the intake would store, were their device accepted. */
+  /** Readings that the intake would store if their device were accepted. */
   readonly storable: readonly Reading[]
 }
 
@@ -60,10 +60,10 @@ export interface SurveyPorts {
   readonly clock: Pick<Clock, 'trust'>
 }
 
-/** A frame may take some milliseconds to decode; requests and packets go on between two. */
+/** Yields to requests and packets, because decoding a frame may take some milliseconds. */
 export const letOthersWork = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Readings of one frame that a survey remembers. */
+/** Number of readings of one frame in the lists. */
 const readingsShown = 16
 
 export function createSurvey({ door, admission, claims, quarantine, clock }: SurveyPorts) {
@@ -78,7 +78,7 @@ export function createSurvey({ door, admission, claims, quarantine, clock }: Sur
     return { ...found, q, readings, storable }
   }
 
-  /** Calls `visit` with each frame in quarantine, oldest first; other work goes on between. */
+  /** Calls `visit` with each frame in quarantine, oldest first; yields between frames. */
   async function each(visit: (held: HeldFrame) => void): Promise<void> {
     for (const q of quarantine.waiting()) {
       await letOthersWork()
@@ -87,7 +87,7 @@ export function createSurvey({ door, admission, claims, quarantine, clock }: Sur
     }
   }
 
-  /** What is decided about devices; in the order of works, so that it includes the choice made last. */
+  /** The decisions about devices, taken in the order of works, so that they include the newest choice. */
   const decide = (devices: Iterable<string>): Promise<ReadonlyMap<string, Decision>> =>
     door.commit((stage) => new Map([...devices].map((device) => [device, admission.of(stage, device)])))
 

@@ -25,7 +25,7 @@ it('keeps the window, both ends included', () => {
   expect(judgeReading(timed(floor), frame)).toMatchObject({ observedAt: floor })
   expect(judgeReading(timed(floor - 1), frame)).toEqual({
     refused: 'time-window',
-    reason: 'the time 1999-12-31T23:59:59.999Z is outside the window',
+    reason: 'the time 1999-12-31T23:59:59.999Z is outside the accepted window',
   })
   expect(judgeReading(timed(receivedAt + day), frame)).toMatchObject({ observedAt: receivedAt + day })
   expect(judgeReading(timed(receivedAt + day + 1), frame)).toMatchObject({ refused: 'time-window' })

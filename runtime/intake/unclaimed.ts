@@ -1,7 +1,7 @@
 /**
- * Topics that no bridge reads: how often each was published, its last payload, and the newest frames, held in memory so
- * that they can be released when the topic is mapped. Memory is bounded: the topic that holds the most loses its oldest
- * frame first, and the topic that was silent longest leaves the list. A restart empties it.
+ * Topics that no bridge reads: their publication count, the last payload, and the newest frames, held in
+ * memory so that mapping the topic releases them. Memory is bounded: the topic with the most bytes loses its
+ * oldest frame first, and the topic silent for longest is dropped from the list. A restart empties the list.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
@@ -16,7 +16,7 @@ export interface UnclaimedTopic {
   readonly firstSeenAt: number
   readonly lastSeenAt: number
   readonly source: string | undefined
-  /** The first bytes of the last payload, and how many it had. */
+  /** The first bytes of the last payload, and its size. */
   readonly lastPayload: Uint8Array
   readonly lastBytes: number
   /** The newest frames, oldest first. */
@@ -26,14 +26,14 @@ export interface UnclaimedTopic {
 export interface Unclaimed {
   note(frame: Frame): void
   get(topic: string): UnclaimedTopic | undefined
-  /** The topic that was published last first. */
+  /** The most recently published topic first. */
   all(): readonly UnclaimedTopic[]
-  /** Takes the topics for which `isWanted` holds out of the list and returns them. */
+  /** Removes and returns the topics for which `isWanted` holds. */
   remove(isWanted: (topic: string) => boolean): readonly UnclaimedTopic[]
 }
 
 export interface UnclaimedPorts {
-  /** Which bridge could read a frame, were its topic mapped. */
+  /** The bridge that could read a frame if its topic were mapped. */
   readonly readerOf: (frame: Frame) => string | undefined
   readonly monotonic: () => number
   readonly log: Log
@@ -46,7 +46,7 @@ interface Entry extends Mutable<Omit<UnclaimedTopic, 'frames'>> {
   bytes: number
 }
 
-/** What an entry or a frame costs beside its bytes, roughly. */
+/** Approximate memory of an entry or frame beside its bytes. */
 const overheadBytes = 400
 const topicShownMax = 256
 
@@ -63,8 +63,8 @@ export function createUnclaimed({ readerOf, monotonic, log, metrics }: Unclaimed
   }
 
   function dropOldestFrame(entry: Entry): void {
-    const gone = entry.frames.shift()!
-    weigh(entry, -(gone.payload.length + overheadBytes))
+    const dropped = entry.frames.shift()!
+    weigh(entry, -(dropped.payload.length + overheadBytes))
   }
 
   function forget(entry: Entry): void {
@@ -114,7 +114,7 @@ export function createUnclaimed({ readerOf, monotonic, log, metrics }: Unclaimed
       entry.lastSeenAt = frame.receivedAt
       entry.source = frame.source
       entry.lastBytes = payload.length
-      // A payload is a view of the bytes received; only a copy may stay.
+      // A payload is a view of the received bytes, so only a copy may be kept.
       entry.lastPayload = Uint8Array.from(payload.subarray(0, limits.payloadShownBytesMax.value))
       if (payload.length <= limits.frameBytesMax.value) {
         entry.frames.push({ ...frame, payload: Uint8Array.from(payload) })
@@ -133,21 +133,21 @@ export function createUnclaimed({ readerOf, monotonic, log, metrics }: Unclaimed
   } satisfies Unclaimed)
 }
 
-/** One line for each new topic; of a flood, one a second, which tells how many were left out. */
+/** Logs one line per new topic, but at most one per second in a flood, with the number of omitted lines. */
 function createReport(monotonic: () => number, log: Log) {
   let allowance: number = limits.unclaimedLinesMax.value
   let at = monotonic()
-  let untold = 0
+  let omitted = 0
   return (facts: () => object): void => {
     const now = monotonic()
     allowance = Math.min(limits.unclaimedLinesMax.value, allowance + (now - at) / 1000)
     at = now
     if (allowance < 1) {
-      untold++
+      omitted++
       return
     }
     allowance--
-    log.warn('intake.unclaimed', { ...facts(), ...(untold > 0 ? { untold } : {}) })
-    untold = 0
+    log.warn('intake.unclaimed', { ...facts(), ...(omitted > 0 ? { untold: omitted } : {}) })
+    omitted = 0
   }
 }

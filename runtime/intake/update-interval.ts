@@ -1,16 +1,18 @@
 /**
- * The update interval of a stream, learnt from when its observations were made. It answers only where the stream
- * has a rhythm: a sensor that reports changes has none, and a wrong interval would make its quality wrong.
+ * Learns the update interval of a stream from the times of its observations. There is a result only if the
+ * observations are regular. A sensor that reports changes has no interval, and a wrong one would falsify its
+ * quality.
  */
 
 const intervalsMin = 10
-/** How far from the median an interval may be to count as regular, and how many have to. */
+/** Maximum deviation of a regular interval from the median, and the required share of regular intervals. */
 const tolerance = 0.2
 const regularShare = 0.8
 
 /**
- * @param times milliseconds, in any order; repeats do not count
- * @returns seconds, rounded to what jitter leaves; undefined with fewer than 10 intervals or without a rhythm
+ * @param times milliseconds, in any order; duplicates do not count
+ * @returns seconds, rounded to the precision that jitter allows; undefined with fewer than 10 intervals or
+ * irregular ones
  */
 export function learnInterval(times: readonly number[]): number | undefined {
   const sorted = Float64Array.from(new Set(times)).sort()
@@ -27,7 +29,7 @@ function medianOf(values: Float64Array): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
-/** Whole seconds from 10 s on, tenths from 1 s on, else milliseconds. */
+/** Rounds to whole seconds from 10 s, to tenths from 1 s, otherwise to milliseconds. */
 function roundedSeconds(seconds: number): number {
   const parts = seconds >= 10 ? 1 : seconds >= 1 ? 10 : 1000
   return Math.max(Math.round(seconds * parts), 1) / parts

@@ -1,6 +1,6 @@
 /**
- * The IRIs of the sensor model as constants. Each is written as the full IRI, which is also its core-compacted form:
- * none of them is a term of the NGSI-LD core context. The published @context document has the short terms.
+ * The IRIs of the sensor model as constants. Each is a full IRI, which is also its core-compacted form,
+ * because none is a term of the NGSI-LD core context. The published @context document has the short terms.
  */
 
 const prefixes = {
@@ -11,7 +11,9 @@ const prefixes = {
   rdfs: 'http://www.w3.org/2000/01/rdf-schema#',
   schema: 'http://schema.org/',
   dcterms: 'http://purl.org/dc/terms/',
-  /** What no public vocabulary names: the topic of a source, whose clock a time is by, how a figure is known. */
+  /**
+   * Names that no public vocabulary has: the topic of a source, the clock of a time, the origin of a figure.
+   */
   selvedge: 'urn:selvedge:ns:',
 } as const
 
@@ -63,15 +65,17 @@ export const iotLite = {
 
 export const rdfsLabel = named('rdfs', 'label')
 export const schemaName = named('schema', 'name')
-/** Unit as text, where no UN/CEFACT code is known. */
+/** Unit as text, when no UN/CEFACT code is known. */
 export const schemaUnitText = named('schema', 'unitText')
-/** Media type of what a source sends. */
+/** Media type of a source's data. */
 export const dctermsFormat = named('dcterms', 'format')
-/** MQTT topic (or HTTP path) a source sends on. */
+/** MQTT topic (or HTTP path) on which a source sends. */
 export const selvedgeTopic = named('selvedge', 'topic')
-/** Sub-property of a result: whose clock its time is by, `device`, `network` or `gateway`. */
+/** Sub-property of a result: the clock of its time, `device`, `network` or `gateway`. */
 export const selvedgeTimeSource = named('selvedge', 'timeSource')
-/** Sub-property of qoi:updateinterval: `declared` by a person or the device, or `learnt` from observations. */
+/**
+ * Sub-property of qoi:updateinterval: `declared` by a person or the device, or `learnt` from observations.
+ */
 export const selvedgeBasis = named('selvedge', 'basis')
 
 /** "Unknown" in every qoi attribute. */

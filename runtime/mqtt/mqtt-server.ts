@@ -1,9 +1,10 @@
 /**
- * The embedded MQTT broker: MQTT 3.1, 3.1.1 and 5 with QoS 0, 1 and 2, retained messages, wills and persistent sessions
- * that survive a restart. PUBACK and PUBREC say that the message is on disk, whatever it was needed for.
+ * The embedded MQTT broker: MQTT 3.1, 3.1.1 and 5 with QoS 0, 1 and 2, retained messages, wills, and
+ * persistent sessions that survive a restart. PUBACK and PUBREC mean that the message is on disk, for
+ * whatever purpose it is stored.
  *
- * One mechanism serves all versions: a version only changes what a packet can say. Shared subscriptions and enhanced
- * authentication of MQTT 5 are not built, and clients are told so.
+ * All versions share one mechanism; a version only changes the content of packets. Shared subscriptions and
+ * enhanced authentication of MQTT 5 are not supported, and clients are informed of that.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { writeToStream } from 'mqtt-packet'
@@ -41,7 +42,7 @@ export interface MqttPorts {
   readonly door: Pick<Door, 'submit' | 'whenRoom' | 'commit'>
   readonly intake: IntakePort
   readonly rows: SessionRows
-  /** Judges user name and password of every CONNECT. */
+  /** Checks user name and password of every CONNECT. */
   readonly authenticate: (credentials: Credentials) => boolean | Promise<boolean>
   readonly clock: Clock
   readonly log: Log
@@ -50,9 +51,9 @@ export interface MqttPorts {
 
 export interface MqttSettings {
   readonly host: string
-  /** 0 takes any free port. */
+  /** 0 selects any free port. */
   readonly port: number
-  /** Ceilings and times that may be lower than those of the limits table. */
+  /** Limits and times that may be lower than those of the limits table. */
   readonly clientsMax?: number | undefined
   readonly sessionsMax?: number | undefined
   readonly sessionMessagesMax?: number | undefined
@@ -70,7 +71,7 @@ export interface MqttStats {
   readonly clients: number
   readonly sessions: number
   readonly retained: number
-  /** Messages owed to sessions, and their bytes. */
+  /** Messages queued for sessions, and their bytes. */
   readonly owed: number
   readonly growthBytes: number
 }
@@ -78,16 +79,22 @@ export interface MqttStats {
 export interface MqttServer {
   readonly port: number
   stats(): MqttStats
-  /** Stops listening, acknowledges what is stored within the deadline, and closes all connections; wills wait on disk. */
+  /**
+   * Stops listening, acknowledges messages stored within the deadline, and closes all connections; wills stay
+   * on disk.
+   */
   close(deadlineMs: number): Promise<void>
 }
 
 const inspectionMs = 1000
-/** TCP probes connections that are silent for so long, for clients without keep-alive. */
+/** TCP probes connections that are silent for this long, for clients without keep-alive. */
 const probeMs = 60_000
 const expiryMs = 5000
 
-/** Starts the broker. @throws gateway.address-unavailable when the address cannot be listened on. */
+/**
+ * Starts the broker.
+ * @throws gateway.address-unavailable when it cannot listen on the address.
+ */
 export async function createMqttServer(ports: MqttPorts, settings: MqttSettings): Promise<MqttServer> {
   const { clock, log, metrics } = ports
   const parts = createParts(ports, settings)
@@ -95,7 +102,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
   const faults = createFaults(ports)
   const accept = createAcceptor(ports, settings, { ...parts, faults })
   const listener = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: probeMs }, accept)
-  listener.on('drop', () => faults.note('', 'there are too many clients'))
+  listener.on('drop', () => faults.note('', 'the maximum number of clients is reached'))
   listener.maxConnections = settings.clientsMax ?? limits.mqttClientsMax.value
   const port = await listen(listener, settings)
   listener.on('error', (error) => faults.note('', error.message))
@@ -133,7 +140,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       listener.close()
       clearInterval(inspection)
       clearInterval(expiry)
-      for (const link of presences.links()) link.hush()
+      for (const link of presences.links()) link.stopInput()
       while ([...presences.links()].some((link) => link.hasTaken()) && clock.monotonic() < deadline) {
         await pause(10)
       }
@@ -145,7 +152,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
   } satisfies MqttServer)
 }
 
-/** What takes new connections. */
+/** Creates the function that accepts new connections. */
 function createAcceptor(
   { clock, metrics }: MqttPorts,
   settings: MqttSettings,
@@ -204,7 +211,7 @@ function createAcceptor(
   }
 }
 
-/** The parts of the broker and what each stands on. */
+/** Creates the parts of the broker and connects them. */
 function createParts(ports: MqttPorts, settings: MqttSettings) {
   const { door, rows, clock, log, metrics, authenticate } = ports
   const flow = createFlow(limits.framesInFlightBytesMax.value)
@@ -264,17 +271,17 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   return { ...state, flow, admission, chores, arrivals, connections, subscriptions }
 }
 
-/** As other brokers tell theirs. */
+/** The version message that MQTT brokers customarily publish. */
 const versionMessage: Message = {
   topic: `${systemPrefix}broker/version`,
   payload: Buffer.from(productToken),
   qos: 0,
 }
 
-// The library would keep the two bytes of every number there is from its first packet on: 8 MB.
+// Otherwise the library would cache two bytes for every possible number after its first packet: 8 MB.
 writeToStream.cacheNumbers = false
 
-/** `isKeeping` false: it does not keep the process alive. */
+/** With `isKeeping` false, the timer does not keep the process alive. */
 const pause = (ms: number, isKeeping = true): Promise<void> =>
   new Promise((resolve) => {
     const timer = setTimeout(resolve, ms)

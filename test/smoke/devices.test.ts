@@ -122,14 +122,12 @@ describePeer('mosquitto_pub', 'a device that publishes as its firmware does', (m
     const refused = async (...args: string[]) => (await devices(...args)).stderr
     expect((await wrong('show', 'unknown'))[0]).toBe(1)
     expect(await refused('accept', 'evil')).toMatch(
-      /^selvedge devices: evil failed with status .* in --bridge and --source\n$/,
+      /^selvedge devices: evil failed with status .* with --bridge and --source\n$/,
     )
-    expect(await refused('accept', 'attic/hall/humidity')).toMatch(
-      /name its bridge in --bridge and its device in --device\n$/,
-    )
+    expect(await refused('accept', 'attic/hall/humidity')).toMatch(/or set its --bridge and --device\n$/)
     await publish('attic/hall/temperature', '21.5')
     expect(await refused('accept', 'attic/hall/temperature')).toMatch(
-      /device hall, which is read from home\/hall\/temperature already; name its device in --device, hall to merge them\n$/,
+      /device hall, which is already read from home\/hall\/temperature; set --device to another name, or to hall to merge them\n$/,
     )
   })
 })

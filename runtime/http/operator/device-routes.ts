@@ -10,7 +10,7 @@ import { type Bodies, type HttpContext, parseJson } from '#http/request/body.ts'
 import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Choice, ChoiceKind } from '#intake/choices.ts'
-import type { Devices, ListedTopic, Shown, Wish } from '#intake/devices.ts'
+import type { AcceptRequest, Devices, ListedTopic, Shown } from '#intake/devices.ts'
 import type { UndecodedGroup, WaitingDevice } from '#intake/survey.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
@@ -80,7 +80,7 @@ export function createDeviceTable({ requests, answers, bodies, devices }: Device
 }
 
 /** The body is optional. */
-function choiceOf(body: Buffer): Wish {
+function choiceOf(body: Buffer): AcceptRequest {
   if (body.length === 0) return {}
   const choice = parseJson(body)
   if (!isObject(choice)) throw badRequestData('the body must be an object of kind, bridge and source')

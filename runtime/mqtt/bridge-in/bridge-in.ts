@@ -1,9 +1,10 @@
 /**
- * Frames from an existing MQTT broker: subscribes there with QoS 1 and a session of its own, and acknowledges a frame
- * only when it is on disk here, so that the other broker's queue and our commit point are the same thing. A frame
- * delivered with RETAIN is old news and says so. Frames that nobody here needs are acknowledged at once.
+ * Receives frames from an existing MQTT broker. It subscribes there with QoS 1 and a session of its own, and
+ * acknowledges a frame only when the frame is on disk here. A frame delivered with RETAIN is marked as
+ * retained. Frames that no bridge reads are acknowledged at once.
  *
- * A lost connection is tried again, at first soon, then ever less often. What was not acknowledged comes again.
+ * A lost connection is opened again after a pause that grows with each attempt. The other broker then
+ * re-sends unacknowledged messages.
  */
 import { connect, type IClientOptions } from 'mqtt'
 import { limits } from '#base/limits/limits.ts'
@@ -25,7 +26,7 @@ export interface BridgeInPorts {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Metrics
-  /** A number from 0 up to 1, for the jitter of reconnecting. */
+  /** A random number from 0 up to 1, for the jitter of reconnecting. */
   readonly random: () => number
 }
 
@@ -33,23 +34,26 @@ export interface BridgeInSettings {
   /** `mqtt://host:port` or `mqtts://host:port`. */
   readonly url: string
   readonly topics: readonly string[]
-  /** Names the session at the other broker; must stay the same and be used by nobody else. */
+  /** Identifies the session at the other broker; must be stable and unique there. */
   readonly clientId: string
   readonly username?: string | undefined
   readonly password?: string | undefined
-  /** Certificate authorities in PEM, for mqtts; those of the system when left out. */
+  /** Certificate authorities in PEM, for mqtts; the system's when left out. */
   readonly ca?: string | undefined
-  /** First pause before connecting again, ms; it doubles up to the ceiling. */
+  /** First pause before reconnecting, ms; it doubles up to the limit. */
   readonly retryMs?: number | undefined
 }
 
 export interface BridgeIn {
   stats(): { readonly connected: boolean; readonly inFlight: number; readonly acknowledged: number }
-  /** Stops taking frames, acknowledges what gets on disk within the deadline, and leaves; the session stays. */
+  /**
+   * Stops accepting frames, acknowledges frames stored within the deadline, and disconnects; the session
+   * remains.
+   */
   close(deadlineMs: number): Promise<void>
 }
 
-/** A frame as the library hands it over. */
+/** A message as the MQTT library delivers it. */
 interface Delivery {
   readonly topic: string
   readonly payload: Buffer | string
@@ -60,7 +64,7 @@ interface Delivery {
 }
 
 const firstRetryMs = 1000
-/** A connection that held that long starts the pauses anew when it is lost. */
+/** A connection that lasted this long resets the pause when it is lost. */
 const stableMs = 60_000
 
 export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings): BridgeIn {
@@ -78,8 +82,8 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
   let isClosing = false
   let inFlight = 0
   let acknowledged = 0
-  /** The library waits with the next packet until this is called. */
-  let takeNext: (() => void) | undefined
+  /** The library delivers the next packet only after this is called. */
+  let deliverNext: (() => void) | undefined
 
   const filters = createFilterTree<true>()
   for (const topic of settings.topics)
@@ -89,8 +93,9 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
   client.handleMessage = handleMessage
 
   /**
-   * Takes one message. The library hands over the next one when `done` is called, and acknowledges this one itself
-   * only when it is called without an error; we call it with one, and send PUBACK when the frame is on disk.
+   * Handles one message. The library delivers the next one when `done` is called, and sends its own PUBACK
+   * only when `done` gets no error. So `done` always gets one, and this code sends PUBACK when the frame is
+   * on disk.
    */
   function handleMessage(packet: unknown, done: (error?: Error) => void): void {
     if (isClosing) return
@@ -99,10 +104,10 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     take(packet as Delivery, acknowledgement(packet as Delivery))
     const next = (): void => done(manual)
     if (inFlight < limits.bridgeInFlightMax.value) next()
-    else takeNext = next
+    else deliverNext = next
   }
 
-  /** What tells the other broker that a message is stored: on the connection it came by, or not at all. */
+  /** Returns the function that acknowledges a message on the connection it arrived on, or not at all. */
   function acknowledgement({ qos, messageId }: Delivery): (isStored: boolean) => void {
     const { stream } = client
     return (isStored) => {
@@ -111,16 +116,16 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
         acknowledged++
         stream.write(pubackBytes([messageId!]))
       }
-      const next = takeNext
-      takeNext = undefined
+      const next = deliverNext
+      deliverNext = undefined
       next?.()
     }
   }
 
   function take({ topic, payload, qos, retain, dup }: Delivery, settle: (isStored: boolean) => void): void {
-    // The session may still hold subscriptions that the settings no longer name.
-    const isAsked = filters.match(topic).size > 0
-    const intent = isAsked ? accept(topic, Buffer.from(payload as Buffer), retain, dup) : undefined
+    // The session may still hold subscriptions that were removed from the settings.
+    const isSubscribedTo = filters.match(topic).size > 0
+    const intent = isSubscribedTo ? accept(topic, Buffer.from(payload as Buffer), retain, dup) : undefined
     if (intent === undefined) {
       settle(true)
       return
@@ -158,7 +163,7 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     }
   }
 
-  /** A frame that will never be stored is acknowledged, because it would come for ever. */
+  /** Acknowledges a frame that can never be stored, because the broker would otherwise re-send it forever. */
   function refuse(topic: string, error: GatewayError): true {
     refused.value++
     log.error('mqtt.frame-refused', { topic, source: url, code: error.code, error: error.message })
@@ -176,17 +181,18 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
     isUp = true
     connectedAt = clock.monotonic()
     log.info('bridge-in.connected', { url, sessionPresent })
-    // Subscribing again would bring all retained messages again; at first the topics may have changed.
+    // Subscribing again would deliver all retained messages again, but the topics may have changed before the
+    // first connection.
     if (!sessionPresent || !isSubscribed) subscribe()
   })
-  // Before the library's own listener, which starts the pause.
+  // Runs before the library's own listener, which starts the pause.
   client.prependListener('close', () => {
     if (isUp) {
       if (!isClosing) log.warn('bridge-in.lost', { url, inFlight })
       if (clock.monotonic() - connectedAt > stableMs) pauseMs = leastMs
     }
     isUp = false
-    // Half of the pause is by chance, so that gateways do not come back all at once.
+    // Half of the pause is random, so that gateways do not reconnect all at once.
     client.options.reconnectPeriod = pauseMs * (0.5 + ports.random() / 2)
     pauseMs = Math.min(pauseMs * 2, limits.bridgeRetryMsMax.value)
   })
@@ -201,19 +207,19 @@ export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings)
         await new Promise((resolve) => setTimeout(resolve, 10))
       }
       admission.close()
-      // A DISCONNECT waits for what the library holds; what we did not take is none of its business.
+      // A graceful end would wait for messages that the library holds; here only stored frames matter.
       await new Promise<void>((resolve) => client.end(true, {}, () => resolve()))
     },
   } satisfies BridgeIn)
 }
 
-/** The address as it may be logged and told. */
+/** The broker's address without credentials, for logs and for `source` of frames. */
 function withoutCredentials(address: string): string {
   const { protocol, host } = new URL(address)
   return `${protocol}//${host}`
 }
 
-/** Tells the library that the message is not its to acknowledge. */
+/** Prevents the library from sending its own PUBACK. */
 const manual = Object.freeze({ name: 'manual', message: 'acknowledged when stored' })
 
 function clientOptions(settings: BridgeInSettings, reconnectPeriod: number): IClientOptions {
@@ -221,7 +227,7 @@ function clientOptions(settings: BridgeInSettings, reconnectPeriod: number): ICl
   const { protocol, hostname, port } = new URL(settings.url)
   return {
     protocol: protocol.slice(0, -1) as 'mqtt' | 'mqtts',
-    // An IPv6 address without its brackets.
+    // An IPv6 address without brackets.
     host: hostname.replace(/^\[(.*)\]$/, '$1'),
     ...(port === '' ? {} : { port: Number(port) }),
     protocolVersion: 4,

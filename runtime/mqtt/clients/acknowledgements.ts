@@ -1,6 +1,7 @@
 /**
- * What clients answer to messages: PUBACK, PUBREC and PUBCOMP to ours, PUBREL to theirs (MQTT 3.1.1 and 5, sections
- * 3.4 to 3.7 and 4.3). Every step that a session has to remember is on disk before it is answered.
+ * Handles acknowledgements from clients: PUBACK, PUBREC and PUBCOMP for messages sent to them, PUBREL for
+ * messages received (MQTT 3.1.1 and 5, sections 3.4 to 3.7 and 4.3). Each step that a session must remember
+ * is on disk before it is answered.
  */
 import type { GatewayError } from '#base/register/errors.ts'
 import type { Link } from '#mqtt/link/client-connection.ts'
@@ -18,7 +19,7 @@ export interface AnswersPorts {
 }
 
 export function createAnswers({ presences, queues, receipts }: AnswersPorts) {
-  /** One of our messages has wholly arrived, or the client does not want it. */
+  /** The delivery of a message ended: the client acknowledged or refused it. */
   function settled(link: Link, id: number): void {
     const session = presences.of(link)?.session
     if (id > queueIdsMax) link.window.answered()
@@ -26,7 +27,7 @@ export function createAnswers({ presences, queues, receipts }: AnswersPorts) {
     if (session?.link === link) queues.resume(session)
   }
 
-  /** PUBREC: PUBREL is owed from now on, and nothing else of the message. */
+  /** PUBREC: from now on only PUBREL is pending for the message. */
   async function received(link: Link, id: number): Promise<void> {
     const session = presences.of(link)?.session
     const isOurs = id > queueIdsMax || (session !== undefined && (await queues.received(session, id)))

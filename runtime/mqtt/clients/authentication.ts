@@ -1,11 +1,11 @@
 /**
- * Who may connect: whoever names a user must have that user's password; whoever names none may come in only where
- * anonymous clients are allowed, which is on listeners of this machine itself. Identity and policies come later.
+ * Decides which clients may connect. A client that sends a user name needs that user's password. A client
+ * without one may connect only if anonymous clients are allowed, which is the case on loopback listeners.
  */
 import type { Credentials } from './connections.ts'
 import type { Passwords } from './password-file.ts'
 
-/** `passwords` is left out where there is no file; a name then counts for nothing. */
+/** `passwords` is left out when there is no password file; user names are then ignored. */
 export function createAuthentication(
   passwords: Passwords | undefined,
   { allowsAnonymous }: { allowsAnonymous: boolean },

@@ -1,6 +1,6 @@
 /**
- * CONNECT (MQTT 3.1.1 and 5, section 3.1): who may come in, with which session, and what becomes of the connection that
- * had the same client identifier. CONNACK is sent when everything it promises is on disk.
+ * CONNECT (MQTT 3.1.1 and 5, section 3.1): authenticates the client, opens its session, and closes an older
+ * connection with the same client identifier. CONNACK is sent when everything it promises is on disk.
  */
 import { randomUUID } from 'node:crypto'
 import { generate, type IConnackPacket } from 'mqtt-packet'
@@ -15,7 +15,7 @@ import { type Fault, fault, reasons } from '#mqtt/wire/reasons.ts'
 import { topicProblem } from '#mqtt/wire/topics.ts'
 import { type ConnectRequest, readConnect } from './control-packets.ts'
 
-/** What a client says about itself at CONNECT. */
+/** The identity that a client states in CONNECT. */
 export interface Credentials {
   readonly clientId: string
   readonly username: string | undefined
@@ -33,7 +33,9 @@ export interface ConnectionsPorts {
   readonly authenticate: (credentials: Credentials) => boolean | Promise<boolean>
 }
 
-/** Why a CONNECT is refused: a reason code of MQTT 5, and the return code of 3.1.1 where it has one. */
+/**
+ * The reason for refusing a CONNECT: a reason code of MQTT 5, and the return code of 3.1.1 if there is one.
+ */
 interface Refusal extends Fault {
   readonly returnCode?: number
 }
@@ -45,25 +47,31 @@ export function createConnections(ports: ConnectionsPorts) {
   const { presences, sessions, receipts, wills, authenticate } = ports
   let isStopped = false
 
-  async function judge(request: ConnectRequest, link: Link): Promise<Refusal | undefined> {
+  async function check(request: ConnectRequest, link: Link): Promise<Refusal | undefined> {
     const { clientId, username, password } = request
     const problem = connectProblem(request)
     if (problem !== undefined) return problem
-    if (isStopped) return unavailable(reasons.serverShuttingDown, 'the gateway is stopping')
+    if (isStopped) return unavailable(reasons.serverShuttingDown, 'the gateway is shutting down')
     if (keepsSession(request) && sessions.get(clientId) === undefined && sessions.isFull()) {
-      return unavailable(reasons.quotaExceeded, 'there are too many sessions')
+      return unavailable(reasons.quotaExceeded, 'the maximum number of sessions is reached')
     }
     try {
       const { remoteAddress } = link
       if (await authenticate({ clientId, username, password, remoteAddress })) return undefined
     } catch (error) {
-      return unavailable(reasons.serverUnavailable, `the login cannot be judged: ${(error as Error).message}`)
+      return unavailable(
+        reasons.serverUnavailable,
+        `the login cannot be checked: ${(error as Error).message}`,
+      )
     }
     const reason = 'bad user name or password'
     return { code: reasons.badUserNameOrPassword, reason, returnCode: returnCodes.badCredentials }
   }
 
-  /** Brings the session of a client to the state that CONNECT asks for; undefined when the connection is gone meanwhile. */
+  /**
+   * Brings a client's session into the state that CONNECT requests; undefined when the connection was closed
+   * meanwhile.
+   */
   async function prepare(
     request: ConnectRequest,
     { link, client }: Presence,
@@ -72,7 +80,7 @@ export function createConnections(ports: ConnectionsPorts) {
       receipts.clear(client)
       await sessions.end(client)
     }
-    // A newer connection with the same identifier may have made a session of its own.
+    // A newer connection with the same identifier may have created a session of its own.
     if (link.isClosed()) return undefined
     const isPresent = sessions.isPresent(client)
     const session = isPresent || keepsSession(request) ? sessions.begin(client) : undefined
@@ -97,7 +105,7 @@ export function createConnections(ports: ConnectionsPorts) {
       will: undefined,
     }
     presences.add(presence)
-    wills.takeBack(client, request.clean)
+    wills.clientReturned(client, request.clean)
     const prepared = await prepare(request, presence)
     if (prepared === undefined) return
     const { session, isPresent } = prepared
@@ -129,22 +137,22 @@ export function createConnections(ports: ConnectionsPorts) {
         return
       }
       link.greet(request.terms)
-      const refusal = await judge(request, link)
+      const refusal = await check(request, link)
       if (link.isClosed()) return
       if (refusal !== undefined) refuse(link, refusal, request.terms.isFive)
       else await admit(request, link)
     },
-    /** From now on nobody comes in. */
+    /** Refuses all further connections. */
     stop(): void {
       isStopped = true
     },
   })
 }
 
-/** Whether a CONNECT that could not be read is of MQTT 5: its protocol name and level stand behind the fixed header. */
+/** True when an unreadable CONNECT is of MQTT 5: its protocol name and level follow the fixed header. */
 const speaksFive = (bytes: Buffer): boolean => bytes.subarray(2, 12).includes('MQTT\u0005')
 
-/** Whether a session is kept beyond the connection. */
+/** True when the session outlives the connection. */
 const keepsSession = ({ clean, expirySeconds }: ConnectRequest): boolean =>
   expirySeconds === undefined ? !clean : expirySeconds > 0
 
@@ -152,24 +160,27 @@ const unavailable = (code: number, reason: string): Refusal => {
   return { code, reason, returnCode: returnCodes.serverUnavailable }
 }
 
-/** Why a CONNECT is refused for what it says, or undefined. */
+/** Validates the content of a CONNECT; undefined when it is valid. */
 function connectProblem({ clientId, clean, terms, will, usesMethod }: ConnectRequest): Refusal | undefined {
-  if (usesMethod) return fault(reasons.badAuthenticationMethod, 'no authentication method is known here')
+  if (usesMethod) return fault(reasons.badAuthenticationMethod, 'enhanced authentication is not supported')
   if (isRefusedId(clientId, clean || terms.isFive)) {
-    const reason = 'the client identifier is refused'
+    const reason = 'the client identifier is not valid'
     return { code: reasons.clientIdentifierNotValid, reason, returnCode: returnCodes.identifierRejected }
   }
   const problem = will === undefined ? undefined : topicProblem(will.message.topic)
   return problem === undefined ? undefined : fault(reasons.topicNameInvalid, `will: ${problem}`)
 }
 
-/** An identifier that no session may have: [MQTT-3.1.3-8], [MQTT-1.5.3-1], [MQTT-1.5.3-2], or longer than ours may be. */
+/**
+ * True for an invalid client identifier: [MQTT-3.1.3-8], [MQTT-1.5.3-1], [MQTT-1.5.3-2], or longer than the
+ * limit.
+ */
 function isRefusedId(clientId: string, mayBeEmpty: boolean): boolean {
   if (clientId === '') return !mayBeEmpty
   return /[\u0000\uFFFD]/.test(clientId) || Buffer.byteLength(clientId) > limits.mqttClientIdBytesMax.value
 }
 
-/** What an accepting CONNACK says; of MQTT 5 also what this broker does not offer, and its ceilings. */
+/** The accepting CONNACK; for MQTT 5 also the features that this broker lacks, and its limits. */
 function connack(
   { terms, clientId, expirySeconds: asked }: ConnectRequest,
   { client, isPresent, expirySeconds }: { client: string; isPresent: boolean; expirySeconds: number },

@@ -1,6 +1,6 @@
 /**
- * CONNECT, SUBSCRIBE and UNSUBSCRIBE as values (MQTT 3.1.1 and 5, sections 3.1, 3.8 and 3.10). The library mqtt-packet
- * reads the bytes; what it lets pass against the standard is refused here. Pure.
+ * Parses CONNECT, SUBSCRIBE and UNSUBSCRIBE into values (MQTT 3.1.1 and 5, sections 3.1, 3.8 and 3.10). The
+ * library mqtt-packet reads the bytes; this file rejects what the library accepts against the standard. Pure.
  */
 import {
   type IConnectPacket,
@@ -18,15 +18,15 @@ import { type Fault, fault, malformed, protocolError, reasons } from '#mqtt/wire
 import { asQos } from '#mqtt/wire/wire.ts'
 
 export interface ConnectRequest {
-  /** Empty when the client leaves it to us. */
+  /** Empty when the server must assign one. */
   readonly clientId: string
   readonly username: string | undefined
   readonly password: Uint8Array | undefined
-  /** Asks for enhanced authentication (MQTT 5, section 4.12). */
+  /** Requests enhanced authentication (MQTT 5, section 4.12). */
   readonly usesMethod: boolean
   /** CleanSession, or Clean Start of MQTT 5. */
   readonly clean: boolean
-  /** Session expiry interval of MQTT 5 in seconds; undefined before. */
+  /** Session expiry interval of MQTT 5 in seconds; undefined before MQTT 5. */
   readonly expirySeconds: number | undefined
   readonly terms: Terms
   readonly will: Omit<Will, 'client'> | undefined
@@ -38,11 +38,11 @@ export function readConnect(bytes: Buffer): ConnectRequest | Fault {
   const isFive = packet.protocolVersion === 5
   const { properties = {}, will } = packet
   if (!isWellFormed(properties) || !isWellFormed(will?.properties ?? {})) {
-    return protocolError('a property comes twice or is cut short')
+    return protocolError('a property is repeated or truncated')
   }
-  if (will !== undefined && will.qos! > 2) return malformed('a will of QoS 3 [MQTT-3.1.2-14]')
+  if (will !== undefined && will.qos! > 2) return malformed('the QoS of a will must not be 3 [MQTT-3.1.2-14]')
   if (properties.receiveMaximum === 0 || properties.maximumPacketSize === 0) {
-    return protocolError('Receive Maximum and Maximum Packet Size are at least 1')
+    return protocolError('Receive Maximum and Maximum Packet Size must be at least 1')
   }
   const { authenticationMethod, authenticationData } = properties
   if (authenticationData !== undefined && authenticationMethod === undefined) {
@@ -50,7 +50,7 @@ export function readConnect(bytes: Buffer): ConnectRequest | Fault {
   }
   const stated = will === undefined ? undefined : willOf(will)
   if ((stated?.message.properties?.length ?? 0) > limits.messagePropertiesBytesMax.value) {
-    return fault(reasons.quotaExceeded, 'a will with too many properties')
+    return fault(reasons.quotaExceeded, 'the properties of the will are too large')
   }
   return {
     clientId: packet.clientId,
@@ -89,7 +89,7 @@ export interface SubscribeRequest {
   readonly subscriptions: readonly {
     readonly filter: string
     readonly grant: Grant
-    /** When retained messages are sent: 0 always, 1 for a new subscription, 2 never. */
+    /** Retain Handling: 0 always sends retained messages, 1 only for a new subscription, 2 never. */
     readonly retainHandling: number
   }[]
 }
@@ -101,7 +101,7 @@ export function readSubscribe(bytes: Buffer, isFive: boolean): SubscribeRequest 
   const problem = requestProblem(id, subscriptions.length, packet.properties)
   if (problem !== undefined) return problem
   const identifier = packet.properties?.subscriptionIdentifier
-  if (identifier === 0) return protocolError('subscription identifier 0')
+  if (identifier === 0) return protocolError('a subscription identifier must not be 0')
   return {
     id: id!,
     subscriptions: subscriptions.map(({ topic, qos: stated, nl, rap, rh }) => {
@@ -133,18 +133,18 @@ export function readUnsubscribe(bytes: Buffer, isFive: boolean): UnsubscribeRequ
 }
 
 function requestProblem(id: number | undefined, count: number, properties: object = {}): Fault | undefined {
-  if (id === undefined || id <= 0) return protocolError('packet identifier 0 [MQTT-2.3.1-1]')
+  if (id === undefined || id <= 0) return protocolError('a packet identifier must not be 0 [MQTT-2.3.1-1]')
   if (count === 0) return protocolError('no topic filter [MQTT-3.8.3-3] [MQTT-3.10.3-2]')
-  return isWellFormed(properties) ? undefined : protocolError('a property comes twice or is cut short')
+  return isWellFormed(properties) ? undefined : protocolError('a property is repeated or truncated')
 }
 
-/** The library makes a list of a property that comes twice, and -1 or null of one that is cut short. */
+/** The library turns a repeated property into a list, and a truncated one into -1 or null. */
 const isWellFormed = (properties: object): boolean =>
   Object.values(properties).every((value) => !Array.isArray(value) && value !== -1 && value !== null)
 
 function parsed<Kind extends Packet>(bytes: Buffer, isFive: boolean | undefined): Kind | Fault {
   let found: Packet | undefined
-  let problem = 'a packet is cut short'
+  let problem = 'the packet is truncated'
   const reader = parser(isFive === undefined ? {} : { protocolVersion: isFive ? 5 : 4 })
   reader.on('packet', (packet: Packet) => {
     found = packet

@@ -1,6 +1,7 @@
 /**
- * SUBSCRIBE and UNSUBSCRIBE (MQTT 3.1.1 and 5, sections 3.8 to 3.11): each filter has its own answer, in order. A
- * subscription of a session matches from when it is on disk. Retained messages follow SUBACK ([MQTT-3.3.1-6]).
+ * SUBSCRIBE and UNSUBSCRIBE (MQTT 3.1.1 and 5, sections 3.8 to 3.11): each filter has its own reason code, in
+ * order. A subscription of a session takes effect when it is on disk. Retained messages follow SUBACK
+ * ([MQTT-3.3.1-6]).
  */
 import { generate } from 'mqtt-packet'
 import { limits } from '#base/limits/limits.ts'
@@ -27,14 +28,14 @@ type Subscription = SubscribeRequest['subscriptions'][number]
 export function createSubscriptions({ presences, sessions, retained, routes }: SubscriptionsPorts) {
   const yieldIfDue = createYield(() => performance.now(), limits.mqttTurnMs.value)
 
-  /** The reason code of one filter: its QoS, or why it is refused. */
-  function judge(presence: Presence, { filter, grant }: Subscription): number {
-    // Shared subscriptions are not built; taken as plain filters they would never match.
+  /** The reason code of one filter: its granted QoS, or a failure. */
+  function reasonCodeOf(presence: Presence, { filter, grant }: Subscription): number {
+    // Shared subscriptions are not supported; as plain filters they would never match.
     if (filter.startsWith(sharePrefix)) return reasons.sharedSubscriptionsNotSupported
     return presences.reserve(presence, filter) ? grant.qos : reasons.quotaExceeded
   }
 
-  /** The broken filter that ends a connection, whatever version it speaks. */
+  /** An invalid filter ends the connection in every version. */
   function faultOf(filters: readonly string[]): Fault | undefined {
     for (const filter of filters) {
       const reason = filterProblem(filter)
@@ -50,10 +51,10 @@ export function createSubscriptions({ presences, sessions, retained, routes }: S
       link.fail(problem.reason, problem.code)
       return
     }
-    const news = new Set(
+    const added = new Set(
       request.subscriptions.map(({ filter }) => filter).filter((filter) => !presence.filters.has(filter)),
     )
-    const codes = request.subscriptions.map((subscription) => judge(presence, subscription))
+    const codes = request.subscriptions.map((subscription) => reasonCodeOf(presence, subscription))
     const granted = request.subscriptions.filter((_, at) => codes[at]! <= 2)
     if (session !== undefined) await sessions.subscribe(session, granted)
     if (link.isClosed()) return
@@ -61,14 +62,14 @@ export function createSubscriptions({ presences, sessions, retained, routes }: S
     const protocolVersion = link.isFive() ? 5 : 4
     const answers = link.isFive() ? codes : codes.map((code) => (code > 2 ? failure : code))
     link.write(generate({ cmd: 'suback', messageId: request.id, granted: answers }, { protocolVersion }))
-    const told = granted.filter(
-      ({ filter, retainHandling }) => retainHandling === 0 || (retainHandling === 1 && news.has(filter)),
+    const wanted = granted.filter(
+      ({ filter, retainHandling }) => retainHandling === 0 || (retainHandling === 1 && added.has(filter)),
     )
-    if (told.length > 0) setImmediate(() => void announce(link, told))
+    if (wanted.length > 0) setImmediate(() => void sendRetained(link, wanted))
   }
 
-  /** Sends retained messages as fast as the client takes them, and lets others have their turn. */
-  async function announce(link: Link, subscriptions: readonly Subscription[]): Promise<void> {
+  /** Sends retained messages as fast as the client reads them, and yields to other work. */
+  async function sendRetained(link: Link, subscriptions: readonly Subscription[]): Promise<void> {
     for (const { filter, grant } of subscriptions) {
       await yieldIfDue()
       const topics = retained.matching(filter).map((message) => message.topic)
@@ -113,5 +114,5 @@ export function createSubscriptions({ presences, sessions, retained, routes }: S
   })
 }
 
-/** SUBACK return code of MQTT 3.1.1 for a subscription that is refused. */
+/** SUBACK return code of MQTT 3.1.1 for a refused subscription. */
 const failure = 0x80

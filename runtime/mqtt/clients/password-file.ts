@@ -1,8 +1,8 @@
 /**
- * User names and passwords of MQTT clients: one `user:scrypt$N$r$p$salt$hash` a line, in a file that only its owner
- * may read. A password is hashed once; after that its keyed digest is compared, so that a thousand devices that come
- * back together cost nothing. A changed file is read again at the next login; one that cannot be read leaves the last
- * good one in force.
+ * User names and passwords of MQTT clients: a file with one `user:scrypt$N$r$p$salt$hash` per line, which
+ * only its owner may read. Each password is hashed once; after that its keyed digest is compared, so that a
+ * thousand devices can reconnect at once cheaply. A changed file is read again at the next login. If it
+ * cannot be read, the last valid content stays in use.
  */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'
@@ -14,7 +14,7 @@ import type { Clock } from '#base/time/clock.ts'
 import { decodeText, isThere, refuseOpenMode, unreadable } from '#config/load/http-token.ts'
 import { replaceSecret } from '#store/file/durable-files.ts'
 
-/** Cost of a new hash: 16 MB and some 50 ms on a board (RFC 7914). */
+/** Cost of a new hash: 16 MB and about 50 ms on a board (RFC 7914). */
 const cost = { N: 16_384, r: 8, p: 1 } as const
 const hashBytes = 32
 const reloadMs = 1000
@@ -29,30 +29,34 @@ interface Entry {
 }
 
 export interface Passwords {
-  /** Whether the password is the user's. @throws mqtt.ceiling when too many logins wait. */
+  /**
+   * True when the password belongs to the user.
+   * @throws mqtt.ceiling when too many logins are queued.
+   */
   verify(user: string, password: Uint8Array): Promise<boolean>
 }
 
 /**
  * Opens an existing file.
- * @throws config.invalid when it cannot be read, others may read it, or a line is malformed; the message names it.
+ * @throws config.invalid when the file cannot be read, is readable for others, or has a malformed line; the
+ * message names it.
  */
 export function openPasswordFile(file: string, { clock, log }: { clock: Clock; log: Log }): Passwords {
   let { entries, stamp } = read(file)
-  let lookedAt = clock.monotonic()
+  let checkedAt = clock.monotonic()
   const nobody = parseEntry(
     `scrypt$${cost.N}$${cost.r}$${cost.p}$${randomText(16)}$${randomText(hashBytes)}`,
   )!
   const key = randomBytes(32)
-  /** Digests of passwords that were hashed, with the line they were judged by. */
+  /** Digests of passwords already hashed, each with the line it was checked against. */
   const known = new Map<string, { readonly line: string; readonly isRight: boolean }>()
   const judging = new Map<string, Promise<boolean>>()
   const waiting: (() => void)[] = []
   let hashing = 0
 
   function reload(): void {
-    if (clock.monotonic() - lookedAt < reloadMs) return
-    lookedAt = clock.monotonic()
+    if (clock.monotonic() - checkedAt < reloadMs) return
+    checkedAt = clock.monotonic()
     try {
       if (stampOf(file) !== stamp) ({ entries, stamp } = read(file))
     } catch (error) {
@@ -64,7 +68,7 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
     if (hashing < limits.passwordsCheckedMax.value) hashing++
     else await new Promise<void>((resolve) => waiting.push(resolve))
     try {
-      // An unknown user costs as much as a known one, so that the time tells nothing.
+      // An unknown user costs as much time as a known one, so that timing reveals nothing.
       const { salt, hash, N, r, p } = entry ?? nobody
       return timingSafeEqual(await derive(password, salt, { N, r, p }), hash) && entry !== undefined
     } finally {
@@ -93,7 +97,7 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
       const found = judging.get(digest)
       if (found !== undefined) return found
       if (judging.size >= limits.passwordsWaitingMax.value) {
-        throw new GatewayError('mqtt.ceiling', 'too many logins wait for their password to be checked')
+        throw new GatewayError('mqtt.ceiling', 'too many password checks are queued; try again later')
       }
       const judged = judge(entry, password)
       judging.set(digest, judged)
@@ -109,18 +113,18 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
 }
 
 /**
- * Adds a user to a file, which is made when there is none, or gives one another password.
- * @throws cli.usage when the name has a colon, a control character or no character, or the password none;
- * config.invalid as `openPasswordFile`.
+ * Adds a user to a file, or changes the user's password; creates the file if absent.
+ * @throws cli.usage when the name is empty or has a colon or control character, or the password is empty;
+ * config.invalid as in `openPasswordFile`.
  */
 export async function addUser(file: string, user: string, password: string): Promise<'added' | 'changed'> {
   if (!/^[^:\u0000-\u001f]{1,256}$/.test(user)) {
     throw new GatewayError(
       'cli.usage',
-      'a user name has 1 to 256 characters, no colon and no control character',
+      'a user name must have 1 to 256 characters, without colons and control characters',
     )
   }
-  if (password === '') throw new GatewayError('cli.usage', 'a password has at least one character')
+  if (password === '') throw new GatewayError('cli.usage', 'a password must have at least one character')
   const salt = randomBytes(16)
   const hash = await derive(Buffer.from(password), salt, cost)
   const { N, r, p } = cost
@@ -131,7 +135,10 @@ export async function addUser(file: string, user: string, password: string): Pro
   return before ? 'changed' : 'added'
 }
 
-/** Removes a user; false when the file has no such user. @throws config.invalid as `openPasswordFile`. */
+/**
+ * Removes a user; false when the file has no such user.
+ * @throws config.invalid as in `openPasswordFile`.
+ */
 export function removeUser(file: string, user: string): boolean {
   const { entries } = read(file)
   if (!entries.delete(user)) return false
@@ -139,10 +146,13 @@ export function removeUser(file: string, user: string): boolean {
   return true
 }
 
-/** Names of the users in a file, in its order. @throws config.invalid as `openPasswordFile`. */
+/**
+ * Names of the users in a file, in file order.
+ * @throws config.invalid as in `openPasswordFile`.
+ */
 export const listUsers = (file: string): string[] => [...read(file).entries.keys()]
 
-/** Makes a file with one user and a random password when there is none; the password is returned only then. */
+/** Creates a file with one user and a random password when there is none; only then returns the password. */
 export async function ensurePasswordFile(
   file: string,
 ): Promise<{ user: string; password: string } | undefined> {
@@ -171,7 +181,9 @@ function read(file: string): { entries: Map<string, Entry>; stamp: string } {
       const colon = line.indexOf(':')
       const entry = colon < 1 ? undefined : parseEntry(line.slice(colon + 1))
       if (entry === undefined)
-        throw invalid(`line ${index + 1} is not user:scrypt$...; add users by \`selvedge users\``)
+        throw invalid(
+          `line ${index + 1} is not of the form user:scrypt$...; add users with \`selvedge users\``,
+        )
       entries.set(line.slice(0, colon), entry)
     }
     return { entries, stamp: stampOf(file) }
@@ -193,7 +205,7 @@ function parseEntry(text: string): Entry | undefined {
   const isPower = N !== undefined && N >= 2 && Number.isInteger(Math.log2(N))
   if (kind !== 'scrypt' || parts.length !== 5 || !isPower || salt.length < 8 || hash.length !== hashBytes)
     return
-  // Memory grows with N times r; a line must not be able to ask for more than a board has.
+  // Memory grows with N times r, so a line must not require more than a board has.
   if (!(Number.isInteger(r) && Number.isInteger(p) && r! >= 1 && p! >= 1 && p! <= 4 && N * r! <= 2 ** 19))
     return
   return { text, N, r: r!, p: p!, salt, hash }

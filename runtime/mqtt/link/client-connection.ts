@@ -1,11 +1,11 @@
 /**
- * One client connection. PUBLISH, its acknowledgements and DISCONNECT are read here, straight from the bytes of the
- * socket; the rare packets (CONNECT, SUBSCRIBE, UNSUBSCRIBE) go to `control`, and nothing is read until they are
- * answered. What is written leaves once per turn of the event loop, whoever wrote it.
+ * A client connection. It reads PUBLISH, acknowledgements and DISCONNECT straight from the bytes of the
+ * socket. The rare packets (CONNECT, SUBSCRIBE, UNSUBSCRIBE) are passed to `control`, and reading pauses
+ * until they are answered. All output of one turn of the event loop is written at once.
  *
- * Nobody can make us hold more than a ceiling: who has too much on the way to disk, or does not read what is sent,
- * is not read, nor is anybody once reading took its part of a turn. A client that does not take a byte for a minute, or
- * breaks its keep-alive, is closed. A client of MQTT 5 is sent the reason first.
+ * Memory per client is bounded. Reading pauses while a client has too much data on the way to disk, does not
+ * drain its socket, or when reading used up its share of the turn. A client is closed if it reads no byte for
+ * a minute or misses its keep-alive. A client of MQTT 5 is sent the reason first.
  */
 import type { Socket } from 'node:net'
 import { limits } from '#base/limits/limits.ts'
@@ -35,39 +35,39 @@ export interface Link
   /** Client identifier; empty until the client is connected. */
   id(): string
   readonly remoteAddress: string
-  /** CONNECT has come. */
+  /** Call when CONNECT was read. */
   greet(terms: Terms): void
-  /** CONNACK is written: the connection is open. */
+  /** Call when CONNACK was written: the connection is open. */
   open(id: string): void
   isOpen(): boolean
   isClosed(): boolean
-  /** Looks at keep-alive and stalls; called about once a second. */
+  /** Checks keep-alive and stalls; called about once a second. */
   inspect(): void
-  /** Reads no more packets and takes no more messages to send; those taken are still acknowledged. */
-  hush(): void
-  /** Closes for a fault of the client. */
+  /** Stops reading packets and sending messages; messages already accepted are still acknowledged. */
+  stopInput(): void
+  /** Closes the connection because of a fault of the client. */
   fail(reason: string, code?: number): void
-  /** Closes; a client of MQTT 5 is sent the reason. */
+  /** Closes the connection; a client of MQTT 5 is sent the reason. */
   close(code?: number): void
 }
 
 export interface LinkPorts extends OutletPorts {
   readonly clock: Clock
   readonly flow: Flow
-  /** Messages not sent for what the client states or for their age. */
+  /** Counts messages not sent because they exceed the client's packet size or have expired. */
   readonly unsent: Counter
-  /** Bytes of packets, of all links, that have not wholly come. */
+  /** Bytes of incomplete packets of all connections. */
   readonly partials: Flow
   readonly turn: ReadingTurn
-  /** How long a client may take nothing of what is sent to it. */
+  /** How long a client may read nothing of what is sent to it. */
   readonly stallMs: number
-  /** Takes a message; returns what is wrong with it, if anything is. */
+  /** Handles a message; returns a fault if the message is invalid. */
   readonly receive: (link: Link, incoming: Incoming) => Fault | undefined
   readonly answered: (link: Link, answer: Answer) => void
-  /** Takes CONNECT, SUBSCRIBE or UNSUBSCRIBE; nothing is read until it is done. */
+  /** Handles CONNECT, SUBSCRIBE or UNSUBSCRIBE; reading pauses until it is done. */
   readonly control: (link: Link, type: ControlType, bytes: Buffer) => Promise<void>
   readonly failed: (link: Link, reason: string) => void
-  /** The client says that it leaves; returns what is wrong with that, if anything is. */
+  /** Handles DISCONNECT; returns a fault if it is invalid. */
   readonly left: (link: Link, leaving: Leaving) => Fault | undefined
   readonly closed: (link: Link) => void
 }
@@ -84,13 +84,13 @@ const controlTypes: Readonly<Record<number, ControlType>> = {
 export function createLink(socket: Socket, ports: LinkPorts): Link {
   const { clock, flow, partials, turn } = ports
   let stage: 'new' | 'greeting' | 'open' | 'closed' = 'new'
-  /** A packet is being answered that nothing may pass. */
+  /** True while a control packet is being answered; later packets must wait. */
   let isBusy = false
-  /** After DISCONNECT or a fault nothing more is read. */
-  let deaf = false
+  /** True after DISCONNECT or a fault: nothing more is read. */
+  let isInputClosed = false
   let id = ''
-  let heardAt = clock.monotonic()
-  /** True while the socket is not read. */
+  let receivedAt = clock.monotonic()
+  /** True while reading is paused. */
   let halted = false
 
   const outlet = createOutlet(socket, ports)
@@ -100,7 +100,14 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     if (isRefused) fail('a message could not be stored', reasons.quotaExceeded)
     resume()
   })
-  const reader = createPacketReader({ partials, ceiling, mayRead, isDeaf: () => deaf, packet, fail })
+  const reader = createPacketReader({
+    partials,
+    ceiling,
+    mayRead,
+    isInputClosed: () => isInputClosed,
+    packet,
+    fail,
+  })
 
   function ceiling(): number {
     return stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
@@ -112,7 +119,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     return !isBusy && !outlet.isBacklogged() && !turn.isSpent()
   }
 
-  /** Takes one whole packet. */
+  /** Handles one complete packet. */
   function packet(bytes: Buffer, at: number, head: number, end: number): void {
     const problem = read({ bytes, at, from: at + head, end, first: bytes[at]! })
     if (problem !== undefined) fail(problem.reason, problem.code)
@@ -121,7 +128,9 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   function read(place: Place): Fault | undefined {
     const type = place.first >> 4
     if ((stage === 'new') !== (type === types.connect)) {
-      return protocolError('CONNECT is the first packet, and comes once [MQTT-3.1.0-1] [MQTT-3.1.0-2]')
+      return protocolError(
+        'CONNECT must be the first packet and must not be repeated [MQTT-3.1.0-1] [MQTT-3.1.0-2]',
+      )
     }
     if (type === types.publish) {
       const incoming = traffic.check(readPublish(place, isFive()))
@@ -134,7 +143,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       return undefined
     }
     if (type === types.pingreq) {
-      if (place.first !== 0xc0 || place.from !== place.end) return malformed('PINGREQ is two bytes')
+      if (place.first !== 0xc0 || place.from !== place.end) return malformed('PINGREQ must have two bytes')
       outlet.write(pingrespBytes)
       return undefined
     }
@@ -142,13 +151,13 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       const leaving = readLeaving(place, isFive())
       const problem = 'reason' in leaving ? leaving : ports.left(link, leaving)
       if (problem === undefined) {
-        deaf = true
+        isInputClosed = true
         shut()
       }
       return problem
     }
     const control = controlTypes[type]
-    if (control === undefined) return protocolError(`a packet of type ${type}`)
+    if (control === undefined) return protocolError(`packets of type ${type} are not allowed here`)
     answer(control, place.bytes.subarray(place.at, place.end))
     return undefined
   }
@@ -167,11 +176,11 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   function onData(chunk: Buffer): void {
     if (stage === 'closed') return
-    heardAt = clock.monotonic()
+    receivedAt = clock.monotonic()
     if (!reader.read(chunk)) halt()
   }
 
-  /** Reads no further until `resume`. */
+  /** Pauses reading until `resume`. */
   function halt(): void {
     halted = true
     socket.pause()
@@ -185,12 +194,12 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       return
     }
     halted = false
-    heardAt = clock.monotonic()
+    receivedAt = clock.monotonic()
     if (reader.proceed()) socket.resume()
     else halt()
   }
 
-  /** Sees to it that `resume` is called; everything else that halts calls it by itself. */
+  /** Arranges that `resume` is called; every other cause of a pause calls it itself. */
   function awaitRoom(): void {
     if (flow.isFull()) flow.whenOpen(resume)
     if (outlet.isBacklogged()) outlet.whenDrained(resume)
@@ -200,26 +209,26 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   function inspect(): void {
     const now = clock.monotonic()
     if (outlet.stalledMs(now) > ports.stallMs)
-      fail('takes nothing of what is sent to it', reasons.quotaExceeded)
-    const silence = now - heardAt
+      fail('the client reads nothing of what is sent to it', reasons.quotaExceeded)
+    const silence = now - receivedAt
     const { keepaliveSeconds } = traffic.terms()
     if (keepaliveSeconds > 0 && !halted && silence > keepaliveSeconds * 1500) {
-      fail('keep-alive [MQTT-3.1.2-24]', reasons.keepAliveTimeout)
+      fail('keep-alive timeout [MQTT-3.1.2-24]', reasons.keepAliveTimeout)
     }
-    if (stage === 'new' && silence > limits.mqttConnectMs.value) fail('no CONNECT came')
+    if (stage === 'new' && silence > limits.mqttConnectMs.value) fail('no CONNECT was received in time')
   }
 
   function fail(reason: string, code: number = reasons.protocolError): void {
     if (stage === 'closed') return
-    deaf = true
+    isInputClosed = true
     ports.failed(link, reason)
-    farewell(code)
+    sendDisconnect(code)
     shut()
   }
 
-  function farewell(code: number): void {
+  function sendDisconnect(code: number): void {
     if (!isFive() || stage !== 'open') return
-    // Nothing may follow it, so acknowledgements that are due go first.
+    // Nothing may follow DISCONNECT, so pending acknowledgements are sent first.
     outlet.flush()
     outlet.write(disconnectBytes(code))
   }
@@ -247,15 +256,15 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     ...outlet,
     ...traffic,
     ...order,
-    isOpen: () => stage === 'open' && !deaf,
+    isOpen: () => stage === 'open' && !isInputClosed,
     isClosed: () => stage === 'closed',
     inspect,
-    hush() {
-      deaf = true
+    stopInput() {
+      isInputClosed = true
     },
     fail,
     close(code) {
-      if (code !== undefined) farewell(code)
+      if (code !== undefined) sendDisconnect(code)
       shut()
     },
   } satisfies Link)

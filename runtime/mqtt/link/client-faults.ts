@@ -1,6 +1,6 @@
 /**
- * Faults of clients, counted all and logged one a second at most, so that a hostile client cannot fill the disk with
- * what is said about it.
+ * Counts all faults of clients, and logs at most one per second, so that a hostile client cannot fill the
+ * disk with log lines.
  */
 
 import type { Log } from '#base/register/log.ts'

@@ -1,28 +1,31 @@
 /**
- * PUBLISH and its acknowledgements as they come from a client, and DISCONNECT (MQTT 3.1.1 and 5, sections 3.3 to 3.7
- * and 3.14), read straight from the bytes. Pure.
+ * Parses PUBLISH, acknowledgements and DISCONNECT from clients (MQTT 3.1.1 and 5, sections 3.3 to 3.7 and
+ * 3.14), straight from the bytes. Pure.
  */
 import { readAckProperties, readPublishProperties, readSessionExpiry } from '#mqtt/wire/properties.ts'
 import { type Fault, fault, malformed, protocolError, reasons } from '#mqtt/wire/reasons.ts'
 import { type AckType, asQos, type Qos } from '#mqtt/wire/wire.ts'
 
-/** `topic` holds its bytes as Latin-1 characters, whatever they mean. */
+/** `topic` holds its bytes as Latin-1 characters, without decoding. */
 export interface Incoming {
   readonly topic: string
-  /** A view of the bytes received, not a copy. */
+  /** A view of the received bytes, not a copy. */
   readonly payload: Uint8Array
   readonly qos: Qos
   readonly retain: boolean
   readonly dup: boolean
   readonly id: number
-  /** Of MQTT 5: what subscribers get unchanged, how long the message lives, its alias and its media type. */
+  /**
+   * For MQTT 5: properties passed on to subscribers unchanged, then message expiry, topic alias and media
+   * type.
+   */
   readonly properties: Uint8Array | undefined
   readonly expirySeconds: number | undefined
   readonly alias: number | undefined
   readonly contentType: string | undefined
 }
 
-/** Where a packet lies in some bytes: its beginning, its variable header, its end; and its first byte. */
+/** The location of a packet in a buffer: its beginning, its variable header, its end; and its first byte. */
 export interface Place {
   readonly bytes: Buffer
   readonly at: number
@@ -31,16 +34,16 @@ export interface Place {
   readonly first: number
 }
 
-/** Reads a PUBLISH. Returns what is wrong with it when it breaks the protocol. */
+/** Parses a PUBLISH. Returns a fault when it violates the protocol. */
 export function readPublish({ bytes, from, end, first }: Place, isFive: boolean): Incoming | Fault {
   const qos = (first >> 1) & 3
   const topicEnd = from + 2 + ((bytes[from]! << 8) | bytes[from + 1]!)
   const headEnd = qos === 0 ? topicEnd : topicEnd + 2
-  if (end - from < 2 || headEnd > end) return malformed('PUBLISH is cut short')
-  if (qos === 3) return malformed('QoS 3 [MQTT-3.3.1-4]')
-  if (qos === 0 && (first & 8) !== 0) return malformed('DUP with QoS 0 [MQTT-3.3.1-2]')
+  if (end - from < 2 || headEnd > end) return malformed('PUBLISH is truncated')
+  if (qos === 3) return malformed('QoS must not be 3 [MQTT-3.3.1-4]')
+  if (qos === 0 && (first & 8) !== 0) return malformed('DUP must not be set with QoS 0 [MQTT-3.3.1-2]')
   const id = qos === 0 ? 0 : (bytes[topicEnd]! << 8) | bytes[topicEnd + 1]!
-  if (qos > 0 && id === 0) return protocolError('packet identifier 0 [MQTT-2.3.1-1]')
+  if (qos > 0 && id === 0) return protocolError('a packet identifier must not be 0 [MQTT-2.3.1-1]')
   const stated = isFive ? readPublishProperties(bytes, headEnd, end) : undefined
   if (stated !== undefined && 'reason' in stated) return stated
   return {
@@ -66,14 +69,14 @@ export interface Answer {
 
 const answerTypes: Readonly<Record<number, AckType>> = { 4: 'puback', 5: 'pubrec', 6: 'pubrel', 7: 'pubcomp' }
 
-/** Reads an acknowledgement, whose type is the upper half of its first byte. */
+/** Parses an acknowledgement; the upper half of its first byte is its type. */
 export function readAnswer({ bytes, from, end, first }: Place, isFive: boolean): Answer | Fault {
   const type = answerTypes[first >> 4]!
   const flags = type === 'pubrel' ? 2 : 0
-  if ((first & 15) !== flags) return malformed(`${type} has other reserved flags [MQTT-2.2.2-2]`)
-  if (end - from < 2 || (!isFive && end - from > 2)) return malformed(`${type} has another length`)
+  if ((first & 15) !== flags) return malformed(`${type} has wrong reserved flags [MQTT-2.2.2-2]`)
+  if (end - from < 2 || (!isFive && end - from > 2)) return malformed(`${type} has a wrong length`)
   const id = bytes.readUInt16BE(from)
-  if (id === 0) return protocolError(`${type} of packet identifier 0`)
+  if (id === 0) return protocolError(`${type} must not have packet identifier 0`)
   const code = end - from > 2 ? bytes[from + 2]! : reasons.success
   const problem = end - from > 3 ? readAckProperties(bytes, from + 3, end) : undefined
   return problem ?? { type, id, code }
@@ -81,19 +84,19 @@ export function readAnswer({ bytes, from, end, first }: Place, isFive: boolean):
 
 /** DISCONNECT from a client. */
 export interface Leaving {
-  /** Whether its will is published all the same. */
+  /** True when its will is published nevertheless. */
   readonly keepsWill: boolean
   /** The session expiry interval it states, in seconds. */
   readonly expirySeconds: number | undefined
 }
 
-/** Reads a DISCONNECT. Versions before 5 say nothing in it. */
+/** Parses a DISCONNECT. Before MQTT 5 it has no content. */
 export function readLeaving({ bytes, from, end, first }: Place, isFive: boolean): Leaving | Fault {
-  if ((first & 15) !== 0) return malformed('DISCONNECT has other reserved flags [MQTT-3.14.1-1]')
+  if ((first & 15) !== 0) return malformed('DISCONNECT has wrong reserved flags [MQTT-3.14.1-1]')
   if (!isFive) {
     return end === from
       ? { keepsWill: false, expirySeconds: undefined }
-      : malformed('DISCONNECT has another length')
+      : malformed('DISCONNECT has a wrong length')
   }
   const code = end > from ? bytes[from]! : reasons.success
   const expirySeconds = end - from > 1 ? readSessionExpiry(bytes, from + 1, end) : undefined
@@ -101,23 +104,23 @@ export function readLeaving({ bytes, from, end, first }: Place, isFive: boolean)
   return { keepsWill: code === reasons.disconnectWithWill || code >= 0x80, expirySeconds }
 }
 
-/** The topics that a client of MQTT 5 has given numbers to, for as long as it is connected. */
+/** Topic aliases of one MQTT 5 connection. */
 export interface Aliases {
-  /** The message with its topic, or what is wrong with its alias. */
+  /** The message with its topic, or a fault if its alias is invalid. */
   resolve(incoming: Incoming): Incoming | Fault
 }
 
-/** `aliasMax` is the highest number that a client may give. */
+/** `aliasMax` is the highest alias that a client may use. */
 export function createAliases(aliasMax: number): Aliases {
   const topics = new Map<number, string>()
   return Object.freeze({
     resolve(incoming) {
       const { alias, topic } = incoming
       if (alias === undefined) {
-        return topic === '' ? protocolError('a topic is left out, and no alias stands for it') : incoming
+        return topic === '' ? protocolError('the topic is empty and there is no topic alias') : incoming
       }
       if (alias === 0 || alias > aliasMax) {
-        return fault(reasons.topicAliasInvalid, `topic alias ${alias}, allowed are 1 to ${aliasMax}`)
+        return fault(reasons.topicAliasInvalid, `topic alias must be 1 to ${aliasMax}, got ${alias}`)
       }
       if (topic !== '') {
         topics.set(alias, topic)
@@ -125,7 +128,7 @@ export function createAliases(aliasMax: number): Aliases {
       }
       const known = topics.get(alias)
       return known === undefined
-        ? protocolError(`topic alias ${alias} stands for no topic yet`)
+        ? protocolError(`topic alias ${alias} is not assigned to a topic`)
         : { ...incoming, topic: known }
     },
   } satisfies Aliases)

@@ -1,6 +1,7 @@
 /**
- * The way out to one client. What is written during a turn of the event loop leaves in one piece at its end, with the
- * acknowledgements in a row. Knows whether the client keeps up, and calls back when it has caught up.
+ * The output to one client. Everything written during one turn of the event loop is sent together at its end,
+ * followed by the turn's acknowledgements. It detects a client that does not drain its socket, and calls back
+ * when the client has caught up.
  */
 import type { Socket } from 'node:net'
 import { limits } from '#base/limits/limits.ts'
@@ -9,27 +10,27 @@ import { type Acknowledgement, ackBytes } from '#mqtt/wire/wire.ts'
 
 export interface Outlet {
   write(bytes: Uint8Array): void
-  /** Sends an acknowledgement; those of one turn leave in one piece, in order. */
+  /** Sends an acknowledgement; those of one turn are sent together, in order. */
   acknowledge(acknowledgement: Acknowledgement): void
   /** Sends what was written so far. */
   flush(): void
   /** True when the client does not keep up with what is sent to it. */
   isBacklogged(): boolean
-  /** Calls back once when everything is sent, however often the same action waits. */
+  /** Calls back once when everything is sent; an action added several times is called once. */
   whenDrained(action: () => void): void
-  /** How long the client has taken nothing although something is there for it, in ms. */
+  /** How long the client has read nothing while data is pending, ms. */
   stalledMs(now: number): number
   /**
-   * Sends the rest, if the client takes it soon, and closes the socket. `isAwaited`: what the client still sends is
-   * read and dropped meanwhile, because a reset would keep the last words from it.
+   * Sends the pending data, if the client reads it soon, and closes the socket. With `isAwaited`, further
+   * input is read and discarded meanwhile, because a TCP reset could destroy the last packets.
    */
   close(options?: { readonly isAwaited: boolean }): void
 }
 
-/** How long a closed connection may take to send what was written to it. */
+/** How long a closed connection may take to send pending data. */
 const lastWordsMs = 2000
 
-/** Bytes unsent to all clients together. */
+/** Unsent bytes of all clients together. */
 export interface Backlog {
   bytes: number
 }
@@ -45,10 +46,10 @@ export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts
   let isCorked = false
   let isClosed = false
   let waiting = new Set<() => void>()
-  /** As they were at the last look; at the first one nothing is late. */
+  /** Values of the last check; the first check never reports a stall. */
   let sentBytes = -1
   let sentAt = 0
-  /** What of `backlog` is unsent here. */
+  /** The share of `backlog` that is unsent here. */
   let counted = 0
 
   function count(bytes: number): void {
@@ -56,7 +57,10 @@ export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts
     counted = bytes
   }
 
-  /** While too much is unsent in all, clients that lag behind have to drain; the others do not notice. */
+  /**
+   * While the total backlog is too large, the limit per client is lower, so that only lagging clients must
+   * drain.
+   */
   function isBacklogged(): boolean {
     const most =
       backlog.bytes > limits.subscribersBacklogBytesMax.value

@@ -1,6 +1,7 @@
 /**
- * The messages of one connection as far as its CONNECT decides on them: topic aliases and Receive Maximum of what comes,
- * version, largest packet and Receive Maximum of what is sent. A client before MQTT 5 states none of these.
+ * Message handling that depends on a connection's CONNECT: topic aliases and Receive Maximum of received
+ * messages; version, maximum packet size and Receive Maximum of sent ones. Clients before MQTT 5 state none
+ * of these.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -12,12 +13,12 @@ import { type Message, type PublishFlags, publishBytes } from '#mqtt/wire/wire.t
 import { type Answer, createAliases, type Incoming } from './incoming.ts'
 import type { Outlet } from './outlet.ts'
 
-/** What CONNECT says about the connection. */
+/** The parameters of a connection, as stated in CONNECT. */
 export interface Terms {
   readonly isFive: boolean
   /** 0 for none. */
   readonly keepaliveSeconds: number
-  /** Ceilings of the client, which MQTT 5 lets it state. */
+  /** Limits that an MQTT 5 client states. */
   readonly receiveMax: number
   readonly packetBytesMax: number
 }
@@ -25,24 +26,27 @@ export interface Terms {
 export interface Traffic {
   readonly window: Window
   isFive(): boolean
-  /** Sends a message; false when it has lapsed, or is larger than the client takes ([MQTT-3.1.2-24] of MQTT 5). */
+  /**
+   * Sends a message; false when it has expired, or exceeds the client's maximum packet size ([MQTT-3.1.2-24]
+   * of MQTT 5).
+   */
   send(message: Message, flags: PublishFlags, subscriptions: readonly number[]): boolean
   /** Sends an acknowledgement; a client before MQTT 5 gets no reason code. */
   acknowledge(answer: Answer): void
 }
 
 export interface OwnTraffic extends Traffic {
-  /** CONNECT has come. */
+  /** Call when CONNECT was read. */
   greet(terms: Terms): void
   terms(): Terms
-  /** A message from the client with its topic, or what is wrong with it. */
+  /** A message from the client with its topic resolved, or a fault. */
   check(read: Incoming | Fault): Incoming | Fault
 }
 
 export interface TrafficPorts {
   readonly outlet: Outlet
   readonly clock: Clock
-  /** Messages that had lapsed or were too large. */
+  /** Counts messages that had expired or were too large. */
   readonly unsent: Counter
 }
 
@@ -50,7 +54,7 @@ export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraff
   const window = createWindow()
   const aliases = createAliases(limits.topicAliasesMax.value)
   let terms = silentTerms
-  /** QoS 1 and 2 messages of the client that it awaits an answer to, where it promised a maximum. */
+  /** QoS 1 and 2 messages received from the client and not yet acknowledged; counted only for MQTT 5. */
   let inFlight = 0
 
   return Object.freeze({
@@ -89,7 +93,7 @@ export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraff
   } satisfies OwnTraffic)
 }
 
-/** Until CONNECT has come. */
+/** Applies until CONNECT was read. */
 const silentTerms: Terms = {
   isFive: false,
   keepaliveSeconds: 0,
@@ -97,7 +101,7 @@ const silentTerms: Terms = {
   packetBytesMax: Number.POSITIVE_INFINITY,
 }
 
-/** Seconds until a message lapses, rounded up. */
+/** Seconds until a message expires, rounded up. */
 function remaining({ expiresAt }: Message, clock: Clock): number | undefined {
   return expiresAt === undefined
     ? undefined

@@ -1,8 +1,8 @@
 /**
- * Publishes single messages, notifications (GS CIM 009, 7.2), to the brokers that their addresses name, ours among them,
- * and says what came of it. It never throws or rejects.
- * A connection is kept while it is used; a lost one is opened by the next delivery, since retrying is the business of
- * the dispatcher. With QoS 1 and 2 sent means acknowledged by the broker, with QoS 0 written to its connection.
+ * Publishes single messages, such as notifications (GS CIM 009, 7.2), to the brokers named in their URIs,
+ * this gateway's included, and returns the outcome. It never throws or rejects. A connection is kept while it
+ * is used. The next delivery reopens a lost connection; retrying is the job of the dispatcher. With QoS 1 and
+ * 2, success means acknowledged by the broker; with QoS 0, written to its connection.
  */
 import { randomUUID } from 'node:crypto'
 import { connect as connectTcp, type Socket } from 'node:net'
@@ -14,8 +14,11 @@ import { messageOf, noteCertificate, type Validity } from '#base/time/certificat
 import type { Clock } from '#base/time/clock.ts'
 import { mqttTopicOf } from '#ngsi-ld/subscription/notification-parse.ts'
 
-/** How MQTT is spoken: 4 is MQTT 3.1.1. Without a version the newest that the broker takes. */
-export interface MqttWishes {
+/**
+ * MQTT options of a publication: version 4 is MQTT 3.1.1. Without a version, the newest one that the broker
+ * accepts is used.
+ */
+export interface MqttOptions {
   readonly version: 4 | 5 | undefined
   readonly qos: 0 | 1 | 2
 }
@@ -24,9 +27,9 @@ export interface Publication {
   /** `mqtt[s]://[user[:password]@]host[:port]/topic` */
   readonly uri: string
   readonly body: string | Buffer
-  /** Time until it has to be acknowledged, ms, instead of the usual one. */
+  /** Acknowledgement timeout in ms, instead of the default. */
   readonly timeoutMs?: number | undefined
-  readonly mqtt: MqttWishes
+  readonly mqtt: MqttOptions
 }
 
 export type FailureKind =
@@ -56,16 +59,16 @@ export interface Publisher {
 
 const usualPorts: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 8883 }
 
-/** One connection to a broker, with one user and one version. */
+/** A connection to a broker, with one user and one version. */
 interface Line {
   readonly client: MqttClient
-  /** Undefined when the broker took the connection. */
+  /** Resolves to undefined when the broker accepts the connection, otherwise to the failure. */
   readonly opened: Promise<Failure | undefined>
   /** Called with the failure when the connection ends. */
   readonly pending: Set<(failure: Failure) => void>
   usedAt: number
   isGone: boolean
-  /** Bytes of the largest packet that the broker takes, where it is MQTT 5 and says so. */
+  /** Largest packet in bytes that an MQTT 5 broker accepts, if it states one. */
   packetBytesMax: number
 }
 
@@ -78,22 +81,22 @@ interface Target {
 }
 
 export interface PublisherSettings {
-  /** Whether brokers on this machine may be published to. */
+  /** True when brokers on this machine may be published to. */
   readonly allowsLoopback: boolean
-  /** Certificates, in PEM, of those who vouch for brokers; undefined: those of the system. */
+  /** Trusted certificate authorities in PEM; undefined for those of the system. */
   readonly ca?: readonly string[] | undefined
-  /** Holds the ids of the clients that are connected, for those who must know our messages from others'. */
+  /** Receives the ids of connected clients, so that callers can recognise the gateway's own messages. */
   readonly clients?: Set<string> | undefined
 }
 
 export function createPublisher(clock: Clock, settings: PublisherSettings): Publisher {
   const lines = new Map<string, Line>()
-  /** Brokers that do not speak MQTT 5. */
+  /** Brokers that do not support MQTT 5. */
   const old = new Set<string>()
   const idleMs = limits.mqttIdleMs.value
   const sweep = setInterval(() => drop(clock.monotonic() - idleMs), idleMs).unref()
 
-  /** Ends lines that nobody uses and nobody has used since. */
+  /** Closes connections without pending messages that were not used after `since`. */
   function drop(since: number): void {
     for (const [key, line] of lines) {
       if (line.pending.size > 0 || line.usedAt > since) continue
@@ -102,7 +105,7 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
     }
   }
 
-  function lineOf(target: Target): Line {
+  function connectionOf(target: Target): Line {
     const known = lines.get(target.key)
     if (known !== undefined && !known.isGone) return known
     if (lines.size >= limits.mqttTargetsMax.value) drop(Number.POSITIVE_INFINITY)
@@ -112,7 +115,7 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
   }
 
   async function publish(target: Target, request: Publication, topic: string): Promise<Published> {
-    const line = lineOf(target)
+    const line = connectionOf(target)
     line.usedAt = clock.monotonic()
     const refused = await line.opened
     if (refused !== undefined) {
@@ -120,12 +123,12 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
       return refused
     }
     if (packetBytes(target.version, topic, request) > line.packetBytesMax)
-      return failure('unsendable', `the broker takes packets of at most ${line.packetBytesMax} bytes`)
+      return failure('unsendable', `the broker accepts packets of at most ${line.packetBytesMax} bytes`)
     const ms = Math.min(
       request.timeoutMs ?? limits.deliveryTimeoutMs.value,
       limits.deliveryTimeoutMsMax.value,
     )
-    const sent = await publishOn(line, { topic, body: request.body, wishes: request.mqtt, ms })
+    const sent = await publishOn(line, { topic, body: request.body, options: request.mqtt, ms })
     line.usedAt = clock.monotonic()
     return sent
   }
@@ -142,13 +145,14 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
         topic === undefined ||
         topic === ''
       )
-        return failure('unsendable', 'no MQTT URI')
+        return failure('unsendable', 'the endpoint is not an MQTT URI with host and topic')
       if (Buffer.byteLength(request.body) > limits.deliveryBytesMax.value)
-        return failure('unsendable', `more than ${limits.deliveryBytesMax.value} bytes`)
+        return failure('unsendable', `the notification exceeds ${limits.deliveryBytesMax.value} bytes`)
       const host = url.hostname.replace(/^\[|\]$/g, '')
       const port = url.port === '' ? usual : Number(url.port)
       const origin = `${url.protocol}//${host}:${port}`
-      if (!settings.allowsLoopback && isLoopback(host)) return failure('forbidden', `${host} is this machine`)
+      if (!settings.allowsLoopback && isLoopback(host))
+        return failure('forbidden', `${host} is this machine, which is not allowed`)
       const { version } = request.mqtt
       const targetOf = (version: 4 | 5): Target => {
         return { key: `${version} ${url.username}:${url.password}@${origin}`, url, host, port, version }
@@ -168,7 +172,7 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
   } satisfies Publisher)
 }
 
-/** The broker was reached and did not take the greeting: perhaps it is older than MQTT 5. */
+/** The broker was reached but refused CONNECT, so it may be older than MQTT 5. */
 const speaksOlder = (sent: Failure): boolean => sent.kind === 'protocol'
 
 function open({ url, host, port, version }: Target, settings: PublisherSettings): Line {
@@ -230,7 +234,7 @@ function openSocket(url: URL, address: { host: string; port: number }, settings:
 
 function publishOn(
   line: Line,
-  { topic, body, wishes, ms }: { topic: string; body: string | Buffer; wishes: MqttWishes; ms: number },
+  { topic, body, options, ms }: { topic: string; body: string | Buffer; options: MqttOptions; ms: number },
 ): Promise<Published> {
   return new Promise((resolve) => {
     const settle = (sent: Published): void => {
@@ -240,20 +244,23 @@ function publishOn(
     }
     const timer = setTimeout(() => {
       settle(failure('timeout', `not acknowledged within ${ms} ms`))
-      // What the broker may still acknowledge is sent again by us.
+      // The message is published again later, so a late acknowledgement must not arrive.
       line.client.end(true)
     }, ms)
     line.pending.add(settle)
     if (line.isGone) return settle(failure('reset', 'the connection was closed'))
     unpooled(() => {
-      line.client.publish(topic, body, { qos: wishes.qos }, (error) => {
+      line.client.publish(topic, body, { qos: options.qos }, (error) => {
         settle(error == null ? { ok: true, status: 0 } : failure('protocol', error.message))
       })
     })
   })
 }
 
-/** Size of the PUBLISH, which has no properties; nothing larger than the broker takes may be sent [MQTT-3.2.2-15]. */
+/**
+ * Size of the PUBLISH, which has no properties; a larger packet than the broker accepts must not be sent
+ * [MQTT-3.2.2-15].
+ */
 function packetBytes(version: 4 | 5, topic: string, { body, mqtt }: Publication): number {
   const rest =
     2 + Buffer.byteLength(topic) + (mqtt.qos > 0 ? 2 : 0) + (version === 5 ? 1 : 0) + Buffer.byteLength(body)
@@ -261,8 +268,9 @@ function packetBytes(version: 4 | 5, topic: string, { body, mqtt }: Publication)
 }
 
 /**
- * Small buffers get memory of their own meanwhile. The library keeps one for every length below 16,384 that a packet has had, for
- * ever; of four bytes each, but in the pool that all share each holds 64 kB, a GB at last.
+ * Gives small buffers their own memory during `action`. The library caches one 4-byte buffer for every packet
+ * length below 16,384, forever. Taken from Node's shared pool, each would keep 64 kB alive, about 1 GB in the
+ * end.
  */
 function unpooled(action: () => void): void {
   const { poolSize } = Buffer
@@ -274,7 +282,7 @@ function unpooled(action: () => void): void {
   }
 }
 
-/** A number is the code of a CONNACK that refuses us. */
+/** A numeric code is that of a CONNACK that refuses the connection. */
 function diagnose(
   error: Error & { code?: string | number },
   isConnected: boolean,
@@ -289,7 +297,7 @@ function diagnoseEnd(isConnected: boolean, isTaken: boolean): Failure {
   if (isTaken) return failure('reset', 'the connection was closed')
   return isConnected
     ? failure('protocol', 'the connection was closed without an answer to CONNECT')
-    : failure('unreachable', 'no connection could be made')
+    : failure('unreachable', 'the connection could not be opened')
 }
 
 function kindOf(code: string, isConnected: boolean): FailureKind {

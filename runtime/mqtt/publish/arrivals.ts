@@ -1,11 +1,12 @@
 /**
- * What happens to a message that a client publishes. What its frame means, the retained message, the copies owed to
- * persistent sessions, a QoS 2 receipt and the end of a will are one work at the door; when it is on disk the message
- * goes to those who subscribe now, and then it is acknowledged. A message with none of these costs no commit.
+ * Handles a message that a client publishes. A single work at the door covers all of its parts: its frame's
+ * observations, the retained message, copies for persistent sessions, a QoS 2 receipt and the deletion of a
+ * will. When that is on disk, the message is sent to current subscribers and then acknowledged. A message
+ * without such parts needs no commit.
  *
- * Where the disk refuses, messages wait for some seconds and are tried again; then the connection is closed without
- * an acknowledgement, so that the client keeps them. QoS 0 is dropped and counted. What can never be stored is
- * acknowledged, counted and logged, because the client would send it forever.
+ * When the disk refuses, messages wait for some seconds and are retried. After that the connection is closed
+ * without an acknowledgement, so that the client keeps them. QoS 0 is dropped and counted. A message that can
+ * never be stored is acknowledged, counted and logged, because the client would otherwise re-send it forever.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -28,23 +29,23 @@ import type { Receipt, Receipts } from './receipts.ts'
 import type { Retained } from './retained.ts'
 import { type Departure, deliveryTo, type Route, type Routes } from './topic-routes.ts'
 
-/** What a frame means, decoded: part of a commit. */
+/** The decoded content of a frame, as part of a commit. */
 export interface Intent {
-  /** Bytes it holds in memory while it waits. */
+  /** Bytes it holds in memory until the commit. */
   readonly bytes: number
   decide(stage: Stage): void
 }
 
 /**
- * The intake: what a claimed frame means, or undefined when no bridge claims its topic. The payload of a frame is a
- * view of the bytes received; whoever keeps it after the decision copies it.
+ * The intake. `accept` returns undefined when no bridge claims the topic. The payload of a frame is a view of
+ * the received bytes; code that keeps it after the decision must copy it.
  */
 export interface IntakePort {
   accept(frame: Frame): Intent | undefined
 }
 
 export interface ArrivalsPorts {
-  /** How long a message may be tried when the disk refuses. */
+  /** How long a message is retried when the disk refuses. */
   readonly holdMs: number
   /** Bytes on the way to disk; connections count theirs themselves. */
   readonly flow: Flow
@@ -62,23 +63,23 @@ export interface ArrivalsPorts {
 
 /** A message on its way to disk. */
 interface Arrival extends Offered, Taken, Departure {
-  /** The connection it came by; a will has none. */
+  /** The connection it arrived on; a will has none. */
   readonly link: Link | undefined
   readonly route: Route
   readonly id: number
   readonly receipt: Receipt | undefined
   readonly will: Will | undefined
-  /** Nobody subscribes to it and no bridge reads it, which MQTT 5 lets the publisher know. */
-  readonly isUnheard: boolean
+  /** True when nobody subscribes to it and no bridge reads it; MQTT 5 reports that to the publisher. */
+  readonly hasNoSubscribers: boolean
   intent: Intent | undefined
-  /** The message with a payload of its own, made when something keeps it. */
+  /** The message with a payload of its own, created when it is stored. */
   kept: Message | undefined
   heldAt: number
   isDropped: boolean
 }
 
 const overheadBytes = 256
-/** A copy is a row: weighed by the time it takes in a commit, so that no group takes long. */
+/** A copy is a row, weighted by the time it takes in a commit, so that no group takes long. */
 const copyBytes = 1024
 
 export function createArrivals(ports: ArrivalsPorts) {
@@ -101,7 +102,7 @@ export function createArrivals(ports: ArrivalsPorts) {
         contentType,
         receivedAt: clock.now(),
         retained: false,
-        // A QoS 2 message is taken once, so what comes here has not been taken before.
+        // A QoS 2 message is accepted only once, so this one was not accepted before.
         isResent: dup && qos < 2,
         transport: 'mqtt',
         source,
@@ -119,7 +120,7 @@ export function createArrivals(ports: ArrivalsPorts) {
   }
 
   const isKept = (route: Route, { qos, payload }: Message, retain: boolean): boolean =>
-    (retain && (payload.length > 0 || retained.has(route.topic))) || routes.owedTo(route, qos) > 0
+    (retain && (payload.length > 0 || retained.has(route.topic))) || routes.storedCopies(route, qos) > 0
 
   function decide(this: Arrival, stage: Stage): void {
     admission.assertTurn()
@@ -131,8 +132,8 @@ export function createArrivals(ports: ArrivalsPorts) {
 
   function keep(stage: Stage, arrival: Arrival): void {
     const { topic, payload, qos, properties, expiresAt } = arrival.message
-    // Rows travel to another thread with the whole buffer they are a view of. A lifetime by a clock that is not set
-    // yet would end at any moment: what is stored then does not lapse.
+    // Rows are sent to another thread with the whole buffer behind a view, so the payload is copied. An
+    // expiry time by an unset clock could pass at any moment, so a message stored then does not expire.
     const lasting = clock.trust?.stretch() === undefined ? expiresAt : undefined
     const kept = arrival.kept ?? {
       topic,
@@ -174,18 +175,18 @@ export function createArrivals(ports: ArrivalsPorts) {
     else settle(arrival, 'refused')
   }
 
-  /** The door takes no more. */
-  const giveUp = (arrival: Arrival): void =>
+  /** The door accepts no more works. */
+  const rejectUnqueued = (arrival: Arrival): void =>
     arrival.message.qos === 0 ? drop(arrival) : settle(arrival, 'refused')
 
-  /** QoS 0 promises nothing: the message goes no further. */
+  /** QoS 0 promises nothing: the message is dropped. */
   function drop(arrival: Arrival): void {
     dropped.value++
     arrival.isDropped = true
     settle(arrival, 'stored')
   }
 
-  /** It will never be stored: the rest of it may be. */
+  /** The intent can never be stored; the other parts are offered without it. */
   function refuse(arrival: Arrival, error: GatewayError): void {
     noteRefused(arrival.route.topic, error)
     const { intent } = arrival
@@ -209,19 +210,28 @@ export function createArrivals(ports: ArrivalsPorts) {
   function finish(this: Arrival): void {
     if (!this.isDropped) routes.fanOut(this.route, this)
     if (this.message.qos === 0 || this.link === undefined) return
-    const code = this.isUnheard ? reasons.noMatchingSubscribers : reasons.success
+    const code = this.hasNoSubscribers ? reasons.noMatchingSubscribers : reasons.success
     if (this.receipt !== undefined) receipts.settle(this.receipt)
     this.link.acknowledge({ type: this.receipt === undefined ? 'puback' : 'pubrec', id: this.id, code })
   }
 
   type Parts = Pick<
     Arrival,
-    'link' | 'route' | 'message' | 'retain' | 'source' | 'id' | 'intent' | 'receipt' | 'will' | 'isUnheard'
+    | 'link'
+    | 'route'
+    | 'message'
+    | 'retain'
+    | 'source'
+    | 'id'
+    | 'intent'
+    | 'receipt'
+    | 'will'
+    | 'hasNoSubscribers'
   >
 
   function createArrival(parts: Parts): Arrival {
     const { payload, qos, properties } = parts.message
-    const copies = routes.owedTo(parts.route, qos)
+    const copies = routes.storedCopies(parts.route, qos)
     const size = payload.length + (properties?.length ?? 0)
     return {
       link: parts.link,
@@ -232,7 +242,7 @@ export function createArrivals(ports: ArrivalsPorts) {
       id: parts.id,
       receipt: parts.receipt,
       will: parts.will,
-      isUnheard: parts.isUnheard,
+      hasNoSubscribers: parts.hasNoSubscribers,
       intent: parts.intent,
       kept: undefined,
       heldAt: 0,
@@ -247,7 +257,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     }
   }
 
-  /** Answers a QoS 2 message that was sent again ([MQTT-4.3.3-2]); false when it is new. */
+  /** Answers a re-sent QoS 2 message ([MQTT-4.3.3-2]); false when it is new. */
   function isKnown(link: Link, id: number): boolean {
     const found = receipts.find(link.id(), id)
     if (found === undefined) return false
@@ -262,7 +272,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     return true
   }
 
-  /** Takes a message whose topic is well formed. */
+  /** Accepts a message with a well-formed topic. */
   function take(link: Link, route: Route, incoming: Incoming): void {
     const { payload, qos, retain, id, properties, expirySeconds } = incoming
     const source = link.id()
@@ -271,35 +281,46 @@ export function createArrivals(ports: ArrivalsPorts) {
     const intent = accept(message, source, incoming)
     const receipt = qos === 2 ? receipts.begin(source, id) : undefined
     const isNothing = intent === undefined && !isKept(route, message, retain)
-    const isUnheard = isNothing && qos > 0 && link.isFive() && routes.isUnheard(route)
+    const hasNoSubscribers = isNothing && qos > 0 && link.isFive() && routes.hasNoSubscribers(route)
     if (isNothing && receipt === undefined && !link.hasTaken()) {
       routes.fanOut(route, { message, retain, source })
-      const code = isUnheard ? reasons.noMatchingSubscribers : reasons.success
+      const code = hasNoSubscribers ? reasons.noMatchingSubscribers : reasons.success
       if (qos === 1) link.acknowledge({ type: 'puback', id, code })
       return
     }
-    const parts = { link, route, message, retain, source, id, intent, receipt, will: undefined, isUnheard }
+    const parts = {
+      link,
+      route,
+      message,
+      retain,
+      source,
+      id,
+      intent,
+      receipt,
+      will: undefined,
+      hasNoSubscribers,
+    }
     const arrival = createArrival(parts)
     link.take(arrival)
     if (isNothing) settle(arrival, 'stored')
-    else if (!admission.offer(arrival, qos > 0)) giveUp(arrival)
+    else if (!admission.offer(arrival, qos > 0)) rejectUnqueued(arrival)
   }
 
   return Object.freeze({
-    /** Takes a PUBLISH from a connection; returns what is wrong with it, if anything is. */
+    /** Handles a PUBLISH from a connection; returns a fault if it is invalid. */
     receive(link: Link, incoming: Incoming): Fault | undefined {
       const route = routes.find(incoming.topic)
       if (route.problem !== undefined) return route.problem
       if (incoming.qos === 2) {
         if (isKnown(link, incoming.id)) return undefined
         if (receipts.count(link.id()) >= limits.qos2InFlightMax.value) {
-          return fault(reasons.quotaExceeded, 'too many QoS 2 messages await PUBREL')
+          return fault(reasons.quotaExceeded, 'too many QoS 2 messages are waiting for PUBREL')
         }
       }
       take(link, route, incoming)
       return undefined
     },
-    /** Publishes the will of a client that went without saying so. */
+    /** Publishes the will of a client that disconnected without DISCONNECT. */
     receiveWill(will: Will): void {
       const { client: source, retain, expirySeconds } = will
       const expiresAt = expirySeconds === undefined ? undefined : clock.now() + expirySeconds * 1000
@@ -307,9 +328,9 @@ export function createArrivals(ports: ArrivalsPorts) {
       const route = routes.ofTopic(message.topic)
       const intent = accept(message, source, { dup: false, contentType: undefined })
       const parts = { link: undefined, route, message, retain, source, id: 0, intent, will }
-      const arrival = createArrival({ ...parts, receipt: undefined, isUnheard: false })
+      const arrival = createArrival({ ...parts, receipt: undefined, hasNoSubscribers: false })
       flow.add(arrival.bytes)
-      if (!admission.offer(arrival, true)) giveUp(arrival)
+      if (!admission.offer(arrival, true)) rejectUnqueued(arrival)
     },
   })
 }

@@ -1,38 +1,44 @@
 /**
- * The way of MQTT messages to the door. Their order is kept: where the door is full they wait, and while the disk is
- * full those refused wait for their next try, and nobody passes them who came later. How long a message may be tried
- * is said by whoever owns it.
+ * Queues MQTT messages for the door and preserves their order. They wait while the door is full. While the
+ * disk is full, refused works wait for the next retry, and later works do not overtake them. The owner of a
+ * work limits how long it is retried.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Work } from '#broker/commit/work-queue.ts'
 
-/** A work that knows its place among those offered; it is given when it is first offered. */
+/** A work with its place in the order, assigned when it is first offered. */
 export interface Offered extends Work {
   place: number | undefined
 }
 
 export interface Admission {
-  /** Hands a work to the door, now or as soon as there is room. False when it may not wait and would have to. */
+  /**
+   * Submits a work to the door, now or as soon as there is room. Returns false when it must not wait but
+   * would have to.
+   */
   offer(work: Offered, mayWait: boolean): boolean
-  /** Every work asks it first when it is decided. @throws store.full while works wait that the disk had no room for. */
+  /**
+   * Every work calls it first when it is decided.
+   * @throws store.full while earlier works wait for disk space.
+   */
   assertTurn(): void
-  /** Takes a refused work back, to be tried again in a moment. */
+  /** Queues a refused work for the next retry. */
   hold(work: Offered, error: GatewayError): void
   waiting(): number
-  /** Forgets what waits; nothing is offered afterwards. */
+  /** Drops all queued works; nothing is submitted afterwards. */
   close(): void
 }
 
 const retryMs = 250
-/** One for all: there may be thousands. */
-const notYet = new GatewayError('store.full', 'others wait for room on the disk')
+/** A single shared error, because there may be thousands of works. */
+const notYet = new GatewayError('store.full', 'earlier messages are waiting for disk space')
 
 export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admission {
   let queue: Offered[] = []
   let held: Offered[] = []
   let places = 0
-  /** A work is held because the disk is full: what the door has taken since must not overtake it. */
+  /** True while a work is held because the disk is full: works already submitted must not overtake it. */
   let isDiskFull = false
   let timer: NodeJS.Timeout | undefined
   let armed = false
@@ -56,7 +62,7 @@ export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admiss
   function retry(): void {
     timer = undefined
     isDiskFull = false
-    // They were refused group by group, and answered in slices.
+    // Works are refused group by group and answered in slices, so their order is restored here.
     held.sort((a, b) => a.place! - b.place!)
     queue = held.concat(queue)
     held = []

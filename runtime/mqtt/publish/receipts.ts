@@ -1,7 +1,7 @@
 /**
- * QoS 2 messages received and not yet released by their sender, so that one sent again is not published again
- * ([MQTT-4.3.3-2]). The receipt of a persistent session is on disk in the same commit as its message and leaves the
- * disk before PUBCOMP, since the sender may then use the packet identifier for another message.
+ * QoS 2 messages received and not yet released by their sender, so that a re-sent one is not published again
+ * ([MQTT-4.3.3-2]). The receipt of a persistent session is stored in the commit of its message. It is deleted
+ * from disk before PUBCOMP, because the sender may then reuse the packet identifier.
  */
 import type { GatewayError } from '#base/register/errors.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -13,11 +13,11 @@ import type { Admission } from './publish-queue.ts'
 export interface Receipt {
   readonly client: string
   readonly id: number
-  /** storing: its commit is under way, or messages before it are. */
+  /** storing: its commit, or that of an earlier message, is not finished. */
   state: 'storing' | 'stored'
-  /** The session whose row it has. */
+  /** The session that the stored row belongs to. */
   session: Session | undefined
-  /** Called when it is stored or could not be, for the same packet sent again meanwhile. */
+  /** Called with the outcome, when the same packet was sent again meanwhile. */
   readonly waiting: ((isStored: boolean) => void)[]
 }
 
@@ -53,7 +53,7 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
     find: (client: string, id: number) => byClient.get(client)?.get(id),
     count: (client: string) => byClient.get(client)?.size ?? 0,
     begin: (client: string, id: number): Receipt => add(client, id, 'storing', undefined),
-    /** Writes the receipt, when its client keeps a session, as part of the commit of its message. */
+    /** Writes the receipt in the commit of its message, if the client has a session. */
     decide(stage: Stage, receipt: Receipt): void {
       const session = sessions.get(receipt.client)
       if (session === undefined) return
@@ -61,17 +61,17 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
       stage.write('incoming.insert', session.s, receipt.id)
       receipt.session = session
     },
-    /** Its message is stored and PUBREC is due. */
+    /** The message is stored and PUBREC is due. */
     settle(receipt: Receipt): void {
       receipt.state = 'stored'
       for (const action of receipt.waiting.splice(0)) action(true)
     },
-    /** Its message could not be stored. */
+    /** The message could not be stored. */
     refuse(receipt: Receipt): void {
       remove(receipt)
       for (const action of receipt.waiting.splice(0)) action(false)
     },
-    /** PUBREL came: settles when the receipt is gone from disk, however long the disk refuses. */
+    /** Handles PUBREL: resolves when the receipt is deleted from disk, however long the disk refuses. */
     release(receipt: Receipt): Promise<void> {
       const { session } = receipt
       if (session === undefined) {
@@ -96,7 +96,7 @@ export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {
         admission.offer(work, true)
       })
     },
-    /** Forgets all of a client whose session ended. */
+    /** Removes all receipts of a client whose session ended. */
     clear: (client: string) => void byClient.delete(client),
   })
 }

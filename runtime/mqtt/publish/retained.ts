@@ -1,7 +1,7 @@
 /**
- * Retained messages (MQTT 3.1.1 and 5, section 3.3.1.3): the last one of each topic, in memory and on disk. One becomes
- * visible when the commit that holds it is on disk. At a ceiling a message is not kept, and neither is the one
- * before it, which would be stale. One whose message expiry interval has passed is not delivered, and removed.
+ * Retained messages (MQTT 3.1.1 and 5, section 3.3.1.3): the last one of each topic, in memory and on disk. A
+ * message becomes visible when its commit is on disk. At a limit a message is not retained, and the previous
+ * one is removed, because it would be stale. Expired messages are not delivered, and removed.
  */
 
 import type { Log } from '#base/register/log.ts'
@@ -20,7 +20,7 @@ export interface RetainedSettings {
 export function createRetained(
   ports: {
     readonly rows: Pick<SessionRows, 'retained'>
-    /** What the server itself has to say: in memory only, and not counted. */
+    /** Fixed messages of the server itself: in memory only, and not counted. */
     readonly standing: readonly Message[]
     readonly chores: Chores
     readonly clock: Clock
@@ -29,22 +29,22 @@ export function createRetained(
   settings: RetainedSettings,
 ) {
   const tree = createTopicTree<Message>()
-  /** Bytes of each topic as decided, which is ahead of what is on disk by one group. */
+  /** Size of each topic as decided; on disk it is one group behind. */
   const sizes = new Map<string, number>()
-  /** Messages with an end to their lifetime. */
-  const lapsing = new Map<string, Message>()
+  /** Messages that expire. */
+  const expiring = new Map<string, Message>()
   let bytes = 0
   let isWarned = false
 
   function show(message: Message): void {
     tree.set(message.topic, message)
-    if (message.expiresAt === undefined) lapsing.delete(message.topic)
-    else lapsing.set(message.topic, message)
+    if (message.expiresAt === undefined) expiring.delete(message.topic)
+    else expiring.set(message.topic, message)
   }
 
   function hide(topic: string): void {
     tree.delete(topic)
-    lapsing.delete(topic)
+    expiring.delete(topic)
   }
 
   function resize(topic: string, size: number | undefined): void {
@@ -80,7 +80,10 @@ export function createRetained(
 
   for (const message of ports.standing) tree.set(message.topic, message)
 
-  /** Keeps a message, or with an empty payload none, as part of a commit ([MQTT-3.3.1-5], [MQTT-3.3.1-10]). */
+  /**
+   * Retains a message as part of a commit, or removes the retained one when the payload is empty
+   * ([MQTT-3.3.1-5], [MQTT-3.3.1-10]).
+   */
   function decide(stage: Stage, message: Message): void {
     const { topic, qos, payload, properties, expiresAt } = message
     const size = sizeOf(message)
@@ -102,11 +105,11 @@ export function createRetained(
     decide,
     get: (topic: string) => tree.get(topic),
     matching: (filter: string) => tree.matching(filter),
-    /** Removes what has lapsed; called now and then. */
+    /** Removes expired messages; called periodically. */
     expire(): void {
       if (!(ports.clock.trust?.mayRemove() ?? true)) return
       const now = ports.clock.now()
-      for (const [topic, message] of lapsing) {
+      for (const [topic, message] of expiring) {
         if (message.expiresAt! > now) continue
         ports.chores.set(`retained:${topic}`, (stage) => {
           if (tree.get(topic) === message) decide(stage, { topic, qos: 0, payload: new Uint8Array() })

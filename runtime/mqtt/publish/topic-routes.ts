@@ -1,7 +1,7 @@
 /**
- * Where a topic leads: the clients that subscribe to it now and the sessions it is owed to. What was found for a
- * topic is remembered until a subscription changes, so a message costs one lookup however many filters there are.
- * A message that nobody subscribes to is not even encoded.
+ * Routes of topics: the clients that subscribe now, and the sessions that queue the message. The route of a
+ * topic is cached until a subscription changes, so a message costs one lookup however many filters there are.
+ * A message without subscribers is not even encoded.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -16,12 +16,12 @@ import { asQos, type Message, type Qos } from '#mqtt/wire/wire.ts'
 
 export interface Route {
   readonly topic: string
-  /** Why nothing can be published there, when nothing can. */
+  /** The fault of an invalid topic; undefined when it is valid. */
   readonly problem: Fault | undefined
   links: readonly (readonly [Link, Grant])[]
   sessions: readonly (readonly [Session, Grant])[]
-  /** How many of the sessions subscribe with QoS 1 or 2. */
-  owedTo: number
+  /** Number of sessions that subscribe with QoS 1 or 2. */
+  storedCopies: number
   linksGeneration: number
   sessionsGeneration: number
 }
@@ -29,11 +29,11 @@ export interface Route {
 export interface RoutesPorts {
   readonly links: FilterTree<Link>
   readonly sessions: FilterTree<Session>
-  /** QoS 0 messages that a subscriber did not get because it does not keep up. */
+  /** Counts QoS 0 messages dropped because a subscriber does not keep up. */
   readonly undelivered: Counter
 }
 
-/** A message that goes to subscribers, and what was said with it. */
+/** A message for subscribers, with the publisher's options. */
 export interface Departure {
   readonly message: Message
   /** RETAIN as the publisher set it. */
@@ -42,10 +42,10 @@ export interface Departure {
   readonly source: string
 }
 
-/** What the bytes of a message that waits for a subscriber cost beside topic and payload. */
+/** Memory of a waiting message beside topic and payload. */
 const overheadBytes = 256
 
-/** How a message goes to a subscriber with that identifier; undefined when it does not (No Local). */
+/** The delivery of a message to the client with that identifier; undefined when No Local excludes it. */
 export function deliveryTo(
   client: string,
   grant: Grant,
@@ -61,16 +61,24 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   const routes = new Map<string, Route>()
 
   function create(topic: string, problem: Fault | undefined): Route {
-    return { topic, problem, links: [], sessions: [], owedTo: 0, linksGeneration: -1, sessionsGeneration: -1 }
+    return {
+      topic,
+      problem,
+      links: [],
+      sessions: [],
+      storedCopies: 0,
+      linksGeneration: -1,
+      sessionsGeneration: -1,
+    }
   }
 
-  /** The route of a topic given as its bytes in Latin-1 characters. */
+  /** The route of a topic, whose bytes are given as Latin-1 characters. */
   function find(key: string): Route {
     let route = routes.get(key)
     if (route === undefined) {
       const bytes = Buffer.from(key, 'latin1')
       const topic = bytes.toString()
-      const problem = isUtf8(bytes) ? topicProblem(topic) : 'a topic is well-formed UTF-8'
+      const problem = isUtf8(bytes) ? topicProblem(topic) : 'a topic must be well-formed UTF-8'
       route = create(
         topic,
         problem === undefined ? undefined : { code: reasons.topicNameInvalid, reason: problem },
@@ -91,23 +99,23 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     return route.links
   }
 
-  /** Sessions with subscriptions of QoS 1 and 2, and those of QoS 0, with the highest QoS of each. */
+  /** Sessions that subscribe to the topic, each with its highest QoS. */
   function sessionsOf(route: Route): Route['sessions'] {
     const generation = sessions.generation()
     if (route.sessionsGeneration !== generation) {
       route.sessions = [...sessions.match(route.topic)]
-      route.owedTo = route.sessions.filter(([, { qos }]) => qos > 0).length
+      route.storedCopies = route.sessions.filter(([, { qos }]) => qos > 0).length
       route.sessionsGeneration = generation
     }
     return route.sessions
   }
 
-  /** Sends one message to one client. Messages without a session are not kept for later. */
+  /** Sends one message to one client. Without a session, messages are not kept for later. */
   function deliver(link: Link, message: Message, { qos, retain, subscriptions }: Delivery): void {
     if (!link.isOpen()) return
     if (link.isBacklogged()) {
       if (qos === 0) undelivered.value++
-      else link.fail('does not keep up with what it subscribed to', reasons.quotaExceeded)
+      else link.fail('the client does not keep up with its subscriptions', reasons.quotaExceeded)
       return
     }
     const send = (id: number): boolean => link.send(message, { qos, retain, dup: false, id }, subscriptions)
@@ -118,11 +126,11 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     const bytes =
       overheadBytes + message.topic.length + message.payload.length + (message.properties?.length ?? 0)
     if (!link.window.offer(bytes, send)) {
-      link.fail('leaves too many messages unacknowledged', reasons.quotaExceeded)
+      link.fail('the client leaves too many messages unacknowledged', reasons.quotaExceeded)
     }
   }
 
-  /** Sends a message to all who subscribe now, except what session queues deliver. */
+  /** Sends a message to all current subscribers, except what session queues deliver. */
   function fanOut(route: Route, departure: Departure): void {
     const { message } = departure
     for (const [link, grant] of linksOf(route)) {
@@ -140,16 +148,17 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     /** The route of a topic given as text. */
     ofTopic: (topic: string): Route => find(Buffer.from(topic).toString('latin1')),
     sessionsOf,
-    /** To how many sessions a message of that QoS is owed. */
-    owedTo(route: Route, qos: Qos): number {
+    /** Number of sessions that queue a message of this QoS. */
+    storedCopies(route: Route, qos: Qos): number {
       if (qos === 0) return 0
       sessionsOf(route)
-      return route.owedTo
+      return route.storedCopies
     },
     deliver,
     fanOut,
     /** True when nobody subscribes to the topic. */
-    isUnheard: (route: Route): boolean => linksOf(route).length === 0 && sessionsOf(route).length === 0,
+    hasNoSubscribers: (route: Route): boolean =>
+      linksOf(route).length === 0 && sessionsOf(route).length === 0,
   })
 }
 

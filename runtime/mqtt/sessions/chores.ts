@@ -1,7 +1,7 @@
 /**
- * Writes that nobody waits for: settled messages, last-seen times, wills that are no longer needed. Each has a key;
- * a newer one takes the place of an older one. They share one work at a time, which may linger for company, and are
- * tried again until they are on disk.
+ * Background writes that nobody waits for: acknowledged messages, last-seen times, wills that are no longer
+ * needed. Each write has a key; a newer write replaces an older one. A single work carries all of them; it may
+ * linger in a group, and is retried until it is on disk.
  */
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -9,7 +9,7 @@ import type { Work } from '#broker/commit/work-queue.ts'
 
 export interface Chores {
   set(key: string, decide: (stage: Stage) => void): void
-  /** Settles when everything set so far is on disk, or cannot be brought there. */
+  /** Resolves when everything set so far is on disk, or cannot be written. */
   flush(): Promise<void>
 }
 

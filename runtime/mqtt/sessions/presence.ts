@@ -1,6 +1,6 @@
 /**
- * The clients that are connected, or about to be: their connection, their session, what they subscribed to and their
- * will. There is one for a client identifier ([MQTT-3.1.4-2]). Without a session, subscriptions end with the connection.
+ * The connected and connecting clients: their connection, session, subscriptions and will. There is one per
+ * client identifier ([MQTT-3.1.4-2]). Without a session, subscriptions end with the connection.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Link } from '#mqtt/link/client-connection.ts'
@@ -11,13 +11,13 @@ import type { Will } from './wills.ts'
 export interface Presence {
   readonly link: Link
   readonly client: string
-  /** Set when the client keeps a session. */
+  /** Set when the client has a session. */
   session: Session | undefined
-  /** How long its session lives without it, ms. */
+  /** How long its session lives after the connection, ms. */
   expiryMs: number
-  /** The session expiry interval of CONNECT was 0, so DISCONNECT cannot make it live longer. */
+  /** The session expiry interval of CONNECT was 0, so DISCONNECT cannot extend it. */
   readonly endsWithConnection: boolean
-  /** What it subscribed to; undefined for what is about to be granted. */
+  /** Its subscriptions; undefined for one that is about to be granted. */
   readonly filters: Map<string, Grant | undefined>
   will: Will | undefined
 }
@@ -28,7 +28,7 @@ export function createPresences(tree: FilterTree<Link>) {
   const byClient = new Map<string, Presence>()
 
   return Object.freeze({
-    /** Every connection counts, from before its CONNECT. */
+    /** Counts a connection even before its CONNECT. */
     connect: (link: Link): void => void links.add(link),
     add(presence: Presence): void {
       byLink.set(presence.link, presence)
@@ -36,7 +36,7 @@ export function createPresences(tree: FilterTree<Link>) {
     },
     of: (link: Link) => byLink.get(link),
     ofClient: (client: string) => byClient.get(client),
-    /** Takes a connection out; its subscriptions end unless a session keeps them. */
+    /** Removes a connection; its subscriptions end unless a session keeps them. */
     remove(link: Link): Presence | undefined {
       links.delete(link)
       const presence = byLink.get(link)
@@ -47,7 +47,7 @@ export function createPresences(tree: FilterTree<Link>) {
         for (const filter of presence.filters.keys()) tree.remove(filter, link)
       return presence
     },
-    /** Asks for a place for a filter; false when the client has too many. */
+    /** Reserves a slot for a filter; false when the client has too many. */
     reserve({ filters }: Presence, filter: string): boolean {
       if (filters.has(filter)) return true
       if (filters.size >= limits.subscriptionsPerClientMax.value) return false

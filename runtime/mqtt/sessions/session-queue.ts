@@ -1,9 +1,11 @@
 /**
- * What is owed to persistent sessions. The queue is on disk; in memory are counts and the few messages under way.
- * A message enters it in the commit that stores the message itself, and leaves when the client has acknowledged it.
- * Packet identifiers follow from the place in the queue, so they are the same after a restart ([MQTT-4.4.0-1]).
+ * Message queues of persistent sessions. The queue is on disk; memory holds only counters and the few
+ * messages in flight. A message is added in the commit that stores the message itself, and deleted when the
+ * client has acknowledged it. Packet identifiers follow from the place in the queue, so they are the same
+ * after a restart ([MQTT-4.4.0-1]).
  *
- * At a ceiling the oldest goes. A client that is slow or absent costs disk up to the ceiling, never memory.
+ * At a limit the oldest messages are dropped. A slow or absent client costs disk space up to the limit, never
+ * memory.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -21,7 +23,7 @@ import { asQos, type Message } from '#mqtt/wire/wire.ts'
 import { messageKey, placeOf, type QueuedRow, type SessionRows } from '#store/tables/mqtt-rows.ts'
 import type { Chores } from './chores.ts'
 
-/** How a message goes to one subscriber. */
+/** How a message is delivered to one subscriber. */
 export interface Delivery {
   readonly qos: Qos
   readonly retain: boolean
@@ -31,9 +33,9 @@ export interface Delivery {
 export interface Session {
   readonly s: number
   readonly client: string
-  /** Topic filters and what they entitle to. */
+  /** Topic filters and their grants. */
   readonly filters: Map<string, Grant>
-  /** The connection, while its client is there and ready. */
+  /** The connection, while the client is connected and ready. */
   link: Link | undefined
   /** Last seen, wall-clock ms. */
   seen: number
@@ -45,27 +47,27 @@ export interface Session {
 }
 
 export interface Queue {
-  /** Newest place given out; some places stay empty. */
+  /** Newest assigned place; some places stay empty. */
   last: number
   /** Newest place on disk. */
   stored: number
-  /** Up to here everything was dropped at a ceiling. */
+  /** All messages up to this place were dropped at a limit. */
   cut: number
-  /** Newest place sent on this connection, and on any before. */
+  /** Newest place sent on this connection, and on any earlier one. */
   sent: number
   sentBefore: number
   /** Sent and not acknowledged, by packet identifier. */
-  readonly underWay: Map<number, UnderWay>
+  readonly inFlight: Map<number, InFlight>
   /** Acknowledged places that are still on disk. */
   readonly settled: Set<number>
   messages: number
   bytes: number
-  /** An eviction was logged since the client was last there. */
+  /** True when an eviction was logged since the client last connected. */
   isWarned: boolean
   waitsForDrain: boolean
 }
 
-interface UnderWay {
+interface InFlight {
   readonly place: number
   readonly bytes: number
   isReleased: boolean
@@ -87,10 +89,10 @@ export interface QueuePorts {
 }
 
 const idOf = (place: number): number => ((place - 1) % queueIdsMax) + 1
-/** What a message costs beside topic and payload. */
+/** Size of a message beside topic and payload. */
 const overheadBytes = 32
 const readAtOnce = 256
-/** Messages may be large, so few are read before the client has taken them; and not one by one. */
+/** Messages may be large, so few are read ahead of the client; reading them singly would be slow. */
 const sentAtOnce = 16
 
 export const emptyQueue = (): Queue => ({
@@ -99,7 +101,7 @@ export const emptyQueue = (): Queue => ({
   cut: 0,
   sent: 0,
   sentBefore: 0,
-  underWay: new Map(),
+  inFlight: new Map(),
   settled: new Set(),
   messages: 0,
   bytes: 0,
@@ -120,8 +122,11 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     bytes += size
   }
 
-  /** Owes a message to a session, as part of a commit; the payload of `message` is no view of a larger buffer. */
-  function enqueue(stage: Stage, session: Session, { message: sent, delivery }: Debt): void {
+  /**
+   * Adds a message to a session's queue, as part of a commit; the payload must not be a view of a larger
+   * buffer.
+   */
+  function enqueue(stage: Stage, session: Session, { message: sent, delivery }: Enqueued): void {
     const { queue } = session
     const { qos, retain, subscriptions } = delivery
     const { topic, payload, expiresAt } = sent
@@ -153,7 +158,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     evict(stage, largest, 0, bytes - ceilings.sessionsBytes + (largest.queue.bytes >> 5))
   }
 
-  /** Drops the oldest messages on disk, at least so many and so many bytes, where there are that many. */
+  /** Drops the oldest messages on disk, at least `count` and `size` bytes if there are that many. */
   function evict(stage: Stage, session: Session, count: number, size: number): void {
     const { queue } = session
     const before = queue.cut
@@ -183,7 +188,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
 
   function dropUpTo(session: Session, cut: number, dropped: number): void {
     const { queue } = session
-    for (const [id, { place }] of queue.underWay) if (place <= cut) queue.underWay.delete(id)
+    for (const [id, { place }] of queue.inFlight) if (place <= cut) queue.inFlight.delete(id)
     evicted.value += dropped
     if (queue.isWarned || dropped === 0) return
     queue.isWarned = true
@@ -194,8 +199,10 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     })
   }
 
-  /** A message is on disk: it goes out at once when all before it have, else it is read when its turn comes. */
-  function arrived(session: Session, owed: Owed): void {
+  /**
+   * A message is on disk: sends it at once if all earlier ones were sent, otherwise `pump` reads it in order.
+   */
+  function arrived(session: Session, owed: Queued): void {
     const { queue, link } = session
     queue.stored = owed.place
     if (link === undefined) return
@@ -207,24 +214,25 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     Math.min(limits.sessionInFlightMax.value, link!.window.queueRoom())
 
   const hasRoom = (session: Session): boolean =>
-    session.queue.underWay.size < inFlightMax(session) &&
+    session.queue.inFlight.size < inFlightMax(session) &&
     session.link!.isOpen() &&
     !session.link!.isBacklogged()
 
-  /** Sends what is owed, in order, as far as the client takes it. */
+  /** Sends queued messages in order, as far as the client accepts them. */
   function pump(session: Session): void {
     const { queue, link } = session
     if (link === undefined) return
     let read = 0
     while (queue.sent < queue.stored && hasRoom(session)) {
-      // What has lapsed or is too large fills no room: a long queue of it is passed over in several turns.
+      // Expired and oversized messages take no place in flight, so a long queue of them is skipped in several
+      // turns.
       if (read >= readAtOnce) {
         setImmediate(() => pump(session))
         return
       }
       const owed = rows.queued(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
       read += owed.length
-      for (const row of owed) if (hasRoom(session)) send(session, owedMessage(row))
+      for (const row of owed) if (hasRoom(session)) send(session, queuedMessage(row))
       if (owed.length === 0) queue.sent = queue.stored
     }
     if (queue.waitsForDrain || !link.isBacklogged()) return
@@ -235,14 +243,14 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     })
   }
 
-  function send(session: Session, owed: Owed): void {
+  function send(session: Session, owed: Queued): void {
     const { queue } = session
     queue.sent = owed.place
     if (queue.settled.has(owed.place)) return
     const id = idOf(owed.place)
-    const stuck = queue.underWay.get(id)
+    const stuck = queue.inFlight.get(id)
     if (stuck !== undefined) settle(session, id, stuck)
-    queue.underWay.set(id, { place: owed.place, bytes: owed.size, isReleased: owed.released })
+    queue.inFlight.set(id, { place: owed.place, bytes: owed.size, isReleased: owed.released })
     const link = session.link!
     if (owed.released) {
       link.acknowledge({ type: 'pubrel', id, code: reasons.success })
@@ -250,20 +258,20 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     }
     const { message, retain } = owed
     const flags = { qos: message.qos, retain, dup: owed.place <= queue.sentBefore, id }
-    if (!link.send(message, flags, [])) settle(session, id, queue.underWay.get(id)!)
+    if (!link.send(message, flags, [])) settle(session, id, queue.inFlight.get(id)!)
   }
 
-  function settle(session: Session, id: number, { place, bytes: size }: UnderWay): void {
+  function settle(session: Session, id: number, { place, bytes: size }: InFlight): void {
     const { queue } = session
-    queue.underWay.delete(id)
-    // What is being dropped at a ceiling has left the account already.
+    queue.inFlight.delete(id)
+    // An evicted message was already subtracted.
     if (place <= queue.cut) return
     queue.settled.add(place)
     account(queue, -1, -size)
     chores.set(`settled:${session.s}`, (stage) => forget(stage, session))
   }
 
-  /** Deletes what was acknowledged, run by run. */
+  /** Deletes acknowledged messages, one statement per contiguous run. */
   function forget(stage: Stage, { s, queue }: Session): void {
     const places = [...queue.settled].sort((a, b) => a - b)
     let from = 0
@@ -279,36 +287,39 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
 
   return Object.freeze({
     enqueue,
-    /** The client is there: everything owed is sent again from the beginning ([MQTT-4.4.0-1]). */
+    /** The client connected: every queued message is sent again from the beginning ([MQTT-4.4.0-1]). */
     open(session: Session): void {
       const { queue } = session
-      queue.underWay.clear()
-      session.link?.window.share(() => queue.underWay.size)
+      queue.inFlight.clear()
+      session.link?.window.share(() => queue.inFlight.size)
       queue.sent = 0
       queue.isWarned = false
       queue.waitsForDrain = false
       pump(session)
     },
-    /** The client is gone; what was sent to it may be sent again. */
+    /** The client disconnected; messages already sent may be sent again. */
     leave({ queue }: Session): void {
       queue.sentBefore = Math.max(queue.sentBefore, queue.sent)
-      queue.underWay.clear()
+      queue.inFlight.clear()
     },
-    /** PUBACK or PUBCOMP came, or a PUBREC that refuses. */
+    /** Handles PUBACK, PUBCOMP, or a PUBREC with a failure code. */
     acknowledged(session: Session, id: number): void {
-      const found = session.queue.underWay.get(id)
+      const found = session.queue.inFlight.get(id)
       if (found !== undefined) settle(session, id, found)
     },
-    /** Sends more when enough was acknowledged; few messages are not read from disk one by one. */
+    /** Sends more once enough messages were acknowledged, so that messages are read from disk in batches. */
     resume(session: Session): void {
       const max = inFlightMax(session)
-      const room = max - session.queue.underWay.size
+      const room = max - session.queue.inFlight.size
       if (room >= Math.min(sentAtOnce, Math.ceil(max / 4))) pump(session)
       session.link?.window.resume()
     },
-    /** PUBREC came: settles when it is on disk that only PUBREL is owed; false when it is for no message of the queue. */
+    /**
+     * Handles PUBREC: resolves when the disk records that only PUBREL is pending. Returns false for an
+     * unknown message.
+     */
     async received(session: Session, id: number): Promise<boolean> {
-      const found = session.queue.underWay.get(id)
+      const found = session.queue.inFlight.get(id)
       if (found === undefined) return false
       if (found.isReleased) return true
       await ports.door.commit((stage) => {
@@ -317,11 +328,11 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
       found.isReleased = true
       return true
     },
-    /** Takes the messages of a session that ends out of the account. */
+    /** Subtracts the messages of a session that ends. */
     drop({ queue }: Session): void {
       account(queue, -queue.messages, -queue.bytes)
     },
-    /** Adds what was on disk at start. */
+    /** Adds the messages that were on disk at start. */
     restore({ queue }: Session, count: number, size: number): void {
       account(queue, count, size)
     },
@@ -332,13 +343,13 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
 
 export type SessionQueues = ReturnType<typeof createSessionQueues>
 
-/** A message, and how it goes to the client of a session; its QoS is 1 or 2. */
-export interface Debt {
+/** A message and its delivery to the client of a session; its QoS is 1 or 2. */
+export interface Enqueued {
   readonly message: Message
   readonly delivery: Delivery
 }
 
-interface Owed {
+interface Queued {
   readonly place: number
   readonly size: number
   readonly released: boolean
@@ -346,7 +357,7 @@ interface Owed {
   readonly message: Message
 }
 
-const owedMessage = ({
+const queuedMessage = ({
   k,
   bytes,
   released,
@@ -356,7 +367,7 @@ const owedMessage = ({
   qos,
   properties,
   expires,
-}: QueuedRow): Owed => ({
+}: QueuedRow): Queued => ({
   place: placeOf(k),
   size: bytes,
   released: released === 1,

@@ -1,7 +1,8 @@
 /**
- * Persistent sessions (MQTT 3.1.1, section 3.1.2.4; MQTT 5, section 4.1): which there are, what they subscribed to, when
- * they end. They survive a restart. One that nobody came back to ends after its session expiry interval, or by age. While the clock of a board is unsynced, when a client was
- * seen is not known: that is 0, and no time before the year 2000 is ever taken for an age.
+ * Persistent sessions (MQTT 3.1.1, section 3.1.2.4; MQTT 5, section 4.1): the existing sessions, their
+ * subscriptions and their expiry. They survive a restart. A session whose client stays away ends after its
+ * session expiry interval, or by age. While a board's clock is not set, the last-seen time is unknown and
+ * stored as 0; times before the year 2000 are never used as an age.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -53,13 +54,13 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     return session
   }
 
-  /** Reads what was there when the gateway ended. */
+  /** Restores the sessions that existed when the gateway ended. */
   function restore(): void {
     const byNumber = new Map<number, Session>()
     for (const row of rows.sessions()) {
       const session = createSession(row.s, row.client, true)
       byNumber.set(row.s, session)
-      // A client that was there at the end has been seen just now, whatever its row says.
+      // A client that was connected at the end counts as seen just now, whatever its row has.
       if (row.sent !== null) session.seen = row.seen
       if (row.expiry !== null) session.expiryMs = row.expiry * 1000
       session.queue.last = row.last
@@ -71,7 +72,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       const session = byNumber.get(s)
       if (session !== undefined) subscribe(session, filter, grantOf(row))
     }
-    // Sessions that were to end with their connection, which the gateway did not live to see.
+    // Sessions that should have ended with their connection, but the gateway ended first.
     for (const session of byNumber.values()) if (session.expiryMs === 0) erase(session)
   }
 
@@ -80,7 +81,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     tree.add(filter, session, grant)
   }
 
-  /** Writes the row of a session; rows that name a session are never on disk without it. */
+  /** Writes the row of a session; no row that refers to a session is on disk without it. */
   function put(stage: Stage, session: Session): void {
     const { s, client, link, seen, expiryMs, queue } = session
     const expiry = expiryMs === settings.sessionAgeMs ? null : expiryMs / 1000
@@ -109,12 +110,12 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     }
   }
 
-  /** Ends a session for good, soon on disk as well. */
+  /** Ends a session for good; its rows are deleted soon. */
   function erase(session: Session): void {
     chores.set(`erase:${session.s}`, forget(session))
   }
 
-  /** Whether the client of a session has been away for too long. */
+  /** True when the client of a session has been away for too long. */
   function isLapsed(session: Session, now: number): boolean {
     return session.link === undefined && session.seen > 0 && now - session.seen > session.expiryMs
   }
@@ -127,9 +128,9 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     get: (client: string) => byClient.get(client),
     all: () => byClient.values(),
     count: () => byClient.size,
-    /** True when a client that keeps no session yet would be one too many. */
+    /** True when no new session can be created. */
     isFull: () => byClient.size >= settings.sessionsMax,
-    /** Whether a client that connects finds a session; one that has expired is ended. */
+    /** True when a connecting client has a session; ends a session that has expired. */
     isPresent(client: string): boolean {
       const session = byClient.get(client)
       if (session === undefined) return false
@@ -137,7 +138,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       erase(session)
       return false
     },
-    /** The session of a client that connects, made when there is none. */
+    /** The session of a connecting client; creates it if there is none. */
     begin(client: string): Session {
       const found = byClient.get(client)
       if (found !== undefined) {
@@ -145,7 +146,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
         return found
       }
       if (byClient.size >= settings.sessionsMax) {
-        throw new GatewayError('mqtt.ceiling', `there are ${settings.sessionsMax} sessions already`)
+        throw new GatewayError('mqtt.ceiling', `the maximum of ${settings.sessionsMax} sessions is reached`)
       }
       return createSession(++lastNumber, client, false)
     },
@@ -155,7 +156,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       note(session)
       queues.open(session)
     },
-    /** The connection of a session is gone; a newer connection of the same client is left alone. */
+    /** The connection of a session was closed; ignored if the client has a newer connection. */
     leave(session: Session, { link, expiryMs }: Presence): void {
       if (session.link !== link) return
       queues.leave(session)
@@ -164,7 +165,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       if (expiryMs === 0) erase(session)
       else note(session)
     },
-    /** Ends a session for good ([MQTT-3.1.2-6]); settles when it is gone from disk. */
+    /** Ends a session for good ([MQTT-3.1.2-6]); resolves when it is deleted from disk. */
     async end(client: string): Promise<void> {
       const session = byClient.get(client)
       if (session === undefined) return
@@ -174,7 +175,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
         throw error
       })
     },
-    /** Settles when the filters are on disk; only then do they match. */
+    /** Resolves when the filters are on disk; they match only from then on. */
     async subscribe(session: Session, filters: readonly { filter: string; grant: Grant }[]): Promise<void> {
       const changed = filters.filter(({ filter, grant }) => !isSame(session.filters.get(filter), grant))
       if (changed.length === 0) return
@@ -210,7 +211,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       })
     },
     put,
-    /** Ends sessions whose client has been away for too long. */
+    /** Ends sessions whose clients have been away for too long. */
     expire(): void {
       if (!mayExpire()) return
       const now = clock.now()
@@ -222,7 +223,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
         erase(session)
       }
     },
-    /** Notes, before the gateway ends, how far every present session has come. */
+    /** Before the gateway ends, stores the progress of every connected session. */
     leaveAll(): void {
       for (const session of byClient.values()) {
         if (session.link === undefined) continue
@@ -237,7 +238,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
 const noLocal = 1
 const retainAsPublished = 2
 
-/** The options of a subscription as its row has them. */
+/** The options of a subscription, as stored. */
 const optionsOf = (grant: Grant): number =>
   (grant.ownQos === undefined ? noLocal : 0) | (grant.keepsRetain ? retainAsPublished : 0)
 

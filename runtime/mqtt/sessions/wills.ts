@@ -1,7 +1,8 @@
 /**
- * Wills (MQTT 3.1.1 and 5, section 3.1.2.5), on disk from before CONNACK until they are published or void. The will of a
- * client that left without saying so is published after its delay; what was found at start belonged to clients that were
- * connected when the gateway ended, or whose delay ran, and is published after a grace unless the client is back.
+ * Wills (MQTT 3.1.1 and 5, section 3.1.2.5), on disk from before CONNACK until they are published or
+ * discarded. The will of a client that disconnects without DISCONNECT is published after its delay. Wills
+ * found at start belong to clients that were connected when the gateway ended, or to a running delay. They
+ * are published after a grace period unless the client reconnects.
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
@@ -25,12 +26,12 @@ export interface WillsPorts {
   readonly door: Pick<Door, 'commit'>
   readonly chores: Chores
   readonly clock: Clock
-  /** How long clients may take to come back after a restart. */
+  /** How long clients may take to reconnect after a restart. */
   readonly graceMs: number
   readonly publish: (will: Will) => void
 }
 
-/** A will whose client is gone: the monotonic and the wall-clock time when it is published. */
+/** A will of a disconnected client: the monotonic and the wall-clock time of its publication. */
 interface Pending {
   readonly dueAt: number
   readonly dueTime: number
@@ -47,7 +48,7 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
     const expirySeconds = expiry ?? undefined
     const will: Will = { client, message, retain: retain === 1, expirySeconds, delaySeconds: delay }
     byClient.set(client, will)
-    // A clock that was set meanwhile may tell any rest; it is never longer than the delay.
+    // If the clock was set meanwhile, the remaining time may be arbitrary; it never exceeds the delay.
     const restMs = due === null ? delay * 1000 : Math.min(due - clock.now(), delay * 1000)
     wait(will, Math.max(graceMs, restMs))
   }
@@ -56,7 +57,7 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
     pending.set(will, { dueAt: clock.monotonic() + ms, dueTime: clock.now() + ms })
   }
 
-  /** Writes what holds for a client now, so that the order of writes does not matter. */
+  /** Writes the current state for a client, so that the order of writes does not matter. */
   const put =
     (client: string) =>
     (stage: Stage): void => {
@@ -85,19 +86,19 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
   }
 
   return Object.freeze({
-    /** Stores the will of a client that connects; settles when it is on disk. */
+    /** Stores the will of a connecting client; resolves when it is on disk. */
     async put(will: Will): Promise<void> {
       byClient.set(will.client, will)
-      // A disk that refuses must not keep devices away: the will holds in memory until it is written.
+      // A full disk must not keep devices from connecting: the will stays in memory until it is written.
       await door.commit(put(will.client)).catch(() => note(will.client))
     },
-    /** A client said that it leaves: its will is void. */
+    /** The client sent DISCONNECT: its will is discarded. */
     drop(will: Will): void {
       if (byClient.get(will.client) !== will) return
       remove(will)
       note(will.client)
     },
-    /** A client went without saying so; its session, if it has one, ends after `sessionMs`. */
+    /** The client disconnected without DISCONNECT; its session, if any, ends after `sessionMs`. */
     leave(will: Will, sessionMs: number): void {
       if (isStopped || byClient.get(will.client) !== will) return
       const delayMs = Math.min(will.delaySeconds * 1000, sessionMs)
@@ -105,8 +106,11 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
       if (delayMs === 0) release(will)
       else note(will.client)
     },
-    /** A client is back: the will it left is void, unless it was delayed and the session ends ([MQTT-3.1.3-9]). */
-    takeBack(client: string, isSessionEnded: boolean): void {
+    /**
+     * The client reconnected: its will is discarded, unless it was delayed and the session ends
+     * ([MQTT-3.1.3-9]).
+     */
+    clientReturned(client: string, isSessionEnded: boolean): void {
       const will = byClient.get(client)
       if (will === undefined) return
       if (isSessionEnded && will.delaySeconds > 0 && pending.has(will)) {
@@ -116,13 +120,13 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
       remove(will)
       note(client)
     },
-    /** Publishes what is due. */
+    /** Publishes wills that are due. */
     publishDue(): void {
       if (isStopped) return
       const now = clock.monotonic()
       for (const [will, { dueAt }] of pending) if (dueAt <= now) release(will)
     },
-    /** A will could not be stored where it is to go: it is tried again. */
+    /** A will could not be stored for its subscribers: it is retried. */
     postpone: (will: Will): void => wait(will, graceMs),
     /** Deletes a will in the commit that publishes it. */
     decide(stage: Stage, will: Will): void {
@@ -130,7 +134,7 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
       stage.write('will.delete', will.client)
       stage.published(() => remove(will))
     },
-    /** From now on wills wait on disk. */
+    /** From now on wills stay on disk. */
     stop(): void {
       isStopped = true
     },

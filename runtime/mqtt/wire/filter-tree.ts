@@ -1,13 +1,13 @@
 /**
- * Who subscribed to what: topic filters as a tree of levels, each with its holders and what they were granted. Matching
- * costs what the tree holds along a topic, not what it holds in all. Filters are well formed before they come here.
+ * Subscriptions as a tree of topic filter levels, each with its holders and their grants. The cost of a match
+ * depends on the filters along the topic, not on all filters. Callers validate filters first.
  */
 import { asQos, type Qos } from './wire.ts'
 
-/** What one subscription, or several of one holder that match the same topic, entitle to. */
+/** The grant of one subscription, or of several subscriptions of one holder that match the same topic. */
 export interface Grant {
   readonly qos: Qos
-  /** The same for messages that the holder published itself; undefined when it gets none of those (No Local). */
+  /** The QoS for messages that the holder published itself; undefined with No Local. */
   readonly ownQos: Qos | undefined
   /** RETAIN is forwarded as the publisher set it (Retain As Published). */
   readonly keepsRetain: boolean
@@ -31,8 +31,8 @@ export interface FilterTree<Holder> {
   add(filter: string, holder: Holder, grant: Grant): void
   remove(filter: string, holder: Holder): void
   /**
-   * Holders whose filters match a topic name, each with one grant: the highest QoS of those filters ([MQTT-3.3.5-1])
-   * and all their subscription identifiers ([MQTT-3.3.4-4]).
+   * Holders whose filters match a topic name, each with one grant: the highest QoS of those filters
+   * ([MQTT-3.3.5-1]) and all their subscription identifiers ([MQTT-3.3.4-4]).
    */
   match(topic: string): Map<Holder, Grant>
   /** Changes whenever a match may have changed. */

@@ -1,15 +1,15 @@
 /**
- * Three things all connections share: how many bytes of frames are on their way to disk, so that beyond a ceiling
- * nobody is read any more and TCP pushes back; how long messages are read in one turn of the event loop, because all
- * connections may have some at once; and the end of a turn, when what was written to a connection during it leaves in
- * one piece.
+ * Three mechanisms shared by all connections. `Flow` counts bytes of frames on their way to disk; above a
+ * limit no connection is read, so that TCP applies backpressure. `ReadingTurn` limits the time for reading
+ * messages in one turn of the event loop. `createTurnEnd` runs actions at the end of a turn, to send the
+ * turn's output together.
  */
 
 export interface Flow {
   add(bytes: number): void
   remove(bytes: number): void
   isFull(): boolean
-  /** Calls back once when half of the room is free again, however often the same action waits. */
+  /** Calls back once when half of the capacity is free; an action added several times is called once. */
   whenOpen(action: () => void): void
 }
 
@@ -35,13 +35,16 @@ export function createFlow(bytesMax: number): Flow {
 }
 
 export interface ReadingTurn {
-  /** Whether messages were read for so long that everything else has its turn first. */
+  /** True when reading has used up its share of this turn, so that other work runs first. */
   isSpent(): boolean
-  /** Calls back once, in the order of asking, in the next turn that has room, however often the same action waits. */
+  /**
+   * Calls back in a later turn with time left, in the order of the calls; an action added several times is
+   * called once.
+   */
   whenNext(action: () => void): void
 }
 
-/** `monotonic` tells ms. */
+/** `monotonic` returns ms. */
 export function createReadingTurn(monotonic: () => number, turnMs: number): ReadingTurn {
   let begunAt: number | undefined
   let waiting = new Set<() => void>()
@@ -51,7 +54,7 @@ export function createReadingTurn(monotonic: () => number, turnMs: number): Read
     waiting = new Set()
     for (const [at, action] of actions.entries()) {
       if (isSpent()) {
-        // Who has not had a turn yet goes before those who had one.
+        // Connections that have not had a turn yet precede those that had one.
         waiting = new Set([...actions.slice(at), ...waiting])
         return
       }
@@ -72,7 +75,7 @@ export function createReadingTurn(monotonic: () => number, turnMs: number): Read
   } satisfies ReadingTurn)
 }
 
-/** Collects actions and runs them together when the current turn of the event loop is over. */
+/** Collects actions and runs them together when the current turn of the event loop ends. */
 export function createTurnEnd(): (action: () => void) => void {
   let actions: (() => void)[] = []
   const run = (): void => {

@@ -1,9 +1,9 @@
 /**
- * Where one MQTT packet ends and the next begins. The size of a packet is known from its first bytes, so a packet
- * above the ceiling is refused before any of it is kept, and one that comes in pieces gets its room once.
+ * Finds the boundaries of MQTT packets. The first bytes state the size of a packet, so a packet above the
+ * limit is refused before any of it is stored. A packet in several pieces is allocated once.
  */
 
-/** What the bytes at a place are: a whole packet of that size, or why not. */
+/** The packet at a position: complete, incomplete with known size, or neither. */
 export type Extent =
   | { readonly kind: 'whole'; readonly head: number; readonly size: number }
   | { readonly kind: 'part'; readonly size: number }
@@ -14,8 +14,8 @@ const unknown: Extent = { kind: 'unknown' }
 const malformed: Extent = { kind: 'malformed' }
 
 /**
- * The extent of the packet that begins at `at`: `head` is the size of its fixed header, `size` that of the whole
- * packet in bytes (MQTT 3.1.1, section 2.2.3). `unknown` until the remaining length is there.
+ * The extent of the packet that begins at `at`: `head` is the size of its fixed header, `size` that of the
+ * whole packet in bytes (MQTT 3.1.1, section 2.2.3). `unknown` until the remaining length is complete.
  */
 export function extentAt(bytes: Uint8Array, at: number): Extent {
   let length = 0

@@ -1,29 +1,29 @@
 /**
- * The order of one client's messages, from their arrival to their acknowledgement ([MQTT-4.6.0-2], [MQTT-4.6.0-6]):
- * a message is finished when it and all before it are stored, whatever each of them needed.
+ * The order of one client's messages, from arrival to acknowledgement ([MQTT-4.6.0-2], [MQTT-4.6.0-6]): a
+ * message is finished when it and all earlier ones are stored.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Flow } from './flow.ts'
 
-/** A message taken from a client. */
+/** A message accepted from a client. */
 export interface Taken {
   readonly bytes: number
   state: 'waiting' | 'stored' | 'refused'
-  /** Sends it on and acknowledges it. */
+  /** Sends it to subscribers and acknowledges it. */
   finish(): void
 }
 
 export interface Order {
-  /** Keeps the place of a message. */
+  /** Appends a message to the order. */
   take(taken: Taken): void
   /** True while messages of this client wait to be stored. */
   hasTaken(): boolean
   isFull(): boolean
-  /** Finishes what can be finished; called when the state of a message has changed. */
+  /** Finishes the messages that can be finished; called when the state of a message has changed. */
   advance(): void
 }
 
-/** `moved` is told after every advance whether a message was refused. */
+/** Calls `moved` after every advance, with true if a message was refused. */
 export function createOrder(flow: Flow, moved: (isRefused: boolean) => void): Order {
   let list: Taken[] = []
   let head = 0

@@ -1,43 +1,43 @@
 /**
- * Cuts the bytes of one connection into packets. It keeps what could not be read yet, gives a packet that comes in
- * pieces its room once, and refuses one above the ceiling by its first bytes.
+ * Splits the bytes of one connection into packets. It keeps bytes that cannot be read yet, allocates a packet
+ * in several pieces once, and refuses a packet above the limit by its first bytes.
  */
 import type { Flow } from './flow.ts'
 import { extentAt } from './framing.ts'
 import { reasons } from './reasons.ts'
 
 export interface PacketReader {
-  /** Takes bytes; false when reading stopped before their end. */
+  /** Reads bytes; false when reading stopped before their end. */
   read(bytes: Buffer): boolean
-  /** Goes on where reading stopped; false when it stops again. */
+  /** Continues where reading stopped; false when it stops again. */
   proceed(): boolean
-  /** Gives back the room of a packet that will not wholly come. */
+  /** Releases the memory of an incomplete packet. */
   end(): void
 }
 
 export interface PacketReaderPorts {
-  /** Bytes of packets, of all connections, that have not wholly come. */
+  /** Bytes of incomplete packets of all connections. */
   readonly partials: Flow
-  /** Largest packet in bytes, now. */
+  /** Current maximum packet size in bytes. */
   readonly ceiling: () => number
   readonly mayRead: () => boolean
   /** True when nothing more is to be read, ever. */
-  readonly isDeaf: () => boolean
-  /** Takes the packet between two places; its fixed header has `head` bytes. */
+  readonly isInputClosed: () => boolean
+  /** Handles the packet between two positions; its fixed header has `head` bytes. */
   readonly packet: (bytes: Buffer, at: number, head: number, end: number) => void
   readonly fail: (reason: string, code: number) => void
 }
 
 export function createPacketReader(ports: PacketReaderPorts): PacketReader {
-  const { partials, ceiling, mayRead, isDeaf, packet, fail } = ports
+  const { partials, ceiling, mayRead, isInputClosed, packet, fail } = ports
   let rest: Buffer | undefined
-  /** A packet that comes in pieces, and how much of it is there. */
+  /** An incomplete packet, and how much of it has arrived. */
   let whole: Buffer | undefined
   let filled = 0
 
   function parse(bytes: Buffer): boolean {
     let at = 0
-    while (at < bytes.length && !isDeaf()) {
+    while (at < bytes.length && !isInputClosed()) {
       if (!mayRead()) {
         rest = bytes.subarray(at)
         return false
@@ -46,7 +46,7 @@ export function createPacketReader(ports: PacketReaderPorts): PacketReader {
       if (extent.kind === 'malformed') fail('malformed remaining length', reasons.malformedPacket)
       else if (extent.kind === 'unknown') rest = bytes.subarray(at)
       else if (extent.size > ceiling()) {
-        fail(`a packet of ${extent.size} bytes, at most ${ceiling()}`, reasons.packetTooLarge)
+        fail(`the packet has ${extent.size} bytes; the maximum is ${ceiling()}`, reasons.packetTooLarge)
       } else if (extent.kind === 'part') begin(bytes.subarray(at), extent.size)
       else packet(bytes, at, extent.head, at + extent.size)
       if (extent.kind !== 'whole') return true
@@ -57,7 +57,7 @@ export function createPacketReader(ports: PacketReaderPorts): PacketReader {
 
   function begin(bytes: Buffer, size: number): void {
     if (partials.isFull()) {
-      fail('too many packets come in pieces', reasons.serverBusy)
+      fail('the incomplete packets of all clients use too much memory', reasons.serverBusy)
       return
     }
     partials.add(size)
@@ -65,7 +65,7 @@ export function createPacketReader(ports: PacketReaderPorts): PacketReader {
     filled = bytes.copy(whole)
   }
 
-  /** Fills the packet that comes in pieces; returns the bytes after it, or undefined while it is not whole. */
+  /** Fills the incomplete packet; returns the bytes after it, or undefined while it is incomplete. */
   function fill(bytes: Buffer): Buffer | undefined {
     const count = bytes.copy(whole!, filled)
     filled += count

@@ -1,7 +1,7 @@
 /**
- * Properties of MQTT 5 (section 2.2.2), read from the bytes of a packet. What a PUBLISH states about its message is
- * kept as the bytes that came and passed on to subscribers unchanged and in order ([MQTT-3.3.2-17]); what is meant for
- * this broker alone is read and left out. Pure.
+ * Properties of MQTT 5 (section 2.2.2), read from the bytes of a packet. Properties of a message are kept as
+ * received bytes and passed on to subscribers unchanged and in order ([MQTT-3.3.2-17]). Properties for this
+ * broker alone are read and left out. Pure.
  */
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
@@ -20,18 +20,18 @@ export const ids = {
   userProperty: 0x26,
 } as const
 
-/** What a PUBLISH says beside topic and payload. */
+/** The content of a PUBLISH beside topic and payload. */
 export interface PublishProperties {
-  /** Passed on to subscribers; undefined when there is nothing to pass on. */
+  /** Bytes passed on to subscribers; undefined when there are none. */
   readonly passed: Uint8Array | undefined
   readonly expirySeconds: number | undefined
   readonly alias: number | undefined
   readonly contentType: string | undefined
-  /** Where the properties end and the payload begins. */
+  /** End of the properties and start of the payload. */
   readonly end: number
 }
 
-/** A varint of section 1.5.5 and the place behind it. */
+/** A variable byte integer (section 1.5.5) and the position after it. */
 interface Varint {
   readonly value: number
   readonly next: number
@@ -39,7 +39,7 @@ interface Varint {
 
 interface Property {
   readonly id: number
-  /** The value, without the length that texts and binary data begin with. */
+  /** The value, without the length prefix of texts and binary data. */
   readonly from: number
   readonly to: number
 }
@@ -57,9 +57,10 @@ export function readPublishProperties(bytes: Buffer, from: number, end: number):
     if (id === ids.messageExpiry) expirySeconds = bytes.readUInt32BE(valueFrom)
     else if (id === ids.topicAlias) alias = bytes.readUInt16BE(valueFrom)
     else if (id === ids.contentType) contentType = bytes.toString('utf8', valueFrom, to)
-    else if (id === ids.payloadFormat && bytes[valueFrom]! > 1) return malformed('payload format is 0 or 1')
+    else if (id === ids.payloadFormat && bytes[valueFrom]! > 1)
+      return malformed('payload format must be 0 or 1')
     else if (id === ids.responseTopic && /[+#]/.test(bytes.toString('latin1', valueFrom, to))) {
-      return protocolError('a response topic has no wildcards [MQTT-3.3.2-14]')
+      return protocolError('a response topic must not have wildcards [MQTT-3.3.2-14]')
     } else if (id === ids.userProperty && ++pairs > limits.userPropertiesMax.value) {
       return fault(reasons.quotaExceeded, `more than ${limits.userPropertiesMax.value} user properties`)
     }
@@ -77,7 +78,7 @@ export function readPublishProperties(bytes: Buffer, from: number, end: number):
   return { passed, expirySeconds, alias, contentType, end: read }
 }
 
-/** The session expiry interval that a DISCONNECT states, in seconds; undefined when it states none. */
+/** The session expiry interval in a DISCONNECT, in seconds; undefined when it has none. */
 export function readSessionExpiry(bytes: Buffer, from: number, end: number): number | Fault | undefined {
   let expiry: number | undefined
   const visit: Visit = (property) => {
@@ -88,7 +89,7 @@ export function readSessionExpiry(bytes: Buffer, from: number, end: number): num
   return typeof read === 'number' ? expiry : read
 }
 
-/** Whether the properties of an acknowledgement are well formed. */
+/** Validates the properties of an acknowledgement. */
 export function readAckProperties(bytes: Buffer, from: number, end: number): Fault | undefined {
   const read = walk(bytes, { from, end, allowed: ackIds, visit: () => undefined, pieces: undefined })
   return typeof read === 'number' ? undefined : read
@@ -99,23 +100,24 @@ interface Walk {
   readonly end: number
   readonly allowed: ReadonlySet<number>
   readonly visit: Visit
-  /** Gets the bytes of the properties that are passed on. */
+  /** Collects the bytes of properties that are passed on. */
   readonly pieces: Buffer[] | undefined
 }
 
-/** Visits all properties; returns the place behind them. */
+/** Visits all properties; returns the position after them. */
 function walk(bytes: Buffer, { from, end, allowed, visit, pieces }: Walk): number | Fault {
   const length = readVarint(bytes, from, end)
-  if (length === undefined || length.next + length.value > end) return malformed('properties are cut short')
+  if (length === undefined || length.next + length.value > end)
+    return malformed('the properties are truncated')
   const stop = length.next + length.value
   const seen = new Set<number>()
   let at = length.next
   while (at < stop) {
     const id = bytes[at]!
     const size = kinds[id]
-    if (size === undefined) return malformed(`there is no property ${id}`)
-    if (!allowed.has(id)) return protocolError(`property ${id} has no meaning here`)
-    if (seen.has(id) && id !== ids.userProperty) return protocolError(`property ${id} comes twice`)
+    if (size === undefined) return malformed(`unknown property ${id}`)
+    if (!allowed.has(id)) return protocolError(`property ${id} is not allowed in this packet`)
+    if (seen.has(id) && id !== ids.userProperty) return protocolError(`property ${id} is repeated`)
     seen.add(id)
     const value = size(bytes, at + 1, stop)
     if (value === undefined || value.to > stop) return malformed(`property ${id} is malformed`)
@@ -176,7 +178,7 @@ const passedIds: ReadonlySet<number> = new Set([
   ids.correlationData,
   ids.userProperty,
 ])
-/** A client names no subscription ([MQTT-3.3.4-6]). */
+/** A client must not send subscription identifiers ([MQTT-3.3.4-6]). */
 const publishIds: ReadonlySet<number> = new Set([...passedIds, ids.messageExpiry, ids.topicAlias])
 const ackIds: ReadonlySet<number> = new Set([ids.reasonString, ids.userProperty])
 const disconnectIds: ReadonlySet<number> = new Set([...ackIds, ids.sessionExpiry])
@@ -191,7 +193,7 @@ function readVarint(bytes: Buffer, at: number, stop: number): Varint | undefined
   return undefined
 }
 
-/** A number as a varint. */
+/** Encodes a number as a variable byte integer. */
 export function varint(value: number): number[] {
   const bytes: number[] = []
   for (let rest = value; ; rest = Math.floor(rest / 128)) {
@@ -201,7 +203,7 @@ export function varint(value: number): number[] {
   }
 }
 
-/** Subscription identifiers in front of the properties of a message. */
+/** Puts subscription identifiers before the properties of a message. */
 export function withSubscriptions(
   properties: Uint8Array | undefined,
   subscriptions: readonly number[],
@@ -211,7 +213,7 @@ export function withSubscriptions(
   return Buffer.concat([Uint8Array.from(front), properties ?? new Uint8Array()])
 }
 
-/** Properties of a will as the broker library reads them. */
+/** Properties of a will as the library mqtt-packet reads them. */
 export interface WillProperties {
   readonly willDelayInterval?: number
   readonly payloadFormatIndicator?: boolean
@@ -222,7 +224,7 @@ export interface WillProperties {
   readonly userProperties?: Readonly<Record<string, string | string[]>>
 }
 
-/** What of the properties of a will its subscribers get, as bytes. */
+/** Encodes the properties of a will that subscribers get. */
 export function encodeWill(will: WillProperties): Uint8Array | undefined {
   const pieces: Uint8Array[] = []
   const sized = (value: string | Uint8Array): Buffer => {

@@ -1,10 +1,10 @@
 /**
- * Reason codes of MQTT 5 (section 2.4) as this broker sends and reads them. Clients of MQTT 3.1 and 3.1.1 never see
- * one: their connection is closed instead.
+ * Reason codes of MQTT 5 (section 2.4) that this broker sends and reads. Clients of MQTT 3.1 and 3.1.1 never
+ * get one: their connection is closed instead.
  */
 export const reasons = {
   success: 0x00,
-  /** In a DISCONNECT: the will is published all the same. */
+  /** In a DISCONNECT: the will is published nevertheless. */
   disconnectWithWill: 0x04,
   noMatchingSubscribers: 0x10,
   noSubscriptionExisted: 0x11,
@@ -30,7 +30,7 @@ export const reasons = {
   sharedSubscriptionsNotSupported: 0x9e,
 } as const
 
-/** What is wrong with a packet: a reason code for a client of MQTT 5, and a text for the log. */
+/** The fault of a packet: a reason code for MQTT 5 clients, and a text for the log. */
 export interface Fault {
   readonly code: number
   readonly reason: string
@@ -40,5 +40,5 @@ export const fault = (code: number, reason: string): Fault => ({ code, reason })
 export const protocolError = (reason: string): Fault => fault(reasons.protocolError, reason)
 export const malformed = (reason: string): Fault => fault(reasons.malformedPacket, reason)
 
-/** From here on a reason code means that something failed. */
+/** Reason codes from 0x80 on are failures. */
 export const isFailure = (code: number): boolean => code >= 0x80

@@ -1,6 +1,6 @@
 /**
- * Topic names as a tree of levels, each with a value: the other way round than the tree of filters. Finding all
- * that a filter matches costs what is found, not what is held.
+ * Values by topic name, as a tree of topic levels. Unlike the filter tree, it is searched by filter. The cost
+ * of a search depends on the topics found, not on all topics.
  */
 
 interface Node<Value> {
@@ -12,7 +12,7 @@ export interface TopicTree<Value> {
   get(topic: string): Value | undefined
   set(topic: string, value: Value): void
   delete(topic: string): void
-  /** Values of the topics that a filter matches, in no promised order. */
+  /** Values of the topics that a filter matches, in no particular order. */
   matching(filter: string): Value[]
 }
 
@@ -74,7 +74,7 @@ function walk<Value>(node: Node<Value>, levels: readonly string[], depth: number
   }
 }
 
-/** A node and everything below it; from the root, without what begins with $ ([MQTT-4.7.2-1]). */
+/** A node and everything below it; from the root, without topics that begin with $ ([MQTT-4.7.2-1]). */
 function all<Value>(node: Node<Value>, isRoot: boolean, found: Value[]): void {
   if (node.value !== undefined) found.push(node.value)
   for (const [name, child] of node.children) {

@@ -1,33 +1,34 @@
 /**
- * How many QoS 1 and 2 messages may be on their way to one client, at most its Receive Maximum ([MQTT-3.3.4-9]). Messages
- * of the session queue take part and have their own packet identifiers; all others get one here: the last quarter of
- * them, so that an acknowledgement is never taken for one of the queue. What finds no room waits in memory, bounded.
+ * Limits the QoS 1 and 2 messages in flight to one client, at most its Receive Maximum ([MQTT-3.3.4-9]).
+ * Messages of the session queue count too and have packet identifiers of their own. All other messages get
+ * identifiers here, from the last quarter of the range, so that an acknowledgement is never attributed to the
+ * queue. Messages beyond the limit wait in memory, bounded.
  */
 import { limits } from '#base/limits/limits.ts'
 
 const first = 0xc000
 const last = 0xffff
 
-/** Packet identifiers up to here are given by session queues. */
+/** Session queues use packet identifiers up to this one. */
 export const queueIdsMax = first - 1
 
 export interface Window {
-  /** Sets what CONNECT states. */
+  /** Sets the Receive Maximum of CONNECT. */
   limit(receiveMax: number): void
-  /** Counts the messages of a session queue that are on their way. */
-  share(underWay: () => number): void
-  /** How many messages of the session queue may be on their way. */
+  /** Sets the function that counts the session queue's messages in flight. */
+  share(inFlight: () => number): void
+  /** How many messages of the session queue may be in flight. */
   queueRoom(): number
   /**
-   * Sends a message now or when there is room; `send` gets its packet identifier and says whether it was sent. False
-   * when too much waits already.
+   * Sends a message now, or when there is room. `send` gets its packet identifier and returns whether it was
+   * sent. Returns false when too much is waiting already.
    */
   offer(bytes: number, send: (id: number) => boolean): boolean
-  /** The client has answered a message; what waits is sent. */
+  /** The client acknowledged a message; waiting messages are sent. */
   answered(): void
-  /** A message of the session queue was answered: what waits may have room now. */
+  /** The client acknowledged a message of the session queue, so waiting messages may have room now. */
   resume(): void
-  /** Forgets what waits. */
+  /** Drops waiting messages. */
   close(): void
 }
 
@@ -40,11 +41,11 @@ export function createWindow(): Window {
   let next = first
   let unanswered = 0
   let max = limits.subscriberUnackedMax.value
-  let underWay = (): number => 0
+  let inFlight = (): number => 0
   let waiting: Waiting[] = []
   let waitingBytes = 0
 
-  const hasRoom = (): boolean => unanswered + underWay() < max
+  const hasRoom = (): boolean => unanswered + inFlight() < max
 
   function give(send: (id: number) => boolean): void {
     const id = next
@@ -67,7 +68,7 @@ export function createWindow(): Window {
       max = Math.min(receiveMax, limits.subscriberUnackedMax.value)
     },
     share(count) {
-      underWay = count
+      inFlight = count
     },
     queueRoom: () => max - unanswered,
     offer(bytes, send) {
@@ -75,7 +76,7 @@ export function createWindow(): Window {
         give(send)
         return true
       }
-      // Whoever states no Receive Maximum has had thousands of messages by now.
+      // A client that states no Receive Maximum has thousands of messages in flight by now.
       if (waitingBytes + bytes > limits.subscriberBacklogBytesMax.value) return false
       waiting.push({ bytes, send })
       waitingBytes += bytes

@@ -1,6 +1,6 @@
 /**
- * The MQTT packets that are sent often or at the end of a connection, as bytes: PUBLISH, its acknowledgements, PINGRESP
- * and the DISCONNECT of MQTT 5. All others are written by the library mqtt-packet.
+ * Encodes the MQTT packets that are frequent or end a connection: PUBLISH, its acknowledgements, PINGRESP,
+ * and DISCONNECT of MQTT 5. The library mqtt-packet encodes all others.
  */
 import { ids, varint } from './properties.ts'
 
@@ -11,7 +11,7 @@ export interface Message {
   readonly qos: Qos
   /** Properties of MQTT 5 that subscribers get, as bytes; left out when there are none. */
   readonly properties?: Uint8Array | undefined
-  /** Wall-clock ms from which on the message is not delivered any more. */
+  /** Wall-clock ms from which on the message is no longer delivered. */
   readonly expiresAt?: number | undefined
 }
 
@@ -27,14 +27,14 @@ export interface PublishFlags {
   readonly id: number
 }
 
-/** What a PUBLISH of MQTT 5 has beside the properties of its message. */
+/** MQTT 5 properties of a PUBLISH beside those of its message. */
 export interface Extras {
   readonly subscriptions: readonly number[]
   /** Remaining lifetime of the message. */
   readonly expirySeconds: number | undefined
 }
 
-/** A PUBLISH packet (section 3.3), of MQTT 5 when `extras` is given. */
+/** Encodes a PUBLISH packet (section 3.3), of MQTT 5 when `extras` is given. */
 export function publishBytes(
   message: Message,
   { qos, retain, dup, id }: PublishFlags,
@@ -71,7 +71,7 @@ export function publishBytes(
 
 const noProperties = Uint8Array.of(0)
 
-/** Properties with their length in front. */
+/** Properties with their length prefix. */
 function propertyBytes(passed: Uint8Array | undefined, extras: Extras): Uint8Array {
   const { subscriptions, expirySeconds } = extras
   if (passed === undefined && expirySeconds === undefined && subscriptions.length === 0) return noProperties
@@ -85,7 +85,7 @@ function propertyBytes(passed: Uint8Array | undefined, extras: Extras): Uint8Arr
   return Buffer.concat([Uint8Array.from([...varint(own.length + rest.length), ...own]), rest])
 }
 
-/** An acknowledgement that waits to be written: packet identifier and reason code. */
+/** An acknowledgement to be written: packet identifier and reason code. */
 export interface Acknowledgement {
   readonly type: AckType
   readonly id: number
@@ -101,7 +101,7 @@ const firstBytes: Readonly<Record<AckType, number>> = {
   pubcomp: 0x70,
 }
 
-/** Acknowledgements (sections 3.4 to 3.7), one after the other; a reason code of 0 is left out. */
+/** Encodes acknowledgements (sections 3.4 to 3.7) one after the other; a reason code of 0 is left out. */
 export function ackBytes(acknowledgements: readonly Acknowledgement[]): Buffer {
   const bytes = Buffer.allocUnsafe(5 * acknowledgements.length)
   let at = 0
@@ -115,11 +115,11 @@ export function ackBytes(acknowledgements: readonly Acknowledgement[]): Buffer {
   return bytes.subarray(0, at)
 }
 
-/** PUBACK packets for packet identifiers, one after the other. */
+/** Encodes PUBACK packets one after the other. */
 export const pubackBytes = (acknowledged: readonly number[]): Buffer =>
   ackBytes(acknowledged.map((id) => ({ type: 'puback', id, code: 0 })))
 
 export const pingrespBytes: Uint8Array = Buffer.from([0xd0, 0])
 
-/** A DISCONNECT of MQTT 5 (section 3.14), without properties. */
+/** Encodes a DISCONNECT of MQTT 5 (section 3.14), without properties. */
 export const disconnectBytes = (code: number): Buffer => Buffer.from([0xe0, 2, code, 0])

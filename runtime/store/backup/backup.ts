@@ -193,7 +193,7 @@ async function copyTenant(
   let facts: TenantFacts
   let number: number
   try {
-    // One read transaction: later commits of the writer are not visible, and the copy never has to restart.
+    // A single read transaction: later commits of the writer are not visible, and the copy never has to restart.
     source.exec('BEGIN')
     number = source.prepare<[], number | null>('SELECT max(n) FROM log').pluck().get() ?? 0
     facts = factsOf(source, name)

@@ -14,7 +14,7 @@ import { flush, place, readThrough } from '#store/file/durable-files.ts'
 import { lockFolder } from '#store/file/folder-lock.ts'
 import { type BackedUpTenant, type Backup, type Manifest, readBackup } from './manifest.ts'
 
-/** What a restored database lacks; stored in it under the key `restored`. Times are ms. */
+/** The time that a restored database lacks; stored in it under the key `restored`. Times are ms. */
 export interface Restored {
   readonly at: number
   /** Name of the backup; null when the database continues after its log lost its end. */

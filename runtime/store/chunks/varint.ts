@@ -108,7 +108,7 @@ export function createByteReader(source: Uint8Array): ByteReader {
       position += 8
       return value
     },
-    // One loop without calls, because reading history spends most of its time here. Reading beyond the end
+    // A single loop without calls, because reading history spends most of its time here. Reading beyond the end
     // yields undefined, which ends each inner loop; `need` then throws.
     sums(into) {
       let at = position

@@ -1,5 +1,5 @@
 /**
- * One part of an entity's change history: log records as logged, one JSON object per line. A part is plain
+ * A part of an entity's change history: log records as logged, one JSON object per line. A part is plain
  * text while it is open and small, so that records can be appended cheaply. A full part is compressed once
  * (zstd).
  */

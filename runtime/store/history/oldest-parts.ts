@@ -20,7 +20,7 @@ export const retentionWrites = {
   // Runs before the last trace of an entity is deleted.
   'gap.own': `UPDATE gap SET owner = (SELECT json_object('id', id, 'type', doc -> '$.type') FROM tombstone WHERE n = ?)
      WHERE rid = ?`,
-  // One record per reason holds the sum of the dropped gap records.
+  // A single record per reason holds the sum of the dropped gap records.
   'gap.sum': `INSERT INTO gap (${gapColumns})
      SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1, owed
      FROM gap WHERE g = ?
@@ -36,7 +36,7 @@ export const retentionWrites = {
 export type PartKind = 'chunk' | 'changes' | 'tombstone'
 export type GapReason = 'size' | 'age'
 
-/** One removable part. Times are ms: observedAt in chunks, commit time otherwise. */
+/** A removable part. Times are ms: observedAt in chunks, commit time otherwise. */
 export interface Part {
   readonly kind: PartKind
   /** Stream number, row number of the entity, or the tombstone's own log number. */

@@ -1,6 +1,7 @@
 /**
- * Keys of entities in an order, taken from the scalar index where it knows them, so that tens of thousands of entities
- * are ordered without reading one; and the few places that a page needs, kept out of all that are offered.
+ * Sort keys of entities, taken from the scalar index where possible, so that tens of thousands of entities
+ * are ordered without reading their documents. Also collects the few places that a page needs out of all
+ * candidates.
  */
 import type { CompiledOrder, EntityOrder } from '#ngsi-ld/query/order.ts'
 import type { OrderKey } from '#ngsi-ld/query/order-key.ts'
@@ -9,7 +10,7 @@ import { indexedTextMax, scalarKinds } from '#store/entities/entity-index.ts'
 import type { SqlPorts } from './place-sql.ts'
 import type { Sql } from './sql-text.ts'
 
-/** Where an entity stands in an order. */
+/** The position of an entity in an order. */
 export interface OrderedPlace {
   readonly keys: readonly OrderKey[]
   readonly rid: number
@@ -18,16 +19,16 @@ export interface OrderedPlace {
 export interface OrderedPageRequest {
   readonly limit: number
   readonly offset: number
-  /** Only entities behind this place. */
+  /** Only entities after this place. */
   readonly after?: OrderedPlace | undefined
 }
 
-/** The keys of an entity; undefined where only its document tells. */
+/** The sort keys of an entity; undefined when only its document has them. */
 export type IndexedKeys = (rid: number) => readonly OrderKey[] | undefined
 
 type ScalarRow = readonly [rid: number, kind: number, value: number | string]
 
-/** Undefined when the index does not know what the order asks for. */
+/** Undefined when the index does not cover the terms of the order. */
 export function indexedKeys(
   { terms, from }: EntityOrder,
   { nameOf, unwritten }: SqlPorts,
@@ -36,7 +37,7 @@ export function indexedKeys(
   const isIndexed = terms.every(
     ({ path, far }) => !far && isPlain(path) && !['id', 'type', 'scope'].includes(path.names[0]!),
   )
-  // Beside an origin values may be places, which it has in another form.
+  // With an origin the values may be places, which the scalar index stores in another form.
   if (!isIndexed || from !== undefined) return undefined
   const columns = terms.map(({ path }) => {
     const attribute = path.names[0]!
@@ -58,10 +59,13 @@ export function indexedKeys(
   }
 }
 
-/** It matters only which entities have newer values. */
+/** Only the set of entities with newer values is needed, so no value has to fit. */
 const noneFits = { fits: () => false, low: Infinity, high: -Infinity }
 
-/** The index has more values than one of it, not all of a text, or no scalar but a place, an array or an object. */
+/**
+ * Marks a key that the index cannot provide: it has several values, only the beginning of a text, or no
+ * scalar but a place, an array or an object.
+ */
 const doubt = Symbol('doubt')
 
 function keysOf(
@@ -79,10 +83,10 @@ function keysOf(
   return keys
 }
 
-/** Places offered beyond those that are wanted, before they are cut. */
+/** Surplus places collected before the list is cut. */
 const placesBeyond = 1000
 
-/** Keeps the first places of all that are offered, no more of them than about twice what is wanted. */
+/** Keeps the first places of all that are offered; it holds at most about twice the wanted number. */
 export function firstPlaces(order: CompiledOrder, { limit, offset, after }: OrderedPageRequest) {
   const compare = (a: OrderedPlace, b: OrderedPlace): number => order.compare(a.keys, b.keys) || a.rid - b.rid
   const wanted = offset + limit + 1
@@ -96,7 +100,7 @@ export function firstPlaces(order: CompiledOrder, { limit, offset, after }: Orde
       places.push(place)
       if (places.length > 2 * wanted + placesBeyond) cut()
     },
-    take(): { readonly places: readonly OrderedPlace[]; readonly more: boolean } {
+    result(): { readonly places: readonly OrderedPlace[]; readonly more: boolean } {
       cut()
       return { places: places.slice(offset, offset + limit), more: places.length === wanted }
     },

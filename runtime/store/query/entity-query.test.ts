@@ -263,7 +263,7 @@ describe('its statements', () => {
   const ports = (selectiveRowsMax: number): PlanPorts => ({
     selectiveRowsMax,
     countRows: (arms, most) => pluck(countArmsStatement(arms, most)),
-    *lookCloser(condition, most) {
+    *refineCondition(condition, most) {
       const rows = condition.arms!.flatMap((arm) => {
         const { text, params } = armRowsStatement([arm], most)
         return database

@@ -1,7 +1,7 @@
 /**
- * Answers searches for entities from the tables: pages in order of creation (rid), and counts. SQL finds candidates;
- * where it cannot decide alone, each candidate is judged by the predicate, so the answer is always that of
- * `compileSearch`. The statements it prepares are remembered within a bound.
+ * Answers entity searches from the index tables: pages in order of creation (rid), and counts. SQL finds
+ * candidates. If SQL alone is not exact, the predicate tests each candidate, so the result is always that of
+ * `compileSearch`. Prepared statements are cached within a limit.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -19,7 +19,7 @@ import type { EntityRow } from '#store/entities/page-rows.ts'
 import { rowsAhead } from '#store/entities/rows-ahead.ts'
 import type { Database } from '#store/file/database.ts'
 import { firstPlaces, indexedKeys, type OrderedPageRequest, type OrderedPlace } from './entity-order.ts'
-import { lookAt } from './exact-check.ts'
+import { refineRows } from './exact-check.ts'
 import type { SqlPorts } from './place-sql.ts'
 import {
   armRowsStatement,
@@ -35,13 +35,13 @@ import {
   severalStatement,
 } from './query-plan.ts'
 import { compileConditions } from './query-sql.ts'
-import { allBehind, isOneStatement, rangesOf, ridsPerStatement } from './rid-slices.ts'
+import { allAfter, isOneStatement, rangesOf, ridsPerStatement } from './rid-slices.ts'
 import type { Condition } from './sql-text.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 import { createStatements } from './statement-cache.ts'
 
-/** What a judge sees of an entity: the stored document, or something newer. */
-export interface JudgedEntity {
+/** The entity that the predicate tests: the stored document, or a newer state. */
+export interface SearchedEntity {
   entity(): Entity
   times(): QueryTimes
 }
@@ -52,14 +52,14 @@ export interface EntityQueryPorts extends Omit<SqlPorts, 'hasSeveral' | 'hasBoxe
     Entities,
     'byId' | 'byRid' | 'byRids' | 'knownRows' | 'pages' | 'columns' | 'lastPlace' | 'lastRid'
   >
-  /** The entity of a row as it is now; absent, the row is taken as it is. */
-  readonly view?: (row: EntityRow) => JudgedEntity
+  /** The current state of a row's entity; if absent, the row itself is current. */
+  readonly view?: (row: EntityRow) => SearchedEntity
 }
 
 export interface EntityPageRequest {
   readonly limit: number
   readonly offset: number
-  /** Only entities behind this rid. */
+  /** Only entities after this rid. */
   readonly after?: number | undefined
 }
 
@@ -70,11 +70,14 @@ export interface EntityPage {
 }
 
 export interface EntityQuerySettings {
-  /** A condition with at most so many rows may drive. */
+  /** A condition with at most this many rows may drive the query. */
   readonly selectiveRowsMax: number
-  /** Entities walked in order before sets are intersected instead. */
+  /** Entities tested in order before sets are intersected instead. */
   readonly walkedEntitiesMax: number
-  /** Rids asked for at first; each further time four times as many, since each question costs anew. */
+  /**
+   * Rids in the first batch; each further batch is four times as large, because every statement has a fixed
+   * cost.
+   */
   readonly ridsAtFirst: number
 }
 
@@ -87,31 +90,34 @@ const defaults: EntityQuerySettings = {
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
   const { pages, columns, lastRid } = ports.entities
-  /** Calls with at most `most` rows of arms that tell the same columns, and some more of those in memory. Tells how often. */
-  function* eachRow(alike: readonly Arm[], most: number, take: (row: ArmRow) => void): Steps<number> {
-    const asked: Arm[] = []
+  /**
+   * Calls `visit` with at most `most` rows of arms with equal columns, and possibly a few more from memory.
+   * Returns the number of rows.
+   */
+  function* eachRow(alike: readonly Arm[], most: number, visit: (row: ArmRow) => void): Steps<number> {
+    const queried: Arm[] = []
     const pairs: number[] = []
     for (const arm of alike) {
-      for (const rid of arm.rids ?? []) take([rid])
+      for (const rid of arm.rids ?? []) visit([rid])
       const isKnown =
         arm.rids !== undefined ||
         (arm.part && columns.each(arm.part, most, ([rid, value]) => void pairs.push(rid, value))) !==
           undefined
-      if (!isKnown) asked.push(arm)
+      if (!isKnown) queried.push(arm)
     }
     const row: [rid: number, value: number] = [0, 0.5]
     for (let at = 0; at < pairs.length; at += 2) {
       row[0] = pairs[at]!
       row[1] = pairs[at + 1]!
-      take(row)
+      visit(row)
       if ((at / 2) % rowsPerStep === rowsPerStep - 1) yield
     }
-    const told = asked.length === 0 ? [] : statements.rows<ArmRow>(armRowsStatement(asked, most))
-    for (const [at, one] of told.entries()) {
-      take(one)
+    const rows = queried.length === 0 ? [] : statements.rows<ArmRow>(armRowsStatement(queried, most))
+    for (const [at, one] of rows.entries()) {
+      visit(one)
       if (at % rowsPerStep === rowsPerStep - 1) yield
     }
-    return alike.reduce((sum, { rids }) => sum + (rids?.length ?? 0), pairs.length / 2 + told.length)
+    return alike.reduce((sum, { rids }) => sum + (rids?.length ?? 0), pairs.length / 2 + rows.length)
   }
 
   /** The rids of the rows of one arm. */
@@ -137,21 +143,21 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     selectiveRowsMax: settings.selectiveRowsMax,
     countRows(arms, most) {
       const known = arms.map(({ rids, part }) => rids?.length ?? (part && columns.count(part)))
-      const asked = arms.filter((_, i) => known[i] === undefined)
+      const queried = arms.filter((_, i) => known[i] === undefined)
       const count = known.reduce<number>((sum, rows = 0) => sum + rows, 0)
-      return count + (asked.length === 0 ? 0 : statements.number(countArmsStatement(asked, most)))
+      return count + (queried.length === 0 ? 0 : statements.number(countArmsStatement(queried, most)))
     },
-    *lookCloser(condition, most) {
-      const seen = yield* lookAt({ eachRow, ridsOfArm }, condition, most)
-      return seen && { ...condition, ...seen, arms: [listArm(seen.rids)], ordered: true }
+    *refineCondition(condition, most) {
+      const refined = yield* refineRows({ eachRow, ridsOfArm }, condition, most)
+      return refined && { ...condition, ...refined, arms: [listArm(refined.rids)], ordered: true }
     },
   }
 
-  /** At most so many rids of a plan behind `after`, ascending; may rest between two statements. */
+  /** At most `limit` rids of a plan after `after`, ascending; may pause between two statements. */
   function* ridsOf(plan: Plan, after: number, limit: number, offset: number): Steps<readonly number[]> {
     if (plan.rids !== undefined) return yield* knownRids(plan, plan.rids, after, { limit, offset })
     if (isOneStatement(plan)) {
-      const rids = statements.numbers(ridsStatement(plan, { ...allBehind(after), limit, offset }))
+      const rids = statements.numbers(ridsStatement(plan, { ...allAfter(after), limit, offset }))
       yield
       return rids
     }
@@ -175,7 +181,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const listed = rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
     const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
-    const asked = plan.filters.filter((_, i) => tests[i] === undefined)
+    const queried = plan.filters.filter((_, i) => tests[i] === undefined)
     const most = limit + offset
     const atOnce = ridsPerStatement(plan, listed.length)
     const found: number[] = []
@@ -187,11 +193,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       )
       const wanted = Math.min(most - found.length, left.length)
       const passing =
-        asked.length === 0 ? left.slice(0, wanted) : statements.numbers(passingStatement(left, asked, wanted))
+        queried.length === 0
+          ? left.slice(0, wanted)
+          : statements.numbers(passingStatement(left, queried, wanted))
       found.push(...passing)
       first += size
       size = Math.min(2 * size, atOnce)
-      if (asked.length > 0) yield
+      if (queried.length > 0) yield
     }
     return found.slice(offset)
   }
@@ -206,15 +214,16 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   /**
-   * Goes through the candidates of a plan in order until `take` returns false; it is given rows that had to be read. What selects
-   * too much and gives too little is exchanged for sets; when these decide alone the walk ends, and its answer says where to go on.
+   * Visits the matching candidates of a plan in order until `visit` returns false; passes the row if it had
+   * to be read. A plan that yields many candidates and few matches is replaced by sets. If these are exact,
+   * the walk ends and returns the plan and rid to continue with.
    */
   function* walk(
     search: EntitySearch,
     conditions: readonly Condition[],
     start: Plan,
     after: number,
-    take: (rid: number, row: EntityRow | undefined) => boolean,
+    visit: (rid: number, row: EntityRow | undefined) => boolean,
   ): Steps<{ readonly plan: Plan; readonly after: number } | undefined> {
     const view = ports.view ?? storedEntity
     const { idPattern, q } = search
@@ -226,11 +235,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     let plan = start
     const isSure = (rid: number): boolean => plan.exact || plan.sure?.has(rid) === true
     const needsRow = (rid: number): boolean => idPattern !== undefined || !isSure(rid)
-    const judge = (row: EntityRow): boolean => {
+    const isMatchingRow = (row: EntityRow): boolean => {
       if (idPattern?.test(row.id) === false) return false
       if (isSure(row.rid)) return true
-      const judged = view(row)
-      return isMatch(judged.entity(), withTimes ? judged.times() : undefined)
+      const current = view(row)
+      return isMatch(current.entity(), withTimes ? current.times() : undefined)
     }
     let last = after
     let walked = 0
@@ -239,8 +248,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const read = rowsAhead(rids.filter(needsRow), ports.entities.byRids)
       for (const rid of rids) {
         const row = read(rid)
-        const isTaken = row === undefined ? !needsRow(rid) : judge(row)
-        if (isTaken && !take(rid, row)) return undefined
+        const isTaken = row === undefined ? !needsRow(rid) : isMatchingRow(row)
+        if (isTaken && !visit(rid, row)) return undefined
         if (row !== undefined) yield
       }
       yield
@@ -262,7 +271,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const plan = yield* choosePlan(conditions, planPorts)
     if (plan.exact && search.idPattern === undefined) {
       const listed = yield* listPage(plan, after, limit, offset)
-      // What was written between two steps may be missing in it.
+      // A write between two steps may be missing in the list, so a list that spans one is not cached.
       if (pages.version() === version) pages.remember(search, { limit, offset, after }, listed)
       return pageOf(listed)
     }
@@ -284,7 +293,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return pageOf({ rids: [...rids, ...others.rids], more: others.more }, read)
   }
 
-  /** The rids that a search means, as far as they are ordered at all; undefined when SQL does not decide alone. */
+  /** The matching rids, at most one more than can be ordered; undefined when SQL alone is not exact. */
   function* listed(search: EntitySearch): Steps<readonly number[] | undefined> {
     if (search.idPattern !== undefined) return undefined
     const conditions = conditionsOf(search)
@@ -296,21 +305,21 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   return Object.freeze({
     page,
 
-    /** A page, where all of it is in memory: what a search would find now. */
+    /** A page, if all of it is in memory: the same result as a search now. */
     knownPage(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): EntityPage | undefined {
       const known = pages.find(search, { limit, offset, after })
       const found = known && ports.entities.knownRows(known.rids)
       return found && { rows: found.rows, more: known.more || found.taken < known.rids.length }
     },
 
-    /** A page in another order than that of creation, which decides among equals. */
+    /** A page in another order than that of creation, which breaks ties. */
     *ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): Steps<OrderedPage> {
       const compiled = compileOrder(order)
       const view = ports.view ?? storedEntity
       const first = firstPlaces(compiled, request)
       const read = (row: EntityRow): void => {
-        const judged = view(row)
-        first.offer({ rid: row.rid, keys: compiled.keysOf(judged.entity(), judged.times()) })
+        const current = view(row)
+        first.offer({ rid: row.rid, keys: compiled.keysOf(current.entity(), current.times()) })
       }
       const rids = yield* listed(search)
       if (rids !== undefined && rids.length > limits.orderedEntitiesMax.value)
@@ -340,12 +349,12 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
         after = found.rows.at(-1)?.rid ?? 0
         more = found.more
       }
-      const { places, more } = first.take()
+      const { places, more } = first.result()
       const { rows, taken } = ports.entities.byRids(places.map(({ rid }) => rid))
       return { rows, more: more || taken < places.length, last: places[taken - 1] }
     },
 
-    /** How many entities match. */
+    /** Number of matching entities. */
     *count(search: EntitySearch): Steps<number> {
       const conditions = conditionsOf(search)
       const chosen = yield* choosePlan(conditions, planPorts)
@@ -353,7 +362,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       let count = 0
       if (plan.exact && search.idPattern === undefined) {
         if (plan.rids !== undefined) return (yield* ridsOf(plan, 0, Infinity, 0)).length
-        if (isOneStatement(plan)) return statements.number(countStatement(plan, allBehind(0)))
+        if (isOneStatement(plan)) return statements.number(countStatement(plan, allAfter(0)))
         for (const range of rangesOf(plan, 0, lastRid())) {
           count += statements.number(countStatement(plan, range))
           yield
@@ -374,19 +383,19 @@ export interface OrderedPage extends EntityPage {
   readonly last: OrderedPlace | undefined
 }
 
-/** Entities read at once to be ordered. */
+/** Entities read at once for ordering. */
 const ridsPerSort = 1000
 
 const tooMany = (most: number): Error => tooComplex(`more than ${most} entities would have to be ordered`)
 
-/** The most rids asked for at once. */
+/** Largest batch of rids. */
 const ridsAtOnce = 65_536
-/** Rows looked at in one step: each is compared with all positions of a geometry. */
+/** Rows tested in one step: each is compared with all positions of a geometry. */
 const rowsPerStep = 32
-/** Of a known list so many times what is wanted is asked about at first, because most pass. */
+/** The first batch of a known list is this many times the wanted number, because most of its rids pass. */
 const listedPerWanted = 1.25
 
-function storedEntity(row: EntityRow): JudgedEntity {
+function storedEntity(row: EntityRow): SearchedEntity {
   return {
     entity: () => JSON.parse(row.doc) as Entity,
     times: () => ({

@@ -1,26 +1,30 @@
 /**
- * A closer look at the rows of a condition: which rids it leaves, and of which of them the index alone is sure. Rows are
- * looked at up to a bound; beyond it nothing is said. Others may pass meanwhile: a polygon may have thousands of positions.
+ * Refines the rows of a condition: finds the rids that remain, and those that the index alone confirms. The
+ * number of rows is bounded; beyond the bound there is no result. The generator yields between rows, because
+ * a polygon may have thousands of positions.
  */
 
-import type { SeenCondition, Steps } from './query-plan.ts'
+import type { RefinedCondition, Steps } from './query-plan.ts'
 import type { Arm, ArmRow, Condition } from './sql-text.ts'
 
 const noRids: ReadonlySet<number> = new Set()
 
-/** The rids that a closer look leaves, ascending; exact when it left no doubt. Undefined beyond `most` rows. */
-export function* lookAt(
+/**
+ * The rids that remain after refinement, ascending; exact when no doubtful row remained. Undefined beyond
+ * `most` rows.
+ */
+export function* refineRows(
   {
     eachRow,
     ridsOfArm,
   }: {
-    readonly eachRow: (alike: readonly Arm[], most: number, take: (row: ArmRow) => void) => Steps<number>
+    readonly eachRow: (alike: readonly Arm[], most: number, visit: (row: ArmRow) => void) => Steps<number>
     readonly ridsOfArm: (arm: Arm, most: number) => readonly number[]
   },
-  { arms = [], look, armsExact: areExact }: Condition,
+  { arms = [], refine, armsExact: areExact }: Condition,
   most: number,
-): Steps<Pick<SeenCondition, 'rids' | 'sure' | 'armsExact'> | undefined> {
-  if (look === undefined) {
+): Steps<Pick<RefinedCondition, 'rids' | 'sure' | 'armsExact'> | undefined> {
+  if (refine === undefined) {
     const listed = arms.flatMap((arm) => ridsOfArm(arm, most + 1))
     return listed.length > most ? undefined : { rids: ascending(listed), sure: noRids, armsExact: areExact }
   }
@@ -31,7 +35,7 @@ export function* lookAt(
   const looked = arms.filter(({ isSure }) => isSure !== true)
   for (const alike of Map.groupBy(looked, ({ columns, rids }) => rids ?? columns).values()) {
     left -= yield* eachRow(alike, left + 1, (row) => {
-      const verdict = look(row)
+      const verdict = refine(row)
       if (verdict === true) sure.push(row[0])
       else if (verdict === undefined) doubtful.push(row[0])
     })
@@ -43,7 +47,7 @@ export function* lookAt(
   return { rids, sure: known, armsExact: rids.length === known.size }
 }
 
-/** The rids in order, each once. */
+/** The rids in ascending order, without duplicates. */
 function ascending(rids: readonly number[]): readonly number[] {
   const kept: number[] = []
   let last = -1

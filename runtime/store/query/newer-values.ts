@@ -1,6 +1,6 @@
 /**
- * What the index tells of an attribute together with the values that are newer than it. Of an entity with a newer value the
- * index tells of yesterday, and what fits today is known without it.
+ * Combines index rows of an attribute with values that are newer than the index. For entities with an
+ * unwritten newer value the index is stale; the in-memory value decides.
  */
 import type { Json } from '#contract/pipeline.ts'
 import { intervalsOf, type QueryComparison, type QueryMatch } from '#ngsi-ld/query/query.ts'
@@ -9,7 +9,7 @@ import { scalarKinds } from '#store/entities/entity-index.ts'
 import type { ScalarArms } from './scalar-sql.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
-/** What the value of an attribute is asked; a number outside the bounds does not fit. */
+/** Test of an attribute's value; a number outside the bounds never fits. */
 export interface ValueTest {
   readonly fits: (value: Json) => boolean
   readonly low: number
@@ -18,13 +18,13 @@ export interface ValueTest {
 
 /** Entities whose newest value of an attribute is not in the index yet. */
 export interface Unwritten {
-  /** Those whose newest value fits. */
+  /** Entities whose newest value fits. */
   readonly rids: readonly number[]
-  /** True for any of them: what the index says of it may be of yesterday. */
+  /** True for each of these entities: its index rows may be stale. */
   readonly has: (rid: number) => boolean
 }
 
-/** A comparison or a pattern as a test of whole values: one item that fits is enough. */
+/** Turns a comparison or pattern into a test of whole values: at least one item must fit. */
 export function testOf(term: QueryComparison | QueryMatch): ValueTest {
   const isFitting = compileItemTest(term)
   const numbers =
@@ -42,33 +42,36 @@ export const allFit = (tests: readonly ValueTest[]): ValueTest => ({
   high: Math.min(...tests.map(({ high }) => high)),
 })
 
-/** Arms of a condition; those of the index alone are exact as they stand. */
+/** Arms of a condition; arms from the index alone keep their exactness. */
 type ArmsAsOfNow = Omit<ScalarArms, 'exact' | 'probe'> & { readonly armsExact: boolean }
 
-/** Only where an attribute has several values, what the index tells may be of another one than that which is newer. */
+/**
+ * A stale row is still relevant only if the attribute has several values: the row may then belong to another
+ * value than the newer one.
+ */
 export function asOfNow(
-  { arms, exact, ordered, look, isTight }: ScalarArms,
+  { arms, exact, ordered, refine, isTight }: ScalarArms,
   fresh: Unwritten | undefined,
   hasSeveral: () => boolean,
 ): ArmsAsOfNow {
   if (fresh === undefined)
-    return { arms, armsExact: exact, ordered, isTight, ...(look === undefined ? {} : { look }) }
-  const tellsSeveral = hasSeveral()
+    return { arms, armsExact: exact, ordered, isTight, ...(refine === undefined ? {} : { refine }) }
+  const marksSeveral = hasSeveral()
   return {
-    arms: [...(tellsSeveral ? arms.map(withSeveral) : arms), listArm(fresh.rids)],
+    arms: [...(marksSeveral ? arms.map(withSeveral) : arms), listArm(fresh.rids)],
     armsExact: false,
     ordered: false,
     isTight,
-    look(row) {
+    refine(row) {
       if (row.length === 1) return true
-      if (fresh.has(row[0])) return tellsSeveral && row.at(-1) === 1 ? undefined : false
-      if (look === undefined) return exact || undefined
-      return look(tellsSeveral ? (row.slice(0, -1) as unknown as ArmRow) : row)
+      if (fresh.has(row[0])) return marksSeveral && row.at(-1) === 1 ? undefined : false
+      if (refine === undefined) return exact || undefined
+      return refine(marksSeveral ? (row.slice(0, -1) as unknown as ArmRow) : row)
     },
   }
 }
 
-/** The rows of an arm, which say at their end whether their attribute has several values. */
+/** Adds a column to the arm: whether the attribute of the row has several values. */
 const withSeveral = ({ part: _, ...arm }: Arm): Arm => ({
   ...arm,
   columns: `${arm.columns}, ${severalOfRow}`,

@@ -1,6 +1,6 @@
 /**
- * A geo-query as an SQL condition: cells of points and boxes of all other geometries that may satisfy, and a closer
- * look at each row, by which most candidates are decided without reading their entities.
+ * Compiles a geo-query to an SQL condition: the cells of points and the boxes of other geometries that may
+ * match. A refinement step decides most candidates without reading their entities.
  */
 
 import { type Box, boxesTouch, isBoxWithin } from '#ngsi-ld/geo/figure.ts'
@@ -26,15 +26,15 @@ import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 export interface SqlPorts {
   /** The number of an interned name; undefined when no entity has it. */
   readonly nameOf: (text: string) => number | undefined
-  /** What the index does not know yet of an attribute; undefined when it is current. */
+  /** Values of an attribute that are not in the index yet; undefined when the index is current. */
   readonly unwritten?: (attribute: string, test: ValueTest) => Unwritten | undefined
-  /** Whether some entity has several values of an attribute of this number; left out, one may have. */
+  /** True if some entity has several values of the attribute with this number; left out, one may have. */
   readonly hasSeveral?: (name: number) => boolean
-  /** Whether some entity is at a place that is no point; left out, one may be. */
+  /** True if some entity has a place that is not a point; left out, one may have. */
   readonly hasBoxes?: () => boolean
 }
 
-/** Places select more than equal values do, and less than ranges. */
+/** Places are more selective than ranges, and less than equal values. */
 const rank = 2
 
 const noNumber = { low: Infinity, high: -Infinity }
@@ -54,7 +54,7 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
     const verdict = windowVerdict(box, boxes)
     return verdict === false || !isNear ? verdict : test(box)
   })
-  // Where newer values exist, and where only the window is known, each row is looked at.
+  // If there are newer values, or only the window is tested, each row is refined.
   const isSure = isNear && fresh === undefined
   const arms = [
     ...(whole.length === 0 ? [] : [{ ...cellsArm(name, whole), isSure }]),
@@ -62,17 +62,17 @@ export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts):
     ...(ports.hasBoxes?.() === false ? [] : boxes.map((box) => placeArm(name, box))),
   ]
   const near = compileNearTest(geo, cellBlurMeters)
-  const look = (row: ArmRow): boolean | undefined => {
+  const refine = (row: ArmRow): boolean | undefined => {
     const verdict =
       near !== undefined && row.length === 2 ? near(...middleOfCell(row[1] as number)) : ofBox(boxOfRow(row))
-    // Where newer values exist, a row may tell of yesterday; what fits today is among the fresh ones.
+    // A row with a newer value may be stale; the list of newer values contains it if it matches.
     return verdict === true && fresh?.has(row[0]) === true ? undefined : verdict
   }
   const newer = fresh === undefined ? [] : [listArm(fresh.rids)]
-  return { ...superset, arms: [...arms, ...newer], ordered: false, rank, look }
+  return { ...superset, arms: [...arms, ...newer], ordered: false, rank, refine }
 }
 
-/** What a row of a cell, of a place or of a list says of where its entity is. */
+/** The bounding box in a row of a cell, a place or a list. */
 function boxOfRow(row: ArmRow): Box | undefined {
   if (row.length === 2) return boxOfCell(row[1] as number)
   return row.length === 5 ? (row.slice(1) as unknown as Box) : undefined
@@ -83,11 +83,14 @@ function windowVerdict(box: Box, windows: readonly Box[]): boolean | undefined {
   return windows.some((window) => isBoxWithin(box, window)) ? true : undefined
 }
 
-/** All ranges in one arm: its text is always the same, and a select for each would cost more than its rows. */
+/**
+ * All ranges in one arm: its SQL text is then constant, and one SELECT per range would cost more than its
+ * rows.
+ */
 function cellsArm(name: number, ranges: readonly CellRange[]): Arm {
   return {
     columns: 'd.value',
-    // CROSS JOIN keeps the order of the loops: the few ranges outside, a piece of the index for each inside.
+    // CROSS JOIN fixes the loop order: the few ranges outside, an index range scan for each inside.
     from: 'json_each(?) r CROSS JOIN scalar d',
     where: 'd.name = ? AND d.kind = ? AND d.value >= r.value ->> 0 AND d.value <= r.value ->> 1',
     params: [JSON.stringify(ranges), name, scalarKinds.cell],

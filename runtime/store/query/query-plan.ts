@@ -1,13 +1,13 @@
 /**
- * Which condition of a search drives, and the statement that follows: the selective one, found by bounded counts, or
- * where none is, a walk in rid order that ends when the page is full. A plan lists rids in ascending order, once
- * each; it is exact, or a superset that the caller must judge.
+ * Chooses the condition of a search that drives, and builds the statement. A selective condition is found by
+ * bounded counts; without one, the plan walks in rid order and ends when the page is full. A plan lists rids
+ * in ascending order without duplicates. It is exact, or a superset that the caller must test.
  */
 import { scalarKinds } from '#store/entities/entity-index.ts'
 import type { Condition } from './sql-text.ts'
 import { type Arm, joined, listArm, type Probe, type Sql } from './sql-text.ts'
 
-/** An answer in the making, which may rest after each step. */
+/** A computation that may pause after each step. */
 export type Steps<T> = Generator<void, T>
 
 export interface Plan {
@@ -15,48 +15,50 @@ export interface Plan {
   /** True when every arm is in rid order already. */
   readonly ordered: boolean
   readonly filters: readonly Probe[]
-  /** True when a filter is a set, which each statement makes anew. */
+  /** True when a filter is a set, which each statement builds again. */
   readonly hasSets: boolean
-  /** True when arms and filters decide alone. */
+  /** True when arms and filters alone are exact. */
   readonly exact: boolean
   /** True when the arms together have few rows. */
   readonly selective: boolean
-  /** How many rows the arms together have, where they are few. */
+  /** Number of rows of the arms together, if they are few. */
   readonly rows?: number
-  /** What the arms list, when it is known already. */
+  /** The rids that the arms list, if known already. */
   readonly rids?: readonly number[]
-  /** Those of the rids that match without doubt, where the plan as a whole is not exact. */
+  /** The rids that certainly match, although the plan as a whole is not exact. */
   readonly sure?: ReadonlySet<number>
 }
 
-/** Rids behind `after`, up to `to`. */
+/** Rids above `after`, up to `to`. */
 export interface RidRange {
   readonly after: number
   readonly to: number
 }
 
-/** A condition with a closer look after it was taken: its arms are the rids that remain. */
-export interface SeenCondition extends Condition {
+/** A condition after refinement: its arms list the remaining rids. */
+export interface RefinedCondition extends Condition {
   readonly rids: readonly number[]
   readonly sure: ReadonlySet<number>
 }
 
 export interface PlanPorts {
-  /** How many rows the arms have; where they are more than `most`, any number of them beyond it. */
+  /** Number of rows of the arms; any number above `most` if there are more. */
   readonly countRows: (arms: readonly Arm[], most: number) => number
-  /** Takes the closer look; undefined when there are more than `most` rows to look at. */
-  readonly lookCloser: (condition: Condition, most: number) => Steps<SeenCondition | undefined>
-  /** A condition with at most so many rows may drive. */
+  /** Refines a condition; undefined when it has more than `most` rows. */
+  readonly refineCondition: (condition: Condition, most: number) => Steps<RefinedCondition | undefined>
+  /** A condition with at most this many rows may drive. */
   readonly selectiveRowsMax: number
 }
 
-/** Few enough to stop looking for fewer, even if the other conditions cannot be asked exactly. */
+/**
+ * Few enough to stop searching for a more selective condition, even if other conditions have no exact probe.
+ */
 const enoughRows = 100
 
-/** Rows looked at for each that may remain: a few go for nothing, at a fraction of what reading an entity costs. */
-const rowsPerLook = 4
+/** Rows refined per row that may remain. Some are wasted, at a fraction of the cost of reading an entity. */
+const rowsPerRefinement = 4
 
-/** The plan for a page from the start. */
+/** Chooses the plan for a page from the start. */
 export function* choosePlan(conditions: readonly Condition[], ports: PlanPorts): Steps<Plan> {
   if (conditions.length === 1 && conditions[0]!.ordered)
     return assemble(conditions, conditions[0], () => false)
@@ -65,22 +67,24 @@ export function* choosePlan(conditions: readonly Condition[], ports: PlanPorts):
   const isFew = (condition: Condition): boolean => rowsOf(condition) <= ports.selectiveRowsMax
   const [best] = [...counts.keys()].toSorted((a, b) => rowsOf(a) - rowsOf(b))
   if (best === undefined || !isFew(best)) return assemble(conditions, orderedDriver(conditions), () => false)
-  const driver = counts.get(best)!.seen ?? best
+  const driver = counts.get(best)!.refined ?? best
   const others = conditions.filter((condition) => condition !== best)
   return { ...assemble([driver, ...others], driver, isFew), selective: true, rows: rowsOf(best) }
 }
 
-/** The plan for a search that selects much and skips much: sets of rids are made and intersected. */
-export function* chooseSets(conditions: readonly Condition[], { lookCloser }: PlanPorts): Steps<Plan> {
-  const seen: Condition[] = []
+/**
+ * Chooses the plan for a search that selects many entities or skips many: builds and intersects sets of rids.
+ */
+export function* chooseSets(conditions: readonly Condition[], { refineCondition }: PlanPorts): Steps<Plan> {
+  const refined: Condition[] = []
   for (const condition of conditions)
-    seen.push(condition.look === undefined ? condition : (yield* lookCloser(condition, Infinity))!)
-  return assemble(seen, orderedDriver(seen), () => true)
+    refined.push(condition.refine === undefined ? condition : (yield* refineCondition(condition, Infinity))!)
+  return assemble(refined, orderedDriver(refined), () => true)
 }
 
 interface Counted {
   readonly rows: number
-  readonly seen?: SeenCondition | undefined
+  readonly refined?: RefinedCondition | undefined
 }
 
 function* countConditions(
@@ -101,20 +105,24 @@ function* countConditions(
 }
 
 /**
- * Rows in rid order are only counted, because a page reads as many as it needs. Others are all read to be put in
- * order, so counting them first would be to read them twice, unless a look that rejects little may find too many.
+ * Counts the rows of a condition. Rows in rid order are only counted, because a page reads only what it
+ * needs. All other rows must be read to be sorted, so counting them first would read them twice. The
+ * exception is a refinement that rejects few rows, because it may find too many.
  */
 function* countCondition(
   condition: Condition,
-  { countRows, lookCloser, selectiveRowsMax }: PlanPorts,
+  { countRows, refineCondition, selectiveRowsMax }: PlanPorts,
 ): Steps<Counted> {
-  const { arms, look, ordered, isTight } = condition
+  const { arms, refine, ordered, isTight } = condition
   if (ordered || isTight === true) {
     const rows = countRows(arms!, selectiveRowsMax + 1)
     if (ordered || rows > selectiveRowsMax) return { rows }
   }
-  const seen = yield* lookCloser(condition, selectiveRowsMax * (look === undefined ? 1 : rowsPerLook))
-  return { rows: seen?.rids.length ?? Infinity, seen }
+  const refined = yield* refineCondition(
+    condition,
+    selectiveRowsMax * (refine === undefined ? 1 : rowsPerRefinement),
+  )
+  return { rows: refined?.rids.length ?? Infinity, refined }
 }
 
 function orderedDriver(conditions: readonly Condition[]): Condition | undefined {
@@ -125,7 +133,7 @@ function orderedDriver(conditions: readonly Condition[]): Condition | undefined 
 
 function assemble(
   conditions: readonly Condition[],
-  driver: (Condition & Partial<SeenCondition>) | undefined,
+  driver: (Condition & Partial<RefinedCondition>) | undefined,
   mayBeSet: (condition: Condition) => boolean,
 ): Plan {
   const filters: Probe[] = []
@@ -133,10 +141,10 @@ function assemble(
   let hasSets = false
   for (const condition of conditions) {
     if (condition === driver) continue
-    const { arms, armsExact, probe, probeExact, look } = condition
+    const { arms, armsExact, probe, probeExact, refine } = condition
     if (probe !== undefined && probeExact) {
       filters.push(probe)
-    } else if (arms !== undefined && mayBeSet(condition) && (armsExact || look !== undefined)) {
+    } else if (arms !== undefined && mayBeSet(condition) && (armsExact || refine !== undefined)) {
       filters.push(setFilter(arms))
       hasSets = true
       filtersExact &&= armsExact
@@ -170,13 +178,13 @@ export function ridsStatement(plan: Plan, page: RidRange & { limit: number; offs
   return { text: `${text} ORDER BY 1 LIMIT ? OFFSET ?`, params: [...params, page.limit, page.offset] }
 }
 
-/** Those of the rids that pass the filters, in their order, at most `most`. */
+/** Selects the rids that pass the filters, in their order, at most `most`. */
 export function passingStatement(rids: readonly number[], filters: readonly Sql[], most: number): Sql {
   const { from, params } = listArm(rids)
-  const asked = joined(filters, ' AND ')
+  const queried = joined(filters, ' AND ')
   return {
-    text: `SELECT d.rid FROM ${from} WHERE ${asked.text} LIMIT ?`,
-    params: [...params, ...asked.params, most],
+    text: `SELECT d.rid FROM ${from} WHERE ${queried.text} LIMIT ?`,
+    params: [...params, ...queried.params, most],
   }
 }
 
@@ -195,17 +203,17 @@ export function countArmsStatement(arms: readonly Arm[], most: number): Sql {
   }
 }
 
-/** Whether some entity has several values of an attribute: 1 or 0. */
+/** Selects 1 if some entity has several values of an attribute, otherwise 0. */
 export function severalStatement(name: number): Sql {
   const several = 'SELECT 1 FROM scalar WHERE name = ? AND kind = ? AND value = 1'
   return { text: `SELECT EXISTS (${several})`, params: [name, scalarKinds.several] }
 }
 
-/** Rows of arms that tell the same columns, at most `most`. */
+/** Rows of arms with equal columns, at most `most`. */
 export function armRowsStatement(arms: readonly Arm[], most: number): Sql {
   const rows = arms.map(({ columns, from, where }) => {
-    const told = columns === undefined ? 'd.rid' : `d.rid, ${columns}`
-    return `SELECT ${told} FROM ${from} WHERE ${where}`
+    const selected = columns === undefined ? 'd.rid' : `d.rid, ${columns}`
+    return `SELECT ${selected} FROM ${from} WHERE ${where}`
   })
   return {
     text: `${rows.join(' UNION ALL ')} LIMIT ?`,
@@ -214,14 +222,14 @@ export function armRowsStatement(arms: readonly Arm[], most: number): Sql {
 }
 
 function selectRids(plan: Plan, { after, to }: RidRange): Sql {
-  const asked = plan.filters.map((filter) => ` AND ${filter.text}`).join('')
+  const queried = plan.filters.map((filter) => ` AND ${filter.text}`).join('')
   const askedParams = plan.filters.flatMap((filter) => filter.params)
   const distinct = plan.arms.length === 1 && !plan.ordered ? 'DISTINCT ' : ''
   return {
     text: plan.arms
       .map(
         (arm) =>
-          `SELECT ${distinct}d.rid FROM ${arm.from} WHERE ${arm.where} AND d.rid > ? AND d.rid <= ?${asked}`,
+          `SELECT ${distinct}d.rid FROM ${arm.from} WHERE ${arm.where} AND d.rid > ? AND d.rid <= ?${queried}`,
       )
       .join(' UNION '),
     params: plan.arms.flatMap((arm) => [...arm.params, after, to, ...askedParams]),

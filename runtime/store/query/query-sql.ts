@@ -1,7 +1,8 @@
 /**
- * A search for entities as SQL conditions over the index tables. Each condition can list the rids that may satisfy it
- * (its arms) or ask one rid (its probe), and says of both whether the answer is exact or a superset that the caller
- * must judge by the predicate. No text of a user ever becomes SQL: the text comes from the tree, values are bound.
+ * Compiles an entity search to SQL conditions over the index tables. A condition can list the rids that may
+ * match (its arms) or test one rid (its probe). For both it states whether the result is exact or a superset
+ * that the predicate must test. User text never becomes SQL: the SQL text is built from the syntax tree, and
+ * values are bound.
  */
 
 import { canonicalOf } from '#ngsi-ld/context/core-context.ts'
@@ -26,7 +27,7 @@ import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scala
 import type { Condition } from './sql-text.ts'
 import { type Arm, afterPrefix, joined, type Sql } from './sql-text.ts'
 
-/** The conditions that together, with the test of idPattern on the id, mean the search. */
+/** The conditions whose conjunction, together with the id test of idPattern, is equivalent to the search. */
 export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly Condition[] {
   const { selection, ids, idPattern, selectors, scope, attrs, q, geo } = search
   return [
@@ -47,7 +48,7 @@ export function compileConditions(search: EntitySearch, ports: SqlPorts): readon
 
 // ---- Combining
 
-/** Compound statements have a limit of their own, and each arm repeats all probes. */
+/** SQLite limits compound statements, and each arm repeats all probes. */
 const armsMax = 32
 
 const ranks = {
@@ -60,7 +61,7 @@ const ranks = {
   type: 7,
 } as const
 
-/** Nothing satisfies it: its name is in no entity. */
+/** Matches nothing: no entity has the name. */
 const never: Condition = {
   arms: [{ from: 'entity d', where: '0', params: [] }],
   armsExact: true,
@@ -70,7 +71,7 @@ const never: Condition = {
   rank: 0,
 }
 
-/** Only the predicate knows. */
+/** Only the predicate can decide. */
 const unknown: Condition = { armsExact: false, ordered: false, probeExact: false, rank: 9 }
 
 function anyOf(parts: readonly Condition[]): Condition {
@@ -89,7 +90,7 @@ function anyOf(parts: readonly Condition[]): Condition {
   }
 }
 
-/** All of them, within an OR: the rids of the most selective kind, asked by the probes of the others. */
+/** A conjunction within an OR: the rids of the most selective part, tested by the probes of the others. */
 function allOf(parts: readonly Condition[]): Condition {
   if (parts.includes(never)) return never
   const probes = parts.every((part) => part.probe !== undefined)
@@ -99,18 +100,18 @@ function allOf(parts: readonly Condition[]): Condition {
     .filter((part) => part.arms !== undefined)
     .toSorted((a, b) => driverOrder(a) - driverOrder(b))[0]
   const others = parts.filter((part) => part !== base)
-  const asked = joined(
+  const queried = joined(
     others.flatMap((part) => part.probe ?? []),
     ' AND ',
   )
   const arms =
-    asked.text === ''
+    queried.text === ''
       ? base?.arms
       : base?.arms?.map(({ columns, from, where, params }) => ({
           ...(columns === undefined ? {} : { columns }),
           from,
-          where: `${where} AND ${asked.text}`,
-          params: [...params, ...asked.params],
+          where: `${where} AND ${queried.text}`,
+          params: [...params, ...queried.params],
         }))
   return {
     ...(arms === undefined ? {} : { arms }),
@@ -122,7 +123,7 @@ function allOf(parts: readonly Condition[]): Condition {
   }
 }
 
-/** What has no exact probe must drive, or the whole is inexact. */
+/** A part without an exact probe must drive, otherwise the conjunction is inexact. */
 function driverOrder(condition: Condition): number {
   return condition.rank + (condition.probeExact ? 10 : 0)
 }
@@ -144,7 +145,7 @@ function idCondition(ids: readonly string[]): Condition {
   }
 }
 
-/** The ids that a pattern can match at all; the pattern itself is tested on each id by the caller. */
+/** The ids that can match a pattern; the caller tests the pattern itself on each id. */
 function prefixCondition(prefix: string): Condition {
   const after = afterPrefix(prefix)
   const bounds: Sql =
@@ -161,7 +162,7 @@ function prefixCondition(prefix: string): Condition {
   }
 }
 
-/** One of several selectors: what its pattern matches is for the predicate to say. */
+/** A single selector; the predicate tests its pattern. */
 function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: SqlPorts): Condition {
   const parts = [
     ...(ids === undefined ? [] : [idCondition(ids)]),
@@ -174,7 +175,7 @@ function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: Sql
 
 // ---- Scopes
 
-/** Scopes are texts of the scalar index: one value, or those that begin so. */
+/** Scopes are texts of the scalar index: an equal value, or a common prefix. */
 function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
   if (scope.kind === 'or') return anyOf(scope.parts.map((part) => scopeCondition(part, ports)))
   if (scope.kind === 'and') return allOf(scope.parts.map((part) => scopeCondition(part, ports)))
@@ -188,7 +189,7 @@ function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
   })
   const wild = levels.indexOf('+')
   const start = ['', ...(wild < 0 ? levels : levels.slice(0, wild))].join('/')
-  // Beyond what the index keeps of a text, any scope may be the one.
+  // The index stores only the beginning of a text, so any scope may match.
   if (start.length >= indexedTextMax - 1) return { ...unknown, arms: [arm('')], rank: ranks.existence }
   const itself = arm(' AND d.value = ?', start)
   const beneath = arm(' AND d.value >= ? AND d.value < ?', `${start}/`, afterPrefix(`${start}/`)!)
@@ -196,7 +197,7 @@ function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
   return { ...unknown, arms, rank: wild < 0 && !below ? ranks.equality : ranks.prefix }
 }
 
-/** The parts of a conjunction are conditions of their own, so that each may drive. */
+/** Each part of a conjunction is a separate condition, so that each may drive. */
 function typeConditions(selection: TypeSelection, ports: SqlPorts): readonly Condition[] {
   if (selection.kind === 'any') return []
   if (selection.kind === 'and') return selection.parts.flatMap((part) => typeConditions(part, ports))
@@ -216,7 +217,7 @@ function existenceCondition(name: string, ports: SqlPorts): Condition {
   return keyCondition('has_attribute', 'name', ports.nameOf(name), ranks.existence)
 }
 
-/** A table of (key, rid): the rids of one key in order, or one rid of it. */
+/** A table of (key, rid): lists the rids of one key in order, or tests one rid. */
 function keyCondition(table: string, column: string, key: number | undefined, rank: number): Condition {
   if (key === undefined) return never
   return {
@@ -238,7 +239,10 @@ function treeCondition(tree: QueryTree, ports: SqlPorts): Condition {
   return termCondition(tree, ports)
 }
 
-/** One condition for each part, but one for two that bound the same attribute: together they select far less. */
+/**
+ * Compiles each part to a condition, but merges two bounds of the same attribute: together they are far more
+ * selective.
+ */
 function conjunctConditions(parts: readonly QueryTree[], ports: SqlPorts): readonly Condition[] {
   const [part, ...others] = parts
   if (part === undefined) return []
@@ -288,8 +292,8 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
         ? namedArms(term, name)
         : comparisonArms(term, name)
   if (found === undefined) return superset
-  const asked = term.kind === 'compare' && mayNameTerm(term, ports) ? withNames(term) : term
-  const fresh = ports.unwritten?.(term.path.names[0]!, testOf(asked))
+  const queried = term.kind === 'compare' && mayNameTerm(term, ports) ? withNames(term) : term
+  const fresh = ports.unwritten?.(term.path.names[0]!, testOf(queried))
   const probe = found.probe !== undefined && fresh === undefined ? found.probe : superset.probe!
   return {
     ...asOfNow(found, fresh, () => ports.hasSeveral?.(name) ?? true),
@@ -300,8 +304,8 @@ function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
 }
 
 /**
- * Whether values of a VocabProperty may decide. The index has their names, which are not always the IRIs that they are
- * compared as; while no entity has one, texts mean only themselves.
+ * True if values of a VocabProperty may match. The index stores their names, which can differ from the IRIs
+ * that are compared. While no entity has a VocabProperty, texts have only their literal meaning.
  */
 function mayNameTerm({ operator, value }: QueryComparison, ports: SqlPorts): boolean {
   if (operator !== '==' && operator !== '!=') return false
@@ -309,7 +313,7 @@ function mayNameTerm({ operator, value }: QueryComparison, ports: SqlPorts): boo
   return scalarsIn(value).some(isText) && ports.nameOf('VocabProperty') !== undefined
 }
 
-/** Values that are a text, and names of the IRI that it is. */
+/** Adds the short names of IRIs to the compared texts. */
 function withNames(term: QueryComparison): QueryComparison {
   if (term.value.kind === 'range') return term
   const names = scalarsIn(term.value).flatMap((scalar): readonly QueryScalar[] => {

@@ -1,6 +1,7 @@
 /**
- * Comparisons of first-level values as ranges of the scalar index. The index keeps the beginning of long texts, and
- * times as the texts they are, so a range may be wider than the comparison; it says so and never misses a match.
+ * Compiles comparisons of first-level values to ranges of the scalar index. The index stores the beginning of
+ * long texts, and times as their texts. A range may therefore be wider than the comparison; it is then marked
+ * inexact, and it never misses a match.
  */
 
 import { type Interval, type QueryComparison, type QueryMatch, scalarTermOf } from '#ngsi-ld/query/query.ts'
@@ -8,21 +9,21 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import { indexedPrefix, indexedText, indexedTextMax, scalarKinds } from '#store/entities/entity-index.ts'
 import type { NumberRange } from '#store/entities/number-pairs.ts'
-import { type Arm, afterPrefix, joined, type Look, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Refine, type Sql } from './sql-text.ts'
 
-/** Rows of the arms say a value, but for those that only mark an attribute with several. */
+/** Arms whose rows have a value, except those that only mark an attribute with several values. */
 export interface ScalarArms {
   readonly arms: readonly Arm[]
   readonly exact: boolean
   readonly ordered: boolean
-  /** Present when one rid can be asked without walking a range. */
+  /** Present when one rid can be tested without scanning a range. */
   readonly probe?: Sql
-  readonly look?: Look
-  /** True when nearly all rows are of entities that satisfy. */
+  readonly refine?: Refine
+  /** True when nearly all rows belong to matching entities. */
   readonly isTight: boolean
 }
 
-/** Undefined for !=, which no index narrows. */
+/** Undefined for !=, because no index narrows it. */
 export function comparisonArms(term: QueryComparison, name: number): ScalarArms | undefined {
   const scalar = scalarTermOf(term)!
   if (scalar.negated) return undefined
@@ -57,8 +58,9 @@ export function comparisonArms(term: QueryComparison, name: number): ScalarArms 
 }
 
 /**
- * Two comparisons that bound one attribute from both sides, as one range, beside the attributes that may satisfy them
- * with different values. Undefined for any other two.
+ * Combines two comparisons that bound one attribute from both sides into one range. A second arm lists
+ * attributes with several values, which may satisfy the comparisons with different values. Undefined for any
+ * other pair.
  */
 export function betweenArms(
   one: QueryComparison,
@@ -88,11 +90,14 @@ export function betweenArms(
     exact: false,
     ordered: false,
     isTight: true,
-    look: ([, value]) => (exact && value !== null ? true : undefined),
+    refine: ([, value]) => (exact && value !== null ? true : undefined),
   }
 }
 
-/** The texts that begin as every match must; a whole one that does not match is no reason to read its entity. */
+/**
+ * Lists texts with the literal prefix of the pattern. Refinement rejects a complete text that does not match
+ * without reading its entity.
+ */
 export function matchArms(term: QueryMatch, name: number): ScalarArms | undefined {
   if (term.negated) return undefined
   const pattern = compilePattern(term.pattern)
@@ -103,7 +108,7 @@ export function matchArms(term: QueryMatch, name: number): ScalarArms | undefine
     exact: false,
     ordered: false,
     isTight: false,
-    look: ([, text]) =>
+    refine: ([, text]) =>
       typeof text === 'string' && text.length < indexedTextMax - 1 && !pattern.test(text) ? false : undefined,
   }
 }
@@ -122,13 +127,13 @@ function scalarArm(name: number, { kind, ranges, ...values }: Omit<Span, 'exact'
 interface Span extends Sql {
   readonly kind: number
   readonly exact: boolean
-  /** The one value, when it is one. */
+  /** The single value, if the interval has only one. */
   readonly point?: number | string
-  /** The same of numbers; of texts none. */
+  /** The same interval as number ranges; empty for texts. */
   readonly ranges: readonly NumberRange[]
 }
 
-/** An interval of values as a range of index rows; wider than it where the index is coarser than the comparison. */
+/** Converts an interval of values to a range of index rows; the range is wider where the index is coarser. */
 function spanOf(interval: Interval, equality: boolean): Span {
   const { type, low, high } = interval
   switch (type) {
@@ -141,7 +146,7 @@ function spanOf(interval: Interval, equality: boolean): Span {
     case 'date':
       return spanOfBounds(scalarKinds.text, { low: low as string, high: high as string }, false)
     default: {
-      // Within one second texts of the same time differ, so the bounds are those of whole seconds.
+      // Texts of equal times differ within a second, so the bounds are whole seconds.
       const [from, to] = type === 'dateTime' ? [0, 19] : [11, 19]
       const second = (ms: number | undefined): string | undefined =>
         ms === undefined ? undefined : msToDateTime(ms).slice(from, to)
@@ -165,8 +170,9 @@ interface Bounds {
 type TextBounds = Bounds & { readonly low?: string; readonly high?: string }
 
 /**
- * The index keeps the beginning of a text, and order on relationships holds for nothing although their URIs are there.
- * A bound shorter than what the index keeps compares with it as with the whole text.
+ * Index range of a text interval. The index stores the beginning of a text, and order comparisons never match
+ * relationships although the index has their URIs. A bound shorter than the indexed length compares as with
+ * the whole text.
  */
 function textSpan({ low, high, lowOpen, highOpen }: TextBounds, equality: boolean): Span {
   const isShort = (text: string | undefined): boolean =>

@@ -1,4 +1,7 @@
-/** Prepared statements by their text, so that a search asked again prepares nothing. The one used longest ago leaves when there are too many. */
+/**
+ * Caches prepared statements by their text, so that a repeated search prepares nothing. The least recently
+ * used one is evicted.
+ */
 import type BetterSqlite3 from 'better-sqlite3'
 import { limits } from '#base/limits/limits.ts'
 import type { Database } from '#store/file/database.ts'

@@ -35,5 +35,5 @@ export const writeStatements = {
 
 export type WriteStatement = keyof typeof writeStatements
 
-/** One row to write: statement name and its positional parameters. */
+/** A row to write: statement name and its positional parameters. */
 export type Row = RowOf<typeof writeStatements>

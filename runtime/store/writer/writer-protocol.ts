@@ -1,5 +1,5 @@
 /**
- * Messages between the main thread and the writer thread. One group is in flight per tenant.
+ * Messages between the main thread and the writer thread. At most one group is in flight per tenant.
  */
 import type { BootTime } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -7,7 +7,7 @@ import type { Synchronous } from '#store/file/database.ts'
 import type { EntityFold, StreamFold } from '#store/history/fold.ts'
 import type { Row } from './write-statements.ts'
 
-/** One log row of observations; `triples` is transferred. */
+/** A log row of observations; `triples` is transferred. */
 export interface BlobMessage {
   readonly n: number
   readonly at: number

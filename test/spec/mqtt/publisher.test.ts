@@ -115,7 +115,7 @@ describePeer('mosquitto', 'a Mosquitto that takes small packets only', (path) =>
       expect(await send(most + 1)).toEqual({
         ok: false,
         kind: 'unsendable',
-        reason: `the broker takes packets of at most ${max} bytes`,
+        reason: `the broker accepts packets of at most ${max} bytes`,
       })
       expect(await send(most)).toMatchObject({ ok: true })
       await expect.poll(() => arrived).toEqual([most])

@@ -96,7 +96,7 @@ it('answers what was held back, and why', async () => {
     {
       accepted: 1,
       rejected: 1,
-      problems: [{ field: 't', reason: 'readings of the device ignored are not taken' }],
+      problems: [{ field: 't', reason: 'readings of the device ignored are ignored' }],
     },
   ])
 })

@@ -127,7 +127,7 @@ describe('accepting a topic whose device has the name of another', () => {
     )
     expect(await accept(second)).toEqual([
       409,
-      `${second} would become the device ${device}, which is read from ${first} already; name its device in "source.deviceName", ${device} to merge them`,
+      `${second} would become the device ${device}, which is already read from ${first}; set "source.deviceName" to another name, or to ${device} to merge them`,
     ])
     expect((await list()).unclaimed).toMatchObject({ count: 1, items: [{ topic: second, held: 1 }] })
     expect(await accept(second, { ...json, source: { deviceName: 'other' } })).toMatchObject([
@@ -184,7 +184,7 @@ describe('accepting a topic that is mapped', () => {
     await start()
     await accept('home/{device}/{field}', { bridge: 'json' })
     for (const name of ['home/+/temperature', 'home/{device}/temperature'])
-      expect(await accept(name)).toEqual([400, containing('named in "bridge"')])
+      expect(await accept(name)).toEqual([400, containing('so "bridge" is required')])
     expect((await list()).choices.count).toBe(1)
     const source = { deviceName: 'house' }
     expect(await accept('home/+/temperature', { source })).toMatchObject([
