@@ -1,4 +1,4 @@
-/** Repeats within the window are recognised, the window does not slide, and memory is bounded. */
+/** Duplicates within the window are recognised, the window does not slide, and memory is bounded. */
 import { expect, it } from 'vitest'
 import type { Frame } from '#contract'
 import { createDigestWindow } from './digest-window.ts'
@@ -13,7 +13,7 @@ const frame = (text: string, topic = 't'): Frame => ({
 
 const resent = (text: string): Frame => ({ ...frame(text), isResent: true })
 
-it('admits a payload once in the window', () => {
+it('admits a payload once per window', () => {
   const window = createDigestWindow()
   expect(window.admit(frame('a'), 1000)).toBe(true)
   expect(window.admit(frame('a'), 1000)).toBe(false)
@@ -22,7 +22,7 @@ it('admits a payload once in the window', () => {
   expect(window.admit(frame('a'), 61_001)).toBe(false)
 })
 
-it('tells payloads and topics apart', () => {
+it('distinguishes payloads and topics', () => {
   const window = createDigestWindow()
   expect(window.admit(frame('a'), 0)).toBe(true)
   expect(window.admit(frame('b'), 0)).toBe(true)
@@ -30,7 +30,7 @@ it('tells payloads and topics apart', () => {
   expect(window.admit(frame('', 'ta'), 0)).toBe(true)
 })
 
-it('admits a payload again when another came since, unless the sender says that it is an old one', () => {
+it('admits a repeated payload when another arrived since, unless the sender marks it as re-sent', () => {
   const window = createDigestWindow()
   expect(window.admit(frame('open'), 0)).toBe(true)
   expect(window.admit(frame('shut'), 1)).toBe(true)
@@ -43,14 +43,14 @@ it('admits a payload again when another came since, unless the sender says that 
   expect(window.admit(resent('ajar'), 8)).toBe(true)
 })
 
-it('forgets a frame that was not committed', () => {
+it('forgets a frame whose commit failed', () => {
   const window = createDigestWindow()
   window.admit(frame('a'), 0)
   window.forget(frame('a'))
   expect(window.admit(frame('a'), 1)).toBe(true)
 })
 
-it('is bounded by number, the oldest leave', () => {
+it('is bounded by number and drops the oldest', () => {
   const window = createDigestWindow({ digestsMax: 100 })
   for (let number = 0; number < 1000; number++) {
     window.admit(frame(`${number}`), number)
@@ -61,7 +61,7 @@ it('is bounded by number, the oldest leave', () => {
   expect(window.admit(resent('899'), 1000)).toBe(true)
 })
 
-it('remembers for a whole window, however time and number divide it', () => {
+it('remembers for a whole window, however frames are distributed over generations', () => {
   const window = createDigestWindow({ windowMs: 1000 })
   for (let now = 0; now < 5000; now += 7) {
     expect(window.admit(frame(`${now}`), now)).toBe(true)

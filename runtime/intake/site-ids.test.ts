@@ -1,4 +1,4 @@
-/** Ids carry the hardware identity as it is, are URIs, and differ where names differ. */
+/** Ids contain the hardware id unchanged, are URIs, and differ for different names. */
 import { expect, it } from 'vitest'
 import { isUri } from '#ngsi-ld/values/names.ts'
 import { siteId, siteIds } from './site-ids.ts'
@@ -23,7 +23,7 @@ it('shares a property by its label', () => {
   expect(siteIds(place).property).toBe('urn:ngsi-ld:ObservableProperty:air%20temperature')
 })
 
-it('encodes what a URI cannot carry', () => {
+it('encodes characters that a URI cannot contain', () => {
   expect(siteId('Sensor', 'Küche 1', 'Temp [°C]#?')).toBe(
     'urn:ngsi-ld:Sensor:K%C3%BCche%201:Temp%20%5B%C2%B0C%5D%23%3F',
   )
@@ -31,6 +31,6 @@ it('encodes what a URI cannot carry', () => {
   expect(texts.filter((text) => !isUri(siteId('Sensor', text)))).toEqual([])
 })
 
-it('tells an encoded name from one that looks encoded', () => {
+it('distinguishes an encoded name from one that looks encoded', () => {
   expect(siteId('Sensor', 'a b')).not.toBe(siteId('Sensor', 'a%20b'))
 })

@@ -1,4 +1,4 @@
-/** The entities of sensor integration, whole; and what provisioning leaves as it is. */
+/** The complete entities of sensor integration, and the parts that provisioning leaves unchanged. */
 import { expect, it } from 'vitest'
 import type { Json, Reading } from '#contract'
 import { coreContext } from '#ngsi-ld/context/context.ts'
@@ -54,7 +54,7 @@ const id = (kind: string, field = 'Temp'): string => `urn:ngsi-ld:${kind}:${devi
 const platformId = `urn:ngsi-ld:Platform:${device}`
 const serviceId = `urn:ngsi-ld:Service:${device}:senml/demo`
 
-it('makes six entities of a first reading of which nothing else is known', () => {
+it('creates six entities for a first reading without further information', () => {
   expect(siteEntities(sighting([reading('Temp', 21.4, { unitCode: 'CEL' })]), own)).toEqual([
     { id: platformId, type: sosa('Platform'), [sosa('hosts')]: relationship(id('Sensor')) },
     {
@@ -125,7 +125,7 @@ const declared = {
   },
 } satisfies DeviceSighting['declared']
 
-it('adds what is declared', () => {
+it('adds declared metadata', () => {
   const [platform, sensor, iotStream, observed, observation] = siteEntities(
     sighting([reading('Temp', 21, { unitText: 'furlong', updateIntervalSeconds: 5 })], { declared }),
     own,
@@ -150,19 +150,19 @@ it('adds what is declared', () => {
   expect(observation?.[sosa('hasSimpleResult')]).not.toHaveProperty('http://schema.org/unitText')
 })
 
-it('declares nothing of a field that is named as a member of every object', () => {
+it('declares nothing for a field named like a member of every object', () => {
   for (const field of ['constructor', 'toString', '__proto__']) {
     const [, sensor] = siteEntities(sighting([reading(field, 1)], { declared }), own)
     expect(sensor?.[qoi('min')]).toEqual(property('NA'))
   }
 })
 
-it('takes the update interval of the device where no person declared one', () => {
+it("uses the device's update interval if no person declared one", () => {
   const [, sensor] = siteEntities(sighting([reading('t', 1, { updateIntervalSeconds: 5 })]), own)
   expect(sensor?.[qoi('updateinterval')]).toMatchObject({ value: 5, [ours('basis')]: property('declared') })
 })
 
-it('tells the type of a value', () => {
+it('determines the type of a value', () => {
   const typeOf = (value: Reading['value']) =>
     siteEntities(sighting([reading('f', value)]), own)[1]?.[qoi('valuetype')]
   expect(typeOf(1)).toEqual(property('float'))
@@ -171,7 +171,7 @@ it('tells the type of a value', () => {
   expect(typeOf([1])).toEqual(property('NA'))
 })
 
-it('keeps an unknown unit as text, beside the value', () => {
+it('keeps an unknown unit as text beside the value', () => {
   const result = simpleResult({
     reading: reading('f', 1, { unitText: 'furlong' }),
     observedAt: at,
@@ -185,7 +185,7 @@ it('keeps an unknown unit as text, beside the value', () => {
   })
 })
 
-it('makes one Platform and one Service for all fields, each entity once', () => {
+it('creates one Platform and one Service for all fields, each entity once', () => {
   const entities = siteEntities(sighting([reading('a', 1), reading('b', 2), reading('a', 3)]), own)
   expect(entities.map((entity) => entity.id)).toEqual([
     platformId,
@@ -197,7 +197,7 @@ it('makes one Platform and one Service for all fields, each entity once', () => 
   expect(siteEntities(sighting([]), own)).toEqual([])
 })
 
-it('shares properties by label when asked', () => {
+it('shares properties by label if configured', () => {
   const entities = siteEntities(sighting([reading('Temp', 1), reading('TEMP', 2)]), shared)
   const properties = entities.filter(({ type }) => type === sosa('ObservableProperty'))
   expect(properties).toEqual([
@@ -211,7 +211,7 @@ it('shares properties by label when asked', () => {
     expect(one[sosa('observes')]).toEqual(relationship('urn:ngsi-ld:ObservableProperty:temp'))
 })
 
-/** What is stored, as nobody has touched it since it was made. */
+/** Stored entities that nobody has changed since they were created. */
 const stored =
   (entities: readonly Entity[]) =>
   (one: string): KnownEntity | undefined => {
@@ -219,7 +219,7 @@ const stored =
     return entity && { entity, isAsMade: () => true }
   }
 
-it('makes only what is missing, and hosts the new sensors', () => {
+it('creates only missing entities, and adds new sensors to the Platform', () => {
   const first = sighting([reading('a', 1)])
   const find = stored(siteEntities(first, own))
   expect(missingParts(() => undefined, first, own).extend).toEqual([])
@@ -232,7 +232,7 @@ it('makes only what is missing, and hosts the new sensors', () => {
   expect(extend).toEqual([{ id: platformId, fragment: { [sosa('hosts')]: hosts } }])
 })
 
-it('makes anew what was deleted', () => {
+it('creates deleted entities again', () => {
   const first = sighting([reading('a', 1)])
   const [, ...others] = siteEntities(first, own)
   const { create, extend } = missingParts(stored(others), first, own)
@@ -240,7 +240,7 @@ it('makes anew what was deleted', () => {
   expect(extend).toEqual([])
 })
 
-it('fills in what is declared later, where nobody has said anything', () => {
+it('fills in later declarations where nobody has written a value', () => {
   const seen = siteEntities(sighting([reading('Temp', 1)]), own)
   const later = sighting([reading('Temp', 2)], { declared })
   const place = { location: { type: 'GeoProperty', value: location } }
@@ -275,7 +275,7 @@ it('fills in what is declared later, where nobody has said anything', () => {
   expect(sensor?.fragment).toEqual({ [qoi('regexp')]: property('^x'), ...place })
 })
 
-it('puts a declared interval in the place of a learnt one', () => {
+it('replaces a learnt interval with a declared one', () => {
   const known = siteEntities(sighting([reading('Temp', 1)]), own).map((entity) =>
     entity.id === id('Sensor') ? { ...entity, ...learntInterval(10) } : entity,
   )
@@ -284,7 +284,7 @@ it('puts a declared interval in the place of a learnt one', () => {
   expect(extend).toMatchObject([{ id: id('Sensor'), fragment: { [qoi('updateinterval')]: { value: 60 } } }])
 })
 
-it('keeps the sub-attributes of people on a result, and no unit but its own', () => {
+it("keeps people's sub-attributes of a result, but no unit other than its own", () => {
   const first = { observedAt: at, timeSource: 'device' } as const
   const celsius = simpleResult({ ...first, reading: reading('f', 1, { unitCode: 'CEL' }) })
   const furlong = simpleResult({ ...first, reading: reading('f', 2, { unitText: 'furlong' }) })
@@ -308,7 +308,7 @@ it('lets a late result follow one of the same unit, and a new one only in its fo
   expect(mayFollow(untimed, result(-1, 'device', 'CEL'))).toBe(false)
 })
 
-it('adds sensors to what a Platform hosts, however that is written', () => {
+it('adds sensors to those hosted by a Platform, in whatever form they are listed', () => {
   const platform = (hosts?: Entity[string]): Entity => ({
     id: platformId,
     type: sosa('Platform'),
@@ -327,7 +327,7 @@ it('adds sensors to what a Platform hosts, however that is written', () => {
   expect(added(two, 'urn:s:2', 'urn:s:3')).toEqual(hosting(['urn:s:1', 'urn:s:3']))
 })
 
-it('marks a learnt interval, and never learns over what people wrote', () => {
+it('marks a learnt interval, and never overwrites what people wrote', () => {
   const sensor = (interval: Entity[string]): Entity => ({
     id: id('Sensor'),
     type: sosa('Sensor'),
@@ -349,7 +349,7 @@ it('marks a learnt interval, and never learns over what people wrote', () => {
   expect(mayLearnInterval(declaredSensor!)).toBe(false)
 })
 
-it('makes what the NGSI-LD parser reads back unchanged', () => {
+it('creates entities that the NGSI-LD parser reads back unchanged', () => {
   const sightings = sighting([reading('Küche [1]', 'x', { unitText: '?' }), reading('b', 2)], { declared })
   for (const entity of siteEntities(sightings, own))
     expect(parseEntity(JSON.parse(JSON.stringify(entity)), coreContext)).toEqual(entity)

@@ -1,4 +1,4 @@
-/** Which readings become observations, and when they were made. */
+/** Which readings become observations, and with which time. */
 import { expect, it } from 'vitest'
 import type { Frame, Reading } from '#contract'
 import { hasOwnTime, judgeReading } from './time-rules.ts'
@@ -10,7 +10,7 @@ const retained: Frame = { ...frame, retained: true, transport: 'bridge-in' }
 const reading: Reading = { device: 'd', field: 'f', value: 1 }
 const timed = (observedAt: number): Reading => ({ ...reading, observedAt, timeSource: 'device' })
 
-it('stamps by the device, else by the reception', () => {
+it('uses the time of the device, otherwise the time of reception', () => {
   expect(judgeReading(timed(receivedAt - 5), frame)).toEqual({
     observedAt: receivedAt - 5,
     timeSource: 'device',
@@ -20,7 +20,7 @@ it('stamps by the device, else by the reception', () => {
   expect(judgeReading(relative, frame)).toEqual({ observedAt: receivedAt - 5000, timeSource: 'gateway' })
 })
 
-it('keeps the window, both ends included', () => {
+it('accepts times within the window, both ends included', () => {
   const floor = Date.UTC(2000, 0, 1)
   expect(judgeReading(timed(floor), frame)).toMatchObject({ observedAt: floor })
   expect(judgeReading(timed(floor - 1), frame)).toEqual({
@@ -33,14 +33,14 @@ it('keeps the window, both ends included', () => {
     expect(judgeReading(timed(time), frame)).toMatchObject({ refused: 'time-window' })
 })
 
-it('concludes nothing from a reception by a clock that is not set', () => {
+it('does not use the reception time of a clock that is not set', () => {
   const years = (count: number) => timed(receivedAt + count * 365 * day)
   expect(judgeReading(years(3), frame, true)).toMatchObject({ refused: 'time-window' })
   expect(judgeReading(years(3), frame, false)).toMatchObject({ observedAt: receivedAt + 3 * 365 * day })
   expect(judgeReading(years(20), frame, false)).toMatchObject({ refused: 'time-window' })
 })
 
-it('makes no observation of a retained frame without a time of the device', () => {
+it('creates no observation from a retained frame without a device time', () => {
   expect(judgeReading(reading, retained)).toMatchObject({ refused: 'retained' })
   const relative: Reading = { ...reading, observedAt: receivedAt - 5000, timeSource: 'gateway' }
   expect(judgeReading(relative, retained)).toMatchObject({ refused: 'retained' })
@@ -50,12 +50,12 @@ it('makes no observation of a retained frame without a time of the device', () =
   })
 })
 
-it('refuses what is no value, whatever the time', () => {
+it('refuses an invalid value, whatever its time', () => {
   for (const value of [Number.NaN, Number.NEGATIVE_INFINITY, null, 'nan', 'unavailable'])
     expect(judgeReading({ ...timed(receivedAt), value }, frame)).toMatchObject({ refused: 'value' })
 })
 
-it('tells times that survive a redelivery', () => {
+it('recognises times that a redelivery does not change', () => {
   expect(hasOwnTime(timed(1))).toBe(true)
   expect(hasOwnTime({ ...reading, observedAt: 1, timeSource: 'network' })).toBe(true)
   expect(hasOwnTime({ ...reading, observedAt: 1, timeSource: 'gateway' })).toBe(false)

@@ -1,4 +1,4 @@
-/** Topics that no bridge reads: one log line each, and of a flood of them no flood of lines. */
+/** Topics that no bridge reads: one log line per topic, and at most one per second in a flood. */
 import { expect, it } from 'vitest'
 import type { Log } from '#base/register/log.ts'
 import { createMetrics } from '#base/register/metrics.ts'
@@ -23,7 +23,7 @@ function open() {
   return { unclaimed, lines, pass: (ms: number) => (now += ms) }
 }
 
-it('writes one line when a topic is seen first', () => {
+it('logs one line when a topic is first seen', () => {
   const { unclaimed, lines } = open()
   for (const topic of ['json/a', 'b', 'json/a', 'b']) unclaimed.note(frame(topic))
   expect(lines).toEqual([
@@ -32,7 +32,7 @@ it('writes one line when a topic is seen first', () => {
   ])
 })
 
-it('writes a line a second in a flood of topics, and how many it left out', () => {
+it('logs a line per second in a flood of topics, with the number of omitted lines', () => {
   const { unclaimed, lines, pass } = open()
   for (let at = 0; at < 1000; at++) unclaimed.note(frame(`t/${at}`))
   expect(lines).toHaveLength(100)
@@ -42,7 +42,7 @@ it('writes a line a second in a flood of topics, and how many it left out', () =
   expect(unclaimed.all()).toHaveLength(256)
 })
 
-it('keeps a copy of the payload, of a large frame only its beginning', () => {
+it('keeps a copy of the payload, and only the beginning of a large one', () => {
   const { unclaimed } = open()
   const one = frame('a', 'x'.repeat(300 * 1024))
   unclaimed.note(one)

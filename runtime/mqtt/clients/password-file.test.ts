@@ -1,4 +1,4 @@
-/** The password file: who may read it, what its lines are, and how a login is judged. */
+/** The password file: its mode, its lines, and the check of a login. */
 import { chmodSync, chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -25,14 +25,14 @@ afterEach(() => rmSync(folder, { recursive: true }))
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 
 describe('the file', () => {
-  it('is made with mode 0600 and holds no password', async () => {
+  it('is created with mode 0600 and contains no password', async () => {
     expect(await addUser(file, 'greenhouse', 'tomato')).toBe('added')
     expect(statSync(file).mode & 0o777).toBe(0o600)
     expect(readFileSync(file, 'utf8')).toMatch(/^greenhouse:scrypt\$16384\$8\$1\$[\w+/=]+\$[\w+/=]+\n$/)
     expect(readFileSync(file, 'utf8')).not.toContain('tomato')
   })
 
-  it('belongs to whoever the folder belongs to, when root writes it', async () => {
+  it('belongs to the owner of its folder when root writes it', async () => {
     const isRoot = process.getuid!() === 0
     const [uid, gid] = isRoot ? [65_534, 65_534] : [process.getuid!(), process.getgid!()]
     chownSync(folder, uid, gid)
@@ -68,11 +68,11 @@ describe('the file', () => {
     expect(await passwords.verify('a', bytes('1'))).toBe(false)
   })
 
-  it.each(['', 'a:b', 'a\nb', 'x'.repeat(257)])('takes no user named %j', async (user) => {
+  it.each(['', 'a:b', 'a\nb', 'x'.repeat(257)])('accepts no user named %j', async (user) => {
     await expect(addUser(file, user, 'x')).rejects.toThrow(/user name/)
   })
 
-  it('is made once with a password that is shown once', async () => {
+  it('is created once with a password that is shown once', async () => {
     const made = await ensurePasswordFile(file)
     expect(await openPasswordFile(file, ports).verify(made!.user, bytes(made!.password))).toBe(true)
     expect(await ensurePasswordFile(file)).toBeUndefined()
@@ -80,7 +80,7 @@ describe('the file', () => {
 })
 
 describe('a login', () => {
-  it('is judged by user and password', async () => {
+  it('is checked by user and password', async () => {
     await addUser(file, 'a', 'right')
     const passwords = openPasswordFile(file, ports)
     expect(await passwords.verify('a', bytes('right'))).toBe(true)
@@ -89,7 +89,7 @@ describe('a login', () => {
     expect(await passwords.verify('a', bytes(''))).toBe(false)
   })
 
-  it('hashes each password once, however many come at the same time or again', async () => {
+  it('hashes each password once, however many logins arrive at the same time or later', async () => {
     await addUser(file, 'a', 'right')
     const passwords = openPasswordFile(file, ports)
     const cpuOf = async (logins: () => Promise<unknown>): Promise<number> => {
@@ -111,7 +111,7 @@ describe('a login', () => {
     expect(again).toBeLessThan(one * 2)
   })
 
-  it('is refused when too many different ones wait', async () => {
+  it('is refused when too many different ones are queued', async () => {
     await addUser(file, 'a', 'right')
     const passwords = openPasswordFile(file, ports)
     const logins = Array.from({ length: 258 }, (_, n) => passwords.verify('a', bytes(`guess ${n}`)))
@@ -120,7 +120,7 @@ describe('a login', () => {
     void Promise.allSettled(logins)
   })
 
-  it('sees a changed file after a second, and the old password no more', async () => {
+  it('notices a changed file after a second, and the old password no longer works', async () => {
     await addUser(file, 'a', 'old')
     const passwords = openPasswordFile(file, ports)
     expect(await passwords.verify('a', bytes('old'))).toBe(true)
@@ -130,7 +130,7 @@ describe('a login', () => {
     expect(await passwords.verify('a', bytes('old'))).toBe(false)
   })
 
-  it('goes by the last good file when the new one is broken', async () => {
+  it('uses the last valid file when the new one is broken', async () => {
     await addUser(file, 'a', 'right')
     const passwords = openPasswordFile(file, ports)
     writeFileSync(file, 'broken\n')
@@ -148,7 +148,7 @@ describe('authentication', () => {
     password: password === undefined ? undefined : bytes(password),
   })
 
-  it.each([true, false])('lets anonymous clients in where that is allowed: %s', async (allowsAnonymous) => {
+  it.each([true, false])('admits anonymous clients if that is allowed: %s', async (allowsAnonymous) => {
     await addUser(file, 'a', 'right')
     const judge = createAuthentication(openPasswordFile(file, ports), { allowsAnonymous })
     expect(await judge(credentials())).toBe(allowsAnonymous)

@@ -87,7 +87,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   /** True while a control packet is being answered; later packets must wait. */
   let isBusy = false
   /** True after DISCONNECT or a fault: nothing more is read. */
-  let isInputClosed = false
+  let isEnded = false
   let id = ''
   let receivedAt = clock.monotonic()
   /** True while reading is paused. */
@@ -100,14 +100,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     if (isRefused) fail('a message could not be stored', reasons.quotaExceeded)
     resume()
   })
-  const reader = createPacketReader({
-    partials,
-    ceiling,
-    mayRead,
-    isInputClosed: () => isInputClosed,
-    packet,
-    fail,
-  })
+  const reader = createPacketReader({ partials, ceiling, mayRead, isEnded: () => isEnded, packet, fail })
 
   function ceiling(): number {
     return stage === 'new' ? limits.mqttConnectBytesMax.value : limits.mqttPacketBytesMax.value
@@ -128,9 +121,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
   function read(place: Place): Fault | undefined {
     const type = place.first >> 4
     if ((stage === 'new') !== (type === types.connect)) {
-      return protocolError(
-        'CONNECT must be the first packet and must not be repeated [MQTT-3.1.0-1] [MQTT-3.1.0-2]',
-      )
+      return protocolError('CONNECT must be first and must not be repeated [MQTT-3.1.0-1] [MQTT-3.1.0-2]')
     }
     if (type === types.publish) {
       const incoming = traffic.check(readPublish(place, isFive()))
@@ -151,7 +142,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       const leaving = readLeaving(place, isFive())
       const problem = 'reason' in leaving ? leaving : ports.left(link, leaving)
       if (problem === undefined) {
-        isInputClosed = true
+        isEnded = true
         shut()
       }
       return problem
@@ -220,7 +211,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
 
   function fail(reason: string, code: number = reasons.protocolError): void {
     if (stage === 'closed') return
-    isInputClosed = true
+    isEnded = true
     ports.failed(link, reason)
     sendDisconnect(code)
     shut()
@@ -256,11 +247,11 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     ...outlet,
     ...traffic,
     ...order,
-    isOpen: () => stage === 'open' && !isInputClosed,
+    isOpen: () => stage === 'open' && !isEnded,
     isClosed: () => stage === 'closed',
     inspect,
     stopInput() {
-      isInputClosed = true
+      isEnded = true
     },
     fail,
     close(code) {

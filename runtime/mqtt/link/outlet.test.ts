@@ -1,4 +1,4 @@
-/** When a client counts as late, and as one that does not keep up. */
+/** When a client counts as stalled, and when as backlogged. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
@@ -7,7 +7,7 @@ import { createOutlet } from './outlet.ts'
 
 afterEach(restoreLimits)
 
-it('a client that is looked at for the first time as it is answered is not late', async () => {
+it('a client is not stalled when it is first checked while an answer is pending', async () => {
   const listener = createServer().listen(0, '127.0.0.1')
   await once(listener, 'listening')
   const client = connect((listener.address() as AddressInfo).port, '127.0.0.1')
@@ -29,7 +29,7 @@ it('a client that is looked at for the first time as it is answered is not late'
   listener.close()
 })
 
-it('while too much is unsent to all clients, those with more than a little unsent are backlogged', async () => {
+it('while the total backlog is too large, clients with more than a little unsent data are backlogged', async () => {
   setLimit('subscribersBacklogBytesMax', 300_000)
   const sockets: Socket[] = []
   const listener = createServer((socket) => sockets.push(socket)).listen(0, '127.0.0.1')

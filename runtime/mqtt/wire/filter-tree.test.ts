@@ -5,7 +5,7 @@ import { createFilterTree, plainGrant } from './filter-tree.ts'
 import { createTopicTree } from './topic-tree.ts'
 import { asQos } from './wire.ts'
 
-/** MQTT 3.1.1, section 4.7, word by word. */
+/** MQTT 3.1.1, section 4.7, literally. */
 function matches(filter: string, topic: string): boolean {
   const pattern = filter.split('/')
   const levels = topic.split('/')
@@ -55,7 +55,7 @@ describe('the tree of filters', () => {
     )
   })
 
-  it('says when an answer may have changed', () => {
+  it('changes its generation when a match may have changed', () => {
     const tree = createFilterTree<string>()
     const generations = [tree.generation()]
     tree.add('a', 'x', plainGrant(1))

@@ -1,11 +1,11 @@
 /**
- * What connections share is shared fairly: whoever has much to be read lets the others have their turn, too.
- * Time is told by the test, and goes on only while something is read.
+ * Connections share reading time fairly: a connection with much to read lets the others have their turn. The
+ * test controls the clock, which advances only while something is read.
  */
 import { expect, it } from 'vitest'
 import { createReadingTurn } from './flow.ts'
 
-it('lets each connection read in its turn, however much the first ones have', async () => {
+it('lets each connection read in turn, however much the first ones have', async () => {
   let now = 0
   const turn = createReadingTurn(() => now, 2)
   const read: string[] = []
@@ -25,6 +25,6 @@ it('lets each connection read in its turn, however much the first ones have', as
   const resumes = new Map([...left.keys()].map((name) => [name, reading(name)]))
   for (const resume of resumes.values()) resume()
   for (let i = 0; i < 40 && read.length < 15; i++) await new Promise((resolve) => setImmediate(resolve))
-  // The first one asks again before the others have asked at all.
+  // The first connection waits again before the others have waited at all.
   expect(read.join('')).toBe('aabcdeabcdebcde')
 })

@@ -22,14 +22,14 @@ export interface PacketReaderPorts {
   readonly ceiling: () => number
   readonly mayRead: () => boolean
   /** True when nothing more is to be read, ever. */
-  readonly isInputClosed: () => boolean
+  readonly isEnded: () => boolean
   /** Handles the packet between two positions; its fixed header has `head` bytes. */
   readonly packet: (bytes: Buffer, at: number, head: number, end: number) => void
   readonly fail: (reason: string, code: number) => void
 }
 
 export function createPacketReader(ports: PacketReaderPorts): PacketReader {
-  const { partials, ceiling, mayRead, isInputClosed, packet, fail } = ports
+  const { partials, ceiling, mayRead, isEnded, packet, fail } = ports
   let rest: Buffer | undefined
   /** An incomplete packet, and how much of it has arrived. */
   let whole: Buffer | undefined
@@ -37,7 +37,7 @@ export function createPacketReader(ports: PacketReaderPorts): PacketReader {
 
   function parse(bytes: Buffer): boolean {
     let at = 0
-    while (at < bytes.length && !isInputClosed()) {
+    while (at < bytes.length && !isEnded()) {
       if (!mayRead()) {
         rest = bytes.subarray(at)
         return false

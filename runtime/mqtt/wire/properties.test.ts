@@ -1,4 +1,7 @@
-/** Properties of MQTT 5 against the library that everybody uses: what it writes is read, what is passed on it reads. */
+/**
+ * Properties of MQTT 5 against the library mqtt-packet: its output is parsed, and it parses the properties
+ * that are passed on.
+ */
 import fc from 'fast-check'
 import { generate, type IPublishPacket, type Packet, parser } from 'mqtt-packet'
 import { describe, expect, it } from 'vitest'
@@ -38,7 +41,7 @@ const passed = fc.record(
 )
 
 describe('properties of a message', () => {
-  it('are read, and those for subscribers passed on as they came', () => {
+  it('are parsed, and those for subscribers are passed on unchanged', () => {
     const own = fc.record(
       { messageExpiryInterval: fc.nat(), topicAlias: fc.integer({ min: 1, max: 65_535 }) },
       { requiredKeys: [], noNullPrototype: true },
@@ -75,7 +78,7 @@ describe('properties of a message', () => {
           ...(subscriptions.length === 0 ? {} : { subscriptionIdentifier: subscriptions[0] }),
         }
         expect(JSON.parse(JSON.stringify(got))).toEqual(JSON.parse(JSON.stringify(expected)))
-        // What a queue keeps has the subscription identifiers in front.
+        // A queued message has its subscription identifiers first.
         const kept = { ...message, properties: withSubscriptions(message.properties, subscriptions) }
         const later = parsed(publishBytes(kept, flags, { subscriptions: [], expirySeconds: undefined }))
         expect((later as IPublishPacket).properties?.subscriptionIdentifier).toBe(subscriptions[0])
@@ -84,7 +87,7 @@ describe('properties of a message', () => {
     )
   })
 
-  it('of a will are written as those of a message', () => {
+  it('of a will are encoded like those of a message', () => {
     fc.assert(
       fc.property(passed, (properties) => {
         const message = {
@@ -102,7 +105,7 @@ describe('properties of a message', () => {
     )
   })
 
-  it('never make reading throw, whatever their bytes are', () => {
+  it('never make the parser throw, whatever their bytes are', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (tail) => {
         const bytes = Buffer.concat([Buffer.from([0x30, 3 + tail.length, 0, 1, 97]), tail])

@@ -1,4 +1,4 @@
-/** Packets and framing against the library that everybody uses. */
+/** Packets and framing against the library mqtt-packet. */
 import fc from 'fast-check'
 import { generate, type Packet, parser } from 'mqtt-packet'
 import { describe, expect, it } from 'vitest'
@@ -25,7 +25,7 @@ const publish = fc.record({
 })
 
 describe('packets', () => {
-  it('PUBLISH is what the library writes', () => {
+  it('encodes PUBLISH exactly as mqtt-packet does', () => {
     fc.assert(
       fc.property(publish, fc.boolean(), ({ id, ...message }, isRepeat) => {
         const dup = isRepeat && message.qos > 0
@@ -36,7 +36,7 @@ describe('packets', () => {
     )
   })
 
-  it('PUBACK, PUBREC, PUBREL and PUBCOMP are what the library reads', () => {
+  it('encodes PUBACK, PUBREC, PUBREL and PUBCOMP so that mqtt-packet can read them', () => {
     const all = (['puback', 'pubrec', 'pubrel', 'pubcomp'] as const).flatMap((type) =>
       [1, 256, 65_535].map((id) => ({ type, id, code: 0 })),
     )
@@ -45,7 +45,7 @@ describe('packets', () => {
 })
 
 describe('framing', () => {
-  it('finds the end of every packet, and of none that has not wholly come', () => {
+  it('finds the end of every packet, and none of an incomplete one', () => {
     fc.assert(
       fc.property(fc.array(publish, { minLength: 1, maxLength: 4 }), fc.nat(), (messages, cut) => {
         const packets = messages.map(({ id, ...message }) =>

@@ -1,4 +1,4 @@
-/** Times of attributes survive their text, whatever they are; rows of earlier formats say what they said. */
+/** The times of attributes are read back from their stored text unchanged. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type StoredTimes, storedTimes, timesText } from './attribute-times.ts'
@@ -19,7 +19,7 @@ it('reads what it wrote', () => {
   )
 })
 
-it('says once what holds for several, and so little of a device', () => {
+it('stores equal times once, so the text of a device is short', () => {
   const created = 1_795_268_405_857
   const times: StoredTimes = {
     temperature: [created, created + 60_000],
@@ -32,7 +32,7 @@ it('says once what holds for several, and so little of a device', () => {
   )
 })
 
-it('tells what came through no one from what came through somebody without a name', () => {
+it('distinguishes an absent Via chain from an empty one', () => {
   const times: StoredTimes = { a: [1, 1], b: [1, 1, ''] }
   expect(storedTimes({ created: 1, sys: timesText(1, times) })).toEqual(times)
 })

@@ -1,6 +1,6 @@
 /**
- * What is remembered of entity rows: within a ceiling, those that are read stay longest, and a row that was written
- * takes the place of the one known.
+ * The cache of entity rows: it is bounded, rows that are read stay longest, and a written row replaces the
+ * cached one.
  */
 import { afterEach, expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -16,7 +16,7 @@ function open(budget = createRowBudget()) {
   const all = Array.from({ length: 6 }, (_, i): Entity => ({ id: `urn:e:${i}`, type: 'T' }))
   tables.fill(all)
   const entities = createEntities(tables.database, budget)
-  /** What the tables hold and what is told from memory can be told apart. */
+  /** Marks rows read from the tables, to distinguish them from cached rows. */
   const overwrite = (): void => {
     tables.database.exec("UPDATE entity SET doc = '{}'")
   }
@@ -24,7 +24,7 @@ function open(budget = createRowBudget()) {
   return { entities, overwrite, isKnown, tables }
 }
 
-it('forgets beyond the ceiling, in the order of coming, but what was read since later', () => {
+it('evicts rows beyond the limit in the order they were cached, unless they were read since', () => {
   const { entities, overwrite, isKnown } = open()
   for (const i of [0, 1, 2]) entities.byId(`urn:e:${i}`)
   const row = entities.byId('urn:e:0')!
@@ -36,7 +36,7 @@ it('forgets beyond the ceiling, in the order of coming, but what was read since 
   expect(isKnown(1)).toBe(false)
 })
 
-it('keeps as much of all tenants as of one: who keeps most gives way, and who closes leaves the room to others', () => {
+it('shares one budget between tenants: the largest cache evicts first, and closing a tenant frees its space', () => {
   const budget = createRowBudget()
   const [one, other] = [open(budget), open(budget)]
   const knownOf = ({ entities }: typeof one): readonly number[] =>
@@ -52,7 +52,7 @@ it('keeps as much of all tenants as of one: who keeps most gives way, and who cl
   expect([knownOf(one).length, knownOf(other).length]).toEqual([0, 4])
 })
 
-it('lets in what searches of one tenant meet oftener than those of another met what it keeps', () => {
+it('admits rows that searches of one tenant read more often than the cached rows of another', () => {
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
   const { doc, sys, id } = one.byRids([1]).rows[0]!
@@ -64,7 +64,7 @@ it('lets in what searches of one tenant meet oftener than those of another met w
   expect([one.knownRows([1]), other.knownRows([1])?.rows.length]).toEqual([undefined, 1])
 })
 
-it('forgets how often a tenant met something that nobody searches any more, as others search', () => {
+it('forgets the read counts of a tenant that is no longer searched, while others search', () => {
   setLimit('rowFrequenciesMax', 4)
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
@@ -102,12 +102,12 @@ it('ends a page by its bytes and reads none of the entities beyond it', () => {
     const { rows, taken } = entities.byRids(rids)
     expect([rows.map(({ id }) => id), taken]).toEqual([['urn:page:0', 'urn:page:1', 'urn:page:2'], 3])
   }
-  // What searches met so often is in memory.
+  // Searches read these rows so often that they are cached.
   expect(rids.map((rid) => entities.knownRows([rid]) !== undefined).slice(3)).toEqual([true, false, false])
   expect(entities.byRids([99, 5, 6])).toMatchObject({ rows: [{ id: 'urn:page:4' }], taken: 2 })
 })
 
-it('renews what it knows and remembers nothing that nobody read', () => {
+it('replaces a cached row when it is written, and caches no row that nobody read', () => {
   const { entities, overwrite, isKnown } = open()
   const row = entities.byId('urn:e:0')!
   entities.renew({ ...row, n: 9, doc: '{"id":"urn:e:0","type":"U"}' })
@@ -118,7 +118,7 @@ it('renews what it knows and remembers nothing that nobody read', () => {
   expect([0, 1].map(isKnown)).toEqual([false, false])
 })
 
-it('remembers what searches read when they meet it the third time, and so no page that is asked for now and then', () => {
+it('caches a row when searches read it the third time, so not the rows of an occasional page', () => {
   const { entities } = open()
   const ridsOf = (rids: readonly number[]) => entities.byRids(rids).rows.map(({ rid }) => rid)
   expect(ridsOf([1, 2])).toEqual([1, 2])
@@ -129,7 +129,7 @@ it('remembers what searches read when they meet it the third time, and so no pag
   expect([1, 3].map((rid) => entities.knownRows([rid]))).toEqual([undefined, undefined])
 })
 
-it('lets what searches meet often stay, and what they meet oftener in', () => {
+it('keeps rows that searches read often, and admits rows that they read more often', () => {
   const { entities } = open()
   const meet = (rid: number, times: number): void => {
     for (let i = 0; i < times; i++) entities.byRids([rid])
@@ -139,25 +139,25 @@ it('lets what searches meet often stay, and what they meet oftener in', () => {
   setLimit('documentsCachedBytes', 2 * (doc.length + sys.length + id.length + 200))
   meet(1, 4)
   meet(2, 9)
-  // Met hardly oftener than one of those that are there, it would only take turns with it.
+  // Read hardly more often than the cached rows, it would only keep replacing one of them.
   meet(3, 10)
   expect(known()).toEqual([1, 2])
   meet(3, 1)
   expect(known()).toEqual([2, 3])
-  // What was met in memory counts, too.
+  // Reads from the cache count, too.
   meet(4, 18)
   expect(known()).toEqual([2, 3])
-  // What is asked for by its id comes in whatever was met.
+  // A row read by id is always cached, whatever searches read.
   entities.byId('urn:e:5')
   expect(known()).toHaveLength(1)
   expect(entities.knownRows([6])?.rows).toHaveLength(1)
 })
 
-it('forgets slowly how often searches met something', () => {
+it('decays read counts slowly', () => {
   setLimit('rowFrequenciesMax', 4)
   const { entities } = open()
   for (let i = 0; i < 4; i++) entities.byRids([1, 2])
-  // The ninth halves what was counted, and so once more is only the third time.
+  // The ninth read halves the counts, so one more read is only the third.
   entities.forget('urn:e:0')
   entities.byRids([3])
   entities.byRids([1])

@@ -1,6 +1,7 @@
 /**
- * Columns in memory say what the tables say: while they are read piece by piece, while entities come, go and change, and whether a
- * change is read from the tables before or after it is told. There is a bound to what they hold.
+ * In-memory columns return the same rows as the tables: while they are loaded piece by piece, while entities
+ * are created, deleted and changed, and whether a change is loaded from the tables before or after the
+ * columns are notified of it. Their memory is bounded.
  */
 import fc from 'fast-check'
 import { afterAll, expect, it } from 'vitest'
@@ -19,7 +20,7 @@ interface Step {
   readonly values: readonly number[]
   readonly place: number
   readonly isGone: boolean
-  /** Questions before the change is told. */
+  /** Queries before the columns are notified of the change. */
   readonly asked: number
 }
 
@@ -53,7 +54,7 @@ const inTables = (name: number, kind: number): [number, number][] =>
     .raw()
     .all(name, kind)
 
-it('say what the tables say', () => {
+it('return the same rows as the tables', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 30 }),
@@ -122,7 +123,7 @@ it('say what the tables say', () => {
   )
 })
 
-it('hold what they may, and rest after they had to leave', () => {
+it('respect their memory limit, and are not reloaded for a while after an eviction', () => {
   const many = Array.from({ length: 3000 }, (_, at) => ({
     id: `urn:e:${at}`,
     type: 'T',
@@ -130,7 +131,7 @@ it('hold what they may, and rest after they had to leave', () => {
     b: { type: 'Property', value: at % 7 },
   })) as Entity[]
   tables.fill(many)
-  // A column of 3,000 takes 6 blocks of 8 kB.
+  // A column of 3,000 pairs needs 6 blocks of 8 kB.
   const columns = createKnownColumns(tables.database, { bytesMax: 60_000, rowsPerSearch: 1000, rest: 20 })
   const ranges = [{ low: 10, high: 1999 }]
   const partOf = (name: string): ColumnPart => ({
@@ -145,7 +146,7 @@ it('hold what they may, and rest after they had to leave', () => {
     }).at(-1)
   expect(asked(a, 3)).toBeUndefined()
   expect(asked(a, 1)).toBe(1990)
-  // In reverse each is put into a block that is full.
+  // In reverse order, each pair is inserted into a full block.
   for (const [at, entity] of many.entries()) {
     const moved = { ...entity, a: { type: 'Property', value: 5000 - at } } as Entity
     columns.renew(at + 1, diffIndexRows(entity, moved), nameOf)
@@ -156,7 +157,7 @@ it('hold what they may, and rest after they had to leave', () => {
   expect(asked(b, 1)).toBe(0)
 })
 
-it('are read no further by one search than it may, whatever it asks for', () => {
+it('are loaded by one search only up to its limit, whatever it requests', () => {
   tables.fill(
     Array.from({ length: 100 }, (_, at) => ({
       id: `urn:e:${at}`,
@@ -176,7 +177,7 @@ it('are read no further by one search than it may, whatever it asks for', () => 
     return ['a', 'b', 'a', 'b'].map(countOf)
   }
   expect(search()).toEqual([undefined, undefined, undefined, undefined])
-  // The last 20 of one and the first 60 of the other, of which there are 100.
+  // The last 20 of one column and the first 60 of the other, which has 100.
   expect(search()).toEqual([50, undefined, 50, undefined])
   expect(search()).toEqual([50, 50, 50, 50])
 })

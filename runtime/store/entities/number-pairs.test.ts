@@ -1,5 +1,5 @@
 /**
- * Pairs in blocks are a sorted set, over many blocks that are cut, emptied and filled again.
+ * The blocks of number pairs form a sorted set, however often blocks are split, emptied and filled again.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -49,7 +49,7 @@ it('are a sorted set', () => {
   )
 })
 
-it('have none between a number and itself, wherever blocks are cut', () => {
+it('have none between a number and itself, wherever blocks are split', () => {
   const pairs = createNumberPairs()
   for (let at = 0; at < 1300; at++) pairs.append(Math.floor(at / 40), at % 40)
   for (let value = 0; value < 33; value++) {
@@ -59,7 +59,7 @@ it('have none between a number and itself, wherever blocks are cut', () => {
   }
 })
 
-it('take no room for what is gone', () => {
+it('free the memory of removed pairs', () => {
   const pairs = createNumberPairs()
   for (let rid = 0; rid < 10_000; rid++) pairs.append(1, rid)
   const full = pairs.bytes()

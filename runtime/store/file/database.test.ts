@@ -1,4 +1,7 @@
-/** How a database file is opened: what a commit promises, what a reader may do, and which files are refused. */
+/**
+ * Opening a database file: the durability of commits, the rights of readers, and the refusal of unsuitable
+ * files.
+ */
 
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -30,7 +33,7 @@ function codeOf(action: () => unknown): string {
 }
 
 describe('a snapshot', () => {
-  it('sees one state whatever is committed meanwhile, and ends also where reading it fails', () => {
+  it('sees one committed state whatever is committed meanwhile, and ends even if a read fails', () => {
     migrate(file)
     const [writer, reader] = [openWriter(file, 'NORMAL'), openReader(file)]
     const snapshot = createSnapshot(reader)
@@ -65,7 +68,7 @@ describe('the connection that writes', () => {
     database.close()
   })
 
-  it('flushes less only when told to', () => {
+  it('flushes less only when configured to', () => {
     for (const [name, number] of [
       ['NORMAL', 1],
       ['OFF', 0],
@@ -85,7 +88,7 @@ describe('the connection that reads', () => {
     database.close()
   })
 
-  it('does not make a file', () => {
+  it('does not create a file', () => {
     expect(codeOf(() => openReader(file))).toBe('store.failed')
     expect(existsSync(file)).toBe(false)
   })
@@ -106,19 +109,19 @@ describe('a file', () => {
     }
   }
 
-  it('is made in the current format', () => {
+  it('is created in the current format', () => {
     expect(migrate(file)).toEqual({ from: 0, to: formatVersion })
     expect(migrate(file)).toEqual({ from: formatVersion, to: formatVersion })
   })
 
-  it('of an older format is brought forward, keeping what is in it', () => {
+  it('of an older format is migrated, keeping its data', () => {
     migrate(file, old)
     expect(migrate(file, [...old, two])).toEqual({ from: 1, to: 2 })
     expect(rows()).toEqual({ version: 2, rows: [{ x: 1, y: 7 }] })
     expect(existsSync(`${file}.format-1`)).toBe(false)
   })
 
-  it('stays at the last step that was through when one fails, with a copy of what it was', () => {
+  it('stays at the last successful step when one fails, with a copy of its previous state', () => {
     migrate(file, old)
     expect(codeOf(() => migrate(file, [...old, two, failing]))).toBe('store.failed')
     expect(rows()).toEqual({ version: 2, rows: [{ x: 1, y: 7 }] })
@@ -133,7 +136,7 @@ describe('a file', () => {
     expect(existsSync(`${file}.format-1`)).toBe(false)
   })
 
-  it('that was brought forward keeps no copy either where the end came before that had gone', () => {
+  it('that was migrated leaves no copy, even if the process ended before deleting it', () => {
     migrate(file, [...old, two])
     copyFileSync(file, `${file}.format-1`)
     copyFileSync(file, `${file}.format-1.kept`)
@@ -142,14 +145,14 @@ describe('a file', () => {
     expect(existsSync(`${file}.format-1.kept`)).toBe(true)
   })
 
-  it('of a newer format is refused and not touched', () => {
+  it('of a newer format is refused and not changed', () => {
     migrate(file, [...old, two])
     const before = readFileSync(file)
     expect(codeOf(() => migrate(file, old))).toBe('store.newer')
     expect(readFileSync(file).equals(before)).toBe(true)
   })
 
-  it('that is no database is refused and not touched', () => {
+  it('that is not a database is refused and not changed', () => {
     writeFileSync(file, 'Dear diary, '.repeat(1000))
     expect(codeOf(() => migrate(file))).toBe('store.corrupt')
     expect(readFileSync(file, 'utf8')).toMatch(/^Dear diary/)
@@ -161,7 +164,7 @@ describe('a file', () => {
   })
 })
 
-it('migrations are numbered in their order, each once', () => {
+it('migrations are numbered in order, without repetition', () => {
   const versions = migrations.map(({ version }) => version)
   expect(versions).toEqual([...new Set(versions)].sort((a, b) => a - b))
 })

@@ -31,11 +31,11 @@ it('is held once, until it is released', () => {
   expect(tryLock()).toBe('locked and released')
 })
 
-it('is held against other processes, and gone when its own is killed', async () => {
+it('is held against other processes, and released when its own is killed', async () => {
   const program = `
     const { lockFolder } = await import(${JSON.stringify(new URL('./folder-lock.ts', import.meta.url).href)})
     lockFolder(${JSON.stringify(folder)})
-    // Also where nobody keeps what would release it.
+    // This also holds when nothing references the release function.
     for (let round = 0; round < 3; round++) {
       gc()
       await new Promise((resolve) => setTimeout(resolve))
@@ -53,13 +53,13 @@ it('is held against other processes, and gone when its own is killed', async () 
   expect(tryLock()).toBe('locked and released')
 })
 
-it('makes the folder, for its owner alone', () => {
+it('creates the folder, accessible to its owner only', () => {
   const inner = join(folder, 'a', 'b')
   lockFolder(inner)()
   expect(statSync(inner).mode & 0o777).toBe(0o700)
 })
 
-it('says what is wrong with a folder it cannot use', () => {
+it('states the reason when a folder cannot be used', () => {
   writeFileSync(join(folder, 'lock'), 'something else entirely '.repeat(100))
   expect(tryLock()).toBe('store.failed')
   folder = join(folder, 'lock')

@@ -1,4 +1,4 @@
-/** What is given back is the process's own, so it is looked at in one that does nothing else. */
+/** Memory is released by a separate process that does nothing else, so that its size can be measured. */
 import { execFileSync } from 'node:child_process'
 import { expect, it } from 'vitest'
 
@@ -19,7 +19,7 @@ const script = `
   console.log(JSON.stringify({ before, after, is, whole: kept.every((piece) => piece[2999] === 1) }))
 `
 
-it('gives back what lies free between pieces in use, and leaves those and the connections whole', () => {
+it('releases free memory between blocks in use, and leaves these and the connections intact', () => {
   const output = execFileSync(process.execPath, ['--expose-gc', '--input-type=module', '-e', script], {
     encoding: 'utf8',
   })

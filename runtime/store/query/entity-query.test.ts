@@ -1,6 +1,6 @@
 /**
- * Queries over the real tables: each answer against the predicate, page by page, and the plans behind them: what
- * drives, and that no table is ever scanned.
+ * Queries over the real tables: each result is compared with the predicate, page by page. The plans are
+ * checked as well: the driving condition, and that no table is scanned.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Json } from '#contract/pipeline.ts'
@@ -107,14 +107,14 @@ const search = (parts: {
 })
 
 const query = () => createWholeQuery(tables.ports)
-/** Nothing is selective, so answers begin with a walk and end with sets. */
+/** Nothing counts as selective, so queries begin with a walk and end with sets. */
 const walking = () =>
   createWholeQuery(tables.ports, { selectiveRowsMax: -1, walkedEntitiesMax: 20, ridsAtFirst: 8 })
 const expected = (wanted: EntitySearch): string[] =>
   entities.filter((entity) => compileSearch(wanted)(entity)).map(({ id }) => id)
 
 describe('an entity query', () => {
-  it('asks a known list in slices and leaves none out between two of them', () => {
+  it('queries a known list in slices and misses none between two slices', () => {
     const wanted = search({ type: 'Rare', q: 'temperature>=96;temperature<=350' })
     const { rows, more } = query().page(wanted, { limit: 10, offset: 0 })
     expect(rows.map(({ id }) => id)).toEqual(expected(wanted).slice(0, 10))
@@ -179,7 +179,7 @@ describe('an entity query', () => {
     )
   })
 
-  it('tells texts apart beyond what the index keeps of them', () => {
+  it('distinguishes texts beyond their indexed beginning', () => {
     const count = (q: string): number => query().count(search({ q }))
     expect(count(`note=="${long}"`)).toBe(1)
     expect(count(`note!="${long}"`)).toBe(399)
@@ -190,7 +190,7 @@ describe('an entity query', () => {
     expect(count(`note=="l".."${long}"`)).toBe(1)
   })
 
-  it('misses no text that was cut within a character', () => {
+  it('finds texts that were cut within a character', () => {
     const other = createEntityTables()
     const notes = [`${'x'.repeat(255)}😀`, `${'x'.repeat(254)}😀y`, 'x'.repeat(256)]
     other.fill(
@@ -206,7 +206,7 @@ describe('an entity query', () => {
     other.database.close()
   })
 
-  it('believes newer values and not the index', () => {
+  it('prefers newer values to the index', () => {
     const away = { type: 'GeoProperty', value: { type: 'Point', coordinates: [100, 0] } }
     const moved: Entity = { ...entities[200]!, location: away, temperature: { type: 'Property', value: -1 } }
     const newer: Record<string, Json> = { location: away.value, temperature: -1 }
@@ -230,7 +230,7 @@ describe('an entity query', () => {
     expect(find(search({ q: 'room=="room 0";temperature<10' }))).toEqual(['urn:e:0', 'urn:e:200'])
   })
 
-  it('lets others pass while it looks at places', () => {
+  it('yields while it refines places', () => {
     const steps = createEntityQuery(tables.ports).count(search({ within: 4 }))
     let rests = 0
     let step = steps.next()
@@ -239,7 +239,7 @@ describe('an entity query', () => {
     expect(rests).toBeGreaterThanOrEqual(Math.floor(step.value / 64))
   })
 
-  it('does not remember a page when an entity came while it was searched', () => {
+  it('does not cache a page when an entity was created during the search', () => {
     const { entities: documents } = tables.ports
     const asked = { limit: 397, offset: 0 }
     const steps = createEntityQuery(tables.ports).page(search({ type: 'Rare' }), asked)
@@ -249,7 +249,7 @@ describe('an entity query', () => {
     expect(documents.pages.find(search({ type: 'Rare' }), { ...asked, after: 0 })).toBeUndefined()
   })
 
-  it('finds nothing by what links to nowhere', () => {
+  it('finds nothing for a path through a missing relationship', () => {
     expect(query().page(search({ q: 'partOf{name}=="x"' }), { limit: 1, offset: 0 }).rows).toEqual([])
   })
 })
@@ -305,7 +305,7 @@ describe('its statements', () => {
     }
   })
 
-  it('drive by what is selective, and walk in order of rid where nothing is', () => {
+  it('use the selective condition to drive, and walk in rid order when there is none', () => {
     const conditions = compileConditions(search({ type: 'Sensor', q: 'temperature==10..19' }), { nameOf })
     expect(page(finished(choosePlan(conditions, ports(2000))))).toMatch(
       /^SEARCH d USING PRIMARY KEY \(name=\? AND kind=\? AND value>\? AND value<\?\)/,

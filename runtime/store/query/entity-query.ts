@@ -74,10 +74,7 @@ export interface EntityQuerySettings {
   readonly selectiveRowsMax: number
   /** Entities tested in order before sets are intersected instead. */
   readonly walkedEntitiesMax: number
-  /**
-   * Rids in the first batch; each further batch is four times as large, because every statement has a fixed
-   * cost.
-   */
+  /** Rids in the first batch; each further batch is four times as large, because each statement costs. */
   readonly ridsAtFirst: number
 }
 
@@ -90,10 +87,7 @@ const defaults: EntityQuerySettings = {
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
   const { pages, columns, lastRid } = ports.entities
-  /**
-   * Calls `visit` with at most `most` rows of arms with equal columns, and possibly a few more from memory.
-   * Returns the number of rows.
-   */
+  /** Visits at most `most` rows of arms with equal columns, and maybe more from memory; returns how many. */
   function* eachRow(alike: readonly Arm[], most: number, visit: (row: ArmRow) => void): Steps<number> {
     const queried: Arm[] = []
     const pairs: number[] = []
@@ -181,7 +175,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const listed = rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
     const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
-    const queried = plan.filters.filter((_, i) => tests[i] === undefined)
+    const unknown = plan.filters.filter((_, i) => tests[i] === undefined)
     const most = limit + offset
     const atOnce = ridsPerStatement(plan, listed.length)
     const found: number[] = []
@@ -193,13 +187,13 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       )
       const wanted = Math.min(most - found.length, left.length)
       const passing =
-        queried.length === 0
+        unknown.length === 0
           ? left.slice(0, wanted)
-          : statements.numbers(passingStatement(left, queried, wanted))
+          : statements.numbers(passingStatement(left, unknown, wanted))
       found.push(...passing)
       first += size
       size = Math.min(2 * size, atOnce)
-      if (queried.length > 0) yield
+      if (unknown.length > 0) yield
     }
     return found.slice(offset)
   }
@@ -214,9 +208,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   /**
-   * Visits the matching candidates of a plan in order until `visit` returns false; passes the row if it had
-   * to be read. A plan that yields many candidates and few matches is replaced by sets. If these are exact,
-   * the walk ends and returns the plan and rid to continue with.
+   * Visits the matches of a plan in order until `visit` returns false. A plan that yields many candidates and
+   * few matches is replaced by sets. If these are exact, returns the plan and rid to continue with.
    */
   function* walk(
     search: EntitySearch,

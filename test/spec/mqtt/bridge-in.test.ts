@@ -1,4 +1,7 @@
-/** The bridge-in against a real Mosquitto: what is acknowledged there is on disk here, whoever dies in between. */
+/**
+ * The bridge-in against a real Mosquitto: acknowledged frames are on disk here, whichever process dies in
+ * between.
+ */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { GatewayError } from '#base/register/errors.ts'
 import { createLog } from '#base/register/log.ts'
@@ -68,7 +71,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await new Promise((resolve) => setTimeout(resolve, 200))
   }
 
-  it('brings frames to disk and acknowledges them', async () => {
+  it('stores frames on disk and acknowledges them', async () => {
     const { bridge } = open()
     await settled()
     await publish('-t', 'claimed/a', '-m', 'x')
@@ -78,7 +81,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await expect.poll(bridge.stats).toEqual({ connected: true, inFlight: 0, acknowledged: 2 })
   })
 
-  it('marks what was delivered as retained, and only that', async () => {
+  it('marks only messages delivered as retained', async () => {
     await publish('-t', 'claimed/old', '-m', 'kept', '-r')
     open()
     await expect.poll(frames).toEqual(['claimed/old kept retained'])
@@ -95,7 +98,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     expect(frames()).toEqual([])
   })
 
-  it('gets again what was not on disk when it ended', async () => {
+  it('receives again the frames that were not on disk when it ended', async () => {
     const stuck: Pick<Door, 'submit' | 'whenRoom'> = { submit: () => true, whenRoom: () => undefined }
     const { bridge } = open(stuck)
     await settled()
@@ -109,7 +112,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
       .toEqual([...[1, 2, 3].map((n) => `claimed/again ${n} resent`), 'claimed/again 4'])
   })
 
-  it('takes no more than its ceiling before they are on disk', async () => {
+  it('accepts no more frames than its limit before they are on disk', async () => {
     const waiting: Parameters<Door['submit']>[0][] = []
     const slow: Pick<Door, 'submit' | 'whenRoom'> = {
       submit: (work) => waiting.push(work) > 0,
@@ -150,7 +153,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await expect.poll(() => bridge.stats().acknowledged).toBe(1)
   })
 
-  it('comes back after Mosquitto was killed, and loses nothing that Mosquitto kept', async () => {
+  it('reconnects after Mosquitto was killed, and loses nothing that Mosquitto kept', async () => {
     const { bridge } = open()
     await settled()
     await publish('-t', 'claimed/k', '-m', 'before')
@@ -162,7 +165,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await expect.poll(() => bridge.stats().connected).toBe(true)
     await publish('-t', 'claimed/k', '-m', 'after')
     await expect.poll(frames).toEqual(['claimed/k before', 'claimed/k after'])
-    // Away: what is published meanwhile waits at Mosquitto, over its own death.
+    // While disconnected, new messages are queued at Mosquitto, even if it is killed.
     await bridge.close(100)
     await publish('-t', 'claimed/k', '-m', 'meanwhile')
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -172,7 +175,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await expect.poll(frames).toEqual(['claimed/k before', 'claimed/k after', 'claimed/k meanwhile'])
   })
 
-  it('waits for a broker that is not there yet', async () => {
+  it('waits for a broker that is not running yet', async () => {
     await mosquitto.kill()
     const { bridge } = open()
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -181,7 +184,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     await expect.poll(() => bridge.stats().connected).toBe(true)
   })
 
-  it('pauses longer and longer between attempts', async () => {
+  it('increases the pause between attempts', async () => {
     await mosquitto.kill()
     open(opened.door, { retryMs: 20 })
     await new Promise((resolve) => setTimeout(resolve, 1500))
@@ -190,7 +193,7 @@ describePeer('mosquitto', 'the bridge-in', (path) => {
     expect(attempts).toBeLessThan(10)
   })
 
-  it('leaves alone what its session subscribes to and its settings no longer name', async () => {
+  it('ignores messages that its session subscribes to but its settings no longer name', async () => {
     const { bridge } = open()
     await settled()
     await bridge.close(100)

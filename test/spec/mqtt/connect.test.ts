@@ -1,4 +1,7 @@
-/** MQTT 3.1.1, section 3.1 CONNECT, 3.2 CONNACK, 3.12 PINGREQ and 3.14 DISCONNECT, against the real broker by raw bytes. */
+/**
+ * MQTT 3.1.1, section 3.1 CONNECT, 3.2 CONNACK, 3.12 PINGREQ and 3.14 DISCONNECT, against the real broker
+ * with raw bytes.
+ */
 import { generate } from 'mqtt-packet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { calmTime } from '#test/kit/calm-time.ts'
@@ -29,7 +32,7 @@ afterAll(async () => {
   file.remove()
 })
 
-/** What the broker says to bytes from nobody, until it closes. */
+/** The broker's output for bytes of an unidentified client, until it closes the connection. */
 async function answerTo(...bytes: Uint8Array[]): Promise<string[]> {
   const client = openRaw(broker.port)
   for (const piece of bytes) client.send(piece)
@@ -42,36 +45,36 @@ async function answerTo(...bytes: Uint8Array[]): Promise<string[]> {
 const connect = (...args: Parameters<typeof connectPacket>) => generate(connectPacket(...args))
 
 describe('CONNECT', () => {
-  it('[MQTT-3.1.0-1] is the first packet', async () => {
+  it('[MQTT-3.1.0-1] must be the first packet', async () => {
     expect(await answerTo(generate({ cmd: 'pingreq' }))).toEqual([])
     expect(await answerTo(generate(publishPacket('claimed/early', 'x')))).toEqual([])
     expect(broker.frames()).not.toContain('claimed/early x')
   })
 
-  it('[MQTT-3.1.0-2] comes once', async () => {
+  it('[MQTT-3.1.0-2] must not be repeated', async () => {
     expect(await answerTo(connect('twice'), connect('twice'))).toEqual(['connack 0'])
   })
 
-  it('[MQTT-3.1.2-1] names its protocol', async () => {
+  it('[MQTT-3.1.2-1] must name its protocol', async () => {
     const bytes = connect('name')
     bytes.write('MQTX', 4)
     expect(await answerTo(bytes)).toEqual([])
   })
 
-  it('of MQTT 3.1 is welcome', async () => {
+  it('of MQTT 3.1 is accepted', async () => {
     const client = openRaw(broker.port)
     client.send({ ...connectPacket('old'), protocolId: 'MQIsdp', protocolVersion: 3 } as never)
     expect(await client.next()).toMatchObject({ cmd: 'connack', returnCode: 0 })
     client.end()
   })
 
-  it('[MQTT-3.1.2-3] has its reserved flag at zero', async () => {
+  it('[MQTT-3.1.2-3] must have its reserved flag at zero', async () => {
     const bytes = connect('flag')
     bytes[9]! |= 1
     expect(await answerTo(bytes)).toEqual([])
   })
 
-  it('may come in pieces', async () => {
+  it('may arrive in several pieces', async () => {
     const client = openRaw(broker.port)
     client.socket.setNoDelay(true)
     for (const byte of connect('pieces')) {
@@ -115,7 +118,7 @@ describe('CONNECT', () => {
     expect(await answerTo(bytes)).toEqual(['connack 2'])
   })
 
-  it('is refused with return code 2 when the identifier is too long or no clean text', async () => {
+  it('is refused with return code 2 when the identifier is too long or has invalid characters', async () => {
     expect(await answerTo(connect('x'.repeat(257)))).toEqual(['connack 2'])
     expect(await answerTo(connect('a\u0000b'))).toEqual(['connack 2'])
   })
@@ -129,12 +132,12 @@ describe('CONNECT', () => {
     client.end()
   })
 
-  it('closes when its will cannot be published', async () => {
+  it('closes the connection when its will cannot be published', async () => {
     const will = { topic: 'a/#', payload: Buffer.from('x'), qos: 0 as const, retain: false }
     expect(await answerTo(connect('will', { will }))).toEqual([])
   })
 
-  it('[MQTT-3.1.4-2] with the identifier of a connected client takes its place', async () => {
+  it('[MQTT-3.1.4-2] with the identifier of a connected client closes the older connection', async () => {
     const first = await connectRaw(broker.port, 'doppel')
     const second = await connectRaw(broker.port, 'doppel')
     await first.ended
@@ -143,7 +146,7 @@ describe('CONNECT', () => {
     second.end()
   })
 
-  it('takes the place of itself a hundred times without harm', async () => {
+  it('can take over its own connection a hundred times', async () => {
     const clients = await Promise.all(
       Array.from({ length: 100 }, async (_, n) => {
         const client = openRaw(broker.port)
@@ -228,7 +231,7 @@ describe('a connection that breaks the protocol', () => {
     expect(await client.all(0)).toEqual([])
   })
 
-  it('says why in the log, at most once a second', () => {
+  it('is logged with the reason, at most once a second', () => {
     const said = broker.lines.filter(({ event }) => event === 'mqtt.client-error')
     expect(said.length).toBeGreaterThan(0)
     expect(broker.count('selvedge_mqtt_client_errors_total')).toBeGreaterThan(said.length)

@@ -1,4 +1,4 @@
-/** MQTT 3.1.1, section 4.7: which topics a filter matches, live and retained, against the real broker. */
+/** MQTT 3.1.1, section 4.7: filters match topics, live and retained, against the real broker. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { temporaryDatabase } from '#test/kit/door.ts'
 import {

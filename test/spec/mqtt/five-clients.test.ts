@@ -1,4 +1,4 @@
-/** MQTT 5 with clients that others wrote: Mosquitto's command line clients, paho and the mqtt library. */
+/** MQTT 5 with third-party clients: Mosquitto's command line clients, paho and the mqtt library. */
 import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -36,7 +36,7 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto, by MQTT 5,', () => {
     await expect.poll(broker.frames).toEqual(['claimed/m hello'])
   })
 
-  it('hand on properties with retained messages, and to a session while it is away', async () => {
+  it('receive properties with retained messages, and from a session after an absence', async () => {
     const session = ['-c', '-i', 'keeper', '-x', '600', '-q', '2', '-t', 'p/#']
     await subscribe(...session, '-E')
     const properties = [
@@ -53,7 +53,7 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto, by MQTT 5,', () => {
     )
   })
 
-  it('get no message of their own with No Local, and RETAIN as it was published', async () => {
+  it('get none of their own messages with No Local, and RETAIN as it was published', async () => {
     const got = subscribe('-t', 'r/#', '-q', '1', '--retain-as-published', '-F', '%t %r', '-C', '2')
     await expect.poll(() => broker.server.stats().clients).toBe(1)
     await new Promise((resolve) => setTimeout(resolve, 200))
@@ -62,14 +62,14 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto, by MQTT 5,', () => {
     expect(await got).toBe('r/a 1\nr/b 0\n')
   })
 
-  it('are told why they may not come in', async () => {
+  it('receive the reason when they are refused', async () => {
     const wrong = publish('-t', 'claimed/p', '-m', 'x', '-u', 'intruder', '-P', 'guess')
     await expect(wrong).rejects.toThrow(/bad user name or password/i)
   })
 })
 
 describePeer('paho-mqtt', 'the Python client paho, by MQTT 5,', () => {
-  it('gets all that its session is owed, in order, with properties and levels', async () => {
+  it('receives all messages queued for its session, in order, with properties and levels', async () => {
     const script = join(import.meta.dirname, 'paho-client.py')
     const { stdout } = await promisify(execFile)('/usr/bin/python3', [script, String(broker.port)])
     const texts = Array.from({ length: 30 }, (_, n) => `${n}`)
@@ -115,7 +115,7 @@ describe('the mqtt library, by MQTT 5,', () => {
     await expect.poll(() => got).toEqual(texts.map((n) => `${n} ${n}`))
   })
 
-  it('reconnects after a restart of the broker and gets what its session is owed', async () => {
+  it('reconnects after a restart of the broker and receives its queued messages', async () => {
     const { port } = broker
     const receiver = await connect({
       clientId: 'keeper',
@@ -134,7 +134,7 @@ describe('the mqtt library, by MQTT 5,', () => {
     expect(got[0]!.properties?.subscriptionIdentifier).toBe(7)
   })
 
-  it('is told that another client took its identifier, and that the gateway stops', async () => {
+  it('receives the reason when another client takes its identifier, and when the gateway stops', async () => {
     const reasons: (number | undefined)[] = []
     const open = async () => {
       const client = await connect({ clientId: 'twin', reconnectPeriod: 0 })

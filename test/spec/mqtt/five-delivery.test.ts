@@ -1,4 +1,7 @@
-/** MQTT 5, what subscribers get and how much at a time; wills with a delay; and the reasons that end a connection. */
+/**
+ * MQTT 5: delivery to subscribers and flow control, wills with a delay, and the reasons that end a
+ * connection.
+ */
 import { generate, type IPublishPacket, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -59,7 +62,7 @@ async function publishAt(client: RawClient, packet: Packet): Promise<number | un
   return puback.reasonCode
 }
 
-/** What came until a message to `end`, which is published last. */
+/** The messages received before a message to `end`, which is published last. */
 async function until(client: RawClient, end: string): Promise<IPublishPacket[]> {
   const got: IPublishPacket[] = []
   for (;;) {
@@ -86,7 +89,7 @@ describe('a subscription', () => {
     expect(await client.next()).toMatchObject({ cmd: 'unsuback', granted: [0, 0x11, 0] })
   })
 
-  it('answers filters in their order, whatever they are called, and each as often as it stands', async () => {
+  it('answers filters in order, whatever their names, and repeated ones repeatedly', async () => {
     const client = await connectFive(broker.port, 'constructor')
     const filters = ['b', '1', '__proto__', 'b', 'constructor', '0'].map((topic, at) => ({
       topic,
@@ -95,7 +98,7 @@ describe('a subscription', () => {
     expect(await subscribe(client, filters)).toEqual([0, 1, 2, 0, 1, 2])
   })
 
-  it('with No Local brings no message of its own client, from a session neither', async () => {
+  it("with No Local delivers none of the client's own messages, from a session neither", async () => {
     for (const sessionExpiryInterval of [0, 60]) {
       const client = await connectFive(broker.port, 'self', { properties: { sessionExpiryInterval } })
       await subscribe(client, [{ topic: 'a/#', nl: true }, { topic: 'end' }])
@@ -109,7 +112,7 @@ describe('a subscription', () => {
     }
   })
 
-  it('with Retain As Published brings RETAIN as it was set, from a session too', async () => {
+  it('with Retain As Published delivers RETAIN as it was set, from a session too', async () => {
     for (const sessionExpiryInterval of [0, 60]) {
       const client = await connectFive(broker.port, 'rap', { properties: { sessionExpiryInterval } })
       await subscribe(client, [{ topic: 'r/#', rap: true, rh: 2 }, { topic: 'p/#', rh: 2 }, { topic: 'end' }])
@@ -130,7 +133,7 @@ describe('a subscription', () => {
     }
   })
 
-  it('brings retained messages always, only when it is new, or never (Retain Handling)', async () => {
+  it('delivers retained messages always, only when it is new, or never (Retain Handling)', async () => {
     const other = await connectFive(broker.port, 'other')
     await publishAt(other, publish('kept', 'x', { retain: true }))
     const client = await connectFive(broker.port, 'handling')
@@ -144,7 +147,7 @@ describe('a subscription', () => {
     expect(counts).toEqual([1, 0, 0, 1, 1])
   })
 
-  it('has an identifier; a message that several match has all of theirs, once', async () => {
+  it('has an identifier; a message that several match has all identifiers and is sent once', async () => {
     const client = await connectFive(broker.port, 'ids')
     await subscribe(client, [{ topic: 'a/#' }], { subscriptionIdentifier: 5 })
     await subscribe(client, [{ topic: 'a/+', qos: 2 }], { subscriptionIdentifier: 70_000 })
@@ -189,7 +192,7 @@ describe('flow control', () => {
     },
   )
 
-  it('does not send what is larger than Maximum Packet Size, and goes on behind it', async () => {
+  it('does not send messages larger than Maximum Packet Size, and continues after them', async () => {
     for (const sessionExpiryInterval of [0, 60]) {
       const properties = { maximumPacketSize: 100, sessionExpiryInterval }
       const client = await connectFive(broker.port, 'small', { properties })
@@ -205,7 +208,7 @@ describe('flow control', () => {
 })
 
 describe('QoS 2', () => {
-  it('answers PUBREC and PUBREL of messages it does not know with 0x92', async () => {
+  it('answers PUBREC and PUBREL for unknown messages with 0x92', async () => {
     const client = await connectFive(broker.port, 'lost')
     client.send({ cmd: 'pubrec', messageId: 5, reasonCode: 0 } as never)
     expect(await client.next()).toMatchObject({ cmd: 'pubrel', messageId: 5, reasonCode: 0x92 })
@@ -213,7 +216,7 @@ describe('QoS 2', () => {
     expect(await client.next()).toMatchObject({ cmd: 'pubcomp', messageId: 6, reasonCode: 0x92 })
   })
 
-  it('ends where the subscriber refuses the message, and its place is free again', async () => {
+  it('ends when the subscriber refuses the message, and its slot is free again', async () => {
     for (const sessionExpiryInterval of [0, 60]) {
       const properties = { receiveMaximum: 1, sessionExpiryInterval }
       const client = await connectFive(broker.port, 'refusing', { properties })
@@ -255,7 +258,7 @@ describe('a will', () => {
     expect(got.properties).toEqual({ contentType: 'text/plain', userProperties: { why: 'lost' } })
   })
 
-  it('is void when its client is back in time, and published at once when it comes with Clean Start', async () => {
+  it('is discarded when its client reconnects in time, and published at once when it does so with Clean Start', async () => {
     const first = await connectFive(broker.port, 'mortal', will(1))
     first.end()
     await first.ended
@@ -282,7 +285,7 @@ describe('a will', () => {
   })
 })
 
-describe('a connection that breaks the protocol is told', () => {
+describe('a connection that violates the protocol gets', () => {
   const aliasMax = limits.topicAliasesMax.value
   const bytes = (...values: number[]): Uint8Array => Uint8Array.from(values)
   const broken: [string, number, Packet | Uint8Array][] = [

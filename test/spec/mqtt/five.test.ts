@@ -1,4 +1,7 @@
-/** MQTT 5, connections and messages: properties, reason codes, lifetimes and flow control, against the real broker by raw bytes. */
+/**
+ * MQTT 5, connections and messages: properties, reason codes, expiry and flow control, against the real
+ * broker with raw bytes.
+ */
 import type { IConnackPacket, IPublishPacket, Packet } from 'mqtt-packet'
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -56,7 +59,7 @@ async function publishAt(client: RawClient, packet: Packet): Promise<number | un
   return puback.reasonCode
 }
 
-/** Reason code of the DISCONNECT that answers some bytes, after which the connection is closed. */
+/** Reason code of the DISCONNECT that answers the bytes, after which the connection is closed. */
 async function goodbye(client: RawClient, ...sent: (Packet | Uint8Array)[]): Promise<number | undefined> {
   for (const packet of sent) client.send(packet)
   const last = (await client.next()) as unknown as { cmd: string; reasonCode?: number }
@@ -66,7 +69,7 @@ async function goodbye(client: RawClient, ...sent: (Packet | Uint8Array)[]): Pro
 }
 
 describe('CONNACK', () => {
-  it('states what the broker takes and what it does not offer', async () => {
+  it('states the limits of the broker and the features it lacks', async () => {
     const { connack } = await connectFive(broker.port, 'one')
     expect(connack).toMatchObject({ reasonCode: 0, sessionPresent: false })
     expect(connack.properties).toEqual({
@@ -77,7 +80,7 @@ describe('CONNACK', () => {
     })
   })
 
-  it('names the identifier that a client without one was given', async () => {
+  it('states the identifier assigned to a client without one', async () => {
     const first = await connectFive(broker.port, '')
     const second = await connectFive(broker.port, '')
     const names = [first, second].map(({ connack }) => connack.properties?.assignedClientIdentifier)
@@ -85,7 +88,7 @@ describe('CONNACK', () => {
     expect(names[0]).not.toBe(names[1])
   })
 
-  it('states the session expiry interval where it is shorter than the client asked for', async () => {
+  it('states the session expiry interval if it is shorter than the client requested', async () => {
     const properties = { sessionExpiryInterval: 0xffffffff }
     const { connack } = await connectFive(broker.port, 'long', { properties })
     expect(connack.properties?.sessionExpiryInterval).toBe(limits.sessionAgeMs.value / 1000)
@@ -104,7 +107,7 @@ describe('CONNACK', () => {
     await client.ended
   })
 
-  it('refuses a session beyond the ceiling, and a client without one comes in', async () => {
+  it('refuses a session beyond the limit, but accepts a client without one', async () => {
     await broker.close()
     broker = await openBroker(file.file, { sessionsMax: 1 })
     const properties = { sessionExpiryInterval: 60 }
@@ -125,7 +128,7 @@ describe('a message', () => {
     userProperties: { site: ['north', 'south'], '10': 'ten' },
   }
 
-  it('keeps its properties for those who subscribe now, and none for MQTT 3.1.1', async () => {
+  it('keeps its properties for current subscribers, and has none for MQTT 3.1.1', async () => {
     const five = await connectFive(broker.port, 'five')
     const four = await connectRaw(broker.port, 'four')
     await subscribe(five, [{ topic: 'p/#' }])
@@ -137,7 +140,7 @@ describe('a message', () => {
     expect(await four.next()).toMatchObject({ topic: 'p/x', payload: Buffer.from('hello') })
   })
 
-  it('keeps them in the queue of a session and where it is retained, over a restart', async () => {
+  it('keeps them in a session queue and when retained, across a restart', async () => {
     const away = await connectFive(broker.port, 'away', { properties: { sessionExpiryInterval: 600 } })
     await subscribe(away, [{ topic: 'p/#' }], { subscriptionIdentifier: 300 })
     away.end()
@@ -160,7 +163,7 @@ describe('a message', () => {
     expect(retained.properties).toEqual(properties)
   })
 
-  it('that nobody wants is acknowledged with 16, and one that a bridge or a subscriber wants with 0', async () => {
+  it('without receivers is acknowledged with 16, and one for a bridge or a subscriber with 0', async () => {
     const publisher = await connectFive(broker.port, 'publisher')
     expect(await publishAt(publisher, publish('nobody', 'x'))).toBe(16)
     expect(await publishAt(publisher, publish('claimed/x', 'x'))).toBe(0)
@@ -170,7 +173,7 @@ describe('a message', () => {
     expect(got.sort()).toEqual(['puback', 'publish'])
   })
 
-  it('tells its media type to the bridges', async () => {
+  it('passes its media type to the bridges', async () => {
     await broker.close()
     const types: (string | undefined)[] = []
     broker = await openBroker(file.file, { onDecide: (frame) => types.push(frame.contentType) })
@@ -204,7 +207,7 @@ describe('the lifetime of a message', () => {
     return back
   }
 
-  it('ends in the queue of a session and where it is retained; what is left is forwarded', async () => {
+  it('ends in a session queue and for a retained message; the remainder is forwarded', async () => {
     let ahead = 0
     const clock = { now: () => Date.now() + ahead, monotonic: () => performance.now() }
     await broker.close()
@@ -237,7 +240,7 @@ describe('the lifetime of a message', () => {
       .toEqual([{ topic: 'long' }])
   })
 
-  it('keeps a message that lasts behind a thousand that have lapsed', async () => {
+  it('still delivers a message that follows a thousand expired ones', async () => {
     let ahead = 0
     const clock = { now: () => Date.now() + ahead, monotonic: () => performance.now() }
     await broker.close()
@@ -262,7 +265,7 @@ describe('the lifetime of a message', () => {
 })
 
 describe('a session', () => {
-  it('lives for its expiry interval and no longer, over a restart as well', async () => {
+  it('lives for its expiry interval and no longer, across a restart as well', async () => {
     let ahead = 0
     const clock = { now: () => Date.now() + ahead, monotonic: () => performance.now() }
     await broker.close()
@@ -285,12 +288,12 @@ describe('a session', () => {
     expect(third.connack.sessionPresent).toBe(false)
   })
 
-  it('ends with the connection without one, and begins anew with Clean Start', async () => {
+  it('ends with the connection without one, and starts anew with Clean Start', async () => {
     const properties = { sessionExpiryInterval: 60 }
     const first = await connectFive(broker.port, 'one', { properties })
     await subscribe(first, [{ topic: 'a' }])
     first.end()
-    // Resumed, and not to be kept any longer.
+    // Resumed, with an expiry interval of 0 this time.
     const second = await connectFive(broker.port, 'one', { clean: false })
     expect(second.connack.sessionPresent).toBe(true)
     second.end()
@@ -305,7 +308,7 @@ describe('a session', () => {
     expect(await publishAt(publisher, publish('a', 'x'))).toBe(16)
   })
 
-  it('may be given another interval by DISCONNECT, unless it had none', async () => {
+  it('may get another interval from DISCONNECT, unless it had none', async () => {
     const first = await connectFive(broker.port, 'one', { properties: { sessionExpiryInterval: 60 } })
     await subscribe(first, [{ topic: 'a' }])
     first.send({ cmd: 'disconnect', reasonCode: 0, properties: { sessionExpiryInterval: 0 } } as never)

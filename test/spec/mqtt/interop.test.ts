@@ -1,4 +1,4 @@
-/** Clients that others wrote: Mosquitto's command line clients and the mqtt library. */
+/** Third-party clients: Mosquitto's command line clients and the mqtt library. */
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
@@ -44,7 +44,7 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto', () => {
     expect(await live).toBe('live/a 1 0 1\nlive/b 1 0 2\n')
   })
 
-  it('get what their session is owed', async () => {
+  it('receive the messages queued for their session', async () => {
     const session = ['-c', '-i', 'keeper', '-q', '2', '-t', 'owed/#']
     await subscribe(...session, '-E')
     for (const n of ['1', '2', '3']) await publish('-t', 'owed/x', '-m', n, '-q', n === '3' ? '2' : '1')
@@ -59,7 +59,7 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto', () => {
     expect(broker.frames()).toEqual(lines.map((line) => `claimed/l ${line}`))
   })
 
-  it('are told a wrong password', async () => {
+  it('get an error for a wrong password', async () => {
     const wrong = publish('-t', 'claimed/p', '-m', 'x', '-u', 'me', '-P', 'guess')
     await expect(wrong).rejects.toThrow(/bad user name or password/i)
     await publish('-t', 'claimed/p', '-m', 'x', '-u', 'me', '-P', 'me!', '-q', '1')
@@ -91,7 +91,7 @@ describe('the mqtt library', () => {
     await expect.poll(() => got).toEqual(texts)
   })
 
-  it('reconnects after a restart of the broker and gets what it is owed', async () => {
+  it('reconnects after a restart of the broker and receives its queued messages', async () => {
     const { port } = broker
     const receiver = await connect({ clientId: 'keeper', clean: false })
     const got: string[] = []

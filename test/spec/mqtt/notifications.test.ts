@@ -1,6 +1,6 @@
 /**
- * Notifications over MQTT through a whole gateway (GS CIM 009, 5.8.6 and 7.2): to our own broker, and to a Mosquitto
- * that goes away; what is owed meanwhile arrives when it is back, in order.
+ * Notifications over MQTT through a whole gateway (GS CIM 009, 5.8.6 and 7.2): to the gateway's own broker,
+ * and to a Mosquitto that is stopped. Pending notifications arrive in order when it is back.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -45,7 +45,7 @@ const write = async (t: number): Promise<void> => {
 }
 async function hear(port: number): Promise<{ client: MqttClient; heard: Message[] }> {
   const heard: Message[] = []
-  // A session that stays, so that nothing is missed between two connections.
+  // A persistent session, so that no message is missed between two connections.
   const client = await connectAsync(`mqtt://127.0.0.1:${port}`, { clientId: 'listener', clean: false })
   client.on('message', (_, payload) => heard.push(JSON.parse(payload.toString()) as Message))
   await client.subscribeAsync('told/#', { qos: 1 })
@@ -54,7 +54,7 @@ async function hear(port: number): Promise<{ client: MqttClient; heard: Message[
 const values = (heard: readonly Message[]): (number | undefined)[] => heard.map(({ body }) => body.data[0]?.t)
 
 describe('a notification over MQTT', () => {
-  it('arrives at subscribers of our own broker, with what would be headers over HTTP', async () => {
+  it("arrives at subscribers of the gateway's own broker, with the HTTP headers as metadata", async () => {
     const { client, heard } = await hear(gateway.mqttPort!)
     await subscribe(`mqtt://127.0.0.1:${gateway.mqttPort}/told/rooms`, [{ key: 'MQTT-QoS', value: '1' }])
     for (const t of [1, 2, 3]) await write(t)
@@ -67,7 +67,7 @@ describe('a notification over MQTT', () => {
       },
       body: { type: 'Notification', subscriptionId: 'urn:x:s' },
     })
-    // What the gateway publishes itself is no topic that waits for a mapping; the same from a device is.
+    // A topic that the gateway itself publishes to is not listed for mapping; one from a device is.
     const topics = async (): Promise<unknown> =>
       ((await gateway.get('/selvedge/v1/devices')).json() as { unclaimed: object }).unclaimed
     expect(await topics()).toMatchObject({ count: 0 })
@@ -78,7 +78,7 @@ describe('a notification over MQTT', () => {
 })
 
 describePeer('mosquitto', 'a notification to a broker that goes away', (path) => {
-  it('arrives when it is back', async () => {
+  it('arrives when the broker is back', async () => {
     const mosquitto = await createMosquitto(path)
     await mosquitto.start()
     await subscribe(`mqtt://127.0.0.1:${mosquitto.port}/told/rooms`, [{ key: 'MQTT-QoS', value: '2' }])

@@ -1,4 +1,4 @@
-/** What the broker does when somebody is too slow: a subscriber, the disk, the door. Nobody else may notice. */
+/** Overload: a slow subscriber, a full disk, a full door. No other client may notice. */
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/register/errors.ts'
@@ -36,7 +36,7 @@ afterEach(async () => {
 async function subscriber(id: string, filter: string, qos: 0 | 1 | 2, clean = true): Promise<RawClient> {
   const client = await connectRaw(broker.port, id, { clean })
   client.send(subscribePacket(1, [filter, qos]))
-  // Who was refused says why.
+  // Refused clients get a reason.
   const answer = await client.next().catch(() => ({ connack: client.connack, log: broker.lines.slice(-3) }))
   expect(answer).toMatchObject({ cmd: 'suback' })
   return client
@@ -45,7 +45,10 @@ async function subscriber(id: string, filter: string, qos: 0 | 1 | 2, clean = tr
 describe('a frozen subscriber', () => {
   const payload = Buffer.alloc(16_384, 'x')
 
-  /** 16 MB, each message acknowledged before the next; returns the longest wait for PUBACK in ms. */
+  /**
+   * Publishes 16 MB, each message after the PUBACK of the previous one; returns the longest wait for PUBACK
+   * in ms.
+   */
   async function publishMuch(qos: 0 | 1): Promise<number> {
     const client = await connectRaw(broker.port, 'publisher')
     let longest = 0
@@ -93,7 +96,7 @@ describe('a frozen subscriber', () => {
     await frozen.ended
   })
 
-  it('with a session gets everything when it thaws, and costs no memory meanwhile', async () => {
+  it('with a session receives everything when it resumes, and costs no memory meanwhile', async () => {
     await start({ sessionBytesMax: 32 * 1024 * 1024 })
     const frozen = await subscriber('frozen', 'f', 1, false)
     frozen.socket.pause()
@@ -107,7 +110,7 @@ describe('a frozen subscriber', () => {
     await expect.poll(() => broker.server.stats().owed).toBe(0)
   })
 
-  it('is closed when it has taken nothing for too long', async () => {
+  it('is closed when it has read nothing for too long', async () => {
     await start({ stallMs: 1500 })
     const frozen = await subscriber('frozen', 'f', 0)
     frozen.socket.pause()
@@ -118,7 +121,7 @@ describe('a frozen subscriber', () => {
 })
 
 describe('a client that does not read what is sent to it', () => {
-  it('is not read either', async () => {
+  it('is not read from either', async () => {
     await start()
     const client = await subscriber('deaf', 'd', 0)
     client.socket.pause()
@@ -137,7 +140,7 @@ describe('a client that does not read what is sent to it', () => {
   })
 })
 
-/** A door before the real one that can be out of room, or over a full disk. */
+/** Wraps the real door; it can be out of room, or have a full disk behind it. */
 function troubledDoor(state: { full: boolean; disk: 'fine' | 'full' }) {
   let waiting: (() => void)[] = []
   return {
@@ -186,7 +189,7 @@ describe('a full door', () => {
     client.end()
   })
 
-  it('lets QoS 2 wait, and takes a message once that comes again by another connection', async () => {
+  it('lets QoS 2 wait, and stores a message once that is re-sent over another connection', async () => {
     const trouble = troubledDoor({ full: false, disk: 'fine' })
     await start({ wrapDoor: trouble.wrapDoor })
     const receiver = await subscriber('r', 'claimed/#', 2)
@@ -232,10 +235,10 @@ describe('a full disk', () => {
     client.end()
   })
 
-  it('lets nobody pass who came later, though there is room by then', async () => {
+  it('lets no later message overtake, even if there is room by then', async () => {
     const numbers = Array.from({ length: 60 }, (_, n) => n + 1)
     let refusals = 0
-    // While the group of the first forty is refused, the others come.
+    // While the group of the first forty is refused, the other messages arrive.
     await start({
       async refuse() {
         if (refusals++ > 0) return undefined
@@ -251,7 +254,7 @@ describe('a full disk', () => {
     client.end()
   })
 
-  it('closes the connection without PUBACK after a while; what needs no disk goes on', async () => {
+  it('closes the connection without PUBACK after a while; messages that need no disk are delivered', async () => {
     const trouble = troubledDoor({ full: false, disk: 'full' })
     await start({ wrapDoor: trouble.wrapDoor, holdMs: 700 })
     const client = await connectRaw(broker.port, 'c')
@@ -275,7 +278,7 @@ describe('a full disk', () => {
 })
 
 describe('ending', () => {
-  it('acknowledges what it took and takes no more', async () => {
+  it('acknowledges accepted messages and accepts no more', async () => {
     await start({ lingerMs: 200 })
     const client = await connectRaw(broker.port, 'c')
     for (let n = 1; n <= 20; n++) client.send(publishPacket('claimed/e', `${n}`, { qos: 1, messageId: n }))
@@ -289,7 +292,7 @@ describe('ending', () => {
 })
 
 describe('a thousand absent sessions', () => {
-  it('get their copies in small groups, so that nobody waits for a large one', async () => {
+  it('get their copies in small groups, so that no other work waits for a large one', async () => {
     const messagesOf = new Map<Stage, number>()
     await start({ wrapDoor: (door) => ({ ...door, submit: (work) => door.submit(seen(work, messagesOf)) }) })
     for (let n = 0; n < 1000; n += 50) {
@@ -317,7 +320,7 @@ describe('a thousand absent sessions', () => {
   })
 })
 
-/** The same work, which notes in whose company it is decided. */
+/** Wraps a work and records the group in which it is decided. */
 function seen(work: Work, worksOf: Map<Stage, number>): Work {
   return {
     urgent: work.urgent,

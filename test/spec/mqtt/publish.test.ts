@@ -1,4 +1,7 @@
-/** MQTT 3.1.1, sections 3.3 to 3.7, 4.3 and 4.6: PUBLISH, its acknowledgements and their order, by raw bytes. */
+/**
+ * MQTT 3.1.1, sections 3.3 to 3.7, 4.3 and 4.6: PUBLISH, its acknowledgements and their order, with raw
+ * bytes.
+ */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/register/errors.ts'
@@ -47,7 +50,7 @@ describe('PUBLISH', () => {
     client.end()
   })
 
-  it('with QoS 0 is stored too, also when the sender leaves at once', async () => {
+  it('with QoS 0 is stored too, even if the sender disconnects at once', async () => {
     const client = await connectRaw(broker.port, 'zero')
     client.send(Buffer.concat([generate(publishPacket('claimed/zero', 'b')), Uint8Array.of(0xe0, 0)]))
     await expect.poll(() => committed('claimed/zero')).toEqual(['claimed/zero b'])
@@ -77,7 +80,7 @@ describe('PUBLISH', () => {
     for (const one of [client, ...receivers]) one.end()
   })
 
-  it('[MQTT-3.3.5-1] reaches a client once where its filters overlap, with the highest QoS of them', async () => {
+  it('[MQTT-3.3.5-1] reaches a client once if its filters overlap, with the highest QoS of them', async () => {
     const receiver = await subscriber(['over/#', 0], ['over/+', 1], ['over/lap', 0])
     const client = await connectRaw(broker.port, 'overlap')
     client.send(publishPacket('over/lap', 'x', { qos: 2, messageId: 1 }))
@@ -86,7 +89,7 @@ describe('PUBLISH', () => {
     for (const one of [client, receiver]) one.end()
   })
 
-  it('[MQTT-3.3.1-3] [MQTT-3.3.1-9] goes on with DUP and RETAIN at zero', async () => {
+  it('[MQTT-3.3.1-3] [MQTT-3.3.1-9] is forwarded with DUP and RETAIN at zero', async () => {
     const receiver = await subscriber(['flags', 1])
     const client = await connectRaw(broker.port, 'flags')
     client.send(publishPacket('flags', 'x', { qos: 1, messageId: 1, dup: true, retain: true }))
@@ -94,7 +97,7 @@ describe('PUBLISH', () => {
     for (const one of [client, receiver]) one.end()
   })
 
-  it('[MQTT-3.3.1-1] is known as sent before where DUP says so', async () => {
+  it('[MQTT-3.3.1-1] is recognised as re-sent by DUP', async () => {
     const client = await connectRaw(broker.port, 'again')
     client.send(publishPacket('claimed/again', 'x', { qos: 1, messageId: 1 }))
     client.send(publishPacket('claimed/again', 'x', { qos: 1, messageId: 1, dup: true }))
@@ -103,7 +106,7 @@ describe('PUBLISH', () => {
     client.end()
   })
 
-  it('[MQTT-4.6.0-2] is acknowledged in the order of arrival, whatever each needs', async () => {
+  it('[MQTT-4.6.0-2] is acknowledged in the order of arrival, whatever each message needs', async () => {
     const client = await connectRaw(broker.port, 'order')
     const topics = ['claimed/order', 'idle', 'claimed/poison', 'kept/order', 'idle', 'claimed/order']
     const packets = Array.from({ length: 120 }, (_, n) =>
@@ -121,7 +124,7 @@ describe('PUBLISH', () => {
   it('[MQTT-4.6.0-6] reaches subscribers in the order of arrival', async () => {
     const receiver = await subscriber(['seq', 1])
     const client = await connectRaw(broker.port, 'sequence')
-    // Every other message is retained and needs a commit, those between need none.
+    // Every other message is retained and needs a commit; the ones between need none.
     const packets = Array.from({ length: 60 }, (_, n) =>
       generate(publishPacket('seq', `${n}`, { qos: 1, messageId: n + 1, retain: n % 2 === 0 })),
     )
@@ -132,7 +135,7 @@ describe('PUBLISH', () => {
     for (const one of [client, receiver]) one.end()
   })
 
-  it('that nobody needs costs no commit', async () => {
+  it('without receivers costs no commit', async () => {
     const client = await connectRaw(broker.port, 'idle')
     const before = broker.door.status()
     client.send(publishPacket('nobody/cares', 'x', { qos: 1, messageId: 1 }))
@@ -141,7 +144,7 @@ describe('PUBLISH', () => {
     client.end()
   })
 
-  it('that can never be stored is acknowledged, counted and logged; what is beside it is stored', async () => {
+  it('that can never be stored is acknowledged, counted and logged; its other parts are stored', async () => {
     const refused = broker.count('selvedge_mqtt_refused_total')
     const client = await connectRaw(broker.port, 'poison')
     client.send(
@@ -162,20 +165,20 @@ describe('PUBLISH', () => {
     client.end()
   })
 
-  it('may be as large as the ceiling and no larger', async () => {
+  it('may be as large as the limit and no larger', async () => {
     const client = await connectRaw(broker.port, 'large')
     const payload = Buffer.alloc(1024 * 1024 - 100, 'x')
     client.send(publishPacket('claimed/large', payload, { qos: 1, messageId: 1 }))
     expect(await client.next()).toMatchObject({ cmd: 'puback' })
     expect(committed('claimed/large')).toEqual([`claimed/large ${payload}`])
-    // The size stands in the first bytes; nothing of the packet needs to come.
+    // The first bytes state the size, so the rest of the packet is not needed.
     client.send(Uint8Array.of(0x32, 0x80, 0x80, 0x80, 0x01))
     await client.ended
   })
 })
 
 describe('QoS 2', () => {
-  it('[MQTT-4.3.3-2] is PUBREC, PUBREL, PUBCOMP, and the message goes on once', async () => {
+  it('[MQTT-4.3.3-2] is PUBREC, PUBREL, PUBCOMP, and the message is forwarded once', async () => {
     const receiver = await subscriber(['claimed/exact', 2])
     const client = await connectRaw(broker.port, 'exact')
     client.send(publishPacket('claimed/exact', 'x', { qos: 2, messageId: 9 }))
@@ -192,14 +195,14 @@ describe('QoS 2', () => {
     for (const one of [client, receiver]) one.end()
   })
 
-  it('answers PUBREL for a packet identifier it does not know', async () => {
+  it('answers PUBREL for an unknown packet identifier', async () => {
     const client = await connectRaw(broker.port, 'unknown')
     client.send({ cmd: 'pubrel', messageId: 77 } as never)
     expect(await client.next()).toMatchObject({ cmd: 'pubcomp', messageId: 77 })
     client.end()
   })
 
-  it('stores a message once that comes twice before it is on disk, over two connections', async () => {
+  it('stores a message once that arrives twice before it is on disk, over two connections', async () => {
     const packet = publishPacket('claimed/hurry', 'x', { qos: 2, messageId: 5 })
     const first = await connectRaw(broker.port, 'hurry', { clean: false })
     first.send(packet)
@@ -211,7 +214,7 @@ describe('QoS 2', () => {
     second.end()
   })
 
-  it('is closed for a client with too many half-finished messages', async () => {
+  it('closes a client with too many unfinished messages', async () => {
     const client = await connectRaw(broker.port, 'halves')
     for (let n = 1; n <= 1001; n++) client.send(publishPacket('half', 'x', { qos: 2, messageId: n }))
     await client.ended

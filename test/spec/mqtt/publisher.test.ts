@@ -1,6 +1,7 @@
 /**
- * Notifications over MQTT (GS CIM 009, clause 7) against a real Mosquitto and our own broker: every quality of
- * service, both versions, users, and what is said of a broker that is away, refuses or cannot be trusted.
+ * Notifications over MQTT (GS CIM 009, clause 7) against a real Mosquitto and the gateway's own broker: every
+ * quality of service, both versions, users, and failures of a broker that is absent, refuses or cannot be
+ * trusted.
  */
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -47,7 +48,7 @@ describePeer('mosquitto', 'an MQTT notification to Mosquitto', (path) => {
     return { lines, end: () => client.endAsync() }
   }
 
-  it('arrives by TLS where the settings name who vouches for the broker', async () => {
+  it("arrives over TLS if the settings name the broker's certificate authority", async () => {
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-tls-'))
     const [certfile, keyfile] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
     writeFileSync(certfile, certificate)
@@ -85,7 +86,7 @@ describePeer('mosquitto', 'an MQTT notification to Mosquitto', (path) => {
     await listener.end()
   })
 
-  it('is refused while the broker is away, and arrives when it is back', async () => {
+  it('fails while the broker is stopped, and arrives when it is back', async () => {
     const uri = `mqtt://127.0.0.1:${mosquitto.port}/t`
     expect(await endpoint.send(request(uri, { qos: 1 }))).toMatchObject({ ok: true })
     await mosquitto.kill()
@@ -126,7 +127,7 @@ describePeer('mosquitto', 'a Mosquitto that takes small packets only', (path) =>
 })
 
 describePeer('mosquitto', 'a Mosquitto with users', (path) => {
-  it('takes what comes with the right user only', async () => {
+  it('is accepted only with the right user', async () => {
     const file = temporaryDatabase()
     const passwords = `${file.file}.passwords`
     execFileSync(findPeer('mosquitto_passwd')!, ['-b', '-c', passwords, 'someone', 'secret'])
@@ -147,7 +148,10 @@ describePeer('mosquitto', 'a Mosquitto with users', (path) => {
 
 const lengths = 400
 
-/** A process that publishes so many lengths and uses small buffers for others in between; prints how many bytes all that holds. */
+/**
+ * A process that publishes many different lengths and allocates small buffers in between; prints the memory
+ * in use, in bytes.
+ */
 const ofManyLengths = `
   import { systemClock } from '#base/time/clock.ts'
   import { createPublisher } from '#mqtt/notify/publisher.ts'
@@ -161,7 +165,7 @@ const ofManyLengths = `
     for (let i = 0; i < 20; i++) Buffer.allocUnsafe(4000)
     if (!(await send(length)).ok) throw new TypeError('it was not taken')
   }
-  // What was collected is given back by another thread, a moment later.
+  // Another thread releases collected memory a moment later.
   let held = Infinity
   for (let i = 0; i < 20; i++) {
     gc()
@@ -173,7 +177,7 @@ const ofManyLengths = `
 `
 
 describe('an MQTT notification', () => {
-  it('goes to our own broker, by MQTT 3.1.1 and by MQTT 5', async () => {
+  it("is sent to the gateway's own broker, by MQTT 3.1.1 and by MQTT 5", async () => {
     const file = temporaryDatabase()
     const broker = await openBroker(file.file, {})
     const uri = `mqtt://127.0.0.1:${broker.port}/told`
@@ -187,7 +191,7 @@ describe('an MQTT notification', () => {
     file.remove()
   })
 
-  it('leaves nothing behind of its length, though the library remembers each', async () => {
+  it('frees its memory, although the library caches a buffer for each length', async () => {
     const file = temporaryDatabase()
     const broker = await openBroker(file.file, {})
     const flags = ['--expose-gc', '--input-type=module', '-e', ofManyLengths]
@@ -198,7 +202,7 @@ describe('an MQTT notification', () => {
     file.remove()
   })
 
-  it('is not sent to a broker whose certificate nobody vouches for', async () => {
+  it('is not sent to a broker with an untrusted certificate', async () => {
     const server = createServer({ key, cert: certificate }).listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as { port: number }
@@ -209,7 +213,7 @@ describe('an MQTT notification', () => {
     server.close()
   })
 
-  it('is given up in time when the broker says nothing, and never sent to this machine where that is forbidden', async () => {
+  it('fails in time when the broker does not answer, and is never sent to this machine if that is forbidden', async () => {
     const server = createTcpServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     const { port } = server.address() as { port: number }

@@ -1,4 +1,7 @@
-/** MQTT 3.1.1, sections 3.1.2.4 and 4.4: sessions, what is owed to them, and wills, over connections and restarts. */
+/**
+ * MQTT 3.1.1, sections 3.1.2.4 and 4.4: sessions, their queued messages, and wills, across connections and
+ * restarts.
+ */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { madeAfterMs } from '#base/register/version.ts'
@@ -48,7 +51,7 @@ async function publish(topic: string, payload: string | Buffer, qos: 1 | 2 = 1):
   expect(await publisher.next()).toMatchObject({ cmd: 'pubcomp' })
 }
 
-/** A persistent client that subscribes and answers nothing. */
+/** A persistent client that subscribes and acknowledges nothing. */
 async function persistent(id: string, ...filters: [string, 0 | 1 | 2][]): Promise<RawClient> {
   const client = await connectRaw(broker.port, id, { clean: false })
   client.send(subscribePacket(1, ...filters))
@@ -68,7 +71,7 @@ async function gone(client: RawClient): Promise<void> {
 }
 
 describe('a session', () => {
-  it('[MQTT-3.1.2-4] [MQTT-3.2.2-2] is present again, also without subscriptions, also after a restart', async () => {
+  it('[MQTT-3.1.2-4] [MQTT-3.2.2-2] is present again, even without subscriptions, even after a restart', async () => {
     const first = await back('empty')
     expect(first.connack).toMatchObject({ returnCode: 0, sessionPresent: false })
     await gone(first)
@@ -90,7 +93,7 @@ describe('a session', () => {
     expect([rows('session_filter'), rows('session_message')]).toEqual([0, 0])
   })
 
-  it('[MQTT-3.1.2-5] gets what came while its client was away, in order, once acknowledged never again', async () => {
+  it('[MQTT-3.1.2-5] receives messages published while its client was away, in order, and acknowledged ones never again', async () => {
     await gone(await persistent('away', ['a/+', 2], ['zero', 0]))
     for (let n = 1; n <= 5; n++) await publish(`a/${n}`, `${n}`, n % 2 === 0 ? 2 : 1)
     await publish('zero', 'QoS 0 is not kept')
@@ -112,7 +115,7 @@ describe('a session', () => {
     expect(broker.server.stats()).toMatchObject({ owed: 0, growthBytes: 0 })
   })
 
-  it('gets live messages in the same order while it is there', async () => {
+  it('receives live messages in the same order while its client is connected', async () => {
     const client = await persistent('live', ['#', 1])
     const packets = Array.from({ length: 300 }, (_, n) =>
       generate(publishPacket('l', `${n}`, { qos: 1, messageId: n + 1 })),
@@ -126,7 +129,7 @@ describe('a session', () => {
     await expect.poll(() => rows('session_message')).toBe(0)
   })
 
-  it('[MQTT-4.4.0-1] [MQTT-3.3.1-1] gets unacknowledged messages again with DUP and their identifiers, after a restart too', async () => {
+  it('[MQTT-4.4.0-1] [MQTT-3.3.1-1] receives unacknowledged messages again with DUP and their identifiers, even after a restart', async () => {
     const client = await persistent('dup', ['d', 2])
     await publish('d', 'one')
     await publish('d', 'two', 2)
@@ -149,7 +152,7 @@ describe('a session', () => {
     )
   })
 
-  it('[MQTT-4.3.3-1] is owed only PUBREL once PUBREC came, after a restart too', async () => {
+  it('[MQTT-4.3.3-1] gets only PUBREL after its PUBREC, even after a restart', async () => {
     const client = await persistent('rel', ['e', 2])
     await publish('e', 'x', 2)
     const { messageId } = await client.next()
@@ -163,7 +166,7 @@ describe('a session', () => {
     await expect.poll(() => rows('session_message')).toBe(0)
   })
 
-  it('remembers QoS 2 messages received, after a restart too', async () => {
+  it('remembers QoS 2 messages received, even after a restart', async () => {
     const message = publishPacket('claimed/once', 'x', { qos: 2, messageId: 3 })
     const client = await back('once')
     client.send(message)
@@ -215,7 +218,7 @@ describe('a session', () => {
     await expect.poll(() => rows('session_message')).toBe(0)
   })
 
-  it('keeps its messages apart from retained ones, whose identifiers are others', async () => {
+  it('keeps its messages apart from retained ones, which have other identifiers', async () => {
     publisher.send(publishPacket('k', 'kept', { qos: 1, messageId: 1, retain: true }))
     await publisher.next()
     const client = await persistent('apart', ['k', 1])
@@ -255,7 +258,7 @@ describe('ceilings of sessions', () => {
     expect(rows('session_message')).toBeGreaterThanOrEqual(8)
   })
 
-  it('drop the oldest of the largest session when all together are too many', async () => {
+  it('drop the oldest messages of the largest session when the total is too large', async () => {
     await restart({ sessionsBytesMax: 20_000 })
     await gone(await persistent('large', ['f/#', 1]))
     await gone(await persistent('small', ['f/s', 1]))
@@ -266,7 +269,7 @@ describe('ceilings of sessions', () => {
     expect((await (await back('small')).all(50)).length).toBe(5)
   })
 
-  it('keep the counts over a restart', async () => {
+  it('keep the counts across a restart', async () => {
     await gone(await persistent('count', ['f', 1]))
     for (let n = 1; n <= 5; n++) await publish('f', `${n}`)
     const { owed, growthBytes } = broker.server.stats()
@@ -276,7 +279,7 @@ describe('ceilings of sessions', () => {
     expect(rows('session_message')).toBe(5)
   })
 
-  it('refuse a session too many with return code 3, and let those that are there come back', async () => {
+  it('refuse a session beyond the limit with return code 3, and let existing clients reconnect', async () => {
     await restart({ sessionsMax: 2 })
     await gone(await back('s1'))
     await gone(await back('s2'))
@@ -298,7 +301,7 @@ describe('ceilings of sessions', () => {
     expect(broker.lines.filter(({ event }) => event === 'mqtt.session-ended')).toHaveLength(2)
   })
 
-  it('end no session for a clock that was set, or of which nothing is known', async () => {
+  it('end no session because of a clock change or an unknown last-seen time', async () => {
     await gone(await persistent('before', ['f', 1]))
     let wrongBy = -systemClock.now()
     const clock = createTimekeeper(
@@ -324,7 +327,7 @@ describe('ceilings of sessions', () => {
 describe('a will', () => {
   const will = { topic: 'claimed/will', payload: Buffer.from('lost'), qos: 1 as const, retain: true }
 
-  it('[MQTT-3.1.2-8] is stored, kept and sent when its client goes without a word', async () => {
+  it('[MQTT-3.1.2-8] is stored, retained and sent when its client disconnects without DISCONNECT', async () => {
     const witness = await persistent('witness', ['claimed/#', 1])
     const client = await connectRaw(broker.port, 'mortal', { will })
     expect(rows('will')).toBe(1)
@@ -334,7 +337,7 @@ describe('a will', () => {
     expect([rows('will'), rows('retained')]).toEqual([0, 1])
   })
 
-  it('[MQTT-3.1.2-10] is dropped by DISCONNECT', async () => {
+  it('[MQTT-3.1.2-10] is discarded by DISCONNECT', async () => {
     const client = await connectRaw(broker.port, 'polite', { will })
     client.send({ cmd: 'disconnect' } as never)
     await client.ended
@@ -354,7 +357,7 @@ describe('a will', () => {
     await expect.poll(broker.frames).toEqual(['claimed/will lost', 'claimed/will new'])
   })
 
-  it('waits over an orderly restart, and is sent when its client does not come back', async () => {
+  it('is kept across an orderly restart, and sent when its client does not reconnect', async () => {
     await connectRaw(broker.port, 'absent', { will })
     await connectRaw(broker.port, 'returning', { will: { ...will, payload: Buffer.from('never') } })
     await restart({ willGraceMs: 400 })

@@ -1,4 +1,6 @@
-/** MQTT 3.1.1, sections 3.8 to 3.11 and 4.7: SUBSCRIBE, UNSUBSCRIBE, filters; and retained messages, 3.3.1.3. */
+/**
+ * MQTT 3.1.1, sections 3.8 to 3.11 and 4.7: SUBSCRIBE, UNSUBSCRIBE, filters; and retained messages, 3.3.1.3.
+ */
 import { generate, type Packet } from 'mqtt-packet'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { productToken } from '#base/register/version.ts'
@@ -69,7 +71,7 @@ describe('SUBSCRIBE', () => {
     expect((await client.all(50)).map(textOf)).toEqual(['kept y qos1'])
   })
 
-  it('for a share of the messages is refused, since the client would wait for ever', async () => {
+  it('for a shared subscription is refused, because the client would wait forever', async () => {
     const client = await connectRaw(broker.port, 'sharing')
     expect(await subscribe(client, ['$share/group/a', 1], ['b', 1])).toMatchObject({ granted: [128, 1] })
     await publish('a', 'x')
@@ -78,7 +80,7 @@ describe('SUBSCRIBE', () => {
     expect((await client.all(50)).map(textOf)).toEqual(['b z qos1'])
   })
 
-  it('beyond the ceiling of filters is refused filter by filter', async () => {
+  it('beyond the limit of filters is refused filter by filter', async () => {
     const client = await connectRaw(broker.port, 'many')
     const filters = Array.from({ length: 502 }, (_, n): [string, 0] => [`many/${n}`, 0])
     const suback = (await subscribe(client, ...filters)) as unknown as { granted: number[] }
@@ -88,7 +90,7 @@ describe('SUBSCRIBE', () => {
     expect((await client.all(50)).map(textOf)).toEqual(['many/499 in qos0'])
   })
 
-  it('beyond the ceiling of filters is refused to a session too, and forgets nothing of it', async () => {
+  it('beyond the limit of filters is refused for a session too, and loses no existing filter', async () => {
     const client = await connectRaw(broker.port, 'many', { clean: false })
     const filters = Array.from({ length: 501 }, (_, n): [string, 1] => [`many/${n}`, 1])
     const suback = (await subscribe(client, ...filters)) as unknown as { granted: number[] }
@@ -111,7 +113,7 @@ describe('UNSUBSCRIBE', () => {
     expect((await back.all(100)).map(textOf)).toEqual(['stay y qos1'])
   })
 
-  it('[MQTT-3.10.4-5] is answered when nothing is unsubscribed', async () => {
+  it('[MQTT-3.10.4-5] is answered even if nothing is unsubscribed', async () => {
     const client = await connectRaw(broker.port, 'nothing')
     client.send({ cmd: 'unsubscribe', messageId: 3, unsubscriptions: ['never'] } as never)
     expect(await client.next()).toMatchObject({ cmd: 'unsuback', messageId: 3 })
@@ -119,7 +121,7 @@ describe('UNSUBSCRIBE', () => {
 })
 
 describe('retained messages', () => {
-  it('tell the version of the server, which # does not match', async () => {
+  it('include the version of the server, which # does not match', async () => {
     const client = await connectRaw(broker.port, 'curious')
     await subscribe(client, ['#', 1])
     await subscribe(client, ['$SYS/broker/version', 1])
@@ -139,7 +141,7 @@ describe('retained messages', () => {
     expect(textOf(await client.next())).toBe('r/1 new qos0 retain')
   })
 
-  it('[MQTT-3.3.1-10] [MQTT-3.3.1-11] with an empty payload remove the one kept and are sent on', async () => {
+  it('[MQTT-3.3.1-10] [MQTT-3.3.1-11] with an empty payload remove the retained one and are forwarded', async () => {
     const live = await connectRaw(broker.port, 'live')
     await subscribe(live, ['e', 1])
     await publish('e', 'x', { retain: true })
@@ -151,7 +153,7 @@ describe('retained messages', () => {
     expect(broker.server.stats().retained).toBe(0)
   })
 
-  it('survive a restart, removed ones stay removed', async () => {
+  it('survive a restart; removed ones stay removed', async () => {
     await publish('s/1', 'x', { retain: true, qos: 1 })
     await publish('s/2', 'y', { retain: true })
     await publish('s/2', '', { retain: true })
@@ -161,7 +163,7 @@ describe('retained messages', () => {
     expect((await client.all(50)).map(textOf)).toEqual(['s/1 x qos1 retain'])
   })
 
-  it('beyond the ceilings are not kept, logged once, and no stale one stays', async () => {
+  it('beyond the limits are not retained, logged once, and no stale one remains', async () => {
     await restart({ retainedMessagesMax: 3, retainedBytesMax: 100 })
     for (const n of [1, 2, 3, 4, 5]) await publish(`c/${n}`, 'x', { retain: true })
     await publish('c/1', 'x'.repeat(200), { retain: true })
@@ -173,7 +175,7 @@ describe('retained messages', () => {
     expect(broker.server.stats().retained).toBe(3)
   })
 
-  it('come to a slow subscriber as it takes them', async () => {
+  it('are sent to a slow subscriber as it reads them', async () => {
     const payload = 'x'.repeat(100_000)
     for (let n = 0; n < 40; n++) await publish(`slow/${n}`, payload, { retain: true })
     const client = await connectRaw(broker.port, 'slow')

@@ -1,6 +1,7 @@
 /**
- * Whose readings are taken: in mode auto everybody's, in mode quarantine and allow-list those of listed, declared and
- * formerly taken devices. Who sends by HTTP is told what was held back; nothing is acknowledged as taken that was not.
+ * Admission of devices: mode auto admits all; modes quarantine and allow-list admit listed, declared and
+ * already provisioned devices. The answer to an HTTP client states the readings that were held back; nothing
+ * is acknowledged as accepted that was not.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -66,7 +67,7 @@ describe.each([
 })
 
 describe.each(['quarantine', 'allow-list'])('mode %s', (mode) => {
-  it('goes on taking a device that was taken once', async () => {
+  it('keeps accepting a device that was accepted once', async () => {
     await start('auto', {})
     await push('unknown:t')
     await gateway.close()
@@ -75,7 +76,7 @@ describe.each(['quarantine', 'allow-list'])('mode %s', (mode) => {
   })
 })
 
-it('answers what was held back, and why', async () => {
+it('reports the readings that were held back, with the reason', async () => {
   await start('quarantine')
   expect((await push('listed:t')).status).toBe(204)
   const waiting = await push('unknown:t', 'unknown:u')
@@ -101,7 +102,7 @@ it('answers what was held back, and why', async () => {
   ])
 })
 
-it('takes frames out of quarantine when their device is accepted, each once and with its time', async () => {
+it('releases frames from quarantine when their device is accepted, each once and with its time', async () => {
   await start('quarantine')
   const waits = (value: number): Promise<Reply> =>
     gateway.ask('POST', '/senml', {

@@ -1,6 +1,7 @@
 /**
- * Decisions about devices and topics do what their answers say: every held frame is listed with its reason, and accepting
- * a topic never merges devices, contradicts a mapping or changes nothing without saying so.
+ * Decisions about devices and topics have exactly the effect that their answers state. Every held frame is
+ * listed with its reason. Accepting a topic never merges devices, contradicts a mapping or changes anything
+ * silently.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,7 +38,7 @@ const headers = { 'Content-Type': 'application/json' }
 type Listed = { count: number; items: Record<string, unknown>[] }
 type Lists = { waiting: Listed; undecoded: Listed; unclaimed: Listed; choices: Listed }
 
-/** Status and body, of a refusal its detail. */
+/** Status and body; for a refusal its detail. */
 async function accept(name: string, body?: object): Promise<[number, unknown]> {
   const reply = await gateway.ask('POST', `${at(name)}/accept`, body === undefined ? {} : { body, headers })
   const told = reply.json() as { detail?: string }
@@ -65,7 +66,7 @@ const quarantine = { SELVEDGE_PROVISIONING_MODE: 'quarantine' }
 const future = 1_900_000_000
 
 describe('a frame whose time is refused', () => {
-  it('is listed with its reason, also under its device, where the device is accepted', async () => {
+  it('is listed with its reason, also under its device, even if the device is accepted', async () => {
     await start(quarantine)
     const pack = (t?: number) => [{ bn: 'cellar:', n: 'temperature', u: 'Cel', v: 21.9, t }]
     await publish('senml/x', pack())
@@ -82,7 +83,7 @@ describe('a frame whose time is refused', () => {
     ])
   })
 
-  it('is listed by its reason, not as a frame of a device that waits', async () => {
+  it('is listed by its reason, not as a frame of a waiting device', async () => {
     await start(quarantine)
     await publish('senml/x', [{ n: 'd1:t', v: 1, t: future }])
     await publish('senml/x', [{ n: 'd2:t', v: 1 }])
@@ -93,7 +94,7 @@ describe('a frame whose time is refused', () => {
   })
 })
 
-it('lists the held frames of a device that the settings ignore since', async () => {
+it('lists the held frames of a device that the settings now ignore', async () => {
   await start(quarantine)
   await publish('senml/x', [{ n: 'd1:t', v: 1 }])
   await client.endAsync(true)
@@ -136,7 +137,7 @@ describe('accepting a topic whose device has the name of another', () => {
     ])
   })
 
-  it('merges them where the device is named, from then on without naming it', async () => {
+  it('merges them when the device is named, and from then on without naming it', async () => {
     await start(quarantine)
     for (const topic of ['zigbee2mqtt/kitchen', 'home/kitchen/temperature', 'home/kitchen/humidity'])
       await publish(topic, topic.startsWith('z') ? { linkquality: 1 } : '21')
@@ -146,7 +147,7 @@ describe('accepting a topic whose device has the name of another', () => {
     expect(await accept('home/kitchen/humidity')).toMatchObject([200, { released: 1 }])
   })
 
-  it('is no conflict where the topics differ behind the name only, or the other is forgotten', async () => {
+  it('is no conflict if the topics differ only after the name, or the other decision was withdrawn', async () => {
     await start()
     const sensor = { Time: '2026-03-01T10:00:00', A: { Temperature: 2 } }
     for (const topic of ['tele/cellar/SENSOR', 'tele/cellar/STATE']) await publish(topic, sensor)
@@ -170,7 +171,7 @@ describe('accepting a topic whose device has the name of another', () => {
 describe('accepting a topic that is mapped', () => {
   const local = { Time: '2026-03-01T11:14:52', DS18B20: { Temperature: 20.6 } }
 
-  it('names the mapping that reads it, and accepts the devices that wait on it', async () => {
+  it('names the mapping that reads it, and accepts the devices waiting on it', async () => {
     await start(quarantine)
     await accept('home/{device}/{field}', { bridge: 'json' })
     await publish('home/kitchen/temperature', '21')
@@ -209,7 +210,7 @@ describe('accepting a topic that is mapped', () => {
     })
   })
 
-  it('keeps the pattern of a recognised firmware where options are named at first', async () => {
+  it('keeps the pattern of a recognised firmware when options are given in the first request', async () => {
     await start()
     await publish('tele/cellar/SENSOR', local)
     expect(await accept('tele/cellar/SENSOR', { source: { timeZone: 'Europe/Vienna' } })).toMatchObject([
@@ -231,7 +232,7 @@ describe('accepting a topic that is mapped', () => {
       expect(await observationOf(`${device}:DS18B20.Temperature`)).toBeDefined()
   })
 
-  it('is shown by its topic, and forgotten by the name of its pattern', async () => {
+  it('is shown by its topic, and withdrawn by the name of its pattern', async () => {
     await start()
     await publish('tele/cellar/SENSOR', local)
     await accept('tele/cellar/SENSOR')
@@ -243,7 +244,7 @@ describe('accepting a topic that is mapped', () => {
     expect(await forget('tele/{device}/SENSOR')).toEqual([204, undefined])
   })
 
-  it('is refused where no mapping is needed', async () => {
+  it('is refused if no mapping is needed', async () => {
     await start()
     expect(await accept('senml/x')).toEqual([
       409,
@@ -253,7 +254,7 @@ describe('accepting a topic that is mapped', () => {
 })
 
 describe('accepting a topic that cannot be mapped', () => {
-  it('says why: never seen, ignored, unreadable, a wrong source', async () => {
+  it('states the reason: never seen, ignored, unreadable, a wrong source', async () => {
     await start()
     expect(await accept('never/seen')).toEqual([400, containing('nothing was published on never/seen')])
     await gateway.ask('POST', `${at('cmnd/#')}/ignore`)
@@ -268,7 +269,7 @@ describe('accepting a topic that cannot be mapped', () => {
       ])
   })
 
-  it('is none where the only value so far is no value', async () => {
+  it('is not possible when the only value so far is invalid', async () => {
     await start()
     await publish('home/hall/temperature', 'nan')
     expect(await accept('home/hall/temperature')).toMatchObject([

@@ -1,6 +1,7 @@
 /**
- * No published value vanishes silently: topics that no bridge reads are listed and their frames held, devices that wait are
- * listed, and accepting either takes effect without a restart, survives one, and stores the held frames, in order and once.
+ * No published value is lost silently. Topics that no bridge reads are listed and their frames held, and
+ * waiting devices are listed. Accepting either takes effect without a restart, survives a restart, and stores
+ * the held frames in order and once.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -86,7 +87,7 @@ describe('a topic that no bridge reads', () => {
     expect(await metric('selvedge_unclaimed_topics')).toBe(2)
   })
 
-  it('is mapped by accept, which stores the held frames, and those to come, in order and once', async () => {
+  it('is mapped by accept, which stores held and later frames, in order and once', async () => {
     await start()
     for (const value of [1, 2, 3]) await publish('greenhouse/temperature', value)
     const accepted = await accept('greenhouse/temperature')
@@ -110,7 +111,7 @@ describe('a topic that no bridge reads', () => {
     expect(await history('greenhouse:temperature')).toEqual([1, 2, 3, 4, 5])
   })
 
-  it('is mapped as the operator says, with a device, names and units', async () => {
+  it('is mapped as the operator specifies, with a device, names and units', async () => {
     await start()
     await publish('x/y', { env: { t: 215 }, other: 7 })
     const source = { deviceName: 'boiler', fields: [{ path: 'env.t', name: 'flow', unit: '°C', scale: 0.1 }] }
@@ -132,7 +133,7 @@ describe('a topic that no bridge reads', () => {
     ])
   })
 
-  it('is ignored with all that a filter matches, and listed again when that is withdrawn', async () => {
+  it('is ignored together with all topics that a filter matches, and listed again when that is withdrawn', async () => {
     await start()
     for (const topic of ['cmnd/a/POWER', 'cmnd/b/POWER', 'tele/a/x']) await publish(topic, 'TOGGLE')
     const ignored = await gateway.ask('POST', `${at('cmnd/#')}/ignore`)
@@ -144,7 +145,7 @@ describe('a topic that no bridge reads', () => {
     expect((await list()).unclaimed.items.map(({ topic }) => topic)).toEqual(['cmnd/c/POWER', 'tele/a/x'])
   })
 
-  it('is shown with its newest frames and what its bridge would read', async () => {
+  it('is shown with its newest frames and the readings its bridge would decode', async () => {
     await start()
     await publish('tele/cellar/SENSOR', {
       Time: '2026-03-01T10:13:52',
@@ -164,7 +165,7 @@ describe('a topic that no bridge reads', () => {
     expect((await gateway.get(at('nothing/of/it'))).status).toBe(404)
   })
 
-  it('holds what memory allows: the topic that holds most loses its oldest frames first', async () => {
+  it('holds frames within its memory limit: the topic with the most bytes loses its oldest frames first', async () => {
     setLimit('unclaimedBytesMax', 40_000)
     setLimit('unclaimedTopicsMax', 3)
     await start()
@@ -179,7 +180,7 @@ describe('a topic that no bridge reads', () => {
     expect((await list()).unclaimed.items.map(({ topic }) => topic)).toEqual(['c', 'b', 'a'])
   })
 
-  it('cannot be mapped against the settings, to no bridge, or by wrong settings', async () => {
+  it('cannot be mapped against the settings, to a missing bridge, or with wrong settings', async () => {
     await start()
     await publish('x/y', 'no value at all, sorry')
     const details = async (reply: Promise<Reply>) => [
@@ -203,7 +204,7 @@ describe('a topic that no bridge reads', () => {
 describe('a device that waits', () => {
   const env = { SELVEDGE_PROVISIONING_MODE: 'quarantine', SELVEDGE_PROVISIONING_IGNORE: 'banned' }
 
-  it('is listed with what it says, accepted without a restart, and stays accepted after one', async () => {
+  it('is listed with its readings, accepted without a restart, and stays accepted after one', async () => {
     await start(env)
     for (const v of [1, 2]) await publish('senml/x', [{ n: 'd1:t', u: 'Cel', v }])
     await publish('senml/x', [{ n: 'd2:t', v: 9 }])
@@ -225,7 +226,7 @@ describe('a device that waits', () => {
     expect(await history('d2:t')).toEqual([])
   })
 
-  it('is ignored with its frames dropped, also when it was accepted before', async () => {
+  it('is ignored and its frames dropped, even if it was accepted before', async () => {
     await start(env)
     await publish('senml/x', [{ n: 'd1:t', v: 1 }])
     await accept('d1')
@@ -239,7 +240,7 @@ describe('a device that waits', () => {
     expect((await accept('banned')).status).toBe(409)
   })
 
-  it('is accepted with the topic that it was seen on', async () => {
+  it('is accepted together with the topic it was seen on', async () => {
     await start(env)
     await publish('greenhouse/temperature', 20)
     expect((await accept('greenhouse/temperature')).json()).toMatchObject({

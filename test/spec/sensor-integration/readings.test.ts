@@ -1,6 +1,6 @@
 /**
- * From readings to observations: which readings count, when they were made, what becomes of repeats, and how the
- * rhythm of a stream becomes known. One gateway for the file; tests use devices of their own.
+ * From readings to observations: accepted readings, their times, duplicates, and the learnt update interval.
+ * The file uses one gateway; each test uses devices of its own.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -62,7 +62,7 @@ async function history(name: string, of = gateway): Promise<[value: unknown, at:
 }
 
 describe('the time of a reading', () => {
-  it('is that of the device, or counted from the reception, or the reception', async () => {
+  it('is that of the device, or relative to the reception, or the reception', async () => {
     const before = Date.now()
     await push([
       { bn: 'clock:', n: 'own', v: 1, t: noon },
@@ -82,7 +82,7 @@ describe('the time of a reading', () => {
     )
   })
 
-  it('is within 2000 and tomorrow, else the reading is refused by name', async () => {
+  it('must be between 2000 and tomorrow, otherwise the reading is refused by name', async () => {
     const tomorrow = Date.now() / 1000 + 86_400
     const early = await push([{ bn: 'window:', n: 't', v: 1, t: Date.UTC(1999, 11, 31) / 1000 }])
     expect([early.status, early.text]).toEqual([400, expect.stringMatching(/t: the time 1999.* outside/)])
@@ -94,21 +94,21 @@ describe('the time of a reading', () => {
 })
 
 describe('a repeat', () => {
-  it('with a time counts once, however often and late it comes', async () => {
+  it('with a time counts once, however often and late it arrives', async () => {
     const records = [2, 0, 1].map((i) => ({ n: 'repeat:t', v: i, t: noon + i }))
     for (const pack of [records, records, [records[1]!]]) expect((await push(pack)).status).toBe(204)
     expect((await history('repeat:t')).map(([value]) => value)).toEqual([0, 1, 2])
     expect((await entity('StreamObservation:repeat:t'))[result]).toMatchObject({ value: 2 })
   })
 
-  it('without a time counts once within a minute, and again when another value came between', async () => {
+  it('without a time counts once within a minute, and again when another value arrived in between', async () => {
     for (const v of [1, 1, 2, 2, 1, 1]) expect((await push([{ n: 'untimed:t', v }])).status).toBe(204)
     expect((await history('untimed:t')).map(([value]) => value)).toEqual([1, 2, 1])
   })
 })
 
 describe('a retained message', () => {
-  it('is live where it is published, and only history where it is delivered as retained', async () => {
+  it('is live when it is published, and only history when it is delivered as retained', async () => {
     await publish(gateway, 'senml/old', [{ bn: 'old:', n: 'untimed', v: 1 }], true)
     await publish(gateway, 'senml/older', [{ bn: 'old:', n: 'timed', v: 2, t: noon }], true)
     expect((await history('old:untimed')).map(([value]) => value)).toEqual([1])
@@ -135,7 +135,7 @@ describe('the update interval', () => {
     push(times.map((t, v) => ({ n, v, t: noon + t, ...more })))
   const regular = Array.from({ length: 20 }, (_, i) => i * 30)
 
-  it('is unknown until a rhythm shows, and then marked as learnt', async () => {
+  it('is unknown until the observations are regular, and then marked as learnt', async () => {
     await series('rhythm:t', regular.slice(0, 5))
     expect(await interval('rhythm:t')).toEqual({ type: 'Property', value: 'NA' })
     await series('rhythm:t', regular.slice(5))
@@ -148,7 +148,7 @@ describe('the update interval', () => {
       })
   })
 
-  it('is what the device declares, and never learnt over', async () => {
+  it('is the one that the device declares, and is never overwritten by a learnt one', async () => {
     await series('told:t', regular, { ut: 60 })
     expect(await interval('told:t')).toMatchObject({
       value: 60,
@@ -156,7 +156,7 @@ describe('the update interval', () => {
     })
   })
 
-  it('stays unknown where there is no rhythm', async () => {
+  it('stays unknown for irregular observations', async () => {
     await series(
       'whim:t',
       Array.from({ length: 40 }, (_, i) => i ** 3),
@@ -166,7 +166,7 @@ describe('the update interval', () => {
 })
 
 describe('a frame with many fields', () => {
-  it('makes the entities of a device in one go, however many fields are new', async () => {
+  it('creates the entities of a device in one commit, however many fields are new', async () => {
     const hosts = 'http://www.w3.org/ns/sosa/hosts'
     const fields = (from: number, to: number, t: number) =>
       Array.from({ length: to - from }, (_, i) => ({ n: `wide:f${from + i}`, v: from + i, t }))
@@ -186,7 +186,7 @@ describe('a frame with many fields', () => {
 })
 
 describe('plain JSON', () => {
-  it('becomes observations by the declared mapping, and what does not fit is counted', async () => {
+  it('becomes observations by the declared mapping, and values that do not fit are counted', async () => {
     const at = (time: string, more: object) =>
       publish(gateway, 'site/A1/telemetry', { meta: { time }, ...more })
     await at('2026-03-01T13:00:00+01:00', { env: { temp: '215' }, raw: [0, 7] })

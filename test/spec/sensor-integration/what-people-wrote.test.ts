@@ -1,6 +1,6 @@
 /**
- * What people and components wrote on the entities of a device stays: through further observations, further fields
- * and restarts. What is declared in the settings only fills what nobody has said, also for devices that are older
+ * Values that people and components wrote to a device's entities are preserved, through further observations,
+ * further fields and restarts. Declarations in the settings only fill missing values, also for devices older
  * than their declaration. Each test has a data folder of its own.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -67,7 +67,7 @@ async function history(): Promise<[value: number, unitCode: string | undefined][
   return instances.map(({ value, unitCode }) => [value, unitCode])
 }
 
-it('keeps what was patched through observations, further fields and a restart', async () => {
+it('keeps patched values through observations, further fields and a restart', async () => {
   const devices = { roof: { name: 'Roof', location: [8, 50], fields: { temp: { min: -20, max: 50 } } } }
   await restart(devices)
   await observe('temp', 20)
@@ -112,7 +112,7 @@ it('keeps what was patched through observations, further fields and a restart', 
   expect(await entity(ids.observation)).toMatchObject({ [result]: { value: 22, unitCode: 'CEL' } })
 })
 
-it('fills in what is declared after the device was seen, and nothing that somebody has said', async () => {
+it('fills in declarations made after the device was seen, and overwrites nothing that people wrote', async () => {
   await observe('temp', 20)
   await patch(ids.sensor, { [qoi('max')]: property(99) })
   await patch(ids.platform, { location: place(1, 1) })
@@ -134,7 +134,7 @@ it('fills in what is declared after the device was seen, and nothing that somebo
   expect(await entity(ids.stream)).toMatchObject({ location: place(8, 50) })
   expect(await entity(ids.property)).toMatchObject({ [label]: property('temp') })
 
-  // A declaration that changes later is no reason to touch what stands there.
+  // A later change of the declaration does not change existing values.
   await restart({ roof: { name: 'Tower', location: [9, 51], fields: { temp: { min: 0 } } } })
   await observe('temp', 22)
   expect(await entity(ids.sensor)).toMatchObject(filled)
@@ -164,12 +164,12 @@ it('gives each observation the unit of its frame, whatever was patched in betwee
     [7, undefined],
     [21, 'CEL'],
     [22, 'CEL'],
-    // Without observedAt, which a whole history shows too (GS CIM 009, 5.7.3.4).
+    // Without observedAt, which a complete history also returns (GS CIM 009, 5.7.3.4).
     [280, 'KEL'],
   ])
 })
 
-it('leaves a result alone that somebody put beside its own', async () => {
+it('leaves a result alone that a client added beside its own', async () => {
   await observe('temp', 20, { t: noon })
   const estimate = property(19, { datasetId: 'urn:ngsi-ld:dataset:estimate' })
   await patch(ids.observation, { [result]: [estimate, property(20, { observedAt: '2026-03-01T12:00:00Z' })] })
@@ -183,7 +183,7 @@ it('leaves a result alone that somebody put beside its own', async () => {
   ])
 })
 
-it('keeps no word of the unit that a device had before', async () => {
+it('keeps no text of the unit that a device had before', async () => {
   await observe('temp', 1, { u: 'furlong', t: noon })
   await observe('temp', 2, { u: 'Cel', t: noon + 1 })
   expect((await entity(ids.observation))[result]).toEqual(
@@ -193,7 +193,7 @@ it('keeps no word of the unit that a device had before', async () => {
   expect((await entity(ids.observation))[result]).not.toHaveProperty('unitCode')
 })
 
-it('keeps the unit of the newest when a frame from before a change of unit comes late', async () => {
+it('keeps the unit of the newest reading when a frame from before a change of unit arrives late', async () => {
   await observe('temp', 20, { t: noon + 10 })
   await observe('temp', 290, { u: 'K', t: noon + 5 })
   await observe('temp', 291, { u: 'K', t: noon + 6 })
@@ -210,7 +210,7 @@ it('keeps the unit of the newest when a frame from before a change of unit comes
   )
 })
 
-it('tells whose clock the newest is by, also when a frame with a time of its own comes late', async () => {
+it('states the time source of the newest reading, even if a frame with its own time arrives late', async () => {
   await observe('temp', 20)
   await observe('temp', 10, { t: noon })
   expect((await entity(ids.observation))[result]).toMatchObject({

@@ -1,6 +1,6 @@
 /**
- * Summing up a long history goes in turns: what comes meanwhile is seen to, and what is written meanwhile is in the result
- * as a whole or not at all.
+ * Aggregating a long history yields to other work. A write during the aggregation is included completely or
+ * not at all.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterEach, beforeEach, expect, test } from 'vitest'
@@ -22,7 +22,7 @@ const { temporaryFolder, openSite } = sitesOfFile()
 const [id] = ids as [string]
 const folds = 12
 
-// Every chunk is a turn of its own.
+// Each chunk is processed in a turn of its own.
 beforeEach(() => setLimit('aggregateTurnMs', 0))
 afterEach(restoreLimits)
 
@@ -36,14 +36,14 @@ async function openChunks(): Promise<HistorySite> {
 const each = { methods: new Set<AggregateMethod>(['totalCount', 'distinctCount']) }
 const shortPeriods = { methods: new Set<AggregateMethod>(['totalCount']), duration: { months: 0, ms: 7000 } }
 
-/** How many values there are. */
+/** The number of values. */
 async function count(site: HistorySite, how: Pick<AggregateQuery, 'methods' | 'duration'>): Promise<number> {
   const found = await site.broker.temporal.aggregate(id, { timeproperty: 'observedAt', limit: 1, ...how })
   const { totalCount } = found!.attributes.get('level')![0] as unknown as { totalCount: [number][] }
   return totalCount.reduce((sum, [some]) => sum + some, 0)
 }
 
-/** One value more in the first chunk and one in the last, by one commit. */
+/** One commit adds a value to the first chunk and one to the last. */
 const addLate = (site: HistorySite, n: number): Promise<void> =>
   site.door.commit((stage) => {
     const { s } = site.streams.open(stage, site.documents.find(stage, id)!, 'level', '')
@@ -60,7 +60,7 @@ const addLate = (site: HistorySite, n: number): Promise<void> =>
     })
   })
 
-test('others pass in between', async () => {
+test('other work runs in between', async () => {
   const site = await openChunks()
   let isDone = false
   const counted = count(site, each).finally(() => {
@@ -89,7 +89,7 @@ test.each([
   expect(await added()).toBe(2 * results.length)
 })
 
-test('an entity that is deleted while a page is summed up is in it once', async () => {
+test('an entity deleted while a page is aggregated is included once', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
   for (const one of ids) {
     await site.create(one)
@@ -104,7 +104,7 @@ test('an entity that is deleted while a page is summed up is in it once', async 
   expect(total).toBe(ids.length)
 })
 
-test('others pass while entities are judged of which no value fits', async () => {
+test('other work runs while entities without a matching value are tested', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
   for (const one of ids) {
     await site.create(one)
@@ -120,7 +120,7 @@ test('others pass while entities are judged of which no value fits', async () =>
   expect(turns).toBe(ids.length)
 })
 
-test('whoever does not wait any longer is summed up nothing more for', async () => {
+test('aggregation stops when its client stops waiting', async () => {
   const site = await openChunks()
   let turns = 0
   const goOn = (): void => {

@@ -1,7 +1,6 @@
 /**
- * Backups and what they are for: what a gateway had acknowledged when one was begun comes back in an empty
- * folder, with the same ids; a backup that was cut short is none; one that is damaged or from a newer version
- * is not restored.
+ * Backups: everything that a gateway had acknowledged before a backup began is restored into an empty folder,
+ * with the same ids. An interrupted backup does not count, and a damaged or newer one is not restored.
  */
 import {
   cpSync,
@@ -77,7 +76,7 @@ const everything = async (client: HttpClient): Promise<unknown> => ({
 })
 
 describe('a backup of a running gateway', () => {
-  it('brings back all there was when it was begun, under the same ids', async () => {
+  it('restores everything from before it began, under the same ids', async () => {
     const gateway = await start()
     const client = httpClient(gateway.httpUrl)
     await furnish(client)
@@ -97,7 +96,7 @@ describe('a backup of a running gateway', () => {
     expect((await httpClient(second.httpUrl).get(`${entities}/urn:ngsi-ld:Room:99`)).status).toBe(404)
   })
 
-  it('is told by status, metrics and log', async () => {
+  it('is reported by status, metrics and log', async () => {
     const gateway = await start()
     const client = httpClient(gateway.httpUrl)
     const age = async (): Promise<number> =>
@@ -112,7 +111,7 @@ describe('a backup of a running gateway', () => {
     })
   })
 
-  it('is made by the folder, too, and older ones go', async () => {
+  it('is also made on the configured schedule of its folder, which deletes older ones', async () => {
     const gateway = await start(data, { SELVEDGE_BACKUP_KEEP: '2' })
     const client = httpClient(gateway.httpUrl)
     await furnish(client)
@@ -127,7 +126,7 @@ describe('a backup of a running gateway', () => {
     expect(listBackups(backups)).toHaveLength(2)
   })
 
-  it('is verified where a place is chosen for it, and nothing that is there is written over', async () => {
+  it('is verified when a target folder is given, and overwrites nothing there', async () => {
     await furnish(httpClient((await start()).httpUrl))
     const elsewhere = join(folder, 'usb')
     const env = { SELVEDGE_DATA: data, SELVEDGE_BACKUP_VERIFY: 'false' }
@@ -137,7 +136,7 @@ describe('a backup of a running gateway', () => {
     expect(all.map(({ manifest }) => manifest.verified)).toEqual([true, true])
     expect(await into(all[0]!.path)).toMatchObject({
       code: 64,
-      stderr: expect.stringContaining('is itself a backup'),
+      stderr: expect.stringContaining('is a backup itself'),
     })
     const file = join(folder, 'file')
     writeFileSync(file, 'mine')
@@ -198,7 +197,7 @@ describe('a backup', () => {
     },
   )
 
-  it('that was damaged later is refused, and leaves the folder empty', async () => {
+  it('that was damaged later is refused, and the folder stays empty', async () => {
     const file = join(path, 'tenants', 'barn.db')
     const bytes = readFileSync(file)
     bytes[5000]! ^= 1
@@ -221,7 +220,7 @@ describe('a backup', () => {
     expect(existsSync(join(folder, 'again', 'selvedge.db'))).toBe(false)
   })
 
-  it('is not restored over anything', async () => {
+  it('is not restored into a folder that is not empty', async () => {
     const { code, stderr } = await selvedge(['restore', '--from', path])
     expect(code).toBe(1)
     expect(stderr).toContain('only be restored into an empty folder')
@@ -247,7 +246,7 @@ describe('a folder that several gateways keep backups in', () => {
   const restoreFrom = (...args: string[]) =>
     selvedge(['restore', '--from', shared(), '--data', join(folder, 'new'), ...args])
 
-  it('tells each how old its own is, and gives back the one that is named', async () => {
+  it('reports to each gateway the age of its own backup, and restores the one that is named', async () => {
     const first = await open(one())
     const second = await open(other(), { SELVEDGE_BACKUP_KEEP: '1' })
     const mine = await make(first)
@@ -263,7 +262,7 @@ describe('a folder that several gateways keep backups in', () => {
         .map(({ manifest }) => manifest.gatewayId)
         .toSorted(),
     ).toEqual([idOf(first), idOf(second)].toSorted())
-    // One that begins anew beside them has none, whatever others made last.
+    // A new gateway in the same folder has no backup, whatever others made last.
     await first.stop()
     const again = await open(one())
     const told = /^selvedge_backup_age_seconds (\S+)$/m.exec(
@@ -281,7 +280,7 @@ describe('a folder that several gateways keep backups in', () => {
     expect(readFileSync(join(folder, 'new', 'gateway-id'), 'utf8')).toContain(idOf(again))
   })
 
-  it('gives back one that was not read through only where there is no other, and says so', async () => {
+  it('restores an unverified backup only if there is no other, and reports that', async () => {
     const { stop } = await open(one(), { SELVEDGE_BACKUP_VERIFY: 'false' }).then(async (gateway) => {
       await make(gateway)
       return gateway
@@ -289,13 +288,13 @@ describe('a folder that several gateways keep backups in', () => {
     await stop()
     const alone = await restoreFrom()
     expect(alone.code).toBe(0)
-    expect(alone.stderr).toMatch(/not verified .*no verified one/)
+    expect(alone.stderr).toMatch(/not read through .*no verified one/)
     rmSync(join(folder, 'new'), { recursive: true })
     const reading = await open(one())
     const good = await make(reading)
     await reading.stop()
     await make(await open(one(), { SELVEDGE_BACKUP_VERIFY: 'false' }))
     const chosen = await restoreFrom()
-    expect(chosen).toMatchObject({ code: 0, stderr: expect.stringContaining(`using ${good}`) })
+    expect(chosen).toMatchObject({ code: 0, stderr: expect.stringContaining(`${good} is taken`) })
   })
 })

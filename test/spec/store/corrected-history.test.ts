@@ -1,6 +1,7 @@
 /**
- * Corrections cost what they touch: chunks that hold no corrected instant are not read where statistics or a bound do without
- * them. Bodies of those chunks are damaged here, so whoever reads one fails.
+ * The cost of corrections is proportional to what they affect: chunks without a corrected instant are not
+ * read if statistics or a time bound suffice. The bodies of those chunks are damaged here, so reading one
+ * fails.
  */
 
 import { join } from 'node:path'
@@ -27,7 +28,7 @@ const at = (fold: number, n: number): number => startMs + fold * foldMs + n * ev
 
 interface Damageable {
   readonly site: HistorySite
-  /** Damages all chunks of the entity but these, in order of time. */
+  /** Damages all chunks of the entity except these, in order of time. */
   damageAllBut(...sound: readonly number[]): void
 }
 
@@ -87,21 +88,21 @@ test('aggregates read only the chunks that hold a corrected instant', async () =
   expect(await counts({ timerel: 'before', timeAtMs: at(folds, 0) })).toEqual([whole, exceeds])
 })
 
-test('the last ones are found from the end, and those that went before are made up for', async () => {
+test('the last instances are found from the end, and removed ones are replaced by earlier ones', async () => {
   const { site, damageAllBut } = await openChunks()
   await replace(site, at(3, 0), 7)
   for (const n of [997, 998, 999]) await remove(site, at(7, n))
   damageAllBut(6, 7)
   const last = (lastN: number, query: object = {}): number[] => site.read(id, { lastN, ...query })
   expect(last(2)).toEqual([at(7, 995), at(7, 996)])
-  // So many as the last chunk held.
+  // As many as the last chunk held.
   const times = last(perFold)
   expect(times).toHaveLength(perFold)
   expect([times[0], times.at(-1)]).toEqual([at(6, 997), at(7, 996)])
   expect(last(1, { timerel: 'before', timeAtMs: at(7, 0) })).toEqual([at(6, 999)])
 })
 
-test('the last ones are found in a tail of which the newest went', async () => {
+test('the last instances are found in a tail whose newest ones were removed', async () => {
   const { site } = await openChunks()
   const add = (n: number): Promise<void> => {
     const instance = {
@@ -135,7 +136,7 @@ test('a part is read up to its end, and an instance is found where it was moved 
   expect(first.at(-1)).toBe(at(1, 99))
 })
 
-test('over the times when it was written, chunks written at other times are not read', async () => {
+test('over write times, chunks written at other times are not read', async () => {
   const { site, damageAllBut } = await openChunks()
   await replace(site, at(3, 0), 7)
   damageAllBut(2, 3)

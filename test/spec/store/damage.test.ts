@@ -1,6 +1,7 @@
 /**
- * Damaged databases: the newest verified backup takes the place of one, and what is missing is told; without a backup the
- * tenant stays closed. There is never an empty database where there was one, and other tenants go on.
+ * Damaged databases: the newest verified backup replaces the database, and the missing time is reported.
+ * Without a backup the tenant stays closed. An empty database never replaces an existing one, and other
+ * tenants continue.
  */
 import {
   closeSync,
@@ -43,7 +44,7 @@ const note = (id: string): object => ({ id: `urn:ngsi-ld:Note:${id}`, type: 'Not
 const has = async (client: HttpClient, id: string, headers = {}): Promise<boolean> =>
   (await client.get(`${entities}/urn:ngsi-ld:Note:${id}`, headers)).status === 200
 const file = (name: string): string => join(data, name)
-/** Puts letters where pages are. */
+/** Overwrites pages with letters. */
 const spoil = (name: string): void => {
   const descriptor = openSync(file(name), 'r+')
   const size = statSync(file(name)).size
@@ -73,7 +74,7 @@ afterEach(async () => {
 })
 afterAll(() => rmSync(furnished, { recursive: true }))
 
-it('a tenant of which nothing is left comes from the backup, and is gone only where somebody says so', async () => {
+it('a tenant whose files are missing is restored from the backup, unless it was deleted explicitly', async () => {
   rmSync(file('tenants'), { recursive: true })
   const client = await start()
   expect(await has(client, 'before', barn)).toBe(true)
@@ -89,7 +90,7 @@ it('a tenant of which nothing is left comes from the backup, and is gone only wh
   expect(existsSync(file('tenants/barn.db'))).toBe(false)
 })
 
-it('a damaged database is set aside, the backup takes its place, and what is missing is told', async () => {
+it('a damaged database is set aside, the backup replaces it, and the missing time is reported', async () => {
   spoil('selvedge.db')
   const client = await start()
   expect(await has(client, 'before')).toBe(true)
@@ -103,7 +104,7 @@ it('a damaged database is set aside, the backup takes its place, and what is mis
   expect(gapReasons()).toEqual(['restore'])
 })
 
-it('without a backup a damaged default tenant keeps the gateway from starting, again and again', async () => {
+it('without a backup a damaged default tenant prevents every start of the gateway', async () => {
   removeBackups()
   spoil('selvedge.db')
   for (let i = 0; i < 2; i++) {
@@ -122,7 +123,7 @@ const gapReasons = (): unknown[] => {
   }
 }
 
-it('a tenant without a backup stays closed, and the others go on', async () => {
+it('a tenant without a backup stays closed, and the others continue', async () => {
   removeBackups()
   spoil('tenants/barn.db')
   const client = await start()
@@ -136,14 +137,14 @@ it('a tenant without a backup stays closed, and the others go on', async () => {
   expect((await client.get('/metrics')).text).toContain('selvedge_tenants_closed 1')
 })
 
-it('nothing is restored where that is switched off', async () => {
+it('nothing is restored when that is switched off', async () => {
   spoil('tenants/barn.db')
   const client = await start({ SELVEDGE_BACKUP_RESTORE: 'false' })
   expect((await client.get(`${entities}?type=Note`, barn)).status).toBe(500)
   expect(readdirSync(file('tenants')).filter((name) => !/-(wal|shm)$/.test(name))).toEqual(['barn.db'])
 })
 
-it('a kill between setting aside and taking its place is made up for', async () => {
+it('a kill between setting the database aside and replacing it is recovered', async () => {
   spoil('selvedge.db')
   const cut = startSelvedge(['run', '--http-port', '0', '--mqtt-port', 'off'], {
     env: { SELVEDGE_DATA: data, SELVEDGE_FAILPOINTS: 'mend:between-names=kill' },
@@ -156,7 +157,7 @@ it('a kill between setting aside and taking its place is made up for', async () 
   expect(gapReasons()).toEqual(['restore'])
 })
 
-it('a write-ahead log that was cut off is told, and what is left is kept', async () => {
+it('a truncated write-ahead log is reported, and the remaining data is kept', async () => {
   const { gateway } = await start()
   const client = httpClient(gateway.httpUrl)
   for (let n = 0; n < 20; n++) await client.send('POST', entities, note(String(n)))
@@ -173,7 +174,7 @@ it('a write-ahead log that was cut off is told, and what is left is kept', async
 it('damage found while the database is open ends the process, and the next start restores', async () => {
   const { gateway } = await start()
   const client = httpClient(gateway.httpUrl)
-  // Everything but the first pages, under the hands of the gateway; what it keeps in memory is whole.
+  // Overwrites everything but the first pages while the gateway is running; its caches are intact.
   spoil('selvedge.db')
   let isOver = false
   void gateway.exited.then(() => {

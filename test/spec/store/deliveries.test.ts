@@ -1,5 +1,5 @@
 /**
- * The outbox as rows: what is read of it and how far, and that its statements find their rows by an index.
+ * The outbox as rows: the order and bounds of reads, and statements that use an index.
  */
 import BetterSqlite3 from 'better-sqlite3'
 import { beforeEach, describe, expect, it } from 'vitest'
@@ -31,12 +31,12 @@ describe('the outbox', () => {
       reads.nextOfPair({ ...span, after: 2 }, 18, { d: 2, sub: 1, entity: 'urn:2' }).map(({ d }) => d),
     ).toEqual([8, 14])
   })
-  it('is counted without what is about to be deleted', () => {
+  it('is counted without the deliveries about to be deleted', () => {
     expect(reads.backlog('http://odd/', [])).toEqual({ count: 10, last: 19 })
     expect(reads.backlog('http://odd/', [1, 2, 3, 99])).toEqual({ count: 8, last: 19 })
     expect(reads.backlog('http://none/', [])).toEqual({ count: 0, last: 0 })
   })
-  it('is settled, forgotten and redirected', () => {
+  it('is settled, deleted and redirected', () => {
     write('delivery.settle', JSON.stringify([1, 2, 3, 500]))
     expect(reads.backlog('http://odd/', []).count).toBe(8)
     write('delivery.redirect', 'http://even/', 'http://odd/', 1)
@@ -44,7 +44,7 @@ describe('the outbox', () => {
     write('delivery.forget', 'http://even/', 1)
     expect(reads.endpoints()).toEqual([])
   })
-  it('keeps the newest dead letters, and gives no number twice while one is known', () => {
+  it('keeps the newest dead letters, and assigns no number twice while one exists', () => {
     for (let d = 1; d <= 8; d++)
       write('dead_letter.insert', d + 20, 1, 'http://odd/', 'urn:1', 1000, 2000, 'answered 400', '{}')
     write('dead_letter.trim', 5)

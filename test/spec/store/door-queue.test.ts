@@ -1,4 +1,7 @@
-/** The line before the door, on the real write path: how long works linger, how many there may be, and its end. */
+/**
+ * The queue before the door, on the real write path: how long works linger, how many may wait, and how it
+ * ends.
+ */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { Work } from '#broker/commit/work-queue.ts'
@@ -40,7 +43,7 @@ describe('linger', () => {
     return passed()
   }
 
-  it('keeps lone observations waiting for company', async () => {
+  it('delays lone observations to group them', async () => {
     const { door, commits } = await open({ lingerMs: 1000 })
     const waited = await timed((answer) => {
       door.submit(observation(() => undefined))
@@ -50,7 +53,7 @@ describe('linger', () => {
     expect(commits.value).toBe(1)
   })
 
-  it('ends with the first work that is none', async () => {
+  it('ends with the first work that is not an observation', async () => {
     const { door } = await open({ lingerMs: 2000 })
     const waited = await calmlyTimed((answer) => {
       door.submit(observation(answer))
@@ -83,7 +86,7 @@ describe('linger', () => {
 })
 
 describe('a full queue', () => {
-  it('takes no more works, and calls back when it has room', async () => {
+  it('accepts no more works, and calls back when it has room', async () => {
     setLimit('queueWorksMax', 10)
     const { door } = await open()
     const works = Array.from({ length: 15 }, (_, i) => codeOf(door.commit(put(`k${i}`, i))))
@@ -96,7 +99,7 @@ describe('a full queue', () => {
     expect(await room).toBe(true)
   })
 
-  it('leaves a quarter of its places to others than sensors', async () => {
+  it('reserves a quarter of its places for works other than observations', async () => {
     setLimit('queueWorksMax', 12)
     const { door } = await open()
     const offer = (urgent: boolean): boolean => door.submit({ urgent, bytes: 1, decide() {}, answer() {} })
@@ -105,7 +108,7 @@ describe('a full queue', () => {
     expect(isTaken.slice(15)).toEqual([true, true, true, false, false])
   })
 
-  it('is full by bytes too, but takes a large work when it is empty', async () => {
+  it('is full by bytes too, but accepts a large work when it is empty', async () => {
     setLimit('queueBytesMax', 1000)
     const { door } = await open()
     const commit = (bytes: number) => codeOf(door.commit(put('a', 1), { bytes }))
@@ -151,7 +154,7 @@ describe('a full queue', () => {
 })
 
 describe('the end', () => {
-  it('waits for what is queued and for every answer, then refuses', async () => {
+  it('waits for queued works and for every answer, then refuses', async () => {
     const { door, database } = await open()
     const answers: unknown[] = []
     for (let i = 0; i < 300; i++) {
@@ -170,7 +173,7 @@ describe('the end', () => {
     await door.close()
   })
 
-  it('comes although upkeep is due again and again', async () => {
+  it('completes although upkeep is due again and again', async () => {
     const { door } = await open({ upkeep: (group) => group.stage.write('meta.put', 'u', 1) })
     for (let i = 0; i < 5; i++) door.nudge()
     await door.close()

@@ -1,6 +1,6 @@
 /**
- * The door on the real writer thread and SQLite: order and company, refusal of one without harm to others, groups that
- * cannot be written, upkeep, and answers after the flush.
+ * The door on the real writer thread and SQLite: order and grouping, refusal of one work without effect on
+ * others, groups that cannot be written, upkeep, and answers after the flush.
  */
 import { afterAll, afterEach, describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -24,7 +24,7 @@ async function open(options?: BareDoorOptions): Promise<BareDoor> {
   return bare
 }
 
-/** Breaks the whole group: the columns take no NULL. */
+/** Makes the whole group fail: the columns accept no NULL. */
 const spoil = (stage: Stage): void => stage.write('subscription.insert', 1, null, null, null)
 const refuse = (): never => {
   throw new GatewayError('ngsi-ld.not-found', 'no')
@@ -32,7 +32,7 @@ const refuse = (): never => {
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('works', () => {
-  it('are decided in the order they came, together, and see what earlier ones staged', async () => {
+  it('are decided in order of arrival, together, and see what earlier ones staged', async () => {
     const { door, records, commits } = await open()
     const order: number[] = []
     await Promise.all(
@@ -66,7 +66,7 @@ describe('works', () => {
     expect(seen).toEqual(['published', 1])
   })
 
-  it('behind one that closes its time bear a later one, but for what belongs to something earlier', async () => {
+  it('after one that ends its time slot get a later time, except for those that belong to an earlier work', async () => {
     const { door } = await open()
     const times: number[] = []
     const note = (stage: Stage, more?: (stage: Stage) => void): void => {
@@ -123,7 +123,7 @@ describe('a work that throws', () => {
     expect(commits.value).toBe(1)
   })
 
-  it('leaves nothing of what it staged, and the others are as if it had never come', async () => {
+  it('leaves none of its staged state, and does not affect the others', async () => {
     const { door, records } = await open()
     const events: string[] = []
     const halfway = (stage: Stage): void => {
@@ -162,7 +162,7 @@ describe('a work that throws', () => {
 })
 
 describe('a group that cannot be written', () => {
-  it('is tried work by work, so that the neighbours of a bad one do not suffer', async () => {
+  it('is retried work by work, so that a failing work does not affect the others', async () => {
     const { door, records, events } = await open()
     const answers = await Promise.all(
       [put('a', 1), spoil, put('b', 2)].map((decide) => codeOf(door.commit(decide))),
@@ -172,7 +172,7 @@ describe('a group that cannot be written', () => {
     expect(events).toContain('store.commit-failed')
   })
 
-  it('is decided anew, also what was refused for something that is not there after all', async () => {
+  it('is decided again, including works refused because of a work that then failed', async () => {
     const { door } = await open()
     const create = (isBad: boolean) => (stage: Stage) => {
       if (stage.scratch.has('it')) throw new GatewayError('ngsi-ld.already-exists', 'it exists')
@@ -184,7 +184,7 @@ describe('a group that cannot be written', () => {
     expect(answers).toEqual(['store.failed', 'ok'])
   })
 
-  it('with a row that cannot travel to the writer hurts only the work it is of', async () => {
+  it('with a row that cannot be cloned affects only the work of that row', async () => {
     const { door, records } = await open()
     const unsendable = (stage: Stage): void => stage.write('meta.put', 'f', refuse as never)
     const answers = await Promise.all([put('a', 1), unsendable].map((decide) => codeOf(door.commit(decide))))
@@ -195,7 +195,7 @@ describe('a group that cannot be written', () => {
 })
 
 describe('upkeep', () => {
-  it('that throws hurts nobody, and rests', async () => {
+  it('that throws affects no other work, and pauses', async () => {
     let asked = 0
     const { door, records, events, clock } = await open({
       upkeep(group) {
@@ -245,7 +245,7 @@ describe('answers', () => {
       answer: () => answer(i),
     }))
 
-  it('leave in slices of 16 per turn of the event loop, in order', async () => {
+  it('are sent in slices of 16 per turn of the event loop, in order', async () => {
     const { door } = await open()
     const answered: number[] = []
     for (const work of works(100, (i) => answered.push(i))) door.submit(work)
@@ -259,7 +259,7 @@ describe('answers', () => {
     expect(most).toBeLessThanOrEqual(2 * limits.answersPerTurn.value)
   })
 
-  it('reach everybody, whatever one of them throws', async () => {
+  it('reach all callers, even if one of them throws', async () => {
     const { door, events } = await open()
     const answered: number[] = []
     for (const work of works(40, (i) => (i === 3 ? refuse() : answered.push(i)))) door.submit(work)
@@ -268,7 +268,7 @@ describe('answers', () => {
     expect(await codeOf(door.commit(put('b', 1)))).toBe('ok')
   })
 
-  it('reach everybody, whatever is thrown while staged state is published', async () => {
+  it('reach all callers, even if publishing staged state throws', async () => {
     const { door, events } = await open()
     let isPublished = false
     await door.commit((stage) => {

@@ -1,6 +1,6 @@
 /**
- * Histories that come in parts lead on although more was written at one time than an answer holds: whoever begins the next
- * part where one ends gets to the end, and misses nothing.
+ * Reading a history in parts makes progress even if more was written at one time than an answer holds. A
+ * client that begins the next part where the last one ended reaches the end and misses nothing.
  */
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { temporaryFolder } from '#test/kit/broker.ts'
@@ -30,7 +30,7 @@ interface Instance {
   readonly modifiedAt: string
 }
 
-/** An entity with values of one commit, and some before and after that each have one of their own. */
+/** An entity with many values of one commit, and values before and after it with commits of their own. */
 async function create(id: string, amount: number, others: number): Promise<void> {
   const values = (from: number, count: number) =>
     Array.from({ length: count }, (_, i) => ({ type: 'Property', value: i, observedAt: at(from + i) }))
@@ -50,7 +50,9 @@ async function create(id: string, amount: number, others: number): Promise<void>
   for (let i = 0; i < others; i++) await one(10_000 + i)
 }
 
-/** Follows the parts by Content-Range alone, as the standard says it; returns the ids of instances by part. */
+/**
+ * Follows the parts by Content-Range alone, as the standard defines it; returns the instance ids per part.
+ */
 async function followed(
   query: string,
   next: (end: string) => string,
@@ -87,13 +89,13 @@ test.each([
     const forwards = await followed(query, (end) => `&timerel=after&timeAt=${end}`, single)
     expect(new Set(forwards.flat()).size).toBe(total)
     const backwards = await followed(`${query}&lastN=9999`, (end) => `&timerel=before&timeAt=${end}`, single)
-    // Going back, the end is no part of what comes next.
+    // Backwards, the end is not included in the next part.
     expect(backwards.flat()).toHaveLength(total)
     expect(new Set(backwards.flat()).size).toBe(total)
   },
 )
 
-test('a query of more lists than instances fit into an answer leads on', async () => {
+test('a query for more lists than instances fit into an answer makes progress', async () => {
   const value = (minute: number) => ({ type: 'Property', value: minute, observedAt: at(minute) })
   for (let i = 0; i < 40; i++) {
     const bus = {
@@ -109,7 +111,7 @@ test('a query of more lists than instances fit into an answer leads on', async (
   expect(new Set(parts.flat()).size).toBe(200)
 })
 
-test('what no answer holds is no reason to refuse the parts before it', async () => {
+test('a time with too many instances does not prevent the parts before it', async () => {
   const speedsOf = (times: readonly string[]) =>
     times.map((observedAt, value) => ({ type: 'Property', value, observedAt }))
   const minutes = Array.from({ length: 60 }, (_, minute) => at(minute))
@@ -124,7 +126,7 @@ test('what no answer holds is no reason to refuse the parts before it', async ()
   expect([await from(at(0)), await from(at(99)), await from(at(101))]).toEqual([206, 403, 200])
 })
 
-test('an entity map names all that a page found, also where more had to be read of one of them', async () => {
+test('an entity map names every entity of a page, even if one of them needed further reads', async () => {
   const speed = Array.from({ length: 60 }, (_, value) => ({ type: 'Property', value, observedAt: at(0) }))
   const ids = [1, 2].map((n) => `urn:ngsi-ld:Train:${n}`)
   for (const id of ids) await gateway.send('POST', path, { id, type: 'Train', speed })
@@ -135,7 +137,7 @@ test('an entity map names all that a page found, also where more had to be read 
   expect(Object.keys(map.entityMap).toSorted()).toEqual(ids)
 })
 
-test('what no answer holds is refused, with the time that it is of', async () => {
+test('a time with more instances than an answer holds is refused, naming that time', async () => {
   const id = 'urn:ngsi-ld:Vehicle:many'
   await create(id, 300, 1)
   setLimit('temporalInstantMax', 200)

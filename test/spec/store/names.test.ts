@@ -1,4 +1,7 @@
-/** How many names of attributes and types a tenant may have is bounded: what would need one more is refused, all else goes on. */
+/**
+ * The number of attribute and type names of a tenant is bounded: writes that need a new name are refused, all
+ * others continue.
+ */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -24,7 +27,7 @@ const entity = (id: string, ...attributes: string[]): Record<string, unknown> =>
   ...Object.fromEntries(attributes.map((name) => [name, { type: 'Property', value: 1 }])),
 })
 
-it('is bounded, and tells so', async () => {
+it('is bounded, and the error states the limit', async () => {
   const statuses: number[] = []
   for (let i = 0; i < 8; i++)
     statuses.push((await gateway.send('POST', entities, entity(`${i}`, 'same', `other${i}`))).status)
@@ -37,7 +40,7 @@ it('is bounded, and tells so', async () => {
   })
 })
 
-it('lets what needs no new one go on, item by item and after a restart', async () => {
+it('accepts writes that need no new name, item by item and after a restart', async () => {
   const batch = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/upsert', [
     entity('a', 'same', 'other0'),
     entity('b', 'new'),
@@ -52,9 +55,9 @@ it('lets what needs no new one go on, item by item and after a restart', async (
   expect((await gateway.send('POST', entities, entity('c', 'same', 'other0'))).status).toBe(201)
   expect((await gateway.send('POST', entities, entity('d', 'newer'))).status).toBe(403)
   expect((await gateway.send('DELETE', `${entities}/urn:c`, undefined)).status).toBe(204)
-  // What is left is a combination that there was not before.
+  // A combination of names that did not exist before remains possible.
   expect((await gateway.send('DELETE', `${entities}/urn:0/attrs/same`, undefined)).status).toBe(204)
-  // A type of a known name makes a new combination, too, and leaves nothing less than there was.
+  // A type with a known name makes a new combination, too, and uses up no name.
   expect((await gateway.send('POST', `${entities}/urn:a/attrs`, { type: 'same' })).status).toBe(403)
   expect((await gateway.get(`${entities}/urn:a`)).json()).toMatchObject({ type: 'T' })
 })

@@ -1,6 +1,6 @@
 /**
- * History over the times when it was written, where these are in another order than what was observed: the answer is the
- * oldest or newest that was written, wherever it lies.
+ * History by write time, when the write order differs from the order of observation: the answer has the
+ * oldest or newest writes, wherever they are stored.
  */
 import { expect, test } from 'vitest'
 import { everySecond, type HistorySite, ids, megabyte, sitesOfFile, startMs } from '#test/kit/history-site.ts'
@@ -10,7 +10,7 @@ const [id] = ids as [string]
 const perFold = 1000
 const folds = 8
 
-/** Folds that were observed one after the other, and written in the opposite order. */
+/** Folds observed one after the other, and written in the opposite order. */
 async function openLate(): Promise<HistorySite> {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
   await site.create(id)
@@ -39,7 +39,7 @@ async function openLate(): Promise<HistorySite> {
 
 const writtenAt = (fold: number, n: number): number => startMs + 1e9 + fold * 1e6 + n
 
-test.each(['modifiedAt', 'createdAt'] as const)('over %s it is in the order of its writing', async (over) => {
+test.each(['modifiedAt', 'createdAt'] as const)('over %s it is in write order', async (over) => {
   const site = await openLate()
   const read = (more: object) =>
     site.broker
@@ -51,7 +51,7 @@ test.each(['modifiedAt', 'createdAt'] as const)('over %s it is in the order of i
   expect(read(window)).toEqual(Array.from({ length: 20 }, (_, n) => writtenAt(0, n)))
   const last = Array.from({ length: 5 }, (_, n) => writtenAt(folds - 1, perFold - 5 + n))
   expect(read({ ...window, lastN: 5 })).toEqual(last)
-  // With the creation of the entity, which was written last and observed nothing.
+  // Includes the creation of the entity, which was written last and has no observation.
   expect(read({ lastN: 6 })).toEqual(last)
   const inside = { ...window, timeAtMs: writtenAt(3, 10), endTimeAtMs: writtenAt(3, 13) }
   expect(read(inside)).toEqual([10, 11, 12].map((n) => writtenAt(3, n)))

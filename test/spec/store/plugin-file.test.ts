@@ -1,5 +1,6 @@
 /**
- * The log of a plugin's file stays bounded, whatever the plugin writes, without the main thread ever copying it back.
+ * The WAL of a plugin's file stays bounded, whatever the plugin writes, and the main thread never checkpoints
+ * it.
  */
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +16,7 @@ import { immortalWriter, temporaryFolder } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 
 const pageBytes = 4096
-/** Of a flush on a disk that is busy, ms. */
+/** Duration of a flush on a busy disk, ms. */
 const patience = 10_000
 const tables = ['CREATE TABLE note (i INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT']
 
@@ -49,7 +50,7 @@ function writing(database: PluginFile): () => void {
   return database.transaction(() => void insert.run('x'.repeat(pageBytes)))
 }
 
-it('is copied back while a long work goes on, which waits where it is too long', async () => {
+it('is checkpointed during long-running work, which waits while it is too long', async () => {
   const write = writing(open())
   let longest = 0
   for (let i = 0; i < 1000; i++) {
@@ -57,13 +58,13 @@ it('is copied back while a long work goes on, which waits where it is too long',
     longest = Math.max(longest, logBytes())
     await file!.rest()
   }
-  // Each transaction writes some pages; without copying back they would be thousands.
+  // Each transaction writes some pages; without checkpoints the WAL would have thousands.
   expect(longest).toBeLessThan(4 * limits.pluginWalPages.value * pageBytes)
   const { c } = file!.prepare('SELECT count(*) AS c FROM note').get() as { c: number }
   expect(c).toBe(1000)
 })
 
-it('is copied back where statements are written one by one, without a transaction', async () => {
+it('is checkpointed when statements run without a transaction', async () => {
   setLimit('pluginWalCheckMs', 5)
   const insert = open().prepare('INSERT INTO note (text) VALUES (?)')
   for (let i = 0; i < 200; i++) insert.run('x'.repeat(pageBytes))
@@ -72,7 +73,7 @@ it('is copied back where statements are written one by one, without a transactio
   expect(c).toBe(200)
 })
 
-it('is cut off when all of it is copied, and what is written then is there', async () => {
+it('is truncated when all of it is copied, and later writes are present', async () => {
   const write = writing(open())
   for (let i = 0; i < 60; i++) write()
   await vi.waitFor(() => expect(logBytes()).toBeLessThan(10 * pageBytes), patience)
@@ -86,7 +87,7 @@ it('is cut off when all of it is copied, and what is written then is there', asy
   database.close()
 })
 
-it('goes on while somebody reads or writes, and ends with one page that is begun', () => {
+it('continues while another connection reads or writes, and restarts with one page', () => {
   const write = writing(open())
   for (let i = 0; i < 40; i++) write()
   const before = logBytes()
@@ -106,13 +107,13 @@ it('goes on while somebody reads or writes, and ends with one page that is begun
   expect(endLog(path())).toBe(true)
   expect(logBytes()).toBeLessThan(2 * pageBytes)
   write()
-  // What follows stands behind it: the log did not begin once more, which would flush its head.
+  // Later writes follow in the same WAL: it did not restart again, which would flush its header.
   expect(logBytes()).toBeGreaterThan(2 * pageBytes)
   const { c } = file!.prepare('SELECT count(*) AS c FROM note').get() as { c: number }
   expect(c).toBe(41)
 })
 
-it('is not ended within a transaction, one that has only read so far either', () => {
+it('is not ended during a transaction, even one that has only read so far', () => {
   const database = open()
   const insert = database.prepare('INSERT INTO note (text) VALUES (?)')
   const count = database.prepare('SELECT count(*) AS c FROM note')
@@ -127,7 +128,7 @@ it('is not ended within a transaction, one that has only read so far either', ()
   expect(count.get()).toEqual({ c: 1 })
 })
 
-it('makes long works wait with an error where a disk does not take it, and goes on when it does', async () => {
+it('makes long-running work fail while the disk refuses, and recovers afterwards', async () => {
   setLimit('pluginWalRetryMs', 0)
   let isFull = true
   const write = writing(
@@ -144,7 +145,7 @@ it('makes long works wait with an error where a disk does not take it, and goes 
   }, patience)
 })
 
-it('is not copied back to a file that is made anew meanwhile', async () => {
+it('is not checkpointed into a file that is created again meanwhile', async () => {
   const write = writing(open())
   for (let i = 0; i < 100; i++) write()
   await file!.reset()

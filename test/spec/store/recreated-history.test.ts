@@ -1,6 +1,7 @@
 /**
- * An id has one history, whatever lives its entity had: an observation that was made in several lives, or again after its
- * attribute was deleted, is told and summed up once, from chunks and from tails. A device with the same id goes on.
+ * An id has one history across all lives of its entity. An observation repeated in several lives, or after
+ * its attribute was deleted, is returned and aggregated once, from chunks and from tails. A device with the
+ * same id continues it.
  */
 import { expect, test } from 'vitest'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -54,24 +55,27 @@ test.each([
   [true, false],
   [false, true],
   [true, true],
-])('observations of several lives are there once (folded: %j, %j)', async (isFirstFolded, isLastFolded) => {
-  await create(0)
-  await observeAll(0, 1200)
-  if (isFirstFolded) await open.upkeep(ages)
-  await open.broker.remove(id, 'http')
-  await create(0)
-  await observeAll(500, 1500)
-  if (isLastFolded) await open.upkeep(ages)
-  await expectOnce(1500)
-  await open.restart()
-  await expectOnce(1500)
-  await open.broker.deleteAttribute(id, 'level', { by: 'http', deleteAll: true })
-  await open.broker.append(id, { level: level(5) }, { by: 'http', noOverwrite: false })
-  await observeAll(1000, 1600)
-  await expectOnce(1600)
-})
+])(
+  'observations of several lives are returned once (folded: %j, %j)',
+  async (isFirstFolded, isLastFolded) => {
+    await create(0)
+    await observeAll(0, 1200)
+    if (isFirstFolded) await open.upkeep(ages)
+    await open.broker.remove(id, 'http')
+    await create(0)
+    await observeAll(500, 1500)
+    if (isLastFolded) await open.upkeep(ages)
+    await expectOnce(1500)
+    await open.restart()
+    await expectOnce(1500)
+    await open.broker.deleteAttribute(id, 'level', { by: 'http', deleteAll: true })
+    await open.broker.append(id, { level: level(5) }, { by: 'http', noOverwrite: false })
+    await observeAll(1000, 1600)
+    await expectOnce(1600)
+  },
+)
 
-test('what was removed by its instance id stays away in every life', async () => {
+test('an instance removed by its id stays removed in every life', async () => {
   for (const _ of [1, 2]) {
     await create(0)
     await observeAll(0, 4)

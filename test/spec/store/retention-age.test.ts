@@ -1,5 +1,5 @@
 /**
- * Retention by age on the real write path, of chunks, of other changes of entities, and of entities that are gone.
+ * Retention by age on the real write path, for chunks, other changes of entities, and deleted entities.
  */
 import { expect, test } from 'vitest'
 import {
@@ -19,7 +19,7 @@ import {
 
 const { temporaryFolder, openSite } = sitesOfFile()
 
-test('by age, chunks go that end before the bound; one that reaches over it stays', async () => {
+test('by age, chunks that end before the bound are removed; one that spans it stays', async () => {
   const maxAgeDays = 100
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte, maxAgeDays })
   const written = await fill(site, 40)
@@ -33,7 +33,7 @@ test('by age, chunks go that end before the bound; one that reaches over it stay
     const all = written.get(id)!
     const kept = site.span(id)
     expect(kept).toMatchObject({ t1: all.t1, isWhole: true })
-    // The chunk that the bound goes through is whole, the one before it is gone.
+    // The chunk that contains the bound is complete, the one before it is removed.
     expect(kept.t0).toBeLessThan(cut)
     expect(kept.t0).toBeGreaterThan(cut - foldMs)
     expect(site.gaps()[i]).toMatchObject({ ...lostOf(all, kept), reason: 'age' })
@@ -41,7 +41,7 @@ test('by age, chunks go that end before the bound; one that reaches over it stay
   expect(site.gaps().length).toBe(3)
 })
 
-test('size and age are told apart in gaps of the same stream', async () => {
+test('gaps of one stream record size and age separately', async () => {
   const folder = temporaryFolder()
   const bySize = await openSite(folder, { maxBytes: megabyte })
   const written = await fill(bySize, 60)
@@ -55,7 +55,7 @@ test('size and age are told apart in gaps of the same stream', async () => {
   await byBoth.settle()
   const kept = byBoth.span(id)
   const gaps = byBoth.retained.gaps(byBoth.streamOf(id))
-  // What is too old goes for its age, whole chunks only, and then what is too much.
+  // Chunks that are too old as a whole are removed for age first, then chunks beyond the size limit.
   const ageEnd = startMs + 35 * foldMs - everySecond
   expect(gaps).toMatchObject([
     { reason: 'size', ...lostOf(written.get(id)!, afterSize) },
@@ -65,7 +65,7 @@ test('size and age are told apart in gaps of the same stream', async () => {
   expect(sum(gaps)).toBe(written.get(id)!.count - kept.count)
 })
 
-test('changes of entities go by their commit time; a deleted entity is forgotten when all of it is gone', async () => {
+test('changes of entities are removed by commit time; a deleted entity is forgotten when all of its history is removed', async () => {
   const folder = temporaryFolder()
   const site = await openSite(folder, { maxBytes: 100 * megabyte, maxAgeDays: 10 })
   const [gone, stays] = ids as [string, string]
@@ -75,7 +75,7 @@ test('changes of entities go by their commit time; a deleted entity is forgotten
   await site.fold(gone, wallMs + dayMs)
   await site.broker.remove(gone, 'http')
   const rid = site.count('SELECT rid FROM tombstone')
-  // Records fold when they are half an hour old, and count as settled with the next look at the log.
+  // Records are folded after half an hour, and count as settled at the next check of the log.
   for (let i = 0; i < 4; i++) {
     site.clock.ahead += 40 * 60_000
     await site.turn()
@@ -84,7 +84,7 @@ test('changes of entities go by their commit time; a deleted entity is forgotten
   expect(site.read(gone).length).toBe(2 * perFold)
   const isKnown = (id: string): boolean =>
     site.broker.history(id, { timeproperty: 'modifiedAt', limit: 100 }) !== undefined
-  /** Two runs: a tombstone goes in one after that which took the last history. */
+  /** Two runs: the tombstone is removed in the run after the last history. */
   const pass = async (wall: number): Promise<void> => {
     site.clock.wall = wall + 10 * dayMs
     for (let i = 0; i < 2; i++) {
@@ -115,7 +115,7 @@ test('changes of entities go by their commit time; a deleted entity is forgotten
   expect(again.read(gone)).toEqual([])
 })
 
-test('what a replay would read again is not removed, whatever the bound', async () => {
+test('history that a replay would need is not removed, whatever the bound', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 1 })
   for (const id of ids) await site.create(id)
   await site.broker.remove(ids[0]!, 'http')
@@ -126,7 +126,7 @@ test('what a replay would read again is not removed, whatever the bound', async 
     site.clock.ahead += 40 * 60_000
     await site.turn()
   }
-  // This group looks for something to remove, and settles what the one before it folded.
+  // This group searches for removable parts, and settles what the previous one folded.
   site.clock.ahead += 700_000
   await site.turn()
   expect(folded()).toBe(4)

@@ -1,6 +1,7 @@
 /**
- * Retention with more streams than a search remembers: everything that has to go goes, in order of time, a few parts
- * per group, and no group looks at more than its share. Rows are applied to SQLite as the writer would.
+ * Retention with more streams than a search remembers: all expired parts are removed, in order of time, a few
+ * parts per group, and no group searches more than its share. The test applies rows to SQLite as the writer
+ * would.
  */
 import BetterSqlite3 from 'better-sqlite3'
 import { afterAll, expect, test } from 'vitest'
@@ -25,7 +26,7 @@ const database = openDatabase()
 const retained = createRetained(database)
 afterAll(() => database.close())
 
-/** Two chunks of ten instances per stream: one of the first 90 days, one of the last ten. */
+/** Two chunks of ten instances per stream: one from the first 90 days, one from the last ten. */
 function openDatabase() {
   const opened = new BetterSqlite3(':memory:')
   for (const { sql } of migrations) opened.exec(sql)
@@ -56,7 +57,7 @@ function run([name, ...parameters]: Row): void {
   statement.run(...parameters)
 }
 
-/** Writes a group and returns how many parts it removed. */
+/** Writes a group and returns the number of removed parts. */
 function apply(group: Group): number {
   const { rows } = group.message()
   database.transaction(() => rows.forEach(run))()
@@ -64,7 +65,7 @@ function apply(group: Group): number {
   return rows.filter(([name]) => name === 'chunk.delete').length
 }
 
-test('a search looks at a few series at a time and gives what is oldest, in order', () => {
+test('a search reads a few series at a time and returns the oldest parts, in order', () => {
   const survey = createSurvey(retained.partIndexes, Number.POSITIVE_INFINITY)
   let steps = 1
   while (!survey.search()) steps++
@@ -86,7 +87,7 @@ test('a search looks at a few series at a time and gives what is oldest, in orde
   expect(taken).toBeGreaterThanOrEqual(limits.evictionCandidatesMax.value)
 })
 
-test('a search within a bound keeps only what ends before it', () => {
+test('a search within a bound keeps only parts that end before it', () => {
   const survey = createSurvey(retained.partIndexes, 10 * dayMs)
   while (!survey.search());
   expect(survey.isCut()).toBe(false)
@@ -99,7 +100,7 @@ test('a search within a bound keeps only what ends before it', () => {
   expect(ends).toEqual(all.all(10 * dayMs))
 })
 
-test('what grew since it was found is as young and as large as it is now, and what is gone is passed', () => {
+test('a part that grew since it was found has its current age and size, and a removed one is skipped', () => {
   const survey = createSurvey(retained.partIndexes, 10 * dayMs)
   while (!survey.search());
   const oldest = database
@@ -134,7 +135,7 @@ test('what grew since it was found is as young and as large as it is now, and wh
   database.exec('ROLLBACK TO grown; RELEASE grown')
 })
 
-test('an eviction searches again for what it could not remember, and stops at the bound', () => {
+test('an eviction searches again for parts it could not remember, and stops at the bound', () => {
   const events: string[] = []
   const log = createLog({ level: 'info', clock: systemClock, write: (line) => events.push(line) })
   const metrics = createMetrics()

@@ -1,6 +1,6 @@
 /**
- * Retention by size on the real write path: what goes, what stays, what is recorded, and that failure and restart
- * change nothing about it.
+ * Retention by size on the real write path: the parts removed, the parts kept, the gap records, and that
+ * failures and restarts change nothing about it.
  */
 import { expect, test } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -38,7 +38,7 @@ test('below the bound nothing is removed, and no gap is recorded', async () => {
   expect(site.metrics.counter('selvedge_history_evicted_total').value).toBe(0)
 })
 
-test('above the bound the oldest history goes first, over all streams, and gaps tell exactly what went', async () => {
+test('above the bound the oldest history of all streams is removed first, and gaps record it exactly', async () => {
   const maxBytes = megabyte
   const site = await openSite(temporaryFolder(), { maxBytes })
   const written = await fill(site, 100)
@@ -60,7 +60,7 @@ test('above the bound the oldest history goes first, over all streams, and gaps 
     gone += lost.count
     ends.push(lost.t1)
   }
-  // No stream lost what is younger than what another one kept, by more than a chunk.
+  // No stream lost data younger than another one's oldest, by more than a chunk.
   expect(Math.max(...ends) - Math.min(...ends)).toBeLessThan(foldMs)
   expect(sum(site.gaps())).toBe(gone)
   expect(site.metrics.counter('selvedge_history_evicted_total').value).toBe(gone)
@@ -68,7 +68,7 @@ test('above the bound the oldest history goes first, over all streams, and gaps 
   expect(told.reduce((total, { size }) => total + Number(size), 0)).toBe(gone)
 })
 
-test('free pages are filled again: the file does not grow with what passes through it', async () => {
+test('free pages are reused: the file does not grow with the data that passes through it', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: megabyte })
   const [id] = ids as [string]
   await site.create(id)
@@ -82,7 +82,7 @@ test('free pages are filled again: the file does not grow with what passes throu
   expect(site.count('SELECT page_count FROM pragma_page_count')).toBeLessThanOrEqual(pages * 1.02)
 })
 
-test('reads at the edge of a gap give what is left, and what comes late into a gap is kept', async () => {
+test('reads at the edge of a gap return the remaining data, and late data inside a gap is kept', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: megabyte })
   const [id] = ids as [string]
   await fill(site, 60)
@@ -104,7 +104,7 @@ test('reads at the edge of a gap give what is left, and what comes late into a g
   expect(sum(site.gaps())).toBe(lost)
 })
 
-test('a restart keeps gaps and history, and the next eviction goes on where the last one ended', async () => {
+test('a restart keeps gaps and history, and the next eviction continues after the last one', async () => {
   const folder = temporaryFolder()
   const site = await openSite(folder, { maxBytes: 1.5 * megabyte })
   await fill(site, 80)
@@ -132,7 +132,7 @@ test('a restart keeps gaps and history, and the next eviction goes on where the 
   expect(smaller.count("SELECT count(*) FROM pragma_integrity_check WHERE integrity_check <> 'ok'")).toBe(0)
 })
 
-test('a bound that documents alone exceed is told once', async () => {
+test('a bound that documents alone exceed is reported once', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 1 })
   for (const id of ids) await site.create(id)
   for (let i = 0; i < 3; i++) {
@@ -143,7 +143,7 @@ test('a bound that documents alone exceed is told once', async () => {
   expect(told).toMatchObject([{ level: 'warn', tenant: '', maxBytes: 1 }])
 })
 
-test('the log has bounds of its own and pushes no history out', async () => {
+test('the log has limits of its own and evicts no history', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: megabyte })
   const [id] = ids as [string]
   await site.create(id)
@@ -198,13 +198,13 @@ test('a group that fails leaves everything to the next one', async () => {
   expect(metrics.counter('selvedge_history_evicted_total').value).toBe(0)
 })
 
-test('a commit that fails removes nothing and records nothing; what was due goes later', async () => {
+test('a commit that fails removes nothing and records nothing; the removal happens later', async () => {
   const folder = temporaryFolder()
   const site = await openSite(folder, { maxBytes: 2 * megabyte })
   const written = await fill(site, 40)
   await site.close()
 
-  // Read by the writer thread when it starts.
+  // The writer thread reads it when it starts.
   process.env['SELVEDGE_FAILPOINTS'] = 'writer:before-commit=throw(1)'
   const failing = await openSite(folder, { maxBytes: megabyte / 2 })
   delete process.env['SELVEDGE_FAILPOINTS']
@@ -221,7 +221,7 @@ test('a commit that fails removes nothing and records nothing; what was due goes
   expect(failing.retained.usedBytes(0)).toBeLessThanOrEqual(megabyte / 2)
 })
 
-test('gap records have a ceiling: those untouched for longest become one sum per reason', async () => {
+test('gap records are limited: the least recently changed ones are merged into one sum per reason', async () => {
   const folder = temporaryFolder()
   const site = await openSite(folder, { maxBytes: 100 * megabyte })
   const total = limits.gapsMax.value + 150

@@ -1,6 +1,6 @@
 /**
- * Aggregates over chunks, tails and roll-ups on the real write path: they are what the values say one by one, and hours
- * that retention rolled up stay in them until they are too old themselves.
+ * Aggregates over chunks, tails and roll-ups on the real write path: they equal aggregates of the individual
+ * values. Rolled-up hours stay included until they are too old themselves.
  */
 import { expect, test } from 'vitest'
 import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
@@ -38,7 +38,7 @@ async function aggregates(site: HistorySite, query: object = {}): Promise<Record
 const total = (rows: readonly Row[] | undefined): number =>
   (rows ?? []).reduce((sum, [count]) => sum + count, 0)
 
-test('aggregates are what the values say, wherever chunks begin and end', async () => {
+test('aggregates equal those of the values, wherever chunks begin and end', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
   await site.create(id)
   for (let i = 0; i < 12; i++) await site.fold(id, startMs + i * foldMs)
@@ -67,7 +67,7 @@ test('aggregates are what the values say, wherever chunks begin and end', async 
   }
 })
 
-test('what is rolled up stays in aggregates, and goes when it is too old itself', async () => {
+test('rolled-up history stays in aggregates, and is removed when it is too old itself', async () => {
   const settings = { maxBytes: 100 * megabyte, maxAgeDays: 100, rollUpDays: 200 }
   const site = await openSite(temporaryFolder(), settings)
   await site.create(id)
@@ -95,7 +95,7 @@ test('what is rolled up stays in aggregates, and goes when it is too old itself'
   expect(total((await aggregates(site, window))['totalCount'])).toBe(0)
 })
 
-test('without roll-ups nothing of it stays', async () => {
+test('without roll-ups none of it remains', async () => {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte, maxAgeDays: 50 })
   await site.create(id)
   for (let i = 0; i < 4; i++) await site.fold(id, startMs + i * foldMs)

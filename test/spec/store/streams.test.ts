@@ -1,6 +1,6 @@
 /**
- * Observed attributes on the real write path: what is new, late and known; what entity writes mean for them; and that
- * a restart, a group that fails and upkeep at the wrong moment change nothing of it.
+ * Observed attributes on the real write path: new, late and known observations, and entity writes to them.
+ * Restarts, failing groups and upkeep at the wrong moment change nothing.
  */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { GatewayError } from '#base/register/errors.ts'
@@ -53,7 +53,7 @@ describe('an observation of a device', () => {
     expect(search('t==0')).toEqual([])
   })
 
-  it('is known when its time and value were there before, wherever they are now', async () => {
+  it('is known when its time and value exist already, wherever they are stored', async () => {
     for (const s of [1, 2, 3]) await seen(s, s)
     const verdicts = async () => [await seen(3, 3), await seen(2, 2), await seen(1, 1)]
     const known = ['duplicate', 'duplicate', 'duplicate']
@@ -68,7 +68,7 @@ describe('an observation of a device', () => {
     expect(history()).toEqual([0, 1, 2, 3].map((s) => [s, s, undefined]))
   })
 
-  it('that is late enters history and never replaces the current value', async () => {
+  it('that is late is added to history and never replaces the current value', async () => {
     await seen(5, 5)
     expect(await seen(3, 3)).toBe('late')
     for (const again of [open.restart, () => open.upkeep(), open.restart]) {
@@ -78,7 +78,7 @@ describe('an observation of a device', () => {
     }
   })
 
-  it('of another value at the same time is another observation', async () => {
+  it('with another value at the same time is another observation', async () => {
     await seen(1, 1)
     expect(await seen(1, 2)).toBe('new')
     expect(await seen(1, 1)).toBe('duplicate')
@@ -120,14 +120,14 @@ describe('an observation of a device', () => {
     await open.upkeep()
     await happen()
     await open.broker.create({ id: 'urn:x:other', type: 'Room' }, 'http')
-    // Old, folded, and then let go of.
+    // An old one that is folded and then evicted from memory.
     for (let i = 0; i < 3; i++) await open.upkeep()
     expect(open.main.records.meta('replay')).toBe(open.main.door.status().number)
   })
 })
 
 describe('a write by a client', () => {
-  it('replaces the current value whatever its time, and history has it once', async () => {
+  it('replaces the current value whatever its time, and is in history once', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(5, 5)
     await seen(6, 6)
@@ -139,7 +139,7 @@ describe('a write by a client', () => {
     }
   })
 
-  it('takes an observation for no document: nothing but the log grows', async () => {
+  it('writes no document for an observation: only the log grows', async () => {
     await create({ t: property({ value: 0, s: 0, unitCode: 'CEL' }) })
     const doc = () => open.main.database.prepare('SELECT n, doc FROM entity').get()
     const before = doc()
@@ -148,7 +148,7 @@ describe('a write by a client', () => {
     expect(current()).toEqual(property({ value: 1, s: 1, unitCode: 'CEL' }))
   })
 
-  it('with another unit changes that of nothing observed before', async () => {
+  it('with another unit does not change earlier observations', async () => {
     await create({ t: property({ value: 0, s: 0, unitCode: 'CEL' }) })
     await seen(1, 1)
     await Promise.all([seen(2, 2), patch({ t: property({ value: 3, s: 3, unitCode: 'FAH' }) }), seen(4, 4)])
@@ -160,7 +160,7 @@ describe('a write by a client', () => {
     }
   })
 
-  it('without observedAt takes it away, and what is observed next is current', async () => {
+  it('without observedAt removes it, and the next observation becomes current', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(5, 5)
     await Promise.all([patch({ t: property({ value: 7 }) }), patch({ name: property({ value: 'x' }) })])
@@ -171,19 +171,19 @@ describe('a write by a client', () => {
     expect(current()).toEqual(property({ value: 1, s: 1 }))
   })
 
-  it('that was refused leaves the stream as it was', async () => {
+  it('that was refused leaves the stream unchanged', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(1, 1)
     await open.upkeep()
     await open.restart()
     open.refuseNextGroup(full)
-    // The stream enters memory with this write, which is never made.
+    // This write loads the stream into memory, but is never made.
     await expect(patch({ t: property({ value: 9, s: 9, unitCode: 'CEL' }) })).rejects.toThrow('full')
     expect(await seen(9, 9)).toBe('new')
     expect(history()).toEqual([0, 1, 9].map((s) => [s, s, undefined]))
   })
 
-  it('of another kind ends the stream: the next observation is one of the new attribute', async () => {
+  it('of another kind ends the stream: the next observation belongs to the new attribute', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(1, 1)
     const relationship = { type: 'Relationship', object: 'urn:x:other' }
@@ -203,7 +203,7 @@ describe('write-back', () => {
   const stored = () =>
     JSON.parse(open.main.database.prepare('SELECT doc FROM entity').pluck().get() as string) as Entity
 
-  it('puts current values into documents and indexes once in a while', async () => {
+  it('periodically writes current values into documents and indexes', async () => {
     await seen(1, 1)
     expect(stored()['t']).toEqual(property({ value: 0, s: 0 }))
     await open.upkeep(minute)
@@ -215,7 +215,7 @@ describe('write-back', () => {
     expect(open.metrics.counter('selvedge_writebacks_total').value).toBe(1)
   })
 
-  it('never overwrites what the same group writes', async () => {
+  it('never overwrites writes of the same group', async () => {
     await seen(1, 1)
     open.clock.pass(minute)
     await patch({ name: property({ value: 'b' }) })
@@ -227,7 +227,7 @@ describe('write-back', () => {
     expect([search('name=="a"'), search('name=="b"')]).toEqual([[], [id]])
   })
 
-  it('leaves nothing behind of an entity that the same group deletes', async () => {
+  it('leaves nothing of an entity that the same group deletes', async () => {
     await seen(1, 1)
     open.clock.pass(minute)
     await open.broker.remove(id, 'http')
@@ -237,7 +237,7 @@ describe('write-back', () => {
     }
   })
 
-  it('of a document that became too large for a client still happens', async () => {
+  it('of a document that became too large for a client still succeeds', async () => {
     setLimit('entityBytesMax', 2000)
     await expect(patch({ t: property({ value: 'x'.repeat(3000), s: 1 }) })).rejects.toThrow('exceed')
     await seen(1, 'x'.repeat(3000))
@@ -248,7 +248,7 @@ describe('write-back', () => {
 })
 
 describe('an attribute', () => {
-  it('deleted and made again in one group begins anew, and its history stays', async () => {
+  it('deleted and created again in one group starts a new stream, and its history stays', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     await seen(1, 1)
     await Promise.all([seen(2, 2), remove('t'), patch({ t: property({ value: 3, s: 3 }) }), seen(4, 4)])
@@ -269,7 +269,7 @@ describe('an attribute', () => {
     expect(history()).toEqual([0, 1].map((s) => [s, s, undefined]))
   })
 
-  it('may be several, told apart by datasetId, each with a past of its own', async () => {
+  it('may have several instances, distinguished by datasetId, each with its own history', async () => {
     const a = 'urn:x:set:a'
     await create({ t: [property({ value: 0, s: 0 }), { ...property({ value: 10, s: 0 }), datasetId: a }] })
     await Promise.all([observe(open, id, 't', at(1), 1), observe(open, id, 't', at(2), 12, { dataset: a })])
@@ -333,7 +333,7 @@ describe('an entity', () => {
 })
 
 describe('a history that is read in parts', () => {
-  it('holds what came late between what is folded', async () => {
+  it('includes late instances between folded ones', async () => {
     await create({ t: property({ value: 0, s: 0 }) })
     for (const s of [1, 2, 3, 5, 6, 7, 9]) await seen(s, s)
     open.clock.pass(31 * 60_000)
@@ -346,7 +346,7 @@ describe('a history that is read in parts', () => {
     }
   })
 
-  it('says that there is more, also where the first part holds what tells nothing new', async () => {
+  it('reports further parts, even if the first part holds only known instances', async () => {
     const scopes = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, i) => ({
         ...{ type: 'Property', value: [`/${from + i}`], observedAt: msToDateTime(at(from + i)) },
@@ -358,14 +358,14 @@ describe('a history that is read in parts', () => {
     open.clock.pass(1000)
     await open.broker.temporal.append(id, past(101, 2101), 'http')
     const part = open.broker.history(id, { timeproperty: 'modifiedAt', limit: 100 })
-    // All that was written at the first time, and the first of the second time, so that the next part leads on.
+    // All values of the first time, and the first of the second time, so that the next part makes progress.
     expect(part?.attributes.get('scope')?.map(({ instance }) => instance)).toEqual(scopes(0, 102))
     expect(part?.cut).toEqual(new Set(['scope']))
   })
 })
 
 describe('memory', () => {
-  it('lets idle streams go, and knows all when they come back', async () => {
+  it('evicts idle streams, and restores their state when they are used again', async () => {
     await create({ t: property({ value: 0, s: 0 }), u: property({ value: 0, s: 0 }) })
     for (const s of [1, 2]) await Promise.all([seen(s, s), seen(s, s, 'u')])
     setLimit('streamsLiveMax', 0)
@@ -375,7 +375,7 @@ describe('memory', () => {
     expect(current()).toEqual(property({ value: 3, s: 3 }))
   })
 
-  it('of tails is bounded in bytes, also when each of them is short', async () => {
+  it('of tails is bounded in bytes, even if each tail is short', async () => {
     setLimit('tailBytesMax', 10_000)
     const names = Array.from({ length: 8 }, (_, i) => `t${i}`)
     await create(Object.fromEntries(names.map((name) => [name, property({ value: 0, s: 0 })])))

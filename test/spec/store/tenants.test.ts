@@ -32,7 +32,7 @@ it('have their own entities, subscriptions, histories and numbers', async () => 
   expect(other.queryAtOnce(all).count).toBe(1)
 })
 
-it('are found again after a restart, and made only by a create', async () => {
+it('are found again after a restart, and created only by a create', async () => {
   const other = await open.tenants.broker.tenantForCreate('other')
   await other.create(room(1), 'http')
   expect(open.tenants.broker.tenant('third')).toBeUndefined()
@@ -42,13 +42,13 @@ it('are found again after a restart, and made only by a create', async () => {
   expect(open.tenants.all().map(({ name }) => name)).toEqual(['', 'other'])
 })
 
-it('are opened once, however many ask at the same time', async () => {
+it('are opened once, however many requests arrive at the same time', async () => {
   const [a, b] = await Promise.all([1, 2].map(async () => open.tenants.broker.tenantForCreate('other')))
   expect(a).toBe(b)
   expect(open.tenants.all()).toHaveLength(2)
 })
 
-it('do not suffer from each other', async () => {
+it('do not affect each other', async () => {
   const other = await open.tenants.broker.tenantForCreate('other')
   open.refuseNextGroup(new GatewayError('store.full', 'full'))
   const answers = await Promise.allSettled([
@@ -60,7 +60,7 @@ it('do not suffer from each other', async () => {
   expect(tenants.filter(Boolean)).toHaveLength(1)
 })
 
-it('have names that are safe in a path, and a ceiling', async () => {
+it('have names that are safe in a path, and a limit', async () => {
   for (const name of ['../up', 'a/b', '', '.', 'a b', 'x'.repeat(65), 'ä']) {
     if (name === '') continue
     const made = async (): Promise<unknown> => open.tenants.broker.tenantForCreate(name)
@@ -73,7 +73,7 @@ it('have names that are safe in a path, and a ceiling', async () => {
   expect(existsSync(join(open.folder, 'tenants', 'two.db'))).toBe(false)
 })
 
-it('that cannot be opened are refused without harm to the others', async () => {
+it('that cannot be opened are refused without effect on the others', async () => {
   await open.tenants.broker.tenantForCreate('one')
   writeFileSync(join(open.folder, 'tenants', 'bad.db'), 'no database '.repeat(1000))
   await expect(open.tenants.broker.tenantForCreate('bad')).rejects.toThrow('bad.db')

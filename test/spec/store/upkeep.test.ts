@@ -1,6 +1,6 @@
 /**
- * Upkeep and replay on the real write path: the log is folded, trimmed and read back, whatever fails in between, and
- * nobody who asks can tell when.
+ * Upkeep and replay on the real write path: the log is folded, trimmed and replayed, whatever fails in
+ * between, and no reader can notice when.
  */
 import { cpSync } from 'node:fs'
 import { join } from 'node:path'
@@ -65,7 +65,7 @@ describe('the log', () => {
     expect(seconds()).toEqual(upTo(221))
   })
 
-  it('is trimmed by age, but for its last row, which says what numbers are taken', async () => {
+  it('is trimmed by age, except its last row, which holds the last used number', async () => {
     for (const s of [1, 2]) await seen(s)
     const { number } = open.main.door.status()
     for (let i = 0; i < 3; i++) await open.upkeep()
@@ -81,7 +81,7 @@ describe('the log', () => {
     expect(open.broker.retrieve(id)!.entity()['t']).toMatchObject({ value: 3 })
   })
 
-  it('is trimmed of what there was before a restart, too', async () => {
+  it('is also trimmed of rows from before a restart', async () => {
     for (let s = 1; s <= 20; s++) await seen(s)
     setLimit('logBytesMax', 200)
     for (let i = 0; i < 4; i++) {
@@ -92,7 +92,7 @@ describe('the log', () => {
     expect(seconds()).toEqual(upTo(21))
   })
 
-  it('keeps what a tail or a document still needs', async () => {
+  it('keeps rows that a tail or a document still needs', async () => {
     setLimit('logBytesMax', 1)
     setLimit('foldedPerGroup', 0)
     setLimit('writebacksPerGroup', 0)
@@ -105,7 +105,7 @@ describe('the log', () => {
     expect(open.broker.retrieve(id)!.entity()['t']).toMatchObject({ value: 5 })
   })
 
-  it('is read back from where it is needed only', async () => {
+  it('is replayed only from where it is needed', async () => {
     for (let s = 1; s <= 5; s++) await seen(s)
     for (let i = 0; i < 3; i++) await open.upkeep()
     await seen(6)
@@ -118,7 +118,7 @@ describe('the log', () => {
 })
 
 describe('folding', () => {
-  it('changes nothing of what is told, whenever it happens', async () => {
+  it('does not change any answer, whenever it happens', async () => {
     for (let s = 1; s <= 8; s++) {
       await Promise.all([seen(s), rename(`n${s}`)])
       if (s % 3 === 0) await open.upkeep()
@@ -135,7 +135,7 @@ describe('folding', () => {
     expect(rows('entity_history')).toBe(1)
   })
 
-  it('rides along with works that observe, rename and delete what is being folded', async () => {
+  it('runs in groups with works that observe, rename and delete the folded data', async () => {
     for (let s = 1; s <= 3; s++) await Promise.all([seen(s), rename(`n${s}`)])
     open.clock.pass(ages)
     await Promise.all([seen(4), rename('n4'), seen(5)])
@@ -148,7 +148,7 @@ describe('folding', () => {
     expect(seconds()).toEqual(upTo(7))
   })
 
-  it('of many small tails takes several groups, since each costs more than its few observations', async () => {
+  it('of many small tails takes several groups, because each costs more than its few observations', async () => {
     for (const device of ['a', 'b', 'c', 'd', 'e']) {
       await open.broker.create({ ...room('x'), id: `urn:x:${device}` }, 'http')
       await observe(open, `urn:x:${device}`, 't', at(1), 1)
@@ -163,7 +163,7 @@ describe('folding', () => {
     expect(folded()).toBe(4)
   })
 
-  it('that fails halfway is done later, and nothing is lost or doubled', async () => {
+  it('that fails halfway is repeated later, and nothing is lost or duplicated', async () => {
     for (let s = 1; s <= 3; s++) await seen(s)
     process.env['SELVEDGE_FAILPOINTS'] = 'writer:mid-fold=throw(1)'
     await open.restart({ ownWriter: true })
@@ -203,14 +203,14 @@ describe('changes of an entity', () => {
 })
 
 describe('what is on disk and not published yet', () => {
-  /** Holds this thread, which would publish, until the writer thread has made a first row in a table. */
+  /** Blocks this thread, which would publish, until the writer thread has written a first row to a table. */
   async function onDisk(table: string): Promise<void> {
     await new Promise(setImmediate)
     for (const until = performance.now() + 5000; rows(table) === 0 && performance.now() < until; );
     expect(rows(table)).toBe(1)
   }
 
-  it('is told once while changes are folded', async () => {
+  it('is returned once while changes are folded', async () => {
     await rename('x')
     open.clock.pass(ages)
     setLimit('entityRecordsUnfoldedMax', 0)
@@ -221,7 +221,7 @@ describe('what is on disk and not published yet', () => {
     expect(names()).toEqual(['start', 'x'])
   })
 
-  it('is told once while the entity is deleted', async () => {
+  it('is returned once while the entity is deleted', async () => {
     await seen(1)
     open.broker.retrieve(id)
     const removal = open.broker.remove(id, 'http')
@@ -233,7 +233,7 @@ describe('what is on disk and not published yet', () => {
 })
 
 describe('the files of a moment', () => {
-  it('are a broker as it was at that moment: nothing waits for an orderly end', async () => {
+  it('are a complete broker of that moment: nothing requires an orderly end', async () => {
     const image = temporaryFolder()
     try {
       for (let s = 1; s <= 12; s++) {
@@ -267,7 +267,7 @@ describe('the files of a moment', () => {
 })
 
 describe('commit times', () => {
-  it('never decrease, whatever the clock does, also over a restart', async () => {
+  it('never decrease, whatever the clock does, including across a restart', async () => {
     const modified = (): number => open.broker.retrieve(id)!.times().modified
     await rename('a')
     const first = modified()

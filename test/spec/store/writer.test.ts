@@ -1,4 +1,4 @@
-/** The writer thread: groups that are on disk as a whole or left no trace, files it cannot open, its WAL, its death. */
+/** The writer thread: groups are written as a whole or not at all, unusable files, its WAL, and its death. */
 import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -34,7 +34,7 @@ const write = (rows: readonly Row[], tenant = 'a'): Promise<string> =>
     writer.write({ tenant, walBytesMax, rows, ...nothingElse }, (error) => resolve(error?.code ?? 'written'))
   })
 
-it('says that a group is written when another connection can read it', async () => {
+it('reports a group as written when another connection can read it', async () => {
   await writer.open('a', file, 'FULL')
   const reader = openReader(file)
   expect(await write([['meta.put', 'k', 1]])).toBe('written')
@@ -42,7 +42,7 @@ it('says that a group is written when another connection can read it', async () 
   reader.close()
 })
 
-it('leaves no trace of a group of which one row cannot be written', async () => {
+it('leaves no trace of a group with a row that cannot be written', async () => {
   await writer.open('a', file, 'NORMAL')
   const reader = openReader(file)
   expect(
@@ -57,7 +57,7 @@ it('leaves no trace of a group of which one row cannot be written', async () => 
   reader.close()
 })
 
-it('refuses a file that cannot be opened, and lives', async () => {
+it('refuses a file that cannot be opened, and continues', async () => {
   await writer.open('a', file, 'NORMAL')
   const code = await writer.open('b', join(folder, 'nowhere', 'b.db'), 'NORMAL').catch((error: unknown) => {
     return isGatewayError(error) ? error.code : error
@@ -67,13 +67,13 @@ it('refuses a file that cannot be opened, and lives', async () => {
   expect(deaths).toEqual([])
 })
 
-it('refuses a row that cannot travel, and lives', async () => {
+it('refuses a row that cannot be cloned, and continues', async () => {
   await writer.open('a', file, 'NORMAL')
   await expect(write([['meta.put', 'k', (() => 1) as never]])).rejects.toThrow('could not be cloned')
   expect(await write([['meta.put', 'k', 1]])).toBe('written')
 })
 
-it('keeps the WAL small while readers come and go', async () => {
+it('keeps the WAL small under changing readers', async () => {
   await writer.open('a', file, 'NORMAL')
   const reader = openReader(file)
   const text = 'x'.repeat(1024 * 1024)
@@ -82,7 +82,7 @@ it('keeps the WAL small while readers come and go', async () => {
     await write([['context.put', `http://x/${i % 4}`, 'user', i, null, `${i}${text}`]])
     createRecords(reader).context('http://x/0')
     most = Math.max(most, statSync(`${file}-wal`).size)
-    // Checkpoints are looked at ten times a second.
+    // The WAL size is checked ten times a second.
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   const pageBytes = 4096
@@ -92,7 +92,7 @@ it('keeps the WAL small while readers come and go', async () => {
   expect(() => statSync(`${file}-wal`)).toThrow('ENOENT')
 })
 
-it('tells of its death', async () => {
+it('reports its death', async () => {
   writer.write({ tenant: 'nobody', walBytesMax, rows: [], ...nothingElse }, () => undefined)
   await expect.poll(() => deaths.length).toBeGreaterThan(0)
   expect(String(deaths[0])).toContain('open tenants')
