@@ -29,7 +29,7 @@ import {
   streamUri,
 } from '#ngsi-ld/subscription/subscription.ts'
 import { type ChangeBudget, createChangeBudget } from '#ngsi-ld/values/pattern.ts'
-import { createOutbox, nothingObserved, type OutboxPorts } from './owed-deliveries.ts'
+import { createOutbox, nothingObserved, type OutboxPorts } from './delivery-outbox.ts'
 import { createSubscriptionIndex, type Found } from './subscription-index.ts'
 import type { ReportedEntity } from './subscription-requests.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'

@@ -3,7 +3,7 @@
  * entity at its end, and the entities of one batch together.
  */
 import { expect, it } from 'vitest'
-import { nothingObserved } from '#broker/subscriptions/owed-deliveries.ts'
+import { nothingObserved } from '#broker/subscriptions/delivery-outbox.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Fragment } from '#ngsi-ld/entity/entity.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
