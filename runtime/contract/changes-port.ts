@@ -22,15 +22,26 @@ export interface EntityState {
   }
 }
 
-/** A value that became current. */
-export interface ObservedValue {
+/** One observed value of an attribute instance, identified by id, name, dataset, time and value. */
+export interface Observation {
   readonly id: string
   /** Canonical name of the attribute. */
   readonly name: string
-  /** ms */
+  /** datasetId; '' if the instance has none. */
+  readonly dataset: string
+  /** observedAt, ms. */
   readonly time: number
   readonly value: Json
+  /** Commit time, ms. */
+  readonly committed: number
+  /** Whether it did not become current, since a newer value was. */
+  readonly isLate: boolean
+  /** Via chain of the write; undefined if it came from a client or device of this gateway. */
+  readonly via: string | undefined
 }
+
+/** An observation as history holds it. */
+export type PastObservation = Pick<Observation, 'id' | 'name' | 'dataset' | 'time' | 'value'>
 
 /** Changes of entities between two log positions; each entity occurs once, in its latest state. */
 export interface ChangeBatch {
@@ -40,23 +51,30 @@ export interface ChangeBatch {
   readonly at: number
   readonly changed: readonly EntityState[]
   readonly deleted: readonly string[]
-  /** Only if the follower observes: the newest value of each attribute instance in the batch. */
-  readonly observed: readonly ObservedValue[]
+  /**
+   * Empty unless the follower observes. `newest`: the newest current value of each attribute instance in the
+   * batch, without those of `changed`. `each`: every observation in log order, late ones included.
+   */
+  readonly observed: readonly Observation[]
 }
 
 export interface Follower {
   /** Canonical names of the followed types; default: all. Deletions of all types are reported. */
   readonly types?: ReadonlySet<string> | undefined
-  /** Whether observed values of all types are reported. If not, observations cause no batch. */
-  readonly observes?: boolean
+  /**
+   * Which observations are reported, of all types; left out, none, and they cause no batch. With `each`, a
+   * write that changes other members of an instance repeats its observation. While the clock of the gateway
+   * is not set, times are those of that clock.
+   */
+  readonly observes?: 'newest' | 'each'
   /**
    * Processes a batch. If it throws, the same changes, or more, are passed again with a growing delay; after
    * `limits.pluginAttemptsMax` attempts the plugin is quarantined.
    */
   take(batch: ChangeBatch): void | Promise<void>
   /**
-   * Called if the log no longer contains the cursor: the follower reads all entities again by `entities` and
-   * returns the log number to continue after.
+   * Called if the log no longer contains the cursor: the follower reads all entities again by `entities`, and
+   * missed observations by `history`, and returns the log number to continue after.
    */
   readAnew(): number | Promise<number>
 }
@@ -76,4 +94,9 @@ export interface ChangesPort {
    * log rows at most per batch.
    */
   follow(from: number, follower: Follower): { close(): void }
+  /**
+   * Reads the observations that history still holds of those committed within from <= ms < to: instance by
+   * instance, each in order of time, in slices of at most `limits.pluginSliceObservations`. Yields between slices.
+   */
+  history(span: { readonly from: number; readonly to: number }): AsyncIterable<readonly PastObservation[]>
 }

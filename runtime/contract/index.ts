@@ -8,7 +8,14 @@ export type {
   RemoteIdentity,
   WrittenAnswer,
 } from './broker-port.ts'
-export type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from './changes-port.ts'
+export type {
+  ChangeBatch,
+  ChangesPort,
+  EntityState,
+  Follower,
+  Observation,
+  PastObservation,
+} from './changes-port.ts'
 export type { PluginDatabase, PluginStatement, Row } from './database-port.ts'
 export { type Bridge, type Checked, defineBridge, type Proposal, type SettingProblem } from './decoder.ts'
 export { createDecoding, type Decoding, isNoValue, readingsMax, undecodable } from './decoding.ts'

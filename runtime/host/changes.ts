@@ -9,10 +9,10 @@ import { limits } from '#base/limits/limits.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { ChangeFeed, Followed, FollowedChange } from '#broker/changes/change-feed.ts'
-import type { EntityView } from '#broker/state/stored-entity.ts'
-import type { ChangeBatch, ChangesPort, EntityState, Follower, ObservedValue } from '#contract'
-import type { ObservationBatch } from '#store/chunks/observation-blob.ts'
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
+import type { ChangesPort, Follower } from '#contract'
+import { batchOf, createStreams, stateOf } from './change-batch.ts'
+import { pastObservations } from './past-observations.ts'
 
 export interface ChangesPorts {
   readonly following: ChangeFeed
@@ -45,22 +45,8 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
       return found && stateOf(found.rid, found.view)
     },
     follow: (from, follower) => follow(ports, owner, from, follower),
+    history: (span) => pastObservations(ports, span),
   } satisfies ChangesPort)
-}
-
-function stateOf(rid: number, view: EntityView): EntityState {
-  let types: readonly string[] | undefined
-  return {
-    rid,
-    id: view.id,
-    get types() {
-      types ??= [view.entity().type].flat()
-      return types
-    },
-    entity: view.entity,
-    text: view.text,
-    times: view.times,
-  }
 }
 
 /** Delivers batches one after the other with rests in between, until it is closed or has failed too often. */
@@ -92,7 +78,7 @@ function follow(
     let rest = limits.pluginRestMs.value
     try {
       const rows = following.codedAfter(cursor, limits.pluginBatchRows.value, {
-        observes: follower.observes === true,
+        observes: follower.observes !== undefined,
         isEnough: () => clock.monotonic() - begunAt > limits.pluginBatchMs.value,
       })
       if (rows === undefined) cursor = await follower.readAnew()
@@ -133,108 +119,4 @@ function follow(
   const unwatch = onCommit(() => wake(limits.pluginRestMs.value))
   if (isBehind()) wake(0)
   return { close }
-}
-
-type Row = Followed<ObservationBatch | undefined>
-
-/** A position in a batch of observations. */
-interface Place {
-  batch: ObservationBatch
-  at: number
-}
-
-/**
- * Builds a batch of a bounded number of entities, so that the next one follows soon; the remaining rows wait.
- */
-function batchOf(
-  rows: readonly Row[],
-  { following, streams }: { readonly following: ChangeFeed; readonly streams: Streams },
-  follower: Follower,
-): ChangeBatch {
-  /** The last change of each entity. */
-  const touched = new Map<string, FollowedChange>()
-  const newest = new Map<number, Place>()
-  /** Number of streams whose entity has to be read. */
-  let unknown = 0
-  let last = rows[0]!
-  for (const row of rows) {
-    if (touched.size + unknown >= limits.pluginBatchEntities.value) break
-    last = row
-    if (isChange(row.what)) touched.set(row.what.id, row.what)
-    else if (row.what !== undefined) unknown += note(newest, row.what, streams)
-  }
-  const changed: EntityState[] = []
-  const deleted: string[] = []
-  for (const [id, { type }] of touched) {
-    // An entity that had another type at this change is not read; a later row reports a change of type.
-    const found = isFollowed(follower, type) ? following.entityWithRid(id) : undefined
-    const state = found && stateOf(found.rid, found.view)
-    if (state !== undefined && isFollowed(follower, state.types)) changed.push(state)
-    // It may have had one of the followed types before.
-    else deleted.push(id)
-  }
-  const observed = [...newest].flatMap(([s, place]) => observedAt(place, streams.of(s)) ?? [])
-  return { through: last.n, at: last.at, changed, deleted, observed }
-}
-
-/** Whether a follower wants entities of these types; a change without a type may concern any. */
-const isFollowed = ({ types }: Follower, type: string | readonly string[] | undefined): boolean =>
-  types === undefined || type === undefined || [type].flat().some((one) => types.has(one))
-
-const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
-
-/**
- * Keeps only the newest value of each stream, since thousands may arrive between two batches. Returns the
- * number of streams that are new here and unknown from earlier batches.
- */
-function note(newest: Map<number, Place>, batch: ObservationBatch, streams: Pick<Streams, 'has'>): number {
-  const { triples } = batch
-  let unknown = 0
-  for (let at = 0; at < triples.length; at += 3) {
-    const coded = triples[at]!
-    if (coded % 2 === 1) continue
-    const s = coded / 2
-    const known = newest.get(s)
-    if (known === undefined) {
-      newest.set(s, { batch, at })
-      if (!streams.has(s)) unknown++
-    } else {
-      known.batch = batch
-      known.at = at
-    }
-  }
-  return unknown
-}
-
-function observedAt(
-  { batch: { triples, others }, at }: Place,
-  stream: Named | undefined,
-): ObservedValue | undefined {
-  if (stream === undefined) return undefined
-  const value = triples[at + 2]!
-  const other = Number.isNaN(value) ? others.find(([position]) => position * 3 === at) : undefined
-  return { ...stream, time: triples[at + 1]!, value: other === undefined ? value : other[1] }
-}
-
-/** The entity and attribute of a stream, which never change. */
-type Named = Pick<ObservedValue, 'id' | 'name'>
-
-type Streams = ReturnType<typeof createStreams>
-
-function createStreams(following: ChangeFeed) {
-  const known = new Map<number, Named>()
-  return Object.freeze({
-    has: (s: number): boolean => known.has(s),
-    /** Undefined if neither the entity nor its tombstone exists. */
-    of(s: number): Named | undefined {
-      const kept = known.get(s)
-      if (kept !== undefined) return kept
-      const found = following.streamOf(s)
-      if (found === undefined) return undefined
-      if (known.size >= limits.pluginStreamsKept.value) known.clear()
-      const { id, name } = found
-      known.set(s, { id, name })
-      return { id, name }
-    },
-  })
 }

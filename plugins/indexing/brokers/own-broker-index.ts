@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, ObservedValue } from '#contract'
+import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, Observation } from '#contract'
 import { yieldToEventLoop } from '#plugins/indexing/entries/breathe.ts'
 import { type Brokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
@@ -17,7 +17,7 @@ import type { SeenTimes } from '#plugins/indexing/entries/seen.ts'
 
 export interface OwnBrokerPorts {
   readonly mdr: BrokerPort
-  readonly changes: ChangesPort
+  readonly changes: Omit<ChangesPort, 'history'>
   readonly catalogue: Catalogue
   readonly brokers: Brokers
   readonly seen: SeenTimes
@@ -84,7 +84,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
 
   /** Current states of indexed entities with observed values, each entity once. */
   function observedEntities(
-    observed: readonly ObservedValue[],
+    observed: readonly Observation[],
     changedIds: ReadonlySet<string>,
   ): EntityState[] {
     const others = new Set<string>()
@@ -185,7 +185,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     noted = from
     following = changes.follow(from, {
       types: indexedTypes,
-      observes: true,
+      observes: 'newest',
       take,
       async readAnew() {
         included = undefined

@@ -22,7 +22,7 @@ interface Queue {
 }
 
 /** @param changes undefined where what is searched is another broker, whose log is not ours to follow. */
-export function createFeed(changes: ChangesPort | undefined): LiveFeed {
+export function createFeed(changes: Pick<ChangesPort, 'position' | 'follow'> | undefined): LiveFeed {
   const queues = new Set<Queue>()
   let following: { close(): void } | undefined
 
@@ -48,7 +48,7 @@ export function createFeed(changes: ChangesPort | undefined): LiveFeed {
     })
     queues.add(queue)
     following ??= changes.follow(changes.position(), {
-      observes: true,
+      observes: 'newest',
       take,
       readAnew() {
         for (const one of queues) one.fail(fellBehind())

@@ -31,6 +31,12 @@ export const pluginLimits = {
     'the next batch',
   ),
   pluginBatchEntities: limit(64, 'entities', 'Entities read without yielding', 'the next batch'),
+  pluginSliceObservations: limit(
+    1000,
+    'observations',
+    'Observations of history passed to a plugin at once',
+    'the next slice',
+  ),
   pluginStreamsKept: limit(
     20_000,
     'streams',

@@ -29,7 +29,7 @@ describe('observations', () => {
       start({ changes }: Host<object, 'changes'>) {
         changes.follow(from, {
           types: new Set(),
-          observes: true,
+          observes: 'newest',
           take: ({ observed }) => void batches.push(observed),
           readAnew: () => changes.position(),
         })

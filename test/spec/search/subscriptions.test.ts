@@ -189,8 +189,6 @@ it('ends the subscription of a client that takes nothing while too much changes,
   let take: (ids: readonly string[]) => void = () => undefined
   const feed = createFeed({
     position: () => 0,
-    entities: () => [],
-    entity: () => undefined,
     follow: (_from, follower) => {
       take = (ids) =>
         void follower.take({
@@ -198,7 +196,10 @@ it('ends the subscription of a client that takes nothing while too much changes,
           at: 0,
           changed: [],
           deleted: [],
-          observed: ids.map((id) => ({ id, name: 'x', time: 0, value: 1 })),
+          observed: ids.map((id) => ({
+            ...{ id, name: 'x', dataset: '', time: 0, value: 1 },
+            ...{ committed: 0, isLate: false, via: undefined },
+          })),
         })
       return { close: () => undefined }
     },

@@ -1,0 +1,178 @@
+/**
+ * What a batch of changes contains: each changed entity once, in its current state, and the observations that
+ * the follower wants. Reads entities of streams that it does not know yet, else it only decodes.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { ChangeFeed, Followed, FollowedChange } from '#broker/changes/change-feed.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { ChangeBatch, EntityState, Follower, Json, Observation, PastObservation } from '#contract'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
+import type { ObservationBatch } from '#store/chunks/observation-blob.ts'
+
+export function stateOf(rid: number, view: EntityView): EntityState {
+  let types: readonly string[] | undefined
+  return {
+    rid,
+    id: view.id,
+    get types() {
+      types ??= [view.entity().type].flat()
+      return types
+    },
+    entity: view.entity,
+    text: view.text,
+    times: view.times,
+  }
+}
+
+/** A log row; those of observations are encoded, or left out for a follower that does not observe. */
+export type Row = Followed<ObservationBatch | undefined>
+
+/** A position in a row of observations. */
+interface Place {
+  row: Row
+  batch: ObservationBatch
+  at: number
+}
+
+/**
+ * Builds a batch of a bounded number of entities, so that the next one follows soon; the remaining rows wait.
+ */
+export function batchOf(
+  rows: readonly Row[],
+  { following, streams }: { readonly following: ChangeFeed; readonly streams: Streams },
+  follower: Follower,
+): ChangeBatch {
+  /** The last change of each entity. */
+  const touched = new Map<string, FollowedChange>()
+  const newest = new Map<number, Place>()
+  const each: Observation[] = []
+  /** Number of streams whose entity has to be read. */
+  let unknown = 0
+  let last = rows[0]!
+  for (const row of rows) {
+    if (touched.size + unknown >= limits.pluginBatchEntities.value) break
+    last = row
+    if (isChange(row.what)) {
+      touched.set(row.what.id, row.what)
+      if (follower.observes === 'each') each.push(...observedBy(row.what, row))
+    } else if (row.what !== undefined) {
+      if (follower.observes === 'each') {
+        const read = streams.read()
+        each.push(...observationsOf(row, row.what, streams))
+        unknown += streams.read() - read
+      } else unknown += note(newest, { row, batch: row.what }, streams)
+    }
+  }
+  const changed: EntityState[] = []
+  const deleted: string[] = []
+  for (const [id, { type }] of touched) {
+    // An entity that had another type at this change is not read; a later row reports a change of type.
+    const found = isFollowed(follower, type) ? following.entityWithRid(id) : undefined
+    const state = found && stateOf(found.rid, found.view)
+    if (state !== undefined && isFollowed(follower, state.types)) changed.push(state)
+    // It may have had one of the followed types before.
+    else deleted.push(id)
+  }
+  for (const [s, place] of newest) each.push(...observedAt(place, streams.of(s)))
+  return { through: last.n, at: last.at, changed, deleted, observed: each }
+}
+
+/** Whether a follower wants entities of these types; a change without a type may concern any. */
+const isFollowed = ({ types }: Follower, type: string | readonly string[] | undefined): boolean =>
+  types === undefined || type === undefined || [type].flat().some((one) => types.has(one))
+
+const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
+
+/**
+ * Keeps only the newest value of each stream, since thousands may arrive between two batches. Returns the
+ * number of streams that are new here and unknown from earlier batches.
+ */
+function note(
+  newest: Map<number, Place>,
+  { row, batch }: Pick<Place, 'row' | 'batch'>,
+  streams: Pick<Streams, 'has'>,
+): number {
+  const { triples } = batch
+  let unknown = 0
+  for (let at = 0; at < triples.length; at += 3) {
+    const coded = triples[at]!
+    if (coded % 2 === 1) continue
+    const s = coded / 2
+    if (!newest.has(s) && !streams.has(s)) unknown++
+    newest.set(s, { row, batch, at })
+  }
+  return unknown
+}
+
+function observedAt(
+  { row, batch: { triples, others }, at }: Place,
+  stream: Named | undefined,
+  otherValues?: ReadonlyMap<number, Json>,
+): Observation[] {
+  if (stream === undefined) return []
+  const number = triples[at + 2]!
+  const value = Number.isNaN(number) ? (otherValues ?? new Map(others)).get(at / 3)! : number
+  const isLate = triples[at]! % 2 === 1
+  return [{ ...stream, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.heard }]
+}
+
+/** Every observation of a row, in order of arrival. */
+function observationsOf(row: Row, batch: ObservationBatch, streams: Streams): Observation[] {
+  const otherValues = new Map(batch.others)
+  const found: Observation[] = []
+  for (let at = 0; at < batch.triples.length; at += 3) {
+    const stream = streams.of(Math.floor(batch.triples[at]! / 2))
+    found.push(...observedAt({ row, batch, at }, stream, otherValues))
+  }
+  return found
+}
+
+/** Observations in a change record: the first of a stream, and those written together with other changes. */
+export function observedBy(change: FollowedChange, row: Pick<Row, 'at' | 'heard'>): Observation[] {
+  return change.instances.flatMap(([name, dataset, instance]) => {
+    const past = instance === null ? undefined : observedIn(change.id, name, instance)
+    const more = { committed: row.at, isLate: change.kind === 'temporal', via: row.heard }
+    return past === undefined ? [] : [{ ...past, dataset, ...more }]
+  })
+}
+
+/** The observation that an attribute instance holds; undefined without observedAt or value. */
+export function observedIn(
+  id: string,
+  name: string,
+  instance: AttributeInstance,
+): PastObservation | undefined {
+  const { observedAt, datasetId, value } = instance as AttributeInstance & { readonly value?: Json }
+  const time = typeof observedAt === 'string' ? dateTimeToMs(observedAt) : undefined
+  if (time === undefined || value === undefined) return undefined
+  return { id, name, dataset: typeof datasetId === 'string' ? datasetId : '', time, value }
+}
+
+/** The entity and attribute of a stream, which never change. */
+type Named = Pick<Observation, 'id' | 'name' | 'dataset'>
+
+export type Streams = ReturnType<typeof createStreams>
+
+export function createStreams(following: ChangeFeed) {
+  const known = new Map<number, Named>()
+  let read = 0
+  return Object.freeze({
+    has: (s: number): boolean => known.has(s),
+    /** Number of streams read so far, since an entity is read for each. */
+    read: (): number => read,
+    /** Undefined if neither the entity nor its tombstone exists. */
+    of(s: number): Named | undefined {
+      const kept = known.get(s)
+      if (kept !== undefined) return kept
+      read++
+      const found = following.streamOf(s)
+      if (found === undefined) return undefined
+      if (known.size >= limits.pluginStreamsKept.value) known.clear()
+      const { id, name, dataset } = found
+      const named = { id, name, dataset }
+      known.set(s, named)
+      return named
+    },
+  })
+}
