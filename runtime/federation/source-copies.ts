@@ -27,7 +27,7 @@ interface Copy {
   readonly store: SourceCopies
   /** The source was written to since, or the gateway was restarted. */
   isStale: boolean
-  /** The source was written to since, or reported a change. */
+  /** The source was written to since, or it answered 404. */
   isOutdated: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
  * Sends the items of a batch to a source that offers only operations on single entities (GS CIM 009, 5.6.7 to
- * 5.6.10): one request per item, a few at a time. An upsert creates the entity; if it exists, it is replaced
- * or extended.
+ * 5.6.10). Each item is one request; a few are sent at a time. An upsert creates the entity; if it exists, it
+ * is replaced or extended.
  */
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'

@@ -2,7 +2,7 @@
  * The part of one entity's evolution that fits into a response (GS CIM 009, 5.7.3). Without a temporal query
  * all instances are retrieved, including those without observedAt. The latter come first, because the range
  * for the next request is a range of observedAt. If they alone exceed the response, it holds a part of them
- * and its range is of modifiedAt. It yields to other work between two reads.
+ * and its range is of modifiedAt. Other work may run between two reads.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'

@@ -67,7 +67,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
   const begin: Listener = (incoming, outgoing) => {
     if (outgoing.destroyed) return
     if (state.closing) outgoing.shouldKeepAlive = false
-    if (ports.outflow.isOpen() || !asksForPage(incoming)) answer(incoming, outgoing)
+    if (ports.outflow.isOpen() || !mayBeLarge(incoming)) answer(incoming, outgoing)
     else whenOpen(incoming, outgoing)
   }
   const server = createServer(
@@ -110,7 +110,7 @@ export async function createHttpServer(ports: HttpServerPorts, address: HttpAddr
 }
 
 /** Whether the response may be large: GET and queries by POST, but not the endpoints used for monitoring. */
-const asksForPage = ({ method, url = '' }: IncomingMessage): boolean =>
+const mayBeLarge = ({ method, url = '' }: IncomingMessage): boolean =>
   method === 'GET'
     ? !/^\/(?:health|metrics)\b/.test(url)
     : method === 'POST' && /\/(?:query|graphql)\b/.test(url)

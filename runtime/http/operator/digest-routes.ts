@@ -67,7 +67,7 @@ function othersOf(
   ids: readonly string[],
 ): Record<string, readonly string[]> {
   const through = parameters.get('through')
-  if (through === undefined) throw badRequestData('is needed with others', 'through')
+  if (through === undefined) throw badRequestData('is required with others', 'through')
   assertFew(ids, 'others')
   return Object.fromEntries(ids.map((id) => [id, broker.digests.others(id, through)]))
 }

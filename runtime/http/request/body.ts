@@ -112,8 +112,8 @@ export function parseJson(body: Buffer): Json {
 }
 
 /**
- * Refuses bytes that are not UTF-8, and large bodies of an illegal shape. @throws GatewayError
- * ngsi-ld.invalid-request
+ * Refuses bytes that are not UTF-8, and large bodies that are too deep or have too many values. @throws
+ * GatewayError ngsi-ld.invalid-request
  */
 function checkBytes(body: Buffer): void {
   checkText(body)

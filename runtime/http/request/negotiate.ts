@@ -57,7 +57,9 @@ export function answerType(
   return offered[qualities.indexOf(best)]!
 }
 
-/** Media type of a body, lower case and without parameters. @throws GatewayError http.unsupported-media-type */
+/**
+ * The media type of a body, lower case, without parameters. @throws GatewayError http.unsupported-media-type
+ */
 export function bodyType<const T extends string>(contentType: string | undefined, allowed: readonly T[]): T {
   const [type = '', ...parameters] = (contentType ?? '').split(';').map((part) => part.trim().toLowerCase())
   const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice(8)

@@ -90,7 +90,7 @@ export interface BodyOptions {
   readonly known?: ReadonlySet<string>
   /** The request creates its tenant if needed. */
   readonly creates?: boolean
-  /** The body may be a merge patch, as for PATCH: its members are merged into the stored entity. */
+  /** The body may be of the media type application/merge-patch+json, as for PATCH. */
   readonly patches?: boolean
   /** The body may be chunked without a length, on routes outside NGSI-LD. */
   readonly chunks?: boolean

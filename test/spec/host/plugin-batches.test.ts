@@ -1,5 +1,5 @@
 /**
- * The time of a batch of observations for a plugin does not grow with the number of streams: each stream is
+ * The time of a batch of observations for a plugin does not grow with the number of streams. Each stream is
  * known by its number once its entity was read.
  */
 import { describe, expect, it, vi } from 'vitest'

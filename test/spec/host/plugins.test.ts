@@ -1,6 +1,6 @@
 /**
- * The guarantees of the host to plugins and to the gateway: the capabilities of a plugin, exact derived data
- * in all cases, and the quarantine of a failed plugin without effect on others.
+ * The guarantees of the host to plugins and to the gateway: a plugin gets the capabilities it named, and its
+ * derived data is exact in all cases. A failed plugin is quarantined without effect on others.
  */
 
 import { readdirSync, writeFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * Requests to a source (GS CIM 009, 4.3.6.1, 5.6.7 to 5.6.10, 6.3.17), seen from a source that records them:
- * only the registered ids and places, batches entity by entity if it offers no batches, endpoints with and
- * without the path of the API; and the codes of warnings about its answers.
+ * Requests to a source (GS CIM 009, 4.3.6.1, 5.6.7 to 5.6.10, 6.3.17), recorded by that source. They contain
+ * only the registered ids and places. A batch is sent entity by entity if the source offers no batches. The
+ * endpoint may include the path of the API. The test also checks the codes of warnings about answers.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

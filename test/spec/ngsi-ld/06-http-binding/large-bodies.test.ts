@@ -1,7 +1,7 @@
 /**
- * A body of 100 MB is refused with 413 before it is sent [RFC 9110 15.5.14]: at once if its length is
- * announced, otherwise as soon as it exceeds every limit. NGSI-LD refuses bodies without a length: 411
- * (6.3.4). The test covers every operation with a body.
+ * A body of 100 MB is refused with 413 before it is sent [RFC 9110 15.5.14]. The refusal is immediate if the
+ * length is announced, otherwise as soon as the body exceeds every limit. NGSI-LD refuses bodies without a
+ * length: 411 (6.3.4). The test covers every operation with a body.
  */
 import { connect } from 'node:net'
 import { expect, it } from 'vitest'
