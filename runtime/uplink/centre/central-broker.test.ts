@@ -1,6 +1,7 @@
 /**
- * The centre as other brokers are, and as what stands before them is: one that knows no gzip refuses nothing that goes up, and
- * who answers for a broker that is away does not end what goes up. The server is real; what it answers is made up.
+ * The client of the centre, with other brokers and intermediaries: a centre without gzip support refuses no
+ * data, and an intermediary that responds for an absent broker loses none. The server is real; only its
+ * responses are made up.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -77,10 +78,10 @@ const drop: Step = { kind: 'drop', entity: { id: 'urn:a:0', type: 'A' }, name: '
 const send = (centre: Centre, step: Step) => centre.send({ kind: step.kind, steps: [step] })
 
 it.each(['<html>Welcome</html>', '{"login":"https://login.example.org"}'])(
-  'refuses none of several that were packed before it was known that it cannot unpack: %s',
+  'refuses no compressed request sent before missing gzip support was known: %s',
   async (body) => {
     const centre = open()
-    // Somebody on the way takes all there is for a while.
+    // An intermediary accepts everything for a while.
     answers.temporal = [200, body]
     expect(await send(centre, past(0, 'x'.repeat(5000)))).toMatchObject({ kind: 'later' })
     answers.temporal = broker.temporal
@@ -91,7 +92,7 @@ it.each(['<html>Welcome</html>', '{"login":"https://login.example.org"}'])(
   },
 )
 
-it('loses no history while somebody else answers for it', async () => {
+it('loses no history while an intermediary responds for the centre', async () => {
   const centre = open()
   answers = ingress
   for (let i = 0; i < 3; i++) expect(await send(centre, past())).toMatchObject({ kind: 'later' })
@@ -101,7 +102,7 @@ it('loses no history while somebody else answers for it', async () => {
   expect(await send(centre, past())).toMatchObject({ kind: 'later' })
   answers = { ...broker, temporal: [404, tenantless], entities: page }
   expect(await send(centre, past())).toMatchObject({ kind: 'later' })
-  // The broker comes back while it is asked whether it is there.
+  // The broker returns between the request and its confirmation.
   answers = { ...broker, temporal: page }
   onAsked = (place) => {
     if (place === 'entities') answers.temporal = [201]
@@ -113,9 +114,9 @@ it.each<[string, Told]>([
   ['its own word', [404, typed]],
   ['an answer between two others', [404]],
   ['an answer that it does not know that', [501]],
-])('keeps no histories by %s, which is seen anew after hours', async (_, told) => {
+])('skips histories after %s, and checks again after hours', async (_, sent) => {
   const centre = open()
-  answers = { ...broker, temporal: told }
+  answers = { ...broker, temporal: sent }
   expect(await send(centre, past())).toEqual(done([], 1))
   asked = []
   expect(await send(centre, past())).toEqual(done([], 1))
@@ -125,7 +126,7 @@ it.each<[string, Told]>([
   expect(await send(centre, past())).toEqual(done())
 })
 
-it('of one like this gateway never means that it keeps no histories', async () => {
+it('never concludes that a Selvedge keeps no histories', async () => {
   const centre = open()
   answers = { ...broker, selvedge: kin }
   expect(await send(centre, past())).toEqual(done())
@@ -137,7 +138,7 @@ it('of one like this gateway never means that it keeps no histories', async () =
   expect(await send(centre, past())).toMatchObject({ kind: 'later' })
 })
 
-it('is not taken for another by what is answered while it begins', async () => {
+it('does not mistake a starting Selvedge for another broker', async () => {
   const centre = open()
   for (const selvedge of [page, [302, ''], [200, '<html>Please log in</html>']] as const) {
     answers = { ...ingress, selvedge }
@@ -155,13 +156,13 @@ it('is not taken for another by what is answered while it begins', async () => {
 })
 
 it.each([401, 403])(
-  'is another one where somebody guards it, who lets through only what he knows: %d',
+  'treats a centre behind a proxy that blocks unknown paths as another broker: %d',
   async (status) => {
     const centre = open()
     const barred: Told = [status, '<html>no</html>']
     const digests = async () =>
       replyOf(await centre.confirmAbsentSelvedge('/selvedge/v1/digests'), areBuckets)
-    // Nothing is let through for a while.
+    // The proxy blocks everything for a while.
     answers = {
       known: barred,
       temporal: barred,
@@ -178,11 +179,11 @@ it.each([401, 403])(
     expect(await digests()).toEqual({ json: undefined })
     expect(await centre.isSelvedge()).toBe(false)
     expect(await send(centre, past())).toEqual(done())
-    // What keeps histories does so, also where they may not be told for a while.
+    // A centre that keeps histories still does, even if a proxy blocks them for a while.
     answers.temporal = barred
     expect(await send(centre, past())).toMatchObject({ kind: 'later' })
 
-    // One that said who it is stays that.
+    // A centre identified once stays identified.
     now += limits.uplinkRecheckMs.value
     answers = { ...broker, selvedge: kin }
     expect(await centre.isSelvedge()).toBe(true)
@@ -192,7 +193,7 @@ it.each([401, 403])(
   },
 )
 
-it('counts bytes as they are sent', async () => {
+it('counts bytes as they are sent, compressed', async () => {
   const centre = open()
   const bytesOf = async (value: string): Promise<number> => {
     const before = centre.sentBytes()
@@ -202,7 +203,7 @@ it('counts bytes as they are sent', async () => {
   expect((await bytesOf('größer')) - (await bytesOf('kleine'))).toBe(2)
 })
 
-it('takes a page for a refusal only where a broker answers beside it', async () => {
+it('accepts an ambiguous refusal only if a broker responds to the next request', async () => {
   const centre = open()
   answers = { ...ingress, temporal: [400, '<html>blocked</html>'] }
   expect(await send(centre, past())).toMatchObject({ kind: 'later' })
@@ -213,7 +214,7 @@ it('takes a page for a refusal only where a broker answers beside it', async () 
   })
 })
 
-it('compares by nothing but what a gateway or a broker says', async () => {
+it('uses only valid responses for reconciliation', async () => {
   const centre = open()
   const ask = async () => replyOf(await centre.confirmAbsentSelvedge('/selvedge/v1/digests'), areBuckets)
   const buckets = { buckets: [[1, 2]] }
@@ -221,7 +222,7 @@ it('compares by nothing but what a gateway or a broker says', async () => {
     answers = { ...ingress, selvedge }
     expect(await ask()).toMatchObject({ kind: 'later' })
   }
-  // What it never says of this, although it is there.
+  // A broker never responds like this to a list query.
   answers = { ...broker, selvedge: [200, '{"buckets":1}'] }
   expect(await ask()).toMatchObject({ kind: 'later' })
   answers = broker
@@ -230,7 +231,7 @@ it('compares by nothing but what a gateway or a broker says', async () => {
   expect(await ask()).toEqual({ json: buckets })
 })
 
-it('forgets no deletion while somebody else answers for it', async () => {
+it('loses no deletion while an intermediary responds for the centre', async () => {
   const centre = open()
   answers = ingress
   expect(await send(centre, drop)).toMatchObject({ kind: 'later' })
@@ -246,7 +247,7 @@ it('forgets no deletion while somebody else answers for it', async () => {
   }
 })
 
-describe('what went long ago', () => {
+describe('a deletion of long ago', () => {
   const within = limits.uplinkArrivalMs.value
   const longAgo = Date.now() - 10 * within
   const went = (step: Step, at = longAgo): Step => ({ ...step, at }) as Step
@@ -267,14 +268,17 @@ describe('what went long ago', () => {
     now = longAgo + 10 * within
   })
 
-  it.each([[302], [500], [429]])('goes by its times where nobody says who it is: %d', async (status) => {
-    const centre = open()
-    answers = { ...broker, selvedge: [status], entities: written(longAgo - 1, longAgo + 10 * within) }
-    expect(await send(centre, went(remove))).toEqual(done())
-    expect(attributes()).toBe(1)
-  })
+  it.each([[302], [500], [429]])(
+    'is decided by modification times if the kind of centre is unknown: %d',
+    async (status) => {
+      const centre = open()
+      answers = { ...broker, selvedge: [status], entities: written(longAgo - 1, longAgo + 10 * within) }
+      expect(await send(centre, went(remove))).toEqual(done())
+      expect(attributes()).toBe(1)
+    },
+  )
 
-  it('waits for who cannot be reached to say who it is', async () => {
+  it('waits for an unreachable centre to identify itself', async () => {
     const centre = open()
     answers = { ...broker, entities: written(longAgo - 1) }
     onAsked = (place) => {
@@ -284,7 +288,7 @@ describe('what went long ago', () => {
     expect(attributes()).toBe(0)
   })
 
-  it('stays of others when it is done again after it was refused', async () => {
+  it('keeps foreign attributes when it is repeated after a refusal', async () => {
     const centre = open()
     answers = { ...broker, attribute: [400, typed], entities: written(longAgo - 1, longAgo + 10 * within) }
     const outcome = await send(centre, went(remove))
@@ -296,25 +300,25 @@ describe('what went long ago', () => {
     expect(attributes()).toBe(0)
   })
 
-  it('stays at once where a gateway like this one says that it is of others', async () => {
+  it('keeps attributes that a Selvedge reports as foreign', async () => {
     const centre = open()
     const others = JSON.stringify({ name: 'selvedge', others: { 'urn:a:0': ['v'] } })
     answers = { ...broker, selvedge: [200, others], entities: written(longAgo - 1) }
     const behind = limits.uplinkBehindMs.value
     expect(await send(centre, went(drop, now - behind - 1))).toEqual(done())
     expect(attributes()).toBe(0)
-    // What just went is not asked for.
+    // A recent deletion needs no query.
     expect(await send(centre, went(drop, now - behind))).toEqual(done())
     expect(attributes()).toBe(1)
   })
 
-  it('is no attribute of what is something else there', async () => {
+  it('leaves an entity of another type alone', async () => {
     const centre = open()
     expect(await send(centre, went(drop))).toEqual(done())
     expect(attributes()).toBe(0)
   })
 
-  it('is not what just went, whatever clock it was written by', async () => {
+  it('does not apply to a recent deletion, whatever the clocks say', async () => {
     const centre = open()
     saysDate = false
     answers = { ...broker, entities: written(now + 100 * within, now + 100 * within) }
@@ -326,11 +330,11 @@ describe('what went long ago', () => {
   })
 })
 
-describe('an answer of more than is taken', () => {
+describe('a response beyond the size limit', () => {
   afterEach(restoreLimits)
   const large = (length: number) => JSON.stringify(Array.from({ length }, (_, i) => ({ id: `urn:b:${i}` })))
 
-  it('is asked for in parts, and sets aside what alone is too much', async () => {
+  it('is requested in parts, and a single item beyond the limit is refused', async () => {
     setLimit('sourceAnswerBytesMax', 1000)
     const centre = open()
     const steps = [0, 1, 2].map(
@@ -342,15 +346,15 @@ describe('an answer of more than is taken', () => {
       refused: steps.map((step) => ({ step })),
     })
     expect(asked).toEqual(['selvedge', ...Array.from({ length: 5 }, () => 'entities')])
-    // One that is there, and of others, too, loses only what it had from here.
+    // An entity with foreign attributes loses only those from here.
     answers.entities = [200, JSON.stringify([{ id: 'urn:a:1', type: 'A', v: {}, w: {} }])]
     asked = []
     expect(await centre.send({ kind: 'remove', steps })).toEqual(done())
-    // Whether it is a gateway like this one, which would say what others wrote, is asked, too.
+    // Includes the request for the kind of centre.
     expect(asked.filter((place) => place === 'attribute')).toHaveLength(1)
   })
 
-  it('is asked for in shorter histories', async () => {
+  it('is requested as shorter histories', async () => {
     setLimit('sourceAnswerBytesMax', 1000)
     const centre = open()
     const instances = Array.from({ length: 4 }, (_, i) => ({
@@ -363,13 +367,13 @@ describe('an answer of more than is taken', () => {
     }
     expect(await send(centre, step)).toEqual(done())
     expect(asked.filter((one) => one === 'temporal')).toHaveLength(2)
-    // One that is too much with a single instance holds up nothing else.
+    // An item beyond the limit does not hold up others.
     answers.known = [200, large(100)]
     expect(await send(centre, past())).toMatchObject({ kind: 'done', refused: [{ step: past() }] })
   })
 })
 
-it('goes to a tenant that comes into being with what is written', async () => {
+it('sends to a tenant that the first write creates', async () => {
   const centre = open()
   const none: Told = [404, tenantless]
   answers = { ...ingress, info: none, entities: none, attribute: none }

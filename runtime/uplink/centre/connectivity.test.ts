@@ -1,4 +1,4 @@
-/** A cut is noticed once for both lanes, and what is answered to one of them holds up that one only. */
+/** An outage is reported once for both lanes; a failed response holds up only its own lane. */
 import { expect, it } from 'vitest'
 import { createConnectivity } from './connectivity.ts'
 
@@ -9,7 +9,7 @@ function scene() {
   let now = 0
   let isThere = true
   let probes = 0
-  const told: string[] = []
+  const sent: string[] = []
   const connectivity = createConnectivity({
     clock: { now: () => now, monotonic: () => now },
     random: () => 1,
@@ -17,12 +17,12 @@ function scene() {
       probes++
       return Promise.resolve(isThere)
     },
-    onChange: (lane, isUp, reason) => told.push(`${lane} ${isUp ? 'up' : reason}`),
+    onChange: (lane, isUp, reason) => sent.push(`${lane} ${isUp ? 'up' : reason}`),
     isGateClosed: () => false,
   })
   return {
     connectivity,
-    told,
+    sent,
     probes: () => probes,
     pass: (ms: number) => (now += ms),
     set: (is: boolean) => (isThere = is),
@@ -35,8 +35,8 @@ function scene() {
   }
 }
 
-it('who fails at what is past is told what is current', async () => {
-  const { connectivity, told, mayGo } = scene()
+it('keeps sending current values to a centre that fails on past ones', async () => {
+  const { connectivity, sent, mayGo } = scene()
   for (let i = 0; i < 5; i++) connectivity.failed('backfill', answered('503'))
   expect(await mayGo('live')).toBe(true)
   expect(await mayGo('backfill')).toBe(false)
@@ -45,12 +45,12 @@ it('who fails at what is past is told what is current', async () => {
   expect(connectivity.trouble('backfill')).toMatchObject({ reason: '503' })
   expect(await mayGo('backfill')).toBe(false)
   connectivity.succeeded('backfill')
-  expect(told).toEqual(['backfill 503', 'backfill up'])
+  expect(sent).toEqual(['backfill 503', 'backfill up'])
   connectivity.close()
 })
 
-it('a cut is told once, and probed once for both', async () => {
-  const { connectivity, told, probes, mayGo, set } = scene()
+it('reports an outage once and probes once for both lanes', async () => {
+  const { connectivity, sent, probes, mayGo, set } = scene()
   set(false)
   connectivity.failed('backfill', cut)
   expect(connectivity.trouble('live')).toMatchObject({ reason: 'ECONNREFUSED' })
@@ -65,17 +65,17 @@ it('a cut is told once, and probed once for both', async () => {
   expect(probes()).toBeLessThanOrEqual(3)
   connectivity.succeeded('live')
   expect([connectivity.trouble('live'), connectivity.trouble('backfill')]).toEqual([undefined, undefined])
-  expect(told).toEqual(['live ECONNREFUSED', 'live up'])
+  expect(sent).toEqual(['live ECONNREFUSED', 'live up'])
   connectivity.close()
 })
 
-it('history waits no longer when what failed for all is over', async () => {
-  const { connectivity, told, mayGo } = scene()
+it('resumes history when a failure of both lanes is over', async () => {
+  const { connectivity, sent, mayGo } = scene()
   for (let i = 0; i < 5; i++)
     for (const lane of ['live', 'backfill'] as const) connectivity.failed(lane, answered('500'))
   expect(await mayGo('backfill')).toBe(false)
   connectivity.succeeded('live')
   expect(await mayGo('backfill')).toBe(true)
-  expect(told).toEqual(['live 500', 'live up'])
+  expect(sent).toEqual(['live 500', 'live up'])
   connectivity.close()
 })

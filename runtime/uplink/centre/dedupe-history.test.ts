@@ -1,4 +1,4 @@
-/** What another broker says that it holds is not told again; all else is. */
+/** History that another broker already holds is not sent again; all other history is. */
 import { describe, expect, it } from 'vitest'
 import { historyQuery, withoutKnown } from './dedupe-history.ts'
 
@@ -15,8 +15,8 @@ const left = (answer: unknown) =>
   )
 const values = (answer: unknown): unknown[] => (left(answer).get('level') ?? []).map(({ value }) => value)
 
-describe('what is known at another broker', () => {
-  it('is not told again, however it is written there', () => {
+describe('history known at another broker', () => {
+  it('is not sent again, in whatever notation the broker returns it', () => {
     const there = {
       instanceId: 'urn:i',
       observedAt: '2026-01-01T00:00:01.000000Z',
@@ -27,7 +27,7 @@ describe('what is known at another broker', () => {
     expect(values({ id: 'urn:a', level: there })).toEqual([2, 3])
   })
 
-  it('is another value, another time or another dataset', () => {
+  it('does not cover another value, time or dataset', () => {
     expect(
       values({
         level: [
@@ -39,12 +39,12 @@ describe('what is known at another broker', () => {
     ).toEqual([1, 2, 3])
   })
 
-  it('is everything where there is nothing left, and nothing where the answer cannot be read', () => {
+  it('covers everything if nothing is left to send, and nothing if the response is unreadable', () => {
     expect(left({ level: [observed(1), observed(2), observed(3, { datasetId: 'urn:d' })] }).size).toBe(0)
     for (const answer of ['', '[]', '{"level":7}']) expect(values(answer)).toEqual([1, 2, 3])
   })
 
-  it('is asked for with room at both edges', () => {
+  it('is queried with a margin at both edges', () => {
     const query = new URL(historyQuery('urn:a:1', left({})), 'http://x').searchParams
     expect([query.get('timeAt'), query.get('endTimeAt'), query.get('lastN')]).toEqual([
       '2026-01-01T00:00:00.999Z',

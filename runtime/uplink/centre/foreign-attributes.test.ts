@@ -1,4 +1,7 @@
-/** Whose something is, where nobody says it: what was written long after it had gone is of others, but for the past of it. */
+/**
+ * Foreign attributes by modification times: values written long after their deletion here are foreign, except
+ * resurrected past values.
+ */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -22,11 +25,11 @@ it.each([
   ['just after, as what was on its way is', property({ modifiedAt: time(margin) }), []],
   ['long after', property({ modifiedAt: time(margin + 1) }), ['v']],
   ['long after, and never again', property({ createdAt: time(margin + 1) }), ['v']],
-  ['long after, as past that was told', property({ modifiedAt: time(margin + 1), observedAt: time(0) }), []],
+  ['long after, as past that was sent', property({ modifiedAt: time(margin + 1), observedAt: time(0) }), []],
   ['long after, and observed then', property({ modifiedAt: time(margin + 1), observedAt: time(1) }), ['v']],
 ])('written %s', (_, v, keys) => expect(theirs({ v })).toEqual(keys))
 
-it('tells datasets apart', () => {
+it('distinguishes datasets', () => {
   const dataset = (n: number, ms: number): object => ({
     ...property({ modifiedAt: time(ms) }),
     datasetId: `urn:d:${n}`,
@@ -36,19 +39,19 @@ it('tells datasets apart', () => {
   ])
 })
 
-it('goes by the entity where attributes have no times, and names one without any', () => {
+it('falls back to the creation time of the entity, and names an entity without attributes', () => {
   expect(theirs({ v: property({}) })).toEqual([])
   expect(theirs({ v: property({}), createdAt: time(margin + 1) })).toEqual(['v'])
   expect(theirs({ createdAt: time(margin + 1), modifiedAt: time(margin + 1) })).toEqual([''])
   expect(theirs({ createdAt: time(0), modifiedAt: time(margin + 1) })).toEqual([])
 })
 
-it('reads times with more digits than the standard knows', () => {
+it('parses times with more digits than the standard allows', () => {
   const modifiedAt = time(margin + 1).replace('Z', '000000Z')
   expect(theirs({ v: property({ modifiedAt }) })).toEqual(['v'])
 })
 
-it('goes by the clock over there, and knows nothing of what says no time', () => {
+it('uses the clock of the centre, and 0 without a Date header', () => {
   const v = property({ modifiedAt: time(margin + 5000) })
   expect(theirs({ v }, 6000)).toEqual([])
   expect(theirs({ v }, 4000)).toEqual(['v'])

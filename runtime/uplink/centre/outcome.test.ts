@@ -1,4 +1,4 @@
-/** What an answer to what was sent means: nothing counts as taken, or as refused for good, but by a broker's own word. */
+/** The meaning of responses: only a response in the form of a broker accepts or refuses a step for good. */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
@@ -16,7 +16,7 @@ const problem = (entityId: string | undefined, status: number) => ({
   ...(entityId === undefined ? {} : { entityId }),
   error: { type: 'about:blank', title: 'no', status },
 })
-/** One that sends again what it is asked to, which is taken, and notes what that was. */
+/** Resends steps, which are then accepted, and records them. */
 function settling({ isBroker = true }: { readonly isBroker?: boolean } = {}) {
   let now = 0
   const settle = createSettle({ now: () => now, monotonic: () => now }, () => Promise.resolve(isBroker))
@@ -24,21 +24,21 @@ function settling({ isBroker = true }: { readonly isBroker?: boolean } = {}) {
   return {
     again,
     pass: (ms: number) => (now += ms),
-    settle: (steps: readonly Step[], told: PeerAnswer): Promise<Outcome> =>
-      settle(steps, told, (some) => {
+    settle: (steps: readonly Step[], sent: PeerAnswer): Promise<Outcome> =>
+      settle(steps, sent, (some) => {
         again.push(some.map(({ entity }) => entity.id))
         return Promise.resolve(done())
       }),
   }
 }
 
-describe('what was sent', () => {
+describe('a sent step', () => {
   it.each([
     [201, ''],
     [204, ''],
     [200, ['urn:a']],
     [200, { success: ['urn:a'], errors: [] }],
-  ])('is taken by %d %j', async (status, body) => {
+  ])('is accepted by %d %j', async (status, body) => {
     expect(await settling().settle([a], answer(status, body))).toEqual(done())
   })
 
@@ -58,7 +58,7 @@ describe('what was sent', () => {
     [429, ''],
     [500, ''],
     [503, ''],
-  ])('is sent again after %d %j', async (status, body) => {
+  ])('is retried after %d %j', async (status, body) => {
     const outcome = await settling().settle([a, b], answer(status, body))
     expect(outcome).toMatchObject({ kind: 'later', isUnreachable: false })
   })
@@ -74,20 +74,20 @@ describe('what was sent', () => {
   it.each<[string, PeerAnswer, Outcome]>([
     ['refused', answer(400, '<html>blocked</html>'), done([{ step: a, reason: '400 <html>blocked</html>' }])],
     ['taken', answer(200), done()],
-  ])('is %s by what anybody could answer where a broker answers it again', async (_, told, outcome) => {
-    expect(await settling({ isBroker: false }).settle([a], told)).toMatchObject({ kind: 'later' })
+  ])('is %s by an ambiguous response that is repeated after a broker responded', async (_, sent, outcome) => {
+    expect(await settling({ isBroker: false }).settle([a], sent)).toMatchObject({ kind: 'later' })
     const settle = createSettle({ now: () => 0, monotonic: () => 0 }, () => Promise.resolve(true))
     let tries = 0
     const again = (steps: readonly Step[]): Promise<Outcome> => {
       tries++
-      return settle(steps, told, again)
+      return settle(steps, sent, again)
     }
     for (const count of [1, 2]) {
       expect(await again([a])).toEqual(outcome)
       expect(tries).toBe(2 * count)
     }
-    // Somebody else stood for the broker, which is back now.
-    expect(await settle([a], told, () => settle([a], answer(204), again))).toEqual(done())
+    // An intermediary responded for the broker, which is back now.
+    expect(await settle([a], sent, () => settle([a], answer(204), again))).toEqual(done())
   })
 
   it.each([
@@ -103,7 +103,7 @@ describe('what was sent', () => {
 })
 
 describe('the outcome per item', () => {
-  it('is taken where it is named as taken, refused where it says so', async () => {
+  it('accepts items named as succeeded, and refuses items named as failed', async () => {
     const { settle, again } = settling()
     const outcome = await settle([a, b], answer(207, { success: ['urn:a'], errors: [problem('urn:b', 400)] }))
     expect(outcome).toEqual(done([{ step: b, reason: '400 no' }]))
@@ -117,7 +117,7 @@ describe('the outcome per item', () => {
     ['nothing', []],
     ['an error of nobody', [problem(undefined, 400)]],
     ['an error of somebody else', [problem('urn:x', 400)]],
-  ])('is asked for anew where it is said of it %s', async (_, errors) => {
+  ])('resends items that the response describes by %s', async (_, errors) => {
     const { settle, again } = settling()
     expect(await settle([a, b, c], answer(207, { success: ['urn:a', 'urn:c'], errors }))).toEqual(done())
     expect(again).toEqual([['urn:b']])
@@ -126,22 +126,22 @@ describe('the outcome per item', () => {
     expect(await settle([a], answer(207, { success: [] }))).toMatchObject({ kind: 'later' })
   })
 
-  it('is taken where all that was sent is named so, whatever else there is an error of', async () => {
+  it('accepts all items named as succeeded, whatever other errors there are', async () => {
     for (const errors of [[problem('urn:x', 400)], [problem('urn:x', 503)]]) {
-      const told = answer(207, { success: ['urn:a'], errors })
-      expect(await settling().settle([a], told)).toEqual(done())
+      const sent = answer(207, { success: ['urn:a'], errors })
+      expect(await settling().settle([a], sent)).toEqual(done())
     }
   })
 
-  it('says that something is not there by its status, else by its type', async () => {
+  it('recognizes absence by the status, or else by the error type', async () => {
     const error = { type: 'https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound', title: 'none' }
     for (const one of [error, { ...error, status: 404 }]) {
-      const told = answer(207, { success: [], errors: [{ entityId: 'urn:a', error: one }] })
-      expect(await settling().settle([a], told)).toMatchObject({ refused: [{ step: a, isAbsent: true }] })
+      const sent = answer(207, { success: [], errors: [{ entityId: 'urn:a', error: one }] })
+      expect(await settling().settle([a], sent)).toMatchObject({ refused: [{ step: a, isAbsent: true }] })
     }
   })
 
-  it.each([401, 403])('is a refusal where only one of them answers %d', async (status) => {
+  it.each([401, 403])('refuses an item if it alone gets %d', async (status) => {
     const { settle } = settling()
     const one = answer(207, { success: ['urn:a'], errors: [problem('urn:b', status)] })
     expect(await settle([a, b], one)).toEqual(done([{ step: b, reason: `${status} no` }]))
@@ -149,32 +149,32 @@ describe('the outcome per item', () => {
     expect(await settle([a, b], all)).toMatchObject({ kind: 'later' })
   })
 
-  it.each([429, 500, 503])('that is %d for long is set aside, and not sooner', async (status) => {
+  it.each([429, 500, 503])('refuses an item that gets %d, but only after a long time', async (status) => {
     const { settle, pass } = settling()
-    const told = answer(207, { success: ['urn:a'], errors: [problem('urn:b', status)] })
-    for (let i = 0; i < 10; i++) expect(await settle([a, b], told)).toMatchObject({ kind: 'later' })
+    const sent = answer(207, { success: ['urn:a'], errors: [problem('urn:b', status)] })
+    for (let i = 0; i < 10; i++) expect(await settle([a, b], sent)).toMatchObject({ kind: 'later' })
     pass(limits.uplinkSetbackMs.value)
-    expect(await settle([a, b], told)).toEqual(done([{ step: b, reason: `${status} no` }]))
-    // Taken meanwhile: its patience begins anew.
+    expect(await settle([a, b], sent)).toEqual(done([{ step: b, reason: `${status} no` }]))
+    // Accepted in between: the time starts over.
     await settle([b], answer(204))
-    expect(await settle([a, b], told)).toMatchObject({ kind: 'later' })
+    expect(await settle([a, b], sent)).toMatchObject({ kind: 'later' })
   })
 
-  it('of one alone has more patience, as others might fail, too', async () => {
+  it('waits longer for a single item, because others might fail too', async () => {
     const { settle, pass } = settling()
-    const told = answer(207, { success: [], errors: [problem('urn:a', 503)] })
-    for (let i = 0; i < 10; i++) await settle([a], told)
+    const sent = answer(207, { success: [], errors: [problem('urn:a', 503)] })
+    for (let i = 0; i < 10; i++) await settle([a], sent)
     pass(limits.uplinkSetbackMs.value)
-    expect(await settle([a], told)).toMatchObject({ kind: 'later' })
+    expect(await settle([a], sent)).toMatchObject({ kind: 'later' })
     pass(limits.uplinkSetbackAloneMs.value)
-    expect(await settle([a], told)).toEqual(done([{ step: a, reason: '503 no' }]))
+    expect(await settle([a], sent)).toEqual(done([{ step: a, reason: '503 no' }]))
   })
 
-  it('of one alone holds up the others no longer where it goes by another name', async () => {
+  it('refuses a single item that the response names differently, so that it does not hold up others', async () => {
     const { settle, pass } = settling()
-    const told = answer(207, { errors: [problem('a', 400)] })
-    for (let i = 0; i < 10; i++) expect(await settle([a], told)).toMatchObject({ kind: 'later' })
+    const sent = answer(207, { errors: [problem('a', 400)] })
+    for (let i = 0; i < 10; i++) expect(await settle([a], sent)).toMatchObject({ kind: 'later' })
     pass(limits.uplinkSetbackAloneMs.value)
-    expect(await settle([a], told)).toEqual(done([{ step: a, reason: 'answered 207 without naming it' }]))
+    expect(await settle([a], sent)).toEqual(done([{ step: a, reason: 'answered 207 without naming it' }]))
   })
 })

@@ -1,5 +1,5 @@
 /**
- * As many requests under way as the other side answers without a line, and no more.
+ * The number of concurrent requests adapts to what the centre processes without queueing.
  */
 import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -7,7 +7,7 @@ import { createConcurrency } from './concurrency.ts'
 
 const most = limits.uplinkRequestsInFlight.value
 
-/** The width after so many requests, each answered after what a way and those beside it take. */
+/** The limit after a number of requests, each with a round trip and a processing time. */
 async function widthAfter(count: number, wayMs: number, eachMs: number): Promise<number> {
   let now = 0
   const breadth = createConcurrency(() => now)
@@ -19,7 +19,7 @@ async function widthAfter(count: number, wayMs: number, eachMs: number): Promise
       started.push(now)
       sent++
     }
-    // One after the other over there.
+    // The centre processes one after the other.
     const at = started.shift()!
     freeAt = Math.max(freeAt, at + wayMs / 2) + eachMs
     now = Math.max(now, freeAt + wayMs / 2)
@@ -28,16 +28,16 @@ async function widthAfter(count: number, wayMs: number, eachMs: number): Promise
   return breadth.limit()
 }
 
-describe('requests under way', () => {
-  it('become more over a long way, which is not the fault of the other side', async () => {
+describe('concurrent requests', () => {
+  it('increase over a long round trip, which is not caused by the centre', async () => {
     expect(await widthAfter(200, 600, 1)).toBe(most)
   })
 
-  it('stay few where they stand in line over there', async () => {
+  it('stay few while they queue at the centre', async () => {
     expect(await widthAfter(200, 1, 40)).toBeLessThanOrEqual(3)
   })
 
-  it('wait, and go when one of them is answered', async () => {
+  it('wait, and resume when one of them gets a response', async () => {
     const breadth = createConcurrency(() => 0)
     await breadth.acquire()
     let isIn = false

@@ -1,10 +1,10 @@
 /**
- * The pace of an uplink: on average what was wished, with live values not waiting for history.
+ * The rate limit of an uplink: the configured average, without delaying live values for history.
  */
 import { describe, expect, it } from 'vitest'
 import { createRateLimit, type Lane } from './rate-limit.ts'
 
-/** Sends as fast as the pace lets it, for so many seconds; returns what went per second. */
+/** Sends as fast as the limit allows for a number of seconds; returns the rate per second. */
 function drain(lane: Lane, size: number, seconds: number): number {
   let now = 0
   const pace = createRateLimit(() => now, { rate: 100 })
@@ -19,7 +19,7 @@ function drain(lane: Lane, size: number, seconds: number): number {
   return sent / seconds
 }
 
-describe('the pace of an uplink', () => {
+describe('the rate limit of an uplink', () => {
   it.each([
     ['live', 1],
     ['live', 64],
@@ -29,7 +29,7 @@ describe('the pace of an uplink', () => {
     expect(drain(lane, size, 100)).toBeLessThan(105)
   })
 
-  it('does not make live values wait for the history that went, and makes history wait for them', () => {
+  it('does not delay live values for history, but history for live values', () => {
     let now = 0
     const pace = createRateLimit(() => now, { bytesPerSecond: 1000 })
     pace.consume('backfill', 0, 60_000)
@@ -42,7 +42,7 @@ describe('the pace of an uplink', () => {
     expect(pace.waitMs('backfill')).toBe(before)
   })
 
-  it('is none where nothing is wished', () => {
+  it('does not apply unless configured', () => {
     const pace = createRateLimit(() => 0, {})
     pace.consume('live', 1e9, 1e9)
     expect(pace.waitMs('live')).toBe(0)

@@ -1,5 +1,5 @@
 /**
- * Windows of an uplink: when they are open, also for a gateway that starts within one and a clock that jumps.
+ * Time windows of an uplink: when they are open, including a start within one and clock jumps.
  */
 import { describe, expect, it } from 'vitest'
 import { openWindows } from './windows.ts'
@@ -8,7 +8,7 @@ const at = (hour: number, minute = 0, day = 5): number => new Date(2026, 0, day,
 const night = [{ cron: '0 2 * * *', minutes: 90 }]
 
 describe('windows of an uplink', () => {
-  it('are open from their minute for as long as they say, and again the next day', async () => {
+  it('open at their minute for their duration, every day', async () => {
     const { isOpen } = await openWindows(night)
     const opened: string[] = []
     let wasOpen = false
@@ -20,7 +20,7 @@ describe('windows of an uplink', () => {
     expect(opened).toEqual(['true 120', 'false 210', 'true 1560', 'false 1650'])
   })
 
-  it('are known within, whenever they are asked first', async () => {
+  it('are recognized when the gateway starts within one', async () => {
     expect((await openWindows(night)).isOpen(at(3, 29))).toBe(true)
     expect((await openWindows(night)).isOpen(at(3, 30))).toBe(false)
   })
@@ -33,7 +33,7 @@ describe('windows of an uplink', () => {
     expect(isOpen(at(1, 0))).toBe(false)
   })
 
-  it('need not be there', async () => {
+  it('are optional', async () => {
     expect((await openWindows([])).isOpen(0)).toBe(true)
   })
 })

@@ -1,5 +1,6 @@
 /**
- * Uplinks of the settings: the same as subscriptions that say the same, and all mistakes told at once.
+ * Uplinks of the settings: they equal subscriptions with the same content, and all mistakes are reported at
+ * once.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -27,7 +28,7 @@ async function load(uplinks: readonly object[]) {
 }
 
 describe('an uplink of the settings', () => {
-  it('is the subscription that says the same', async () => {
+  it('equals a subscription with the same content', async () => {
     writeFileSync(join(folder, 'token'), 'abc\n', { mode: 0o600 })
     const { uplinks, mistakes } = await load([
       {
@@ -70,12 +71,12 @@ describe('an uplink of the settings', () => {
     })
   })
 
-  it('takes everything where it selects nothing', async () => {
+  it('sends everything without a selection', async () => {
     const { uplinks } = await load([{ id: 'all', url: 'http://127.0.0.1:9' }])
     expect(declare(uplinks[0]!, createCoreContext('1.8'))).not.toHaveProperty('entities')
   })
 
-  it('tells all mistakes at once, each at its place', async () => {
+  it('reports all mistakes at once, each with its path', async () => {
     const { mistakes } = await load([
       { id: 'a', url: 'https://c/', q: 'level>>3', scopeQ: '', idPattern: '(', types: ['Tank'] },
       { id: 'a', url: 'http://c', caFile: 'x', username: 'u', geoQ: { georel: 'near' } },

@@ -1,4 +1,7 @@
-/** The bytes of a day: none goes beyond them but for a little by each lane, and history leaves a share to what is live, which shrinks as the day goes by. */
+/**
+ * The daily byte limit: no day exceeds it by more than a minimum per lane, and history leaves a reserve to
+ * live values that shrinks during the day.
+ */
 import { expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { PeerRequest } from '#federation/peer.ts'
@@ -14,7 +17,7 @@ const request: PeerRequest = {
   ...{ method: 'POST', url: 'http://centre/a', headers: {}, body, timeoutMs: 1000 },
 }
 
-/** A gate at a time of day, and how many of so many requests it lets through by a lane without waiting. */
+/** A gate at a time of day, and how many of a number of requests it passes on a lane without waiting. */
 function gateAt(begin: number, bytesPerDay: number) {
   let now = begin
   const clock = { now: () => now, monotonic: () => now - begin }
@@ -40,7 +43,7 @@ function gateAt(begin: number, bytesPerDay: number) {
     at(time: number) {
       now = time
     },
-    /** Requests that go until one has to wait. */
+    /** The number of requests before one has to wait. */
     async send(lane: Lane): Promise<number> {
       const before = sent.length
       while (gate.closedBy(lane) === undefined) {
@@ -59,7 +62,7 @@ function gateAt(begin: number, bytesPerDay: number) {
   }
 }
 
-it('history takes half of a day at its beginning, and what is live the rest', async () => {
+it('gives half of the day to history at first, and the rest to live values', async () => {
   const { gate, state, send, close } = gateAt(day, 100_000)
   const history = await send('backfill')
   expect(state.day.bytes).toBeLessThanOrEqual(50_000)
@@ -72,7 +75,7 @@ it('history takes half of a day at its beginning, and what is live the rest', as
   close()
 })
 
-it('history has what is left towards the end of the day, and all begins anew with the next', async () => {
+it('gives the remainder to history towards the end of the day, and starts over the next day', async () => {
   const { gate, state, send, at, close } = gateAt(day + 18 * hour, 100_000)
   await send('backfill')
   expect(state.day.bytes).toBeGreaterThan(85_000)
@@ -90,7 +93,7 @@ it.each([
   ['live', 'backfill'],
   ['backfill', 'live'],
 ] as const)(
-  'of %s something goes each day, however few bytes it has and whatever %s took',
+  'lets %s send a minimum each day, however small the limit and whatever %s used',
   async (lane, other) => {
     const { gate, state, send, at, close } = gateAt(day + 6 * hour, 3000)
     for (const days of [0, 1, 2]) {
@@ -100,14 +103,14 @@ it.each([
       const sent = await send(lane)
       expect(sent).toBeGreaterThan(0)
       expect(gate.closedBy(lane)).toBe('bytes-per-day')
-      // No more than the least and one request.
+      // No more than the minimum and one request.
       expect(state.day.bytes - before).toBeLessThan(limits.uplinkDayLeastBytes.value + 1200)
     }
     close()
   },
 )
 
-it('who was held up for longer than he may wait is told so, and goes when nothing is in the way', async () => {
+it('rejects a request that waited too long, and sends it when nothing is in the way', async () => {
   const { gate, state, send, at, close } = gateAt(day + 6 * hour, 3000)
   const ask = () => gate.peer('live').exchange({ ...request, heldMs: -1 })
   expect(await ask()).toMatchObject({ status: 204 })

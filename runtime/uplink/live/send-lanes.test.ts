@@ -1,4 +1,7 @@
-/** What another broker fails at of the past is owed to the backfill lane, but not before all that is current was told. */
+/**
+ * Past values that the centre fails on become history for the backfill lane, but only after all current
+ * values were sent.
+ */
 import { afterEach, expect, it } from 'vitest'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { PeerRequest } from '#federation/peer.ts'
@@ -19,7 +22,7 @@ const clock = { now: () => 5000, monotonic: () => performance.now() }
 const base = 'http://centre/ngsi-ld/v1'
 const dated = { from: 1000, to: 3001 }
 
-/** Of one entity, and with each value a value of the past. */
+/** Steps of one entity: each current value comes with a past value. */
 const steps = [1, 2].flatMap((n): readonly Step[] => {
   const entity = { id: `urn:tank:${n}`, type: ['Tank'] }
   const observedAt = `2026-01-01T00:00:0${n}Z`
@@ -35,7 +38,7 @@ const entityOf = (id: string): Entity => ({ id, type: ['Tank'], level: { type: '
 const viewOf = (id: string) => ({ entity: () => entityOf(id) }) as EntityView
 const graveOf = (id: string) => ({ id, doc: JSON.stringify(entityOf(id)) }) as TombstoneRow
 
-/** Sending to a broker that fails at histories with a status, and takes all else when it is let. */
+/** Sends to a broker that responds to histories with a status, and accepts everything else when allowed. */
 function sendingTo(
   pastStatus: number,
   spans: readonly { from: number; to: number }[] = [],
@@ -47,7 +50,7 @@ function sendingTo(
   const ports = { ...{ clock, random: () => 0 }, probe: () => Promise.resolve(true) }
   const connectivity = createConnectivity({ ...ports, onChange: () => undefined, isGateClosed: () => false })
   let [puts, open] = [0, (): void => undefined]
-  const told: string[] = []
+  const sent: string[] = []
   const isLet = new Promise<void>((resolve) => (open = resolve))
   const peer = {
     close: () => undefined,
@@ -57,7 +60,7 @@ function sendingTo(
       if (url.endsWith('/info')) return { status: 200, headers: {}, text: '{"selvedge":"0"}' }
       if (url.includes('/temporal/')) return { status: pastStatus, headers: {}, text: '' }
       puts++
-      told.push(...(JSON.parse(body as string) as { id: string }[]).map(({ id }) => id))
+      sent.push(...(JSON.parse(body as string) as { id: string }[]).map(({ id }) => id))
       await isLet
       return { status: 204, headers: {}, text: '' }
     },
@@ -88,10 +91,10 @@ function sendingTo(
       scopePrefix: createScopePrefix(undefined),
     },
   })
-  return { sending, state, connectivity, puts: () => puts, let: () => open(), told }
+  return { sending, state, connectivity, puts: () => puts, let: () => open(), sent }
 }
 
-it('is owed when what came with it was told, so that its history does not pass it', async () => {
+it('leaves past values to backfill after the current ones were sent, so that history does not overtake them', async () => {
   const { sending, state, connectivity, puts, let: letGo } = sendingTo(503)
   const all = sending.deliverAll(steps, dated)
   await expect.poll(puts).toBe(1)
@@ -114,7 +117,7 @@ it.each([
     ],
   ],
   ['that waits', { from: 0, to: 9000 }, [{ from: 0, to: 9000 }]],
-])('is owed without a hole: %s', async (_, span, expected) => {
+])('leaves past values to backfill without a hole: %s', async (_, span, expected) => {
   const { sending, state, connectivity, let: letGo } = sendingTo(503, [span])
   letGo()
   expect(await sending.deliverAll(steps, dated)).toBe(true)
@@ -122,7 +125,7 @@ it.each([
   connectivity.close()
 })
 
-it('owes nothing where it was taken, or where it was closed meanwhile', async () => {
+it('leaves nothing to backfill if past values were accepted or the uplink was closed', async () => {
   const taken = sendingTo(204)
   taken.let()
   expect(await taken.sending.deliverAll(steps, dated)).toBe(true)
@@ -134,14 +137,14 @@ it('owes nothing where it was taken, or where it was closed meanwhile', async ()
   taken.connectivity.close()
 })
 
-it('is not current any more where it went while it waited for its turn', async () => {
+it('sends a value deleted while it waited as past, not as current', async () => {
   setLimit('uplinkBehindMs', 300)
   const knows = ['urn:tank:1', 'urn:tank:2']
   const {
     sending,
     state,
     connectivity,
-    told,
+    sent,
     let: letGo,
   } = sendingTo(503, [], { bytesPerSecond: 400, knows })
   letGo()
@@ -149,17 +152,17 @@ it('is not current any more where it went while it waited for its turn', async (
     ...{ kind: 'put', entity: { id, type: ['Tank'] } },
     attributes: new Map([['level', [{ type: 'Property', value: 'x'.repeat(500) }]]]),
   })
-  // What was sent is to be paid for before more is.
+  // The bytes sent first use up the rate limit.
   expect(await sending.deliverAll([put('urn:tank:1')], dated)).toBe(true)
   const all = sending.deliverAll([put('urn:tank:2'), put('urn:tank:1')], dated)
   knows.shift()
   expect(await all).toBe(true)
-  expect(told).toEqual(['urn:tank:1', 'urn:tank:2'])
+  expect(sent).toEqual(['urn:tank:1', 'urn:tank:2'])
   expect([state.counts.refused, connectivity.trouble('live')]).toEqual([0, undefined])
   connectivity.close()
 })
 
-it('sends nothing that is not so any more, and waits until that is known', async () => {
+it('sends nothing that is no longer valid, and waits until this can be checked', async () => {
   const { sending, puts, let: letGo, connectivity } = sendingTo(204)
   letGo()
   const layer = { kind: 'put', heard: undefined, steps: [steps[1]!] } as const

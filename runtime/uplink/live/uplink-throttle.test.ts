@@ -1,10 +1,10 @@
 /**
- * Throttling of an uplink: one value per entity and period goes live, and the newest one in the end.
+ * Throttling of an uplink: one current value per entity and period, and the newest one in the end.
  */
 import { expect, it } from 'vitest'
 import { createThrottle } from './uplink-throttle.ts'
 
-it('lets one value per period pass and tells what waits when its time has come', () => {
+it('passes one value per period and reports the delayed ones when the period ends', () => {
   let now = 0
   const throttle = createThrottle(() => now, 10)
   const seen: string[] = []
@@ -21,7 +21,7 @@ it('lets one value per period pass and tells what waits when its time has come',
   ])
 })
 
-it('holds nothing where there is none', () => {
+it('delays nothing unless configured', () => {
   const throttle = createThrottle(() => 0, undefined)
   expect([throttle.delays('a', 0), throttle.delays('a', 1)]).toEqual([false, false])
 })

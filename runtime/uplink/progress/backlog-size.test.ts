@@ -1,4 +1,7 @@
-/** However often a backlog is bounded while more comes to it, it stays few spans, also where these lie over each other. */
+/**
+ * However often the budget is applied to a growing backlog, the number of spans stays small, also if spans
+ * overlap.
+ */
 import { afterEach, expect, it } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createBacklogMeasure } from './backlog-size.ts'
@@ -9,7 +12,7 @@ afterEach(restoreLimits)
 it.each([
   ['none of which is on its way', false],
   ['the first of which is on its way', true],
-])('spans %s stay few', (_, isFilling) => {
+])('keeps few spans %s', (_, isFilling) => {
   setLimit('uplinkBudgetMs', 1)
   const state = newState({ n: 1, at: 0 }, undefined)
   const begin = 1_000_000
@@ -29,14 +32,14 @@ it.each([
   )
   state.spans.push({ from: begin + 20, to: begin + 50, ...(isFilling ? { read: begin + 50 } : {}) })
   for (let i = 0; i < 300; i++) {
-    // Each begins a little before the last one ends, as what a batch dates does.
+    // Each begins a little before the last one ends, as batches with earlier times do.
     addPendingInFull(state, { from: now - 100, to: now })
     now += 30_000
     measure.enforceBudget({ isFilling })
     expect(state.spans.length).toBeLessThan(100)
     expect(state.spans.at(-1)!.to).toBe(now - 30_000)
   }
-  // What is on its way is bounded by nobody, what came since is.
+  // The budget ignores the span being sent, but not later ones.
   expect(state.spans.some(({ level }) => level === 'thinned' || level === 'numberless')).toBe(true)
   if (isFilling) expect(state.spans[0]).toEqual({ from: begin + 20, to: begin + 50, read: begin + 50 })
 })

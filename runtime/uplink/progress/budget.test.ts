@@ -1,5 +1,5 @@
 /**
- * The budget of a backlog: what goes first, and that what is left keeps within it.
+ * The budget of a backlog: the order in which data is dropped, and that the rest fits.
  */
 import { describe, expect, it } from 'vitest'
 import { cutPortion, joinedPortions, stretchOf, weigh, withinBudget } from './budget.ts'
@@ -20,11 +20,11 @@ const levelsFor = (budget: object): string =>
     .join('')
 
 describe('the budget of a backlog', () => {
-  it('leaves alone what is within', () => {
+  it('changes nothing within the budget', () => {
     expect(levelsFor({ bytes: 144_000 })).toBe('ffffffffff')
   })
 
-  it('thins the oldest numbers first, then lets numbers go, then all, oldest first', () => {
+  it('thins the oldest numbers first, then drops numbers, then everything, oldest first', () => {
     expect(levelsFor({ observations: 65_000 })).toBe('ttffffffff')
     expect(levelsFor({ observations: 36_400 })).toBe('nnnntttttt')
     expect(levelsFor({ observations: 30_000 })).toBe('bbnnnnnnnn')
@@ -32,7 +32,7 @@ describe('the budget of a backlog', () => {
     expect(levelsFor({ bytes: 130_000 })).toBe('ttffffffff')
   })
 
-  it('lets numbers go that are too old, and takes nothing back', () => {
+  it('drops numbers that are too old, and never restores a level', () => {
     expect(levelsFor({ oldest: 2.5 * hour })).toBe('nnffffffff')
     const before = weighed.map((one, i) => ({ ...one, level: i < 2 ? ('bare' as const) : one.level }))
     expect(
@@ -42,7 +42,7 @@ describe('the budget of a backlog', () => {
     ).toEqual(['bare', 'bare', 'full'])
   })
 
-  it('is told in as few spans as there are levels', () => {
+  it('produces as few spans as there are levels', () => {
     const portions = withinBudget(weighed, { ...none, observations: 65_000 })
     expect(joinedPortions(portions)).toEqual([
       { from: 0, to: 2 * hour, level: 'thinned' },
@@ -50,7 +50,7 @@ describe('the budget of a backlog', () => {
     ])
   })
 
-  it('leaves alone what is on its way', () => {
+  it('leaves the span being sent alone', () => {
     expect(
       withinBudget(weighed, { ...none, observations: 0 }, 2)
         .map(({ level }) => level[0])
@@ -58,7 +58,7 @@ describe('the budget of a backlog', () => {
     ).toBe('ffbbbbbbbb')
   })
 
-  it('is told for any stretch, where nothing was decided, too', () => {
+  it('is defined for any period, including undecided ones', () => {
     const known = [
       { from: 10, to: 20, level: 'bare' as const },
       { from: 20, to: 30, level: 'thinned' as const },

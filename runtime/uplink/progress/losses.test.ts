@@ -1,5 +1,5 @@
 /**
- * What was let go of a history is told once, over a restart too, and put on disk where it changed.
+ * Losses of a history are reported once, also across restarts, and only changed ones are written.
  */
 import { afterEach, describe, expect, it } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -17,7 +17,7 @@ const values = {
 }
 const places = Array.from({ length: 100 }, (_, i) => i)
 
-describe('losses that are still to be told', () => {
+describe('losses that are not reported yet', () => {
   const open = (before: ReadonlyMap<string, Loss> = new Map(), isNew = false) => {
     const ports = {
       ...{ state: newState({ n: 0, at: 0 }, undefined), before, isNew },
@@ -32,20 +32,20 @@ describe('losses that are still to be told', () => {
     for (const s of streams) losses.keep({ ...values, s }, places, 'bare')
     losses.end(1)
   }
-  /** How many were told of each entity. */
+  /** The reported numbers by entity. */
   const toldBy = (losses: ReturnType<typeof open>): Readonly<Record<string, unknown>> => {
-    const told: Record<string, unknown> = {}
+    const sent: Record<string, unknown> = {}
     for (const page of losses.gaps({ began: 0, to: 1, unnamed: {} })) {
       for (const step of page.steps as readonly (Step & { kind: 'put' })[]) {
         const of = step.attributes.get('gapOf')?.[0]?.['object'] as string | undefined
-        told[of ?? 'undefined'] = step.attributes.get('lost')?.[0]?.value
+        sent[of ?? 'undefined'] = step.attributes.get('lost')?.[0]?.value
       }
       page.onAccepted()
     }
-    return told
+    return sent
   }
 
-  it('are put on disk where they changed', () => {
+  it('are written only if they changed', () => {
     const losses = open()
     lose(losses, [1, 2, 3])
     const { rows, onSaved } = losses.changes()
@@ -59,7 +59,7 @@ describe('losses that are still to be told', () => {
     expect(losses.changes().rows).toEqual(['1', '2', '3'].map((s) => [`${s} budget`, undefined]))
   })
 
-  it('beyond their ceiling are one sum, and none is forgotten', () => {
+  it('beyond the limit are one sum, and none is lost', () => {
     setLimit('uplinkLossesMax', 2)
     const losses = open()
     lose(losses, [1, 2, 3, 4])
@@ -67,7 +67,7 @@ describe('losses that are still to be told', () => {
     expect(toldBy(losses)).toEqual({ 'urn:T:1': 100, 'urn:T:2': 200, undefined: 300 })
   })
 
-  it('are forgotten with what went up beside them, also of the slice that goes up', () => {
+  it('are discarded with the data sent beside them, including the slice being sent', () => {
     const losses = open()
     lose(losses, [1])
     losses.changes().onSaved()
@@ -81,7 +81,7 @@ describe('losses that are still to be told', () => {
     expect(toldBy(losses)).toEqual({ 'urn:T:4': 100 })
   })
 
-  it('are still so until they are forgotten', () => {
+  it('stay valid until they are discarded', () => {
     const losses = open()
     lose(losses, [1])
     const [page] = losses.gaps({ began: 0, to: 1, unnamed: {} })
@@ -93,7 +93,7 @@ describe('losses that are still to be told', () => {
     expect([page?.isValid?.(), next?.isValid?.()]).toEqual([false, true])
   })
 
-  it('go on where they were on disk, but not to another broker', () => {
+  it('continue from disk, but not for another centre', () => {
     const first = open()
     lose(first, [1, 2])
     const onDisk = new Map(first.changes().rows as readonly [string, Loss][])

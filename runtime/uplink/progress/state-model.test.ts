@@ -1,6 +1,7 @@
 /**
- * Rows whose commit times do not ascend, as those of a batch, cuts, failures of the live lane and slices of the backfill lane, in any
- * order: what was committed is sent by one of the lanes once all spans are filled in.
+ * A model of the lanes: rows with commit times that do not ascend, as in batches, outages, failures of the
+ * live lane and slices of the backfill lane, in any order. One of the lanes sends every commit by the time
+ * all spans are sent.
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
@@ -12,7 +13,7 @@ interface Row {
   isSent: boolean
 }
 
-/** A row bears a time at most so long before its commit. */
+/** The time of a row is at most this long before its commit. */
 const backMost = 40
 
 function createModel() {
@@ -44,7 +45,7 @@ function createModel() {
       now += afterMs
       rows.push({ n: rows.length + 1, at: now - backMs, isSent: false })
     },
-    /** What is past in these rows is not taken where the backfill lane has trouble. */
+    /** Past values of these rows are not accepted while the backfill lane has trouble. */
     live(count: number, isPastTaken: boolean) {
       const some = unread(count)
       const last = some.at(-1)
@@ -88,7 +89,7 @@ const acts: fc.Arbitrary<Act> = fc.oneof(
   ),
 )
 
-it('sends every row by one of the lanes, whatever times rows bear', () => {
+it('sends every row on one of the lanes, whatever times rows have', () => {
   fc.assert(
     fc.property(fc.array(acts, { maxLength: 60 }), (all) => {
       const model = createModel()

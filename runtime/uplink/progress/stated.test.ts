@@ -1,6 +1,6 @@
 /**
- * What is stated beside a put goes by what the other broker is: another gateway is told types and times of writing, an ordinary
- * broker gets neither, and one that does not say now what it is gets them too.
+ * Statements beside a put depend on the kind of centre: a Selvedge gets types and modification times, another
+ * broker gets neither, and a centre of unknown kind gets both.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -44,7 +44,7 @@ const typed = JSON.stringify({ type: 'https://uri.etsi.org/ngsi-ld/errors/Resour
 it.each([
   ['another gateway', [200, '{"name":"selvedge"}'], true],
   ['an ordinary broker', [404, typed], false],
-  ['one that does not say now what it is', [503, ''], true],
+  ['one of unknown kind', [503, ''], true],
 ] as const)('to %s', async (_, answer, isStated) => {
   info = answer
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`

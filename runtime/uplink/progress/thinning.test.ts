@@ -1,5 +1,5 @@
 /**
- * What is let go of a history, and that every value is either kept or counted.
+ * Thinning of a history: every value is either sent or counted.
  */
 import { describe, expect, it } from 'vitest'
 import { keptOf } from './thinning.ts'
@@ -13,18 +13,18 @@ const left = (level: Parameters<typeof keptOf>[2]['level']) => {
   return { kept: kept.map(valueAt), lost }
 }
 
-describe('history that is let go', () => {
-  it('is none at first', () => {
+describe('thinned history', () => {
+  it('is empty at first', () => {
     expect(left('full')).toMatchObject({ kept: { length: 100 }, lost: undefined })
   })
 
-  it('leaves the last number of each period, and what is no number', () => {
+  it('keeps the last number of each period, and everything else', () => {
     const { kept, lost } = left('thinned')
     expect(kept).toEqual(['alarm', 9, 19, 'alarm', 29, 39, 49, 'alarm', 59, 69, 'alarm', 79, 89, 99])
     expect(lost).toMatchObject({ from: 1_767_225_601_000, to: 1_767_225_698_000, reason: 'thinned' })
   })
 
-  it('leaves what is no number, and then nothing', () => {
+  it('keeps values other than numbers, and then nothing', () => {
     expect(left('numberless').kept).toEqual(['alarm', 'alarm', 'alarm', 'alarm'])
     expect(left('bare')).toMatchObject({ kept: [], lost: { count: 100, reason: 'budget' } })
   })

@@ -1,4 +1,4 @@
-/** The state of an uplink that goes elsewhere, or selects otherwise: all there is is told, whatever waits. */
+/** The state of an uplink with another centre or selection: everything is sent, whatever is pending. */
 import { expect, it } from 'vitest'
 import {
   adaptState,
@@ -38,7 +38,7 @@ it.each([
     ],
   ],
 ] satisfies [string, UplinkState['spans'], UplinkState['spans']][])(
-  'owes all of the past to another selection where %s',
+  'sends all of the past for another selection if %s',
   (_, spans, expected) => {
     const next = adaptState(state(spans), { ...goal, selected: 'pumps' }, here)
     expect(next).toMatchObject({ selected: 'pumps', refresh: { since: 0, graves: 50, rid: 0 } })
@@ -46,14 +46,14 @@ it.each([
   },
 )
 
-it('goes on where it was to the same, and begins anew elsewhere', () => {
+it('resumes for the same centre, and starts over for another', () => {
   const known = state([{ from: 1, to: 2 }])
   expect(adaptState(known, goal, here)).toEqual(known)
   const other = adaptState({ ...known, isPaused: true }, { ...goal, centre: 'http://b/ngsi-ld/v1 ' }, here)
   expect(other).toMatchObject({ isPaused: true, position: here, spans: [{ from: 0, to: 901 }] })
 })
 
-it('begins no cut with what has gone up while its gaps are told, and owes what came late all the same', () => {
+it('starts an outage after a span whose gaps are being reported, and still sends late commits', () => {
   const telling = { began: 0, to: 600, unnamed: {} }
   const owed = (more: object, from: number, to: number): UplinkState['spans'] => {
     const one: UplinkState = { ...state([]), telling: { ...telling, ...more } }
@@ -95,7 +95,7 @@ it.each([
     ],
   ],
 ] satisfies [string, UplinkState['spans'], object[]][])(
-  'owes what was not told, %s',
+  'keeps unsent history pending, %s',
   (_, spans, expected) => {
     const one = state(spans.map((span) => ({ ...span })))
     addPendingInFull(one, { from: 550, to: 580 })
@@ -104,7 +104,7 @@ it.each([
   },
 )
 
-it('knows of unsent deletions until the live lane has passed what the spans left to it', () => {
+it('remembers unsent deletions until the live lane has passed those the spans left to it', () => {
   const one = state([])
   addPending(one, 400, 600)
   expect(one).toMatchObject({ gravesOwed: 50 })
@@ -115,7 +115,7 @@ it('knows of unsent deletions until the live lane has passed what the spans left
   endUnsentDeletions(one, 80)
   clearUnsentDeletions(one)
   expect(one).toMatchObject({ gravesOwed: 50, gravesOwedUpTo: 80 })
-  // A second cut before that: the earliest deletion counts.
+  // A second outage before that: the earliest deletion counts.
   addPendingInFull(one, { from: 600, to: 700 })
   expect(one).toMatchObject({ gravesOwed: 50 })
   one.spans = []

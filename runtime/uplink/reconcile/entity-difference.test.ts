@@ -1,4 +1,7 @@
-/** What differs is told, but for what others wrote later over there; of what only came from here no clock decides. */
+/**
+ * Differences are sent, except later writes of other clients; clocks do not matter for what only came from
+ * here.
+ */
 import { expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
@@ -19,7 +22,7 @@ const here: Step = {
 const there = (value: string, hour: number) =>
   ({ id: 'urn:a', type: 'A', label: label(value, hour) }) as Entity
 
-it('deletes at the centre what was deleted here, and what only came from here and is not here', () => {
+it('deletes at the centre what was deleted here, and what only came from here and no longer exists', () => {
   const entity = { id: 'urn:a', type: 'A', label: { type: 'Property', value: 'here' } } as Entity
   const view = {
     ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 1 },

@@ -1,4 +1,4 @@
-/** A centre that turns out to be an older copy is compared with, and what was let go beside what it lost is told as missing no more. */
+/** A centre restored from an older copy is reconciled; unreported losses are discarded. */
 import { expect, it } from 'vitest'
 import { createCentre } from '#uplink/centre/central-broker.ts'
 import { createConnectivity } from '#uplink/centre/connectivity.ts'
@@ -6,14 +6,14 @@ import { newState } from '#uplink/progress/uplink-state.ts'
 import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import { createReconcileSchedule, type ReconcileSchedulePorts } from './reconcile-schedule.ts'
 
-/** A centre that says something of how far it is, or nothing. */
-function comparingWith(tell: () => object | number | undefined, onForget: () => void) {
+/** A centre that reports its log position, or nothing. */
+function comparingWith(report: () => object | number | undefined, onForget: () => void) {
   const clock = { now: () => 5000, monotonic: () => performance.now() }
   const state = newState({ n: 7, at: 900 }, undefined)
   const peer = {
     close: () => undefined,
     exchange({ url }: { url: string }) {
-      const said = url.endsWith('/info') ? { selvedge: '0' } : tell()
+      const said = url.endsWith('/info') ? { selvedge: '0' } : report()
       if (said === undefined)
         return Promise.resolve({ failure: 'unreachable', reason: 'it is away' } as const)
       const status = typeof said === 'number' ? said : 200
@@ -35,7 +35,7 @@ function comparingWith(tell: () => object | number | undefined, onForget: () => 
   return { open, state, close: connectivity.close }
 }
 
-it('forgets what is not told yet when the other broker was restored', async () => {
+it('discards unreported losses when the centre was restored', async () => {
   let said: object = { position: 40 }
   let forgot = 0
   const { open, state, close } = comparingWith(
@@ -52,7 +52,7 @@ it('forgets what is not told yet when the other broker was restored', async () =
   close()
 })
 
-it('is sure of what is there where it says so just then, or never does', async () => {
+it('trusts the content of a centre that just confirmed it, or never can', async () => {
   let said: object | number | undefined = { position: 40 }
   let forgot = 0
   const { open, close } = comparingWith(
@@ -65,12 +65,12 @@ it('is sure of what is there where it says so just then, or never does', async (
     said = trouble
     expect(await comparing.isCentreIntact()).toBe(false)
   }
-  // Who answers, and never with that, is not waited for.
+  // A centre that responds without a position is not waited for.
   for (const other of [404, 400, 500, 302, {}]) {
     said = other
     expect(await comparing.isCentreIntact()).toBe(true)
   }
-  // A look that is not due sees nothing of it.
+  // A check that is not due does not notice.
   said = { position: 41, restoredAt: 4000 }
   expect([await comparing.checkCentre(), forgot]).toEqual([false, 0])
   expect([await comparing.isCentreIntact(), forgot]).toEqual([true, 1])

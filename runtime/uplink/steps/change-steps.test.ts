@@ -1,4 +1,4 @@
-/** What a row tells as past bears the time of what was written, which in a batch may be earlier than that of its commit. */
+/** Past values of a row have the time of their write, which in a batch may precede that of its commit. */
 import { expect, it } from 'vitest'
 import type { FollowedChange } from '#broker/changes/change-feed.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -12,7 +12,7 @@ import { selectionOf } from './uplink-selection.ts'
 
 const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
 
-it('what was not observed is told as written when its batch began', () => {
+it('dates values without observedAt to the start of their batch', () => {
   const label = { type: 'Property', value: 'x' }
   const entity = { id: 'urn:a', type: 'A', label } as Entity
   const times = { created: 100, modified: 100, attributes: {} }
@@ -38,7 +38,7 @@ it('what was not observed is told as written when its batch began', () => {
   ])
 })
 
-it('what was told of none of its lives goes with all that it had in any of them', () => {
+it('deletes the attributes of all lives of an entity if none of them was sent', () => {
   const tombstone = (n: number, attributes: object): TombstoneRow => ({
     ...{ n, rid: n, id: 'urn:a', at: n * 1000, heard: null, created: null },
     doc: JSON.stringify({ id: 'urn:a', type: 'A', ...attributes }),

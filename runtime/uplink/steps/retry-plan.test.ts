@@ -1,4 +1,4 @@
-/** Steps survive being text, each with all it has but what came before it: that was told by then. */
+/** Steps survive serialization, except for earlier values, which were sent by then. */
 import { expect, it } from 'vitest'
 import { parseStep, serializeStep } from './retry-plan.ts'
 import type { Step } from './step-plan.ts'
@@ -16,7 +16,7 @@ it.each(steps)('a step of kind $kind', (step) => {
   expect(parseStep(serializeStep(step))).toEqual(rest)
 })
 
-it('says what is wrong with a deletion that was kept without what the entity had', () => {
+it('explains a stored deletion without the own attributes of its entity', () => {
   const text = JSON.stringify({ kind: 'remove', entity, had: {} })
   expect(() => parseStep(text)).toThrow(/own attributes of urn:a were not stored/)
 })

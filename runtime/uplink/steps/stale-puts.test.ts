@@ -1,4 +1,4 @@
-/** What waited long to be told as current is told as past where it went meanwhile, and nothing of it twice. */
+/** A put that waited long is sent as past for attributes deleted meanwhile, and nothing is sent twice. */
 import { expect, it } from 'vitest'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -25,13 +25,13 @@ const lookups = (...entities: readonly Entity[]) => ({
 })
 const layer = (...steps: readonly Step[]) => ({ kind: 'put' as const, heard: undefined, steps })
 
-it('is the same where all is there', () => {
+it('keeps a put whose attributes all exist', () => {
   const here = { id: 'urn:a', type: 'A', v: [instance(2), instance(3, 'urn:d')] } as Entity
   const step = put('urn:a', { v: [instance(1), instance(1, 'urn:d')] })
   expect(splitStale(layer({ ...step, before: step } as unknown as Step), lookups(here))).toBeUndefined()
 })
 
-it('is past where its entity went, and the rest is told once', () => {
+it('turns the put of a deleted entity into past values, and sends the rest once', () => {
   const here = { id: 'urn:b', type: 'A', v: instance(2) } as Entity
   const deep = { ...put('urn:b', { v: [instance(1)] }), before: new Map([['v', [instance(0)]]]) } as Step
   expect(
@@ -51,7 +51,7 @@ it('is past where its entity went, and the rest is told once', () => {
   ])
 })
 
-it('is past as far as attributes of its entity went', () => {
+it('turns only deleted attributes into past values', () => {
   const here = { id: 'urn:a', type: 'A', v: instance(2, 'urn:d') } as Entity
   const step = put('urn:a', { v: [instance(1), instance(1, 'urn:d')], w: [instance(1)] })
   expect(splitStale(layer(step), lookups(here))).toEqual([
@@ -63,14 +63,14 @@ it('is past as far as attributes of its entity went', () => {
   ])
 })
 
-it('is the same of what never was here, as gaps are', () => {
+it('keeps a put of an entity that never existed here, such as a gap', () => {
   expect(splitStale(layer(put('urn:gap', { v: [instance(1)] })), lookups())).toBeUndefined()
 })
 
-it('is past where its entity came again as something else', () => {
+it('turns a put into past values if its entity was re-created with another type', () => {
   const here = { id: 'urn:a', type: ['B'], v: instance(2) } as unknown as Entity
-  const [told, ...others] = splitStale(layer(put('urn:a', { v: [instance(1)] })), lookups(here)) ?? []
-  expect(told).toMatchObject({ kind: 'past', steps: [{ attributes: new Map([['v', [instance(1)]]]) }] })
+  const [sent, ...others] = splitStale(layer(put('urn:a', { v: [instance(1)] })), lookups(here)) ?? []
+  expect(sent).toMatchObject({ kind: 'past', steps: [{ attributes: new Map([['v', [instance(1)]]]) }] })
   expect(others).toEqual([])
   const more = { id: 'urn:a', type: ['A', 'B'], v: instance(2) } as unknown as Entity
   expect(splitStale(layer(put('urn:a', { v: [instance(1)] })), lookups(more))).toBeUndefined()

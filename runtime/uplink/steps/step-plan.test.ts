@@ -1,6 +1,6 @@
 /**
- * Layers: whatever the steps, going through the layers does the same to each entity as going through the steps, and what
- * may travel together does.
+ * Layers of steps: applying the layers has the same effect on each entity as applying the steps, and steps
+ * that can share a request do.
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -26,7 +26,7 @@ const steps = fc
     { maxLength: 40 },
   )
   .map((all) =>
-    // Times of observation ascend, as devices have it.
+    // Observation times ascend, as devices send them.
     all.map(({ id, name, value, kind }, i) => {
       if (kind === 0) return remove(id)
       if (kind === 1) return drop(id, name)
@@ -34,15 +34,15 @@ const steps = fc
     }),
   )
 
-/** What each entity is after some steps, and which observations were told of each, in order. */
+/** The entities after some steps, and the observations sent for each, in order. */
 function outcome(all: readonly Step[]): unknown {
   const entities = new Map<string, Map<string, AttributeInstance>>()
-  const told = new Map<string, AttributeInstance[]>()
+  const sent = new Map<string, AttributeInstance[]>()
   for (const step of all) {
     const { id } = step.entity
     if (step.kind === 'remove') entities.delete(id)
     else if (step.kind === 'drop') entities.get(id)?.delete(step.name)
-    else if (step.kind === 'erase') told.delete(`${id} ${step.name}`)
+    else if (step.kind === 'erase') sent.delete(`${id} ${step.name}`)
     else {
       const entity = entities.get(id) ?? new Map<string, AttributeInstance>()
       entities.set(id, entity)
@@ -50,16 +50,16 @@ function outcome(all: readonly Step[]): unknown {
         entity.set(name, instances.at(-1)!)
         const observed = instances.filter(({ observedAt }) => observedAt !== undefined)
         if (observed.length > 0)
-          told.set(`${id} ${name}`, [...(told.get(`${id} ${name}`) ?? []), ...observed])
+          sent.set(`${id} ${name}`, [...(sent.get(`${id} ${name}`) ?? []), ...observed])
       }
     }
   }
   const now = [...entities].map(([id, entity]) => [id, Object.fromEntries(entity)])
-  return { now: Object.fromEntries(now), told: Object.fromEntries(told) }
+  return { now: Object.fromEntries(now), sent: Object.fromEntries(sent) }
 }
 
 describe('layers', () => {
-  it('do the same as the steps in order', () => {
+  it('have the same effect as the steps in order', () => {
     fc.assert(
       fc.property(steps, (all) => {
         const layers = layersOf(all)
@@ -70,12 +70,12 @@ describe('layers', () => {
     )
   })
 
-  it('tell many values of one instance in two requests', () => {
+  it('send many values of one instance in two requests', () => {
     const all = [1, 2, 3, 4].map((value) => put('a', 'x', value, new Date(value * 1000).toISOString()))
     expect(layersOf(all).map(({ kind }) => kind)).toEqual(['past', 'put'])
   })
 
-  it('tell a few values of many things in a round each, and many values of one thing apart', () => {
+  it('send a few values of many entities in rounds, and many values of one entity separately', () => {
     const at = (value: number): string => new Date(value * 1000).toISOString()
     const many = ['b', 'c', 'd', 'e', 'f'].flatMap((id) =>
       [1, 2, 3].map((value) => put(id, 'x', value, at(value))),
@@ -90,19 +90,19 @@ describe('layers', () => {
     ])
   })
 
-  it('hold what concerns different things together', () => {
+  it('group steps of different entities', () => {
     const all = [put('a', 'x', 1), put('b', 'x', 1), put('a', 'y', 1), put('a', 'x', 2), put('b', 'x', 2)]
     expect(layersOf(all).map((layer) => layer.steps.length)).toEqual([2, 2])
   })
 
-  it('go by when something went last, in whatever order that is told', () => {
+  it('use the latest time of repeated deletions, in any order', () => {
     const went = (at: number): Step => ({ ...drop('a', 'x'), at }) as Step
     expect(layersOf([went(2), went(1)])).toMatchObject([{ steps: [went(2)] }])
     expect(layersOf([went(1), went(2)])).toMatchObject([{ steps: [went(2)] }])
   })
 })
 
-it('removes what an entity had in each of its lives', () => {
+it('deletes the attributes an entity had in each of its lives', () => {
   const remove = (had: string): Step => ({
     ...{ kind: 'remove', entity: { id: 'urn:a', type: 'A' }, had: new Set([had]), at: 1 },
   })
