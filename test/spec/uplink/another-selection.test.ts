@@ -1,4 +1,4 @@
-/** An uplink that comes to select more tells which history of that went here before, too. */
+/** An uplink with a wider selection also reports which newly selected history was evicted here before. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside
 const v1 = '/ngsi-ld/v1'
 const withinMs = { interval: 100 }
 const perEntity = 20
-/** The last one stays. */
+/** The last value stays. */
 const gone = perEntity - 1
 setLimit('tailAgeMs', 300)
 afterAll(restoreLimits)
@@ -28,7 +28,7 @@ const level = (n: number) => ({
 })
 const metric = async (name: string): Promise<number> =>
   Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)`, 'm').exec((await site.get('/metrics')).text)?.[1])
-/** Each commit folds some, and each lets some go. */
+/** Each commit folds some records and evicts some. */
 const untilSo = (name: string, isSo: (value: number) => boolean): Promise<void> =>
   vi.waitFor(async () => {
     await send('POST', `${v1}/entities`, { id: `urn:other:${works++}`, type: 'Other' })
@@ -52,7 +52,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true })
 })
 
-it('each gap once', async () => {
+it('reports each gap once', async () => {
   for (const type of ['Tank', 'Pump']) {
     await send('POST', `${v1}/entities`, { id: `urn:${type}`, type, ...level(0) })
     for (let n = 1; n < perEntity; n++) await send('PATCH', `${v1}/entities/urn:${type}/attrs`, level(n))

@@ -1,6 +1,7 @@
 /**
- * What waits for an uplink is bounded: beyond its budget numbers are thinned and let go, each loss is told to the centre as
- * a HistoryGap, current values and states go up all the same, and what is left adds up to what was observed.
+ * The backlog of an uplink is bounded. Beyond its budget numbers are thinned and dropped, each loss is
+ * reported to the centre as a HistoryGap, current values and states are still sent, and the rest adds up to
+ * what was observed.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -56,7 +57,7 @@ describe('the budget of an uplink', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('leaves gaps that add up', async () => {
+  it('reports gaps that add up', async () => {
     await send('POST', entities, {
       id: 'urn:T:1',
       type: 'T',
@@ -93,7 +94,7 @@ describe('the budget of an uplink', () => {
     const offline = await runSelvedge(['uplink', 'status', '--url', site.httpUrl])
     expect(offline.stdout).toMatch(/left at the current rate/)
     expect(offline.code).toBe(1)
-    // What waits is weighed now and then; then what is too much is decided on and told, though nothing can be sent.
+    // The budget is applied at intervals, and decided and reported even while nothing can be sent.
     await vi.waitFor(
       async () => {
         expect(site.logLines().map(({ event }) => event)).toContain('uplink.over-budget')
@@ -109,7 +110,8 @@ describe('the budget of an uplink', () => {
     expect((await runSelvedge(['uplink', 'status', '--url', site.httpUrl])).stdout).toMatch(/Over budget/)
 
     centre = await startCentre(httpPort)
-    // A busy machine weighs while all this is still written, and again after it: then there are two.
+    // A busy machine applies the budget while data is still written, and again afterwards: then there are two
+    // gaps.
     const gaps = await vi.waitFor(async () => {
       expect((await here().get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
       const told = (await there().get(`${entities}?type=HistoryGap&options=keyValues`)).json() as GapView[]
@@ -127,7 +129,8 @@ describe('the budget of an uplink', () => {
       'level' | 'door',
       { values: unknown[] }
     >
-    // The newest went as the current value, before the rest; it is not lost, though its span counts it.
+    // The newest value was sent as the current value, before the rest; it is not lost, though its span counts
+    // it.
     const missing = count + 1 - level.values.length
     expect(lost).toBeGreaterThanOrEqual(missing)
     expect(lost).toBeLessThanOrEqual(missing + 1)
@@ -146,7 +149,7 @@ describe('the budget of an uplink', () => {
     ['its types', { entities: [{ type: 'T' }] }, {}],
     ['its attributes', {}, { attributes: ['level'] }],
     ['its q', { entities: [{ type: 'T' }, { type: 'Other' }], q: 'counts=="yes"' }, {}],
-  ])('counts only what goes up, by %s', async (_, selection, picked) => {
+  ])('counts only selected data, by %s', async (_, selection, picked) => {
     const counts = { type: 'Property', value: 'yes' }
     await send('POST', entities, { id: 'urn:T:1', type: 'T', counts, level: observed(0, 0) })
     await send('POST', entities, { id: 'urn:Other:1', type: 'Other', load: observed(0, 0) })
@@ -177,11 +180,11 @@ describe('the budget of an uplink', () => {
     await vi.waitFor(async () => expect((await status()).state).toBe('live'), withinMs)
     await centre.stop()
     for (let i = 1; i <= 10; i++) await send('PATCH', `${entities}/urn:T:1/attrs`, { level: observed(i, i) })
-    // What goes up waits, and all else comes behind it.
+    // Selected data is pending, and everything else comes after it.
     await vi.waitFor(async () => expect((await status()).state).toBe('offline'), withinMs)
     for (let i = 1; i <= count; i++)
       await send('PATCH', `${entities}/urn:Other:1/attrs`, { load: observed(i, i) })
-    // What waits is weighed every two seconds, and told as it was half a second ago at most.
+    // The backlog is checked every two seconds, and reported at most half a second old.
     await new Promise((resolve) => setTimeout(resolve, 5000))
     const { waitingObservations, toBeLetGo, roomSeconds } = await status()
     expect(site.logLines().map(({ event }) => event)).not.toContain('uplink.over-budget')

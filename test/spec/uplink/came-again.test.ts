@@ -1,6 +1,6 @@
 /**
- * An entity that was deleted in a cut and is created again while its history still waits: the centre holds the new entity without
- * anything of its earlier lives.
+ * An entity that was deleted in an outage and is re-created while its history is still pending: the centre
+ * holds the new entity without anything of its earlier lives.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const property = (value: unknown): object => ({ type: 'Property', value })
 const observed = (n: number): object => ({ ...property(n), observedAt: `2026-01-01T00:00:0${n}Z` })
-/** Of what came again, as far as they were observed. */
+/** The observed attributes of the re-created entity. */
 const levels = async (of: GatewayInside): Promise<unknown> => {
   const path = `${v1}/temporal/entities/${again}?attrs=level&options=temporalValues`
   const { level } = (await of.get(path)).json() as { level: { values: [number, string][] } }
@@ -46,7 +46,7 @@ const status = async (): Promise<{ oldest?: string; state: string }> =>
   (await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()
 const isLive = async (): Promise<void> => expect(await status()).toMatchObject({ state: 'live' })
 
-/** The entity is deleted in a cut; the centre takes what is current afterwards, and no history. */
+/** The entity is deleted in an outage; afterwards the centre accepts current values, but no history. */
 async function deletedInCut(): Promise<void> {
   setLimit('uplinkBehindMs', 0)
   await send('POST', `${v1}/subscriptions`, {
@@ -96,13 +96,13 @@ it('holds the new entity when its creation is sent after the history', async () 
   delete failing[`${v1}/temporal`]
   await vi.waitFor(async () => expect((await status()).oldest).not.toBe(oldest), withinMs)
   delete failing[`${v1}/entityOperations`]
-  // It is live as soon as the change of the other one is taken.
+  // It is live as soon as the change of the other entity is accepted.
   await vi.waitFor(async () => expect(await there(again)).toMatchObject({ level: 2 }), withinMs)
   await vi.waitFor(isLive, withinMs)
   expect(await there(again)).toEqual({ id: again, type: 'Tank', level: 2 })
 })
 
-it('holds the new entity when it was created in a second cut', async () => {
+it('holds the new entity when it was created in a second outage', async () => {
   await pause()
   await create({ level: property(2) })
   await new Promise((resolve) => setTimeout(resolve, 30))

@@ -1,6 +1,6 @@
 /**
- * An uplink whose subscription is changed: another address or tenant gets all there is, a wider selection brings what it did
- * not take before, with its history; and what is unchanged is not sent again.
+ * An uplink whose subscription is changed: another address or tenant receives everything; a wider selection
+ * adds what was not selected before, with its history; nothing else is sent again.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ describe('an uplink that is changed', () => {
         expect(there).toEqual(await levels(site, id))
       }
     }, withinMs)
-  /** How much went up, once nothing waits. */
+  /** How much was sent, once nothing is pending. */
   const counts = (): Promise<{ sent: number; histories: number }> =>
     vi.waitFor(async () => {
       const { state, sent, histories } = (await site.get('/selvedge/v1/uplinks/urn:up')).json() as {
@@ -84,7 +84,7 @@ describe('an uplink that is changed', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('tells all there is to another address, and to another tenant there', async () => {
+  it('sends everything to another address, and to another tenant there', async () => {
     const other = await start('other')
     await send('PATCH', '/ngsi-ld/v1/subscriptions/urn:up', endpointAt(other))
     await expectThere(other, ['urn:tank:1'])
@@ -95,7 +95,7 @@ describe('an uplink that is changed', () => {
     await expectThere(other, ['urn:tank:1'], 'east')
   })
 
-  it('brings up what a wider selection takes, after a restart, too, and then sends nothing again', async () => {
+  it('sends what a wider selection adds, also after a restart, and nothing twice', async () => {
     await send('PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
       entities: [{ type: 'Tank' }, { type: 'Pump' }],
     })

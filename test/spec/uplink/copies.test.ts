@@ -1,7 +1,7 @@
 /**
- * Copies of entities of a centre, kept by a real gateway: told at once by another Selvedge, asked for at intervals where the
- * centre knows no streams; they outlive the centre and a restart, follow deletions, leave what is our own alone, and go with
- * their setting.
+ * Copies of a centre's entities in a real gateway: streamed by another Selvedge, polled where the centre has
+ * no streams. They survive the centre and a restart, follow deletions, leave local entities alone, and are
+ * deleted with their setting.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -67,7 +67,7 @@ describe('copies', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('are told at once, outlive the centre and a restart, and go with their setting', async () => {
+  it('are streamed, survive the centre and a restart, and are deleted with their setting', async () => {
     centre = await startCentre()
     const setting = { url: centre.httpUrl, q: 'label!="hidden"' }
     await ok(centre, 'POST', entities, shared('urn:s:1', 'one'))
@@ -111,7 +111,7 @@ describe('copies', () => {
     await centre.stop()
   })
 
-  it('are not sent back to where they come from', async () => {
+  it('are not sent back to their centre', async () => {
     centre = await startCentre()
     await ok(centre, 'POST', entities, shared('urn:s:1', 'one'))
     await startEdge({ url: centre.httpUrl })
@@ -134,7 +134,7 @@ describe('copies', () => {
     await centre.stop()
   })
 
-  it('go with what is gone at the centre although the centre asks here, too', async () => {
+  it('are deleted with their entities although the centre queries this gateway too', async () => {
     centre = await startCentre()
     await ok(centre, 'POST', entities, shared('urn:s:1', 'one'))
     edge = await startGatewayProcess({
@@ -158,7 +158,7 @@ describe('copies', () => {
     await centre.stop()
   })
 
-  it('are asked for at intervals where the centre knows no streams', async () => {
+  it('are polled where the centre has no streams', async () => {
     const there = await startForeign([shared('urn:s:1', 'one'), shared('urn:s:2', 'two')])
     await startEdge({ url: there.url, everySeconds: 1 })
     await expectLabels({ 'urn:s:1': 'one', 'urn:s:2': 'two' })
@@ -173,7 +173,7 @@ describe('copies', () => {
   })
 })
 
-/** A broker that lists entities and knows nothing else. */
+/** A broker that only lists entities. */
 async function startForeign(entitiesThere: object[]) {
   const there = { url: '', entities: entitiesThere, fails: false, server: undefined as unknown as Server }
   there.server = createServer(({ url = '' }, response) => {

@@ -1,6 +1,6 @@
 /**
- * An observation is one, by entity, attribute, datasetId, time and value: also where an entity was deleted and created again in
- * between, and where it reaches the centre by more than one way.
+ * An observation is identified by entity, attribute, datasetId, time and value: also if the entity was
+ * deleted and re-created in between, and if it reaches the centre in more than one way.
  */
 import { afterEach, expect, it } from 'vitest'
 import { restoreLimits } from '#test/kit/ceilings.ts'
@@ -20,7 +20,7 @@ const levels = async (): Promise<number> => {
   return observed.level.length
 }
 
-it('is counted once where the entity had two lives, live and after a cut', async () => {
+it('counts an observation once where the entity had two lives, live and after an outage', async () => {
   await pair.connect()
   await create(observedAt(5, 5))
   await pair.isSame(id)
@@ -41,7 +41,7 @@ it('is counted once where the entity had two lives, live and after a cut', async
   expect(await levels()).toBe(26)
 })
 
-it('is counted once, observed or not, where a gateway sends a new life of an entity twice', async () => {
+it('counts a value once, observed or not, where a gateway sends a new life of an entity twice', async () => {
   const states = { 'selvedge-states': 'times,types', via: 'HTTP/1.1 selvedge-edge' }
   const name = property('a', { modifiedAt: '2026-01-02T00:00:00Z' })
   for (let times = 0; times < 2; times++) {
@@ -61,7 +61,7 @@ it('is counted once, observed or not, where a gateway sends a new life of an ent
   })
 })
 
-it('is counted once where the entity came into being at the centre by its history', async () => {
+it('counts an observation once where the history created the entity at the centre', async () => {
   await create(observedAt(1, 1))
   for (let second = 2; second < 20; second++) await observe(second, second)
   await remove()

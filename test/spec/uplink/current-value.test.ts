@@ -1,6 +1,6 @@
 /**
- * The gateway decides which value of an attribute is current, also where that was observed before another one: the centre
- * holds the same current value and the same history.
+ * The gateway decides which value of an attribute is current, even if it was observed before another one: the
+ * centre holds the same current value and the same history.
  */
 import { afterEach, expect, it, vi } from 'vitest'
 import { restoreLimits } from '#test/kit/ceilings.ts'
@@ -16,7 +16,7 @@ const create = (level: object) =>
 const observe = (value: unknown, second: number) =>
   pair.send('PATCH', `${entities}/${id}/attrs`, { level: observedAt(value, second) })
 
-it('makes a value current that was observed before the last one, live and after a cut', async () => {
+it('makes a value current that was observed before the last one, live and after an outage', async () => {
   await pair.connect()
   await create(observedAt(1, 1))
   await pair.isSame(id)
@@ -30,7 +30,7 @@ it('makes a value current that was observed before the last one, live and after 
   await pair.isSame(id)
 })
 
-it('compares them so, and leaves what is newer there and unknown here', async () => {
+it('reconciles them so, and keeps values that are newer there and unknown here', async () => {
   await pair.connect()
   await create(observedAt(1, 1))
   await pair.isSame(id)
@@ -58,7 +58,7 @@ it('compares them so, and leaves what is newer there and unknown here', async ()
   expect((await pair.centre.get(`${entities}/${id}?options=keyValues`)).json()).toMatchObject({ level: 9 })
 })
 
-it('writes no further instance of what was not observed when an entity is told whole again', async () => {
+it('adds no instance of unobserved values when an entity is sent in full again', async () => {
   await pair.connect()
   await pair.duringCut(async () => {
     await create(property(1))
@@ -67,13 +67,13 @@ it('writes no further instance of what was not observed when an entity is told w
   await pair.isSame(id)
   await pair.duringCut(() => pair.send('PATCH', `${entities}/${id}/attrs`, { name: property('c') }))
   await pair.isSame(id)
-  // Everything that is selected goes up again.
+  // Everything selected is sent again.
   await pair.send('PATCH', '/ngsi-ld/v1/subscriptions/urn:up', { entities: [{ type: 'T,U' }] })
   await pair.send('PATCH', `${entities}/${id}/attrs`, { mode: property('n') })
   await pair.isSame(id)
 })
 
-it('tells that the history of an attribute was deleted, live and in a cut', async () => {
+it('sends the deletion of an attribute history, live and after an outage', async () => {
   const history = `/ngsi-ld/v1/temporal/entities/${id}/attrs`
   await pair.connect()
   await create(observedAt(1, 1))

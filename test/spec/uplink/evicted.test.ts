@@ -1,6 +1,6 @@
 /**
- * What is told of history that vanished here: whose it was, also where the entity is deleted and left no trace, and nothing of
- * those that are not selected.
+ * Gaps of evicted history: they name its owner, even if the entity was deleted and left no record, and never
+ * name entities that are not selected.
  */
 import { expect, test } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
@@ -25,13 +25,13 @@ const { temporaryFolder, openSite } = sitesOfFile()
 const gone = 'urn:Store:gone'
 const kept = 'urn:Store:kept'
 
-/** A site that holds nothing any more of an entity that was deleted. */
+/** A site without any data of a deleted entity. */
 async function siteWithout(): Promise<HistorySite> {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte, maxAgeDays: 10 })
   for (const id of [gone, kept]) await site.create(id)
   for (const id of [gone, kept]) await site.fold(id, startMs)
   await site.broker.remove(gone, 'http')
-  // Records fold when they are half an hour old, and count as settled with the next look at the log.
+  // Records are folded after half an hour, and count as settled at the next check of the log.
   for (let i = 0; i < 4; i++) {
     site.clock.ahead += 40 * 60_000
     await site.turn()
@@ -60,7 +60,7 @@ const portsOf = (site: HistorySite, state: UplinkState, selected: object = {}): 
   } as unknown as Subscription),
 })
 
-/** All that is told when each page is taken at once. */
+/** All steps when each page is accepted at once. */
 function stepsBy(ports: EvictedPorts, telling: GapReport): readonly Step[] {
   const steps: Step[] = []
   for (const page of evictedGaps(ports, rule, telling)) {
@@ -85,7 +85,7 @@ function toldBy(site: HistorySite, selected: object): readonly Told[] {
 
 const types = (name: string) => ({ entities: [{ types: { kind: 'type', name } }] })
 
-test('gaps name whose history it was, though nothing else is left of it', async () => {
+test('gaps name the owner of the history, though nothing else is left of it', async () => {
   const site = await siteWithout()
   expect(site.count('SELECT count(*) FROM tombstone')).toBe(0)
   const all = toldBy(site, {})
@@ -95,12 +95,12 @@ test('gaps name whose history it was, though nothing else is left of it', async 
   ])
   expect(toldBy(site, types('Store'))).toEqual(all)
   expect(toldBy(site, types('Other'))).toEqual([])
-  // Nobody knows any more whether it was selected.
+  // It is unknown whether it was selected.
   const byValue = toldBy(site, { ...types('Store'), scopeQ: parseScopeQuery('/nowhere') })
   expect(byValue.map(({ of }) => of)).toEqual([undefined])
 })
 
-/** Records of what went of entities of which nothing else is left: so many that have an owner, and of each fifth nobody knows whose. */
+/** Eviction records of entities without other data: a number with an owner, and every fifth without one. */
 async function siteWithGaps(count: number): Promise<HistorySite> {
   const site = await openSite(temporaryFolder(), { maxBytes: 100 * megabyte })
   await site.door.commit((stage) => {
@@ -131,7 +131,7 @@ async function siteWithGaps(count: number): Promise<HistorySite> {
   return site
 }
 
-test('gaps are read, told and forgotten a request at a time, and go on where they were after a crash', async () => {
+test('gaps are read, sent and released one request at a time, and resume after a crash', async () => {
   const count = 2100
   const site = await siteWithGaps(count)
   const most = limits.uplinkEntitiesPerRequest.value
@@ -158,7 +158,7 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
         const lost = (step as unknown as { attributes: Map<string, { value: number }[]> }).attributes
         taken.set(entity.id, lost.get('lostAtMost')![0]!.value)
       }
-      // Each third page is taken, and that is forgotten.
+      // Each third page is accepted, and that is lost.
       if (pages % 3 === 0) {
         ;({ telling = newTelling(), ...state } = readState(onDisk))
         isDone = false
@@ -173,7 +173,7 @@ test('gaps are read, told and forgotten a request at a time, and go on where the
   expect([...taken.values()].reduce((sum, one) => sum + one, 0)).toBe(count)
 })
 
-test('gaps are told again to whoever forgot them, where somebody had not been told them when they went', async () => {
+test('gaps are sent again to a centre that lost them, if they were merged before another uplink sent them', async () => {
   const site = await siteWithGaps(1000)
   const state = newState({ n: 0, at: 0 }, undefined)
   state.telling = newTelling()
@@ -186,10 +186,10 @@ test('gaps are told again to whoever forgot them, where somebody had not been to
   expect(again.slice(0, -1).every((id) => first.includes(id))).toBe(true)
   expect(stepsBy(ports, newTelling())).toEqual([])
   expect(state.telling).toBeUndefined()
-  // Who was told all there was forgot all of it.
+  // A centre that had received all lost all of them.
   state.gapsBefore = startMs + 501
   expect(stepsBy(ports, { ...newTelling(), began: wallMs, to: 3, again: 0 })).toHaveLength(601)
-  // What a span that waits tells is not told before it, too.
+  // Gaps of a pending span are not reported before it.
   state.gap = 501
   state.spans = [{ from: startMs, to: wallMs }]
   const early = ids(stepsBy(ports, { ...newTelling(), began: wallMs, to: 4, again: 0 }))

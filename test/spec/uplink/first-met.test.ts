@@ -1,6 +1,6 @@
 /**
- * A centre that was away when its uplink began is met before anything is told: that nothing was told before is known then, and
- * nothing is compared.
+ * A centre that was away when its uplink started is asked for its log position before anything is sent: then
+ * it is known that nothing was sent before, and nothing is reconciled.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -11,7 +11,7 @@ import { siteAndCentre } from '#test/kit/site-and-centre.ts'
 const entities = '/ngsi-ld/v1/entities'
 const withinMs = { interval: 100 }
 
-describe('an uplink that begins while the centre is away', () => {
+describe('an uplink that starts while the centre is away', () => {
   const pair = siteAndCentre()
   let proxy: FaultProxy
 
@@ -35,7 +35,7 @@ describe('an uplink that begins while the centre is away', () => {
       withinMs,
     )
   const comparesNothing = async (): Promise<void> => {
-    // It says more than once meanwhile how far it is.
+    // It reports its log position several times in between.
     await new Promise((resolve) => setTimeout(resolve, 2000))
     expect(await uplink()).toMatchObject({ state: 'live' })
     expect((await uplink()).reconcile).toBeUndefined()
@@ -50,7 +50,7 @@ describe('an uplink that begins while the centre is away', () => {
     await proxy.close()
   })
 
-  it('compares nothing when the centre is there', async () => {
+  it('reconciles nothing when the centre is available', async () => {
     await proxy.set('refused')
     const level = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
     await pair.site.send('POST', entities, { id: 'urn:tank:1', type: 'Tank', level })
@@ -61,8 +61,8 @@ describe('an uplink that begins while the centre is away', () => {
     await comparesNothing()
   })
 
-  it('is asked before the first thing that it is told, where that is past, too', async () => {
-    // It does not ask by itself meanwhile, and sees at once that something came and went.
+  it('asks for the position before the first request, even if that is past', async () => {
+    // No scheduled check happens in between, and one scan sees creation and deletion.
     setLimit('reconcileNoteMs', 10_000)
     setLimit('uplinkPollMs', 1000)
     const away: Record<string, number> = { '/selvedge/v1/digests': 503 }
@@ -72,7 +72,7 @@ describe('an uplink that begins while the centre is away', () => {
     expect(way.asked().join()).toContain('/selvedge/v1/digests')
     delete away['/selvedge/v1/digests']
     const level = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
-    // On a busy machine the uplink may look between creation and deletion; then there is another entity.
+    // On a busy machine the uplink may scan between creation and deletion; then there is another entity.
     let tanks = 0
     const createAndDelete = async (): Promise<void> => {
       const id = `urn:tank:${++tanks}`

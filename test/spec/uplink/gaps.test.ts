@@ -1,6 +1,7 @@
 /**
- * What the history here lets go before it has gone up is told to the centre, cut by cut: every value that was observed is there,
- * or within a gap that tells of as many at least, and nothing is said of entities that are not selected.
+ * History that is evicted here before it was sent is reported to the centre, outage by outage: every observed
+ * value is there, or within a gap that reports at least as many, and entities that are not selected are not
+ * mentioned.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +13,7 @@ import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside
 const v1 = '/ngsi-ld/v1'
 const withinMs = { interval: 200 }
 const perRequest = 5000
-/** More than the history may hold here, and its tail. */
+/** More than the history and its tail may hold. */
 const heldMost = 200_000
 setLimit('tailAgeMs', 300)
 setLimit('uplinkBehindMs', 500)
@@ -28,7 +29,7 @@ interface GapView {
   readonly reason: string
 }
 
-describe('gaps of what the history here let go', () => {
+describe('gaps of evicted history', () => {
   let folder: string
   let site: GatewayInside
   let centre: GatewayInside
@@ -51,7 +52,7 @@ describe('gaps of what the history here let go', () => {
         },
       },
     })
-  /** Noise, so that no codec makes it small; each is a millisecond after the last one. */
+  /** Noise, so that no codec compresses it well; each value is a millisecond after the last one. */
   const observe = async (id: string, requests: number): Promise<void> => {
     for (let i = 0; i < requests; i++) {
       const level = Array.from({ length: perRequest }, () => ({
@@ -69,19 +70,22 @@ describe('gaps of what the history here let go', () => {
     })
   const evicted = async (): Promise<number> =>
     Number(/selvedge_history_evicted_total(?:\{[^}]*\})? (\d+)/.exec((await site.get('/metrics')).text)?.[1])
-  /** Observes until all is gone that was there before, and of what came since more than an uplink has in hand (30,000 seen). */
+  /**
+   * Observes until all earlier data is evicted, and of later data more than an uplink has in hand (30,000
+   * seen).
+   */
   const untilEvicted = async (id: string): Promise<void> => {
     const before = told
     await vi.waitFor(
       async () => {
-        // What is on its way to be evicted need not be pushed by more.
+        // Pending evictions need no further data.
         if (told - (await evicted()) < heldMost) await observe(id, 4)
         expect(await evicted()).toBeGreaterThan(before + 8 * perRequest)
       },
       { interval: 500 },
     )
   }
-  /** What happens now is there, and all before it. */
+  /** The current data is there, and everything before it. */
   const caughtUp = async (type: string): Promise<void> => {
     const mark = `urn:mark:${told}`
     await create(mark, type, 1)
@@ -92,7 +96,7 @@ describe('gaps of what the history here let go', () => {
   }
   const gaps = async (): Promise<GapView[]> =>
     (await centre.get(`${v1}/entities?type=HistoryGap&options=keyValues&limit=1000`)).json() as GapView[]
-  /** Times (ms) of what the centre has of a history. */
+  /** Times (ms) in the centre's history. */
   const timesThere = async (id: string): Promise<ReadonlySet<number>> => {
     const times = new Set<number>()
     for (let from = startMs - 1; ; ) {
@@ -117,7 +121,7 @@ describe('gaps of what the history here let go', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('are those of each cut, though both are of one attribute', async () => {
+  it('are reported per outage, though both are of one attribute', async () => {
     await create('urn:T:1', 'T', 0)
     await subscribe({ entities: [{ type: 'T' }] })
     await vi.waitFor(
@@ -146,11 +150,11 @@ describe('gaps of what the history here let go', () => {
     expect(within.flat()).toHaveLength(missing.length)
     for (const [i, { lostAtMost }] of all.entries())
       expect(lostAtMost).toBeGreaterThanOrEqual(within[i]!.length)
-    // Nothing is told twice.
+    // Nothing is reported twice.
     expect(all.reduce((sum, { lostAtMost }) => sum + lostAtMost, 0)).toBeLessThanOrEqual(await evicted())
   })
 
-  /** What is told of some that came, and whose values went, during a cut. */
+  /** The gaps of entities created during an outage whose values were evicted. */
   async function lostInCut(ids: readonly string[], selection: object): Promise<GapView[]> {
     await subscribe(selection)
     await create('urn:mark:0', 'T', 1)
@@ -170,7 +174,7 @@ describe('gaps of what the history here let go', () => {
     return gaps()
   }
 
-  it('name nobody who is not selected by what it is like, and are told all the same', async () => {
+  it('name no entity that the values do not select, but are still reported', async () => {
     const all = await lostInCut(['urn:T:1', 'urn:T:low', 'urn:U:1'], {
       entities: [{ type: 'T' }],
       q: 'kind==1',
@@ -183,7 +187,7 @@ describe('gaps of what the history here let go', () => {
     expect(all.filter(({ gapOf }) => gapOf === 'urn:T:1').length).toBeGreaterThan(0)
   })
 
-  it('beyond the ceiling of their records are told as a sum', async () => {
+  it('beyond the limit of their records are reported as a sum', async () => {
     setLimit('gapsMax', 2)
     const ids = Array.from({ length: 6 }, (_, i) => `urn:T:${i}`)
     const all = await lostInCut(ids, { entities: [{ type: 'T' }] })

@@ -1,6 +1,6 @@
 /**
- * A gateway that is killed right after the first requests of a new uplink: it does not take what it sent for unsent when it starts
- * again.
+ * A gateway killed right after the first requests of a new uplink does not consider sent data unsent when it
+ * restarts.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -40,7 +40,7 @@ const send = async (method: string, path: string, body?: unknown): Promise<void>
 const there = async (): Promise<object> =>
   (await centre.get(`${v1}/entities/${tank}?options=keyValues`)).json()
 
-it('sends an entity that was created again without what its earlier life had', async () => {
+it('sends a re-created entity without attributes of its earlier life', async () => {
   failing[`${v1}/entityOperations`] = 'lost'
   await send('POST', `${v1}/entities`, { id: tank, type: 'Tank', label: property('old'), level: property(1) })
   await send('POST', `${v1}/subscriptions`, {

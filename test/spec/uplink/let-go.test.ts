@@ -1,6 +1,6 @@
 /**
- * What the budget of an uplink let go stays so when both ends are compared, as after a long cut: the centre was told of it by gaps,
- * and these stay true. Where a gap is deleted at the centre, what it told of goes up after all.
+ * Data dropped by the budget of an uplink is not sent by a reconciliation, such as after a long outage: gaps
+ * reported it to the centre and stay true. If a gap is deleted at the centre, its data is sent after all.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -17,7 +17,7 @@ interface Status {
   readonly reconcile?: { readonly phase: string; readonly reason: string; readonly observations: number }
 }
 
-describe('what the budget let go', () => {
+describe('data dropped by the budget', () => {
   const pair = siteAndCentre()
   let proxy: FaultProxy
 
@@ -48,7 +48,7 @@ describe('what the budget let go', () => {
       return reconcile
     }, withinMs)
 
-  /** A tank goes up, of whose values few may wait. */
+  /** Sends a tank with a small budget for its values. */
   async function begin(): Promise<void> {
     await send('POST', entities, { id: 'urn:tank:1', type: 'Tank', ...level(0) })
     await send('POST', '/ngsi-ld/v1/subscriptions', {
@@ -81,7 +81,7 @@ describe('what the budget let go', () => {
     await proxy.close()
   })
 
-  it('does not go up by a comparison, unless its gap is deleted', async () => {
+  it('is not sent by a reconciliation, unless its gap is deleted', async () => {
     await begin()
     const past = '/ngsi-ld/v1/temporal/entities/urn:tank:1/attrs'
     const other = (value: number) => ({
@@ -92,12 +92,12 @@ describe('what the budget let go', () => {
     await proxy.set('refused')
     for (let i = 1; i < count; i++) await send('PATCH', `${entities}/urn:tank:1/attrs`, level(i))
     await vi.waitFor(async () => expect((await status()).toBeLetGo).toBeGreaterThan(100), withinMs)
-    // A cut is as long as the time between commits.
+    // An outage covers the time between commits.
     await new Promise((resolve) => setTimeout(resolve, 1000))
     await send('PATCH', `${entities}/urn:tank:1/attrs`, level(count))
     await proxy.set('none')
 
-    // The rest of a day that is not the same is told again.
+    // The rest of a day that differs is sent again.
     const report = await compared()
     expect(report).toMatchObject({ reason: 'long-cut' })
     const missing = count + 2 - (await valuesThere())
@@ -105,7 +105,7 @@ describe('what the budget let go', () => {
     expect(missing).toBeGreaterThan(100)
     expect([missing, missing + 1]).toContain(await lost())
 
-    // What came before or later is no part of it, whatever times it has.
+    // Earlier and later commits are no part of it, whatever times they have.
     const there = await valuesThere()
     await send('POST', past, { level: [other(5000)] })
     await vi.waitFor(async () => expect(await valuesThere()).toBe(there + 1), withinMs)
@@ -126,7 +126,7 @@ describe('what the budget let go', () => {
     expect(await compared()).toMatchObject({ reason: 'asked' })
   })
 
-  it('is told by a gap for each cut, though devices tell the same times again', async () => {
+  it('is reported by a gap per outage, though devices repeat the same times', async () => {
     setLimit('reconcileAfterMs', 3_600_000)
     await begin()
     for (const cut of [1, 2]) {
@@ -143,7 +143,7 @@ describe('what the budget let go', () => {
       )
     }
     const missing = 2 * (count - 1) + 1 - (await valuesThere())
-    // What was newest may have gone up as it was, and is counted all the same.
+    // The newest value may have been sent as current, and is counted anyway.
     expect([missing, missing + 1, missing + 2]).toContain(await lost())
   })
 })

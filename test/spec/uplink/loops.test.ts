@@ -1,6 +1,6 @@
 /**
- * Gateways that feed each other by uplinks: what one has, all have, and nothing goes round. Traffic ends by itself, equal
- * values stay where they are, and no older value comes over a newer one on its way round.
+ * Gateways with uplinks to each other: all hold the same data and nothing circulates. Traffic ends by itself,
+ * equal values are not sent on, and no older value replaces a newer one.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -41,7 +41,7 @@ describe('gateways with uplinks to each other', () => {
   }
   const history = async (of: GatewayInside): Promise<unknown> =>
     (await of.get('/ngsi-ld/v1/temporal/entities/urn:tank:1?attrs=level&options=temporalValues')).json()
-  /** Requests answered so far, by the counter of the gateway. */
+  /** Requests handled so far, by the counter of the gateway. */
   const requests = async (of: GatewayInside): Promise<number> => {
     const { text } = await of.get('/metrics')
     return Number(/^selvedge_http_requests_total (\d+)/m.exec(text)?.[1])
@@ -54,7 +54,7 @@ describe('gateways with uplinks to each other', () => {
         expect(await history(other)).toEqual(await history(first!))
       }
     }, withinMs)
-  /** Nobody asks anybody for a second, but this test. */
+  /** No requests for a second, except for this test's. */
   const expectQuiet = (): Promise<void> =>
     vi.waitFor(async () => {
       const before = await Promise.all(ring.map(requests))
@@ -78,14 +78,14 @@ describe('gateways with uplinks to each other', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it.each([2, 3])('tell each other all and then are quiet: %i of them', async (count) => {
+  it.each([2, 3])('exchange everything and then are quiet: %i gateways', async (count) => {
     await start(count)
     const [first, second] = ring as [GatewayInside, GatewayInside]
     const name = { type: 'Property', value: 'main' }
     await send(first, 'POST', entities, { id: 'urn:tank:1', type: 'Tank', level: level(1), name })
     await send(second, 'POST', entities, { id: 'urn:tank:2', type: 'Tank', name })
     await expectSame()
-    // As fast as they can be written: what comes round meanwhile is older than what is here.
+    // Written as fast as possible: values that return meanwhile are older than the local ones.
     for (let n = 2; n <= 60; n++)
       await send(first, 'PATCH', `${entities}/urn:tank:1/attrs`, { level: level(n) })
     for (let n = 1; n <= 10; n++)
@@ -97,7 +97,7 @@ describe('gateways with uplinks to each other', () => {
       name: { value: 10 },
     })
 
-    // Equal values, written where they did not come from.
+    // Equal values, written at another gateway than their origin.
     const equal = [
       { id: 'urn:tank:1', type: 'Tank', level: level(60), name: { type: 'Property', value: 10 } },
     ]
@@ -114,7 +114,7 @@ describe('gateways with uplinks to each other', () => {
     ])
   })
 
-  it('refuse what comes back to where it was', async () => {
+  it('refuse a change that returns to its origin', async () => {
     await start(1)
     const [one] = ring as [GatewayInside]
     const { contextSourceAlias } = (await one.get('/ngsi-ld/v1/info/sourceIdentity')).json() as {
@@ -127,7 +127,7 @@ describe('gateways with uplinks to each other', () => {
   })
 })
 
-/** A broker that takes whatever it is told, and has no word for a request that was there before. */
+/** A broker that accepts everything, and does not detect repeated requests. */
 async function createEasyBroker(alias: string) {
   let told = ''
   const server = createServer((request, response) => {
@@ -159,7 +159,7 @@ async function createEasyBroker(alias: string) {
   }
 }
 
-describe('what came from a broker', () => {
+describe('data that came from a broker', () => {
   let folder: string
   let gateway: GatewayInside
   let centre: Awaited<ReturnType<typeof createEasyBroker>>
@@ -170,7 +170,7 @@ describe('what came from a broker', () => {
   }
   const level = (value: number): object => ({ type: 'Property', value, observedAt: at(value) })
   const label = (value: string): object => ({ type: 'Property', value })
-  /** Later in the log than all before, so it is told after all of it. */
+  /** Later in the log than everything before, so it is sent last. */
   const marked = async (n: number): Promise<void> => {
     await send('PATCH', `${entities}/urn:tank:ours/attrs`, { mark: label(`mark ${n}`) })
     await vi.waitFor(() => expect(centre.told()).toContain(`mark ${n}`), withinMs)
@@ -199,7 +199,7 @@ describe('what came from a broker', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('does not go back there, though nobody there would refuse it', async () => {
+  it('is not sent back, though the broker would not refuse it', async () => {
     await subscribe()
     await marked(1)
     await send(
@@ -215,7 +215,7 @@ describe('what came from a broker', () => {
     await send('DELETE', `${entities}/urn:tank:theirs:2`, undefined, via)
     await marked(2)
     expect(centre.told()).not.toContain('urn:tank:theirs')
-    // What becomes of it here does, and nothing with it.
+    // Its local changes are sent, and nothing else of it.
     await send('PATCH', `${entities}/urn:tank:theirs/attrs`, { level: level(3) })
     await marked(3)
     expect(centre.told()).toContain('urn:tank:theirs')
@@ -223,7 +223,7 @@ describe('what came from a broker', () => {
     expect(centre.told()).not.toMatch(new RegExp(`${at(1)}|${at(2)}|label`))
   })
 
-  it('does not go back there when it is told what changed during a cut', async () => {
+  it('is not sent back with the changes of an outage', async () => {
     await send(
       'POST',
       entities,

@@ -1,6 +1,6 @@
 /**
- * What an entity lost before it was deleted goes at the other broker, too, whether the changes are told one by one or what is
- * current is told first; what others wrote there stays.
+ * Attributes that an entity lost before it was deleted are deleted at the centre, whether changes are
+ * replayed or current state is sent first; attributes of other clients stay.
  */
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -29,10 +29,10 @@ const there = async (id: string): Promise<unknown> => {
 describe.each([
   ['one by one', 60_000],
   ['after a cut', 0],
-])('changes that are told %s', (_, behindMs) => {
+])('changes that are sent %s', (_, behindMs) => {
   afterEach(restoreLimits)
 
-  it('leave nothing of what an entity had', async () => {
+  it('leave nothing of the entity', async () => {
     setLimit('uplinkBehindMs', behindMs)
     await at('site', 'POST', '/subscriptions', {
       ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
@@ -60,7 +60,7 @@ describe.each([
       await at('site', 'DELETE', `/entities/${id}`)
     }
     await at('site', 'POST', '/entities', { id: again, type: 'Tank', level: property(2) })
-    // Longer ago than is told one by one, where that is nothing.
+    // Too long ago for a replay, where that is disabled.
     await new Promise((resolve) => setTimeout(resolve, 20))
     await at('site', 'POST', '/entities', { id: 'urn:tank:last', type: 'Tank', level: property(3) })
     await pair.site.send('POST', '/selvedge/v1/uplinks/urn:up/resume', undefined)

@@ -1,6 +1,6 @@
 /**
- * Thousands of gaps go up a request at a time: through a centre that fails half way and a gateway that is killed there, each
- * is told once, and none is forgotten.
+ * Thousands of gaps are sent one request at a time: through a centre that fails half way and a gateway that
+ * is killed there, each is reported once, and none is lost.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -51,7 +51,7 @@ describe('thousands of gaps', () => {
     const { text } = await httpClient(site.httpUrl).get('/metrics')
     return Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)`, 'm').exec(text)?.[1])
   }
-  /** One value of each entity. */
+  /** Writes one value of each entity. */
   const observe = async (n: number): Promise<void> => {
     for (let from = 0; from < count; from += perBatch) {
       const observedAt = new Date(startMs + n * 1000).toISOString()
@@ -89,7 +89,7 @@ describe('thousands of gaps', () => {
     rmSync(folder, { recursive: true })
   })
 
-  /** An uplink that is so slow that gaps take seconds; all there is goes up. */
+  /** Creates an uplink so slow that gaps take seconds; everything is sent. */
   async function begin(entities: number, ...more: readonly object[]): Promise<void> {
     count = entities
     await startSite()
@@ -111,7 +111,10 @@ describe('thousands of gaps', () => {
     for (let n = 1; n <= perEntity; n++) await observe(n)
   }
 
-  /** The centre fails and the gateway is killed while gaps go up; then all goes well. What is told of what was lost before that. */
+  /**
+   * The centre fails and the gateway is killed while gaps are sent; then everything works. Returns the gaps
+   * of the earlier losses.
+   */
   async function failHalfWay(): Promise<readonly GapView[]> {
     await proxy.set('none')
     const isBegun = async () => expect(await countThere('HistoryGap')).toBeGreaterThanOrEqual(200)
@@ -120,7 +123,7 @@ describe('thousands of gaps', () => {
     expect(await countThere('HistoryGap')).toBeLessThan(count)
     await site.kill()
     await startSite()
-    // What comes meanwhile is of another cut.
+    // Later data belongs to another outage.
     await observe(100)
     await proxy.set('none')
     await vi.waitFor(async () => expect(await status()).toMatchObject({ state: 'live' }), withinMs)
@@ -130,7 +133,7 @@ describe('thousands of gaps', () => {
 
   function eachOnce(gaps: readonly GapView[], reason: string): void {
     expect(new Set(gaps.map(({ gapOf }) => gapOf)).size).toBe(count)
-    // Both values of one may be of one span, or of two.
+    // Both values of an entity may be in one span, or in two.
     const keys = new Set(gaps.map(({ gapOf, gapFrom }) => `${gapOf} ${gapFrom['@value']}`))
     expect(gaps).toHaveLength(keys.size)
     expect(new Set(gaps.map((gap) => gap.reason))).toEqual(new Set([reason]))
@@ -138,7 +141,7 @@ describe('thousands of gaps', () => {
     expect(lost).toBe(count * perEntity)
   }
 
-  it('of what a budget let go are told once, through a centre that fails and a crash', async () => {
+  it('of a budget are reported once, through a failing centre and a crash', async () => {
     await begin(1000, { key: 'selvedge:budget-observations', value: '1' })
     await vi.waitFor(
       async () => expect((await status()).toBeLetGo).toBeGreaterThanOrEqual(count * perEntity - 1),
@@ -147,10 +150,10 @@ describe('thousands of gaps', () => {
     eachOnce(await failHalfWay(), 'budget')
   })
 
-  it('of what the history here let go are told once, through a centre that fails and a crash', async () => {
+  it('of evicted history are reported once, through a failing centre and a crash', async () => {
     await begin(1000)
     let works = 0
-    // Each commit folds some, and each lets some go.
+    // Each commit folds some records and evicts some.
     const untilSo = (name: string, isSo: (value: number) => boolean): Promise<void> =>
       vi.waitFor(
         async () => {

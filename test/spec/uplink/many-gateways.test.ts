@@ -1,6 +1,7 @@
 /**
- * Two gateways and one centre: each puts a scope of its own before what it sends, into a tenant of the centre, so that sites are
- * told apart there. What stands elsewhere is no difference when both are compared, and goes there when the setting changes.
+ * Two gateways and one centre: each adds a scope prefix of its own to what it sends, into a tenant of the
+ * centre, so that sites can be distinguished. The prefix is no difference in a reconciliation, and is updated
+ * when the setting changes.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -78,14 +79,14 @@ describe('two gateways and one centre', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('are told of each other where both write the same attribute of an entity', async () => {
+  it('report each other where both write the same attribute of an entity', async () => {
     const [one, two] = sites as [GatewayInside, GatewayInside]
     await Promise.all([feed(one, undefined), feed(two, undefined)])
     const name = (value: string) => ({ name: { type: 'Property', value } })
     await send(one, 'POST', `${v1}/entities`, tank('a', name('one')))
     await send(one, 'POST', `${v1}/entities`, { id: 'urn:tank:b', type: 'Tank', ...name('one') })
     await expectScopes({ a: undefined, b: undefined })
-    // Another attribute of the same entity is none.
+    // Another attribute of the same entity is no collision.
     await send(two, 'POST', `${v1}/entities`, { id: 'urn:tank:b', type: 'Tank', ...level(2) })
     await send(two, 'POST', `${v1}/entities`, { id: 'urn:tank:a', type: 'Tank', ...level(2) })
     const levelThere = (value: number): Promise<void> =>
@@ -113,13 +114,13 @@ describe('two gateways and one centre', () => {
     expect((await one.get('/metrics')).text).toContain('selvedge_uplink_collisions{uplink="urn:up"} 1')
     expect((await one.get('/health/ready')).text).toContain('such as urn:tank:a')
     expect((await centre.get('/metrics')).text).toMatch(/^selvedge_two_origins_total [1-9]/m)
-    // What is not observed, too.
+    // Unobserved attributes, too.
     await send(two, 'PATCH', `${v1}/entities/urn:tank:b/attrs`, level(3))
     await send(two, 'POST', `${v1}/entities/urn:tank:b/attrs`, name('two'))
     await vi.waitFor(async () => expect(await told(two)).toMatchObject([{ entities: 2 }]), withinMs)
   })
 
-  it('tell their sites apart by scopes in a tenant', async () => {
+  it('are distinguished by scopes in a tenant', async () => {
     const [one, two] = sites as [GatewayInside, GatewayInside]
     await send(one, 'POST', `${v1}/entities`, tank('a', { scope: '/floor/1' }))
     await send(one, 'POST', `${v1}/entities`, tank('b'))
@@ -137,7 +138,8 @@ describe('two gateways and one centre', () => {
     const untouched = await centre.get(`${v1}/entities?type=Tank`)
     expect(untouched.text).toBe('[]')
 
-    // Values leave the scope as it is; scopes that change here change there, and one that goes leaves the prefix.
+    // Values leave the scope unchanged; scope changes here are applied there, and a removed scope leaves the
+    // prefix.
     await send(one, 'PATCH', `${v1}/entities/urn:tank:a/attrs`, level(2))
     await send(one, 'POST', `${v1}/entities/urn:tank:b/attrs`, { scope: '/roof' })
     await send(two, 'DELETE', `${v1}/entities/urn:tank:c/attrs/scope`)
@@ -148,14 +150,14 @@ describe('two gateways and one centre', () => {
     }, withinMs)
     expect((await one.get(`${v1}/entities/urn:tank:a`)).json()).toMatchObject({ scope: '/floor/1' })
 
-    // Compared, nothing differs.
+    // A reconciliation finds no difference.
     for (const each of sites) {
       await send(each, 'POST', '/selvedge/v1/uplinks/urn:up/reconcile')
       await done(each, { reason: 'asked', compared: 2, missing: 0, different: 0, surplus: 0, days: 0 })
     }
   })
 
-  it('move when the setting changes, and nothing else is sent', async () => {
+  it('change their scopes with the setting, and send nothing else', async () => {
     const [one, two] = sites as [GatewayInside, GatewayInside]
     await feed(one, '/site-1')
     await feed(two, '/site-2')
@@ -179,7 +181,7 @@ describe('two gateways and one centre', () => {
     await done(one, { reason: 'asked', compared: 6, missing: 0, different: 0 })
   })
 
-  it('have histories of what is gone told apart, too', async () => {
+  it('keep the histories of deleted entities apart, too', async () => {
     const [one] = sites as [GatewayInside]
     await send(one, 'POST', `${v1}/entities`, tank('a', { scope: '/floor/1' }))
     await send(one, 'PATCH', `${v1}/entities/urn:tank:a/attrs`, level(2))
@@ -217,48 +219,51 @@ describe('two gateways and one centre', () => {
       (to: GatewayInside, ids: readonly string[]) => send(to, 'POST', `${v1}/entityOperations/delete`, ids),
     ],
     ['by a purge', (to: GatewayInside) => send(to, 'DELETE', `${v1}/entities?type=Tank`)],
-  ] as const)('delete nothing at the centre that others wrote, when they delete %s', async (_, remove) => {
-    const [one, two] = sites as [GatewayInside, GatewayInside]
-    const text = (value: string) => ({ type: 'Property', value })
-    const told = (of: GatewayInside, id: string, more: object) =>
-      send(of, 'POST', `${v1}/entities`, { id: `urn:tank:${id}`, type: 'Tank', ...more })
-    await feed(one, undefined)
-    await feed(two, undefined)
-    // Two that are all its own, one that the other has a part in, one with a note of somebody at the centre.
-    await told(one, 'a', { ...level(1), name: text('a') })
-    await told(one, 'b', { name: text('b') })
-    await told(one, 'shared', { ...level(1), name: text('shared') })
-    await told(one, 'noted', { name: text('noted') })
-    await told(two, 'shared', { pressure: text('of the other') })
-    await expectScopes({ a: undefined, b: undefined, noted: undefined, shared: undefined })
-    const note = { note: text('of the centre') }
-    await vi.waitFor(async () => {
-      const seen = await centre.get(`${v1}/entities/urn:tank:shared?options=keyValues`, tenant)
-      expect(seen.json()).toMatchObject({ level: 1, pressure: 'of the other' })
-    }, withinMs)
-    const noted = await centre.send('POST', `${v1}/entities/urn:tank:noted/attrs`, note, tenant)
-    expect(noted.status).toBe(204)
-    await remove(
-      one,
-      ['a', 'b', 'shared', 'noted'].map((id) => `urn:tank:${id}`),
-    )
-    await vi.waitFor(async () => {
-      const left = await centre.get(`${v1}/entities?type=Tank&options=keyValues`, tenant)
-      expect((left.json() as Shown[]).toSorted((x, y) => x.id.localeCompare(y.id))).toEqual([
-        { id: 'urn:tank:noted', type: 'Tank', note: 'of the centre' },
-        { id: 'urn:tank:shared', type: 'Tank', pressure: 'of the other' },
-      ])
-    }, withinMs)
-    // Comparing does not end what they are now.
-    await send(one, 'POST', '/selvedge/v1/uplinks/urn:up/reconcile')
-    await done(one, { reason: 'asked' })
-    await expectScopes({ noted: undefined, shared: undefined })
-  })
+  ] as const)(
+    'delete no attributes of other clients at the centre when they delete %s',
+    async (_, remove) => {
+      const [one, two] = sites as [GatewayInside, GatewayInside]
+      const text = (value: string) => ({ type: 'Property', value })
+      const told = (of: GatewayInside, id: string, more: object) =>
+        send(of, 'POST', `${v1}/entities`, { id: `urn:tank:${id}`, type: 'Tank', ...more })
+      await feed(one, undefined)
+      await feed(two, undefined)
+      // Two entities all its own, one shared with the other gateway, one with a note written at the centre.
+      await told(one, 'a', { ...level(1), name: text('a') })
+      await told(one, 'b', { name: text('b') })
+      await told(one, 'shared', { ...level(1), name: text('shared') })
+      await told(one, 'noted', { name: text('noted') })
+      await told(two, 'shared', { pressure: text('of the other') })
+      await expectScopes({ a: undefined, b: undefined, noted: undefined, shared: undefined })
+      const note = { note: text('of the centre') }
+      await vi.waitFor(async () => {
+        const seen = await centre.get(`${v1}/entities/urn:tank:shared?options=keyValues`, tenant)
+        expect(seen.json()).toMatchObject({ level: 1, pressure: 'of the other' })
+      }, withinMs)
+      const noted = await centre.send('POST', `${v1}/entities/urn:tank:noted/attrs`, note, tenant)
+      expect(noted.status).toBe(204)
+      await remove(
+        one,
+        ['a', 'b', 'shared', 'noted'].map((id) => `urn:tank:${id}`),
+      )
+      await vi.waitFor(async () => {
+        const left = await centre.get(`${v1}/entities?type=Tank&options=keyValues`, tenant)
+        expect((left.json() as Shown[]).toSorted((x, y) => x.id.localeCompare(y.id))).toEqual([
+          { id: 'urn:tank:noted', type: 'Tank', note: 'of the centre' },
+          { id: 'urn:tank:shared', type: 'Tank', pressure: 'of the other' },
+        ])
+      }, withinMs)
+      // A reconciliation does not delete what they are now.
+      await send(one, 'POST', '/selvedge/v1/uplinks/urn:up/reconcile')
+      await done(one, { reason: 'asked' })
+      await expectScopes({ noted: undefined, shared: undefined })
+    },
+  )
 
   it.each([
     ['drop', 'drop=name,note'],
     ['keep', 'keep=level'],
-  ])('purge of attributes (%s) only what is theirs at the centre', async (_, query) => {
+  ])('purge only their own attributes (%s) at the centre', async (_, query) => {
     const [one] = sites as [GatewayInside]
     await feed(one, undefined)
     await send(one, 'POST', `${v1}/entities`, tank('a', { name: { type: 'Property', value: 'a' } }))
@@ -272,7 +277,7 @@ describe('two gateways and one centre', () => {
     }, withinMs)
   })
 
-  it('are refused a scope that is none, by its name', async () => {
+  it('are refused an invalid scope, by its name', async () => {
     const answer = await sites[0]!.send('POST', `${v1}/subscriptions`, {
       ...{ type: 'Subscription', entities: [{ type: 'Tank' }] },
       notification: { endpoint: endpoint('/site 1') },

@@ -1,6 +1,6 @@
 /**
- * Selections that go by values: an entity that comes to meet one is at the centre as a whole, whatever it was that changed,
- * over restarts and cuts too; and what was deleted is told by what it was when it went.
+ * Selections by values: an entity that newly matches is sent to the centre in full, whatever changed, also
+ * across restarts and outages; deletions are sent by the last state of the entity.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -32,7 +32,7 @@ const rest = {
   of: { type: 'Relationship', object: 'urn:site:1' },
 }
 
-describe('an uplink whose selection goes by values', () => {
+describe('an uplink whose selection depends on values', () => {
   let folders: string
   let site: GatewayInside
   let hub: GatewayInside
@@ -62,7 +62,7 @@ describe('an uplink whose selection goes by values', () => {
     const here = (await site.get(`${entities}/${id}`)).json() as object
     await holds(here, id)
   }
-  /** What came before has gone up, or never will. */
+  /** Everything earlier has been sent, or never will be. */
   const settled = async (): Promise<void> => {
     await create({ level: { type: 'Property', value: 99 } }, 'urn:tank:last')
     await vi.waitFor(
@@ -77,11 +77,11 @@ describe('an uplink whose selection goes by values', () => {
   }
   const isNotThere = async (id = tank): Promise<void> =>
     expect((await hub.get(`${entities}/${id}`)).status).toBe(404)
-  /** Longer than the live lane goes through by itself. */
+  /** Longer than the live lane replays. */
   const cutFor = async (during: () => Promise<void>): Promise<void> => {
     await way.set('refused')
     await create({ ...level(50), name: rest.name }, 'urn:tank:first')
-    // The live lane is under way with that, and reads nothing of what follows.
+    // The live lane is busy with that, and reads nothing that follows.
     await new Promise((resolve) => setTimeout(resolve, 400))
     await during()
     await new Promise((resolve) => setTimeout(resolve, 1200))
@@ -102,7 +102,7 @@ describe('an uplink whose selection goes by values', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('tells the whole of an entity that comes to meet it, and each change from then on', async () => {
+  it('sends a newly matching entity in full, and each change from then on', async () => {
     await create({ ...level(1), ...rest })
     await above('level>10')
     await settled()
@@ -123,7 +123,7 @@ describe('an uplink whose selection goes by values', () => {
     })
   })
 
-  it('tells it whole again when it meets it again, without what went meanwhile', async () => {
+  it('re-sends a matching entity in full, without attributes deleted while it did not match', async () => {
     await create({ ...level(20), ...rest })
     await above('level>10')
     await holdsWhole()
@@ -132,13 +132,13 @@ describe('an uplink whose selection goes by values', () => {
     await change({ name: { type: 'Property', value: 'south' } })
     await send('DELETE', `${entities}/${tank}/attrs/depth`)
     await settled()
-    // What no longer meets it stays as it was told last.
+    // An entity that no longer matches stays as last sent.
     await holds(held)
     await change(level(30))
     await holdsWhole()
   })
 
-  it('tells it whole as it was where it met it for a moment only', async () => {
+  it('sends an entity in full that matched only for a moment, with the matching values', async () => {
     await create({ ...level(1), ...rest })
     await above('level>10')
     await settled()
@@ -148,7 +148,7 @@ describe('an uplink whose selection goes by values', () => {
     await holds({ id: tank, type: 'Tank', ...level(21), ...rest })
   })
 
-  it('tells it whole where what decides does not go up itself', async () => {
+  it('sends a matching entity in full if the deciding attribute itself is not sent', async () => {
     await create({ ...level(1), ...rest })
     await subscribe({ entities: [{ type: 'Tank' }], q: 'level>10', watchedAttributes: ['name', 'depth'] })
     await new Promise((resolve) => setTimeout(resolve, 1500))
@@ -157,7 +157,7 @@ describe('an uplink whose selection goes by values', () => {
     await holds({ id: tank, type: 'Tank', name: rest.name, depth: rest.depth })
   })
 
-  it('tells it whole that came to meet it by moving', async () => {
+  it('sends an entity in full that newly matches by its location', async () => {
     const place = (x: number): object => ({
       location: { type: 'GeoProperty', value: { type: 'Point', coordinates: [x, 48] } },
     })
@@ -181,7 +181,7 @@ describe('an uplink whose selection goes by values', () => {
     await holdsWhole()
   })
 
-  it('tells the whole of one that a device lets meet it', async () => {
+  it('sends an entity in full that newly matches by an observation of a device', async () => {
     const device = await connectRaw(site.mqttPort!, 'devices')
     const publish = (value: number): Promise<void> =>
       publishAll(device, [{ topic: 'senml/x', payload: reading('pump:temp', value, 1_767_225_600 + value) }])
@@ -199,7 +199,7 @@ describe('an uplink whose selection goes by values', () => {
     device.end()
   })
 
-  it('knows over a restart what is there, and tells whole what meets it since', async () => {
+  it('remembers synced entities across a restart, and sends newly matching ones in full', async () => {
     await create({ ...level(20), ...rest })
     await create({ ...level(1), ...rest }, 'urn:tank:2')
     await above('level>10')
@@ -214,29 +214,32 @@ describe('an uplink whose selection goes by values', () => {
     await change(level(30))
     await holdsWhole('urn:tank:2')
     await holdsWhole()
-    // What was there was not written again.
+    // Synced entities were not sent again.
     expect(await names()).toEqual(before)
   })
 
-  it.each(['while it runs', 'over a restart'])('tells it whole that met it during a cut, %s', async (how) => {
-    await create({ ...level(1), ...rest })
-    await create({ ...level(1), ...rest }, 'urn:tank:2')
-    await above('level>10')
-    await settled()
-    await cutFor(async () => {
-      await change(level(20))
-      // It meets it for a while only: it is there as it was then.
-      await change(level(21), 'urn:tank:2')
-      await change(level(2, 22), 'urn:tank:2')
-      if (how === 'while it runs') return
-      await site.close()
-      site = await startSite()
-    })
-    await holdsWhole()
-    await holds({ id: 'urn:tank:2', type: 'Tank', ...level(21), ...rest }, 'urn:tank:2')
-  })
+  it.each(['while it runs', 'over a restart'])(
+    'sends an entity in full that matched during an outage, %s',
+    async (how) => {
+      await create({ ...level(1), ...rest })
+      await create({ ...level(1), ...rest }, 'urn:tank:2')
+      await above('level>10')
+      await settled()
+      await cutFor(async () => {
+        await change(level(20))
+        // It matches for a while only: the centre holds that state.
+        await change(level(21), 'urn:tank:2')
+        await change(level(2, 22), 'urn:tank:2')
+        if (how === 'while it runs') return
+        await site.close()
+        site = await startSite()
+      })
+      await holdsWhole()
+      await holds({ id: 'urn:tank:2', type: 'Tank', ...level(21), ...rest }, 'urn:tank:2')
+    },
+  )
 
-  it('tells the history of what was deleted during a cut by what it was, and then that it went', async () => {
+  it('sends the history of an entity deleted during an outage, and then its deletion', async () => {
     await create({ ...level(20), ...rest })
     await above('level>10;name=="north"')
     await holdsWhole()
@@ -255,7 +258,7 @@ describe('an uplink whose selection goes by values', () => {
     await vi.waitFor(() => isNotThere(), withinMs)
   })
 
-  it('leaves nothing current of what met it during a cut, and is deleted', async () => {
+  it('leaves nothing current of an entity that matched during an outage and was deleted', async () => {
     await create({ ...level(1), ...rest })
     await above('level>10')
     await settled()

@@ -1,6 +1,7 @@
 /**
- * Entities whose ids hold what parts the ids of a list, or means something in a pattern or an address: they go up, are compared and go
- * as any others do (RFC 3986, 2.2 lets a URI hold them; GS CIM 009, 5.7.2 parts ids by commas).
+ * Entities whose ids contain list separators or characters with a meaning in patterns or URLs: they are sent,
+ * reconciled and deleted like others (RFC 3986, 2.2 allows these in a URI; GS CIM 009, 5.7.2 separates ids by
+ * commas).
  */
 import { expect, it, vi } from 'vitest'
 import { siteAndCentre } from '#test/kit/site-and-centre.ts'
@@ -29,7 +30,7 @@ const report = async (): Promise<Record<string, unknown>> => {
   }, withinMs)
 }
 
-it('entities with odd ids go up, are compared and go', async () => {
+it('entities with unusual ids are sent, reconciled and deleted', async () => {
   for (const id of ids) {
     const level = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
     await send('POST', `${v1}/entities`, { id, type: 'Tank', level })
@@ -47,7 +48,7 @@ it('entities with odd ids go up, are compared and go', async () => {
   const same = { missing: 0, different: 0, surplus: 0, days: 0 }
   expect(await report()).toMatchObject(same)
 
-  // What somebody wrote over there since then is seen, and stays.
+  // Later writes at the centre are recognized, and kept.
   for (const id of ids) {
     const name = { name: { type: 'Property', value: 'of the centre' } }
     await pair.centre.send('POST', `${v1}/entities/${encodeURIComponent(id)}/attrs`, name)

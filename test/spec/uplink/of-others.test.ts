@@ -1,6 +1,7 @@
 /**
- * What somebody else wrote at the centre stays there when all is told anew, or late: that an entity was deleted here, or lost an
- * attribute, was told long before, or not yet. A gateway like this one says whose it is; of any other broker it is told by times.
+ * Attributes that other clients wrote at the centre stay when everything is sent again, or deletions are sent
+ * late, whether or not a deletion was sent before. A Selvedge reports foreign attributes; for any other
+ * broker, modification times decide.
  */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -50,7 +51,7 @@ describe.each([
     restoreLimits()
     await centre.close()
   })
-  /** From now on it takes nothing, until it is let; what it takes of the past it does. */
+  /** From now on the centre accepts no current values until allowed; it does accept past ones. */
   const cut = (): (() => void) => {
     for (const path of ['/entityOperations', '/entities']) known[`${v1}${path}`] = 503
     return () => {
@@ -63,7 +64,7 @@ describe.each([
     ...members,
   })
 
-  it('what others wrote stays with an uplink that comes to select more', async () => {
+  it('foreign attributes stay when an uplink selects more', async () => {
     for (const name of ['moved', 'again'])
       await at('site', 'POST', '/entities', tank(name, { level: property(1), label: property('old') }))
     await arrive(2)
@@ -83,13 +84,13 @@ describe.each([
     await atRest()
     const before = await there()
     await at('site', 'PATCH', '/subscriptions/urn:up', { entities: [{ type: 'Tank' }, { type: 'Pump' }] })
-    // Nothing tells when it begins; the history that goes up anew ends with what was deleted.
+    // There is no sign of its start; the repeated history ends with the deleted entities.
     await pause(3000)
     await atRest()
     expect(await there()).toEqual(before)
   })
 
-  it('what others wrote stays where it is told late what went', async () => {
+  it('foreign attributes stay when a deletion is sent late', async () => {
     for (const name of ['moved', 'shared', 'bare'])
       await at('site', 'POST', '/entities', tank(name, { level: property(1), label: property('old') }))
     await at('site', 'POST', '/entities', tank('gone', { level: property(1) }))
@@ -119,13 +120,13 @@ describe.each([
     })
   })
 
-  it('what was told late, and went meanwhile, goes', async () => {
+  it('attributes sent late and deleted meanwhile are deleted', async () => {
     await at('site', 'POST', '/entities', tank('told', { level: property(1) }))
     await arrive(1)
     const mend = cut()
     await at('site', 'POST', '/entities', tank('late', { level: property(1) }))
     await at('site', 'POST', '/entities/urn:tank:told/attrs', { label: property('late') })
-    // Both are on their way when they go.
+    // Both are being sent when they are deleted.
     await pause(700)
     await at('site', 'DELETE', '/entities/urn:tank:late')
     await at('site', 'DELETE', '/entities/urn:tank:told/attrs/label')
@@ -137,7 +138,7 @@ describe.each([
     expect(await there()).toEqual([tank('told', { level: 1 }), tank('last', {})])
   })
 
-  it('what others wrote stays where the past of what went is told late', async () => {
+  it('foreign attributes stay when the past of a deleted entity is sent late', async () => {
     const observed = (value: unknown, aheadMs = 0): object => ({
       ...{ ...property(value), observedAt: new Date(Date.now() + aheadMs).toISOString() },
     })
@@ -146,13 +147,13 @@ describe.each([
     await arrive(2)
     const mend = cut()
     await at('site', 'DELETE', '/entities/urn:tank:twice')
-    // What waits now is all that is on its way; the rest is found as past.
+    // Requests pending now are all that is being sent; the rest is handled as past.
     await pause(700)
     await at('site', 'PATCH', '/entities/urn:tank:shared/attrs', { label: observed('last') })
     await at('site', 'DELETE', '/entities/urn:tank:shared/attrs/label')
     await at('site', 'POST', '/entities', tank('twice', { label: property('other') }))
     await at('site', 'DELETE', '/entities/urn:tank:twice')
-    // Of a device whose clock is an hour ahead.
+    // An observation of a device whose clock is an hour ahead.
     await at('site', 'POST', '/entities', tank('early', { level: observed(1, 3_600_000) }))
     await at('site', 'DELETE', '/entities/urn:tank:early')
     await pause(2000)
@@ -160,7 +161,7 @@ describe.each([
     await at('centre', 'POST', '/entities/urn:tank:shared/attrs', { label: observed('by another') })
     mend()
     await at('site', 'POST', '/entities', tank('last', {}))
-    // What its past brings back goes again.
+    // What its past resurrects is deleted again.
     const all = [tank('shared', { level: 1, label: 'by another' }), tank('last', {})]
     await vi.waitFor(async () => expect(await there()).toEqual(all), withinMs)
     await atRest()

@@ -1,6 +1,6 @@
 /**
- * An uplink as an operator has it: paused and resumed, kept to a pace, to windows and to bytes of a day,
- * throttled, and told by its subscription; wrong wishes are refused by name.
+ * Operating an uplink: pausing and resuming, rate limits, windows, daily bytes, throttling, and reporting by
+ * its subscription; invalid options are refused by name.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -28,7 +28,7 @@ beforeAll(async () => {
   site = await startSite()
 })
 
-/** The site has an uplink of its settings. */
+/** A site with an uplink in its settings. */
 const startSite = (): Promise<GatewayProcess> =>
   startGatewayProcess({
     dataFolder: join(folder, 'site'),
@@ -87,19 +87,19 @@ const countThere = async (type: string): Promise<number> =>
   ((await there().get(`${entities}?type=${type}&limit=1000`)).json() as unknown[]).length
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-describe('an uplink that is declared wrong', () => {
+describe('an invalid uplink declaration', () => {
   it.each([
     [{ rate: 'fast' }, 'selvedge:rate'],
     [{ window: '0 25 * * * for 10' }, 'selvedge:window'],
     [{ budget: '7' }, 'selvedge:budget'],
-  ])('is refused with what is wrong: %j', async (wishes, key) => {
+  ])('is refused with the reason: %j', async (wishes, key) => {
     const body = subscription('urn:wrong', 'Tank', wishes as unknown as Record<string, string>)
     const answer = await here().send('POST', '/ngsi-ld/v1/subscriptions', body)
     expect(answer.status).toBe(400)
     expect(answer.json()).toMatchObject({ detail: expect.stringContaining(key) })
   })
 
-  it('is refused where its endpoint is no broker', async () => {
+  it('is refused if its endpoint is not a broker', async () => {
     const body = subscription('urn:wrong', 'Tank', {}) as { notification: { endpoint: { uri: string } } }
     body.notification.endpoint.uri = `${centre.httpUrl}/ngsi-ld/v1?x=1`
     const answer = await here().send('POST', '/ngsi-ld/v1/subscriptions', body)
@@ -108,9 +108,9 @@ describe('an uplink that is declared wrong', () => {
   })
 })
 
-// Each has a type of its own, and most of their time is that nothing comes.
+// Each has a type of its own, and spends most of its time waiting.
 describe.concurrent('an uplink', () => {
-  it('can be one of the settings, and goes to a tenant there', async () => {
+  it('can be declared in the settings, and sends to a tenant of the centre', async () => {
     await create('Declared', '1')
     await send('POST', '/ngsi-ld/v1/subscriptions', subscription('urn:make', 'None', {}))
     await vi.waitFor(async () => {
@@ -123,7 +123,7 @@ describe.concurrent('an uplink', () => {
     expect((await here().get('/ngsi-ld/v1/subscriptions/cloud')).status).not.toBe(200)
   })
 
-  it('tells by its subscription what became of it', async () => {
+  it('reports its results in its subscription', async () => {
     await create('Told', '1')
     await uplink('urn:told', 'Told', {})
     await vi.waitFor(async () => {
@@ -135,7 +135,7 @@ describe.concurrent('an uplink', () => {
     }, withinMs)
   })
 
-  it('keeps to its pace', async () => {
+  it('keeps to its rate limit', async () => {
     for (let i = 0; i < 6; i++) await create('Paced', `${i}`)
     await uplink('urn:paced', 'Paced', { rate: '4' })
     await vi.waitFor(async () => expect(await countThere('Paced')).toBeGreaterThan(0), withinMs)
@@ -145,7 +145,7 @@ describe.concurrent('an uplink', () => {
     expect(Date.now() - began).toBeGreaterThan(1500)
   })
 
-  it('tells one value per entity in the time of its throttling, and the newest in the end', async () => {
+  it('sends one value per entity and throttling period, and the newest in the end', async () => {
     await create('Rare', '1')
     await uplink('urn:rare', 'Rare', {}, { throttling: 2 })
     await vi.waitFor(async () => expect(await levelThere('Rare', '1')).toBe(1), withinMs)
@@ -173,8 +173,8 @@ describe.concurrent('an uplink', () => {
     await vi.waitFor(async () => expect(await countThere('Nightly')).toBe(1), withinMs)
   })
 
-  it('sends no more on a day than it may', async () => {
-    // More than goes on any day, however few bytes that has.
+  it('sends no more bytes a day than allowed', async () => {
+    // More than the minimum of any day.
     const noise = { type: 'Property', value: randomBytes(6000).toString('base64') }
     await send('POST', entities, { id: 'urn:Dear:large', type: 'Dear', noise })
     await uplink('urn:dear', 'Dear', { 'bytes-per-day': '300' })
@@ -186,7 +186,7 @@ describe.concurrent('an uplink', () => {
   })
 })
 
-/** What a command says of this site, with its exit code. */
+/** The output of a command for this site, with its exit code. */
 async function said(...args: readonly string[]) {
   const { code, stdout, stderr } = await runSelvedge([...args, '--url', site.httpUrl], {
     env: { SELVEDGE_DATA: join(folder, 'site') },
@@ -195,7 +195,7 @@ async function said(...args: readonly string[]) {
 }
 
 describe('an operator', () => {
-  it('pauses an uplink for good, and resumes it', async () => {
+  it('pauses an uplink across restarts, and resumes it', async () => {
     await create('Held', '1')
     await uplink('urn:held', 'Held', {})
     await vi.waitFor(async () => expect(await countThere('Held')).toBe(1), withinMs)
@@ -214,7 +214,7 @@ describe('an operator', () => {
     expect(text).toMatch(/selvedge_uplink_up\{uplink="urn:held"\} 1/)
   })
 
-  it('compares with the centre, and ends a comparison that somebody waits for', async () => {
+  it('reconciles with the centre, and cancels a reconciliation that a command waits for', async () => {
     const looked = await said('uplink', 'reconcile', 'urn:held', '--dry-run')
     expect(looked).toMatchObject({
       code: 0,
@@ -251,7 +251,7 @@ describe('an operator', () => {
       expect((await said('uplink', ...flags)).code).toBe(64)
   })
 
-  it('is told what a comparison waits for that holds up histories alone', async () => {
+  it('sees the reason of a reconciliation that waits for histories alone', async () => {
     const failing = { '/selvedge/v1/digests': 503 }
     const way = await createLesserBroker(Number(new URL(centre.httpUrl).port), failing)
     const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
@@ -265,14 +265,14 @@ describe('an operator', () => {
     await way.close()
   })
 
-  it('tests the way, and is told in words what is wrong with it', async () => {
+  it('tests the link, and reads what is wrong with it', async () => {
     const works = await said('uplink', 'test', 'urn:held')
     expect(works).toMatchObject({ code: 0, stdout: expect.stringContaining('works') })
     expect(await countThere('SelvedgeProbe')).toBe(0)
     await send('PATCH', '/ngsi-ld/v1/subscriptions/urn:held', {
       notification: {
         endpoint: {
-          // Completed, as in the settings.
+          // The URL is completed, as in the settings.
           uri: 'http://127.0.0.1:9',
           notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
         },
@@ -302,7 +302,7 @@ describe('an operator', () => {
     expect((await said('uplink', 'status', 'urn:held')).code).toBe(1)
   })
 
-  it('is told what he does wrong', async () => {
+  it('gets clear errors for invalid commands', async () => {
     expect(await said('uplink', 'stop')).toMatchObject({
       code: 64,
       stderr: expect.stringContaining('unknown action'),
@@ -317,7 +317,7 @@ describe('an operator', () => {
     expect(unknown.status).toBe(404)
   })
 
-  it('sees what was given up with its reason, sends it again, and drops it', async () => {
+  it('lists refused changes with their reasons, retries and drops them', async () => {
     let accepts = false
     const taken: string[] = []
     const receiver = createServer((request, response) => {

@@ -1,6 +1,6 @@
 /**
- * A centre that fails at histories for ever, and takes all else: what is current waits for nothing that is past. When it takes
- * histories again, they go up whole and in order.
+ * A centre that always fails on histories and accepts everything else: current values never wait for past
+ * ones. When it accepts histories again, they are sent completely and in order.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const level = (n: number): object => ({
   observedAt: new Date(1_767_225_600_000 + n * 1000).toISOString().replace('.000', ''),
 })
 
-describe('an uplink to a centre that fails at histories', () => {
+describe('an uplink to a centre that fails on histories', () => {
   let folders: string
   let site: GatewayInside
   let hub: GatewayInside
@@ -82,7 +82,7 @@ describe('an uplink to a centre that fails at histories', () => {
         async () => expect((await status())['historyTrouble']).toContain(String(code)),
         withinMs,
       )
-      // Each comes with values shortly before it, which are told as past.
+      // Each comes with slightly earlier values, which are sent as past.
       let n = 10
       for (let i = 0; i < 12; i++, n += 10) {
         const before = i % 2 === 0 ? [] : [n - 3, n - 2, n - 1]

@@ -1,6 +1,6 @@
 /**
- * Comparing with the other broker: a centre that was restored from an older copy of its folder, and one that lost single
- * entities and single days of history, holds everything again, and nothing else is sent.
+ * Reconciling with the centre: after a restore from an older copy, or after the loss of single entities and
+ * days of history, it holds everything again, and nothing else is sent.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -28,7 +28,7 @@ interface Report {
   readonly observations: number
 }
 
-describe('an uplink that compares', () => {
+describe('an uplink that reconciles', () => {
   let folders: string
   let site: GatewayInside
   let centre: GatewayInside
@@ -47,7 +47,7 @@ describe('an uplink that compares', () => {
     const all: { id: string }[] = (await of.get(`${entities}?type=Tank&limit=1000`)).json()
     return all.toSorted((a, b) => a.id.localeCompare(b.id))
   }
-  /** The history of an attribute, whenever each of both lost the entity. */
+  /** The history of an attribute, whenever either side deleted the entity. */
   const levels = async (of: GatewayInside, id: string): Promise<unknown> => {
     const told: object = (await of.get(`${temporal}/${id}?attrs=level&options=temporalValues`)).json()
     return { ...told, deletedAt: undefined }
@@ -57,7 +57,7 @@ describe('an uplink that compares', () => {
     notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
   })
   const ids = Array.from({ length: 12 }, (_, i) => `urn:tank:${i}`)
-  /** What was deleted over there and came again has its history in two lives. */
+  /** An entity deleted and re-created at the centre has its history in two lives. */
   const expectSame = (except = ''): Promise<void> =>
     vi.waitFor(async () => {
       expect(await tanks(centre)).toEqual(await tanks(site))
@@ -101,8 +101,8 @@ describe('an uplink that compares', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('finds nothing where nothing is missing, and sends only what is', async () => {
-    // Where something stood before goes nowhere: over there it stands where it does now.
+  it('finds nothing if nothing is missing, and sends only what is', async () => {
+    // Earlier scopes are not sent: the centre has the current one.
     const scope = ['/a', '/b'].map((value, n) => ({ type: 'Property', value, observedAt: day(n + 1, 0) }))
     await send(site, 'POST', `${temporal}/urn:tank:11/attrs`, { scope })
     await expectSame()
@@ -132,7 +132,7 @@ describe('an uplink that compares', () => {
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 0 })
   })
 
-  it('is ended where it is, and begins anew', async () => {
+  it('can be cancelled and started again', async () => {
     await send(site, 'POST', `${up}/pause`)
     await send(site, 'POST', `${up}/reconcile`)
     expect((await site.send('POST', `${up}/reconcile`, undefined)).status).toBe(409)
@@ -143,7 +143,7 @@ describe('an uplink that compares', () => {
     expect(await reconcile()).toMatchObject({ compared: 12 })
   })
 
-  it('asks who wrote last over there, and by what came from here goes no clock', async () => {
+  it('asks which attributes are foreign, and uses no clock for what came from here', async () => {
     const told = await centre.get(`/selvedge/v1/digests?others=urn:tank:7,urn:none&through=nobody`)
     expect(told.json()).toMatchObject({ others: { 'urn:tank:7': ['name', 'level'], 'urn:none': [] } })
     expect((await centre.get('/selvedge/v1/digests?others=urn:tank:7')).status).toBe(400)
@@ -157,18 +157,18 @@ describe('an uplink that compares', () => {
     expect(await mine()).toMatchObject({ others: { 'urn:tank:7': ['name'] } })
   })
 
-  it('leaves what somebody wrote over there since then', async () => {
+  it('keeps later writes at the centre', async () => {
     const mine = { name: { type: 'Property', value: 'of the centre' } }
     await send(centre, 'PATCH', `${entities}/urn:tank:7/attrs`, mine)
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, newer: 1 })
     expect((await centre.get(`${entities}/urn:tank:7`)).json()).toMatchObject(mine)
-    // What is written here after that goes up as ever.
+    // Later local writes are sent as usual.
     await send(site, 'PATCH', `${entities}/urn:tank:7/attrs`, { name: { type: 'Property', value: 'here' } })
     await expectSame()
     expect(await reconcile()).toMatchObject({ different: 0, newer: 0 })
   })
 
-  it('compares large entities in smaller parts, and passes over one that no answer holds', async () => {
+  it('compares large entities in smaller parts, and skips one beyond the response limit', async () => {
     setLimit('sourceAnswerBytesMax', 100_000)
     const large = (id: string, bytes: number): object => ({
       ...{ id, type: 'Tank', text: { type: 'Property', value: 'x'.repeat(bytes) } },
@@ -184,7 +184,7 @@ describe('an uplink that compares', () => {
     expect((await centre.get(`${entities}/urn:tank:large:3`)).status).toBe(200)
   })
 
-  it('compares histories of what was deleted, which stay, and brings nothing back by that', async () => {
+  it('compares histories of deleted entities without resurrecting them', async () => {
     for (let hour = 5; hour < 8; hour++)
       await send(site, 'PATCH', `${entities}/urn:tank:6/attrs`, level(hour, 2))
     await send(site, 'DELETE', `${entities}/urn:tank:6`)
@@ -204,11 +204,11 @@ describe('an uplink that compares', () => {
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, surplus: 0, days: 0 })
   })
 
-  it('compares histories of what was deleted behind one of which nothing goes up', async () => {
+  it('compares histories of deleted entities after one that is not selected', async () => {
     await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
       notification: { attributes: ['name', 'level'], endpoint: endpoint() },
     })
-    // From its beginning on it goes by that.
+    // The centre uses that clock from its start.
     await site.close()
     site = await startGatewayInside(join(folders, 'site'))
     const inner = { type: 'Property', value: 1, observedAt: '2026-01-01T00:00:00Z' }
@@ -220,7 +220,7 @@ describe('an uplink that compares', () => {
     expect(await levels(centre, 'urn:tank:6')).toEqual(await levels(site, 'urn:tank:6'))
   })
 
-  it('compares long histories fewer at a time, and passes over one that no answer holds', async () => {
+  it('compares fewer long histories at a time, and skips one beyond the response limit', async () => {
     setLimit('sourceAnswerBytesMax', 20_000)
     const daily = (count: number): object => ({
       level: Array.from({ length: count }, (_, n) => ({
@@ -238,7 +238,7 @@ describe('an uplink that compares', () => {
   it.each([
     ['keeps histories', {}],
     ['keeps none', { '/ngsi-ld/v1/temporal': 501 }],
-  ])('compares page by page with a broker that tells no digests and %s', async (_, unknown) => {
+  ])('compares page by page with a broker without digests that %s', async (_, unknown) => {
     const other = await createLesserBroker(port, {
       ...{ '/selvedge': 404, '/ngsi-ld/v1/info': 404 },
       ...unknown,
@@ -247,7 +247,7 @@ describe('an uplink that compares', () => {
       notification: { endpoint: endpoint(other.url) },
     })
     await vi.waitFor(() => expect(other.asked().length).toBeGreaterThan(0), withinMs)
-    // All goes up to another address.
+    // Everything is sent to another address.
     await vi.waitFor(
       async () => expect((await site.get(up)).json()).toMatchObject({ state: 'live' }),
       withinMs,
@@ -255,7 +255,7 @@ describe('an uplink that compares', () => {
     await send(centre, 'DELETE', `${entities}/urn:tank:5`)
     await send(centre, 'DELETE', `${entities}/urn:tank:9/attrs/name`)
     await send(centre, 'DELETE', `${entities}/urn:tank:7/attrs/name`)
-    // Newer over there, and of somebody else: both stay.
+    // Newer at the centre, and foreign: both stay.
     await send(centre, 'PATCH', `${entities}/urn:tank:3/attrs`, level(9, 9))
     await send(centre, 'POST', entities, { id: 'urn:other:1', type: 'Tank' })
 
@@ -269,12 +269,12 @@ describe('an uplink that compares', () => {
     expect(there.filter((one) => !isOther(one))).toEqual(here.filter((one) => !isOther(one)))
     expect(there.find(isOther)).toMatchObject({ level: { value: 9 } })
 
-    // What only a gateway tells it is not asked for now and then.
+    // It sends no periodic requests that only a Selvedge supports.
     expect(other.asked().filter((one) => one.includes('position='))).toEqual([])
     expect(await reconcile()).toMatchObject({ compared: 12, missing: 0, different: 0 })
     const asked = other.asked()
     expect(asked.filter((one) => one.startsWith('POST'))).toEqual([])
-    // It was looked for a gateway, and whether a broker says that; then asked for entities and for nothing else.
+    // It was checked once for being a Selvedge; then only entities were requested.
     const [digests, probe] = ['GET /selvedge/v1/digests', 'GET /ngsi-ld/v1/entities?type=SelvedgeProbe']
     expect(
       asked.filter((one) => !one.startsWith('GET /ngsi-ld/v1/entities?id=') && !one.startsWith(probe)),
@@ -284,7 +284,7 @@ describe('an uplink that compares', () => {
     site = await startGatewayInside(join(folders, 'site'))
   })
 
-  it('compares with a centre that told nothing of itself until it was restored', async () => {
+  it('reconciles with a centre that reported no position until it was restored', async () => {
     await centre.close()
     cpSync(join(folders, 'centre'), join(folders, 'older'), { recursive: true })
     centre = await startCentre('centre')
@@ -314,7 +314,7 @@ describe('an uplink that compares', () => {
   it.each([
     ['by buckets', 32],
     ['page by page where many differ', 2],
-  ])('notices a centre that was restored from an older copy, and compares %s', async (_, most) => {
+  ])('notices a centre that was restored from an older copy, and reconciles %s', async (_, most) => {
     setLimit('reconcileBucketsMax', most)
     await centre.close()
     cpSync(join(folders, 'centre'), join(folders, 'older'), { recursive: true })
@@ -327,7 +327,7 @@ describe('an uplink that compares', () => {
     await send(site, 'DELETE', `${entities}/urn:tank:8`)
     await send(site, 'POST', entities, { id: 'urn:tank:8', type: 'Tank', ...level(1, 6) })
     await expectSame()
-    // What the centre holds is noted.
+    // The centre's position is noted.
     await new Promise((resolve) => setTimeout(resolve, 1000))
     await centre.close()
     // Long enough to be missed.
@@ -341,7 +341,7 @@ describe('an uplink that compares', () => {
     )
   })
 
-  it('leaves what others wrote of what was deleted here, page by page, too', async () => {
+  it('keeps foreign attributes of entities deleted here, also page by page', async () => {
     setLimit('reconcileBucketsMax', 0)
     for (const n of [3, 4, 5]) await send(site, 'DELETE', `${entities}/urn:tank:${n}`)
     await expectSame()
@@ -353,7 +353,7 @@ describe('an uplink that compares', () => {
     expect([await ofOthers(3), await ofOthers(4), await ofOthers(5)]).toEqual([200, 200, 404])
   })
 
-  it('compares histories, too, where the centre does not say for a while what it is', async () => {
+  it('compares histories even if the kind of centre is unknown for a while', async () => {
     setLimit('reconcileBucketsMax', 0)
     const failing: Record<string, number> = {}
     const way = await createLesserBroker(port, failing)

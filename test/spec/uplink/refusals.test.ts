@@ -1,4 +1,7 @@
-/** The queue of what other brokers refuse: bounded per uplink by number and bytes; the oldest goes, told and counted. */
+/**
+ * The queue of refused changes: bounded per uplink by number and bytes; the oldest entries are dropped,
+ * logged and counted.
+ */
 import { afterAll, afterEach, beforeEach, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
@@ -53,7 +56,7 @@ const letGo: OnDropped = (gone) => {
 }
 const toldLetGo = (): number => events.filter((event) => event === 'uplink.refused-let-go').length
 
-it('keeps so many of each uplink, over a restart, too', async () => {
+it('keeps a number of entries per uplink, also across a restart', async () => {
   const most = limits.uplinkRefusalsMax.value
   const first = open()
   await first.refusals.add('quiet', refused(1), letGo)
@@ -68,11 +71,11 @@ it('keeps so many of each uplink, over a restart, too', async () => {
   await refusals.add('busy', refused(2), letGo)
   expect([refusals.dropped('busy'), refusals.dropped('quiet'), toldLetGo()]).toEqual([2, 0, 1])
   expect(states.refusalCount()).toBe(most + 1)
-  // The only one of the other is older than all, and stays.
+  // The only entry of the other uplink is older than all, and stays.
   expect([1, 2, 3, 4].map((q) => states.refusal(q)?.uplink)).toEqual(['quiet', undefined, undefined, 'busy'])
 })
 
-it('keeps so many bytes of each uplink', async () => {
+it('keeps a number of bytes per uplink', async () => {
   const { refusals, states } = open()
   const part = limits.uplinkRefusalBytesMax.value / 4
   for (let i = 0; i < 3; i++) await refusals.add('big', refused(1, 'x'.repeat(part)), letGo)
@@ -80,7 +83,7 @@ it('keeps so many bytes of each uplink', async () => {
   expect(refusals.dropped('big')).toBe(0)
   await refusals.add('big', refused(1, 'x'.repeat(part)), letGo)
   expect([refusals.dropped('big'), states.refusalCount(), states.refusal(1)]).toEqual([1, 4, undefined])
-  // What went is told over there, also after a crash.
+  // Dropped entries are reported to the centre, also after a crash.
   const kept = readState(states.get('big')!)
   const { steps, onAccepted } = refusedGapSteps(kept, {
     uplink: 'big',
@@ -99,7 +102,7 @@ it('keeps so many bytes of each uplink', async () => {
   expect(kept.forgone).toEqual({})
 })
 
-it('gives no number twice, over a restart, too', async () => {
+it('gives no number twice, also across a restart', async () => {
   const first = open()
   await first.refusals.add('up', refused(3), letGo)
   await first.refusals.remove(3)
@@ -108,14 +111,14 @@ it('gives no number twice, over a restart, too', async () => {
   expect(states.refusals(9, 0).map(({ q }) => q)).toEqual([4, 2, 1])
 })
 
-it('keeps for all uplinks that are gone what it keeps for one, over a restart, too', async () => {
+it('keeps for all removed uplinks together as much as for one, also across a restart', async () => {
   setLimit('uplinkRefusalsMax', 3)
   const first = open()
   for (const uplink of ['one', 'two']) await first.refusals.add(uplink, refused(2), letGo)
   for (const uplink of ['one', 'two']) await first.refusals.forget(uplink)
   const left = (): readonly number[] => first.states.refusals(99, 0).map(({ q }) => q)
   expect(left()).toEqual([4, 3, 2])
-  // One of the same name is another one.
+  // A new uplink of the same name is another one.
   await first.refusals.add('two', refused(3), letGo)
   expect(left()).toEqual([7, 6, 5, 4, 3, 2])
 
@@ -126,7 +129,7 @@ it('keeps for all uplinks that are gone what it keeps for one, over a restart, t
   expect(Object.keys(state.forgone)).toEqual([])
 })
 
-it('lets go what is on its way to disk, too, and tells it', async () => {
+it('drops and reports entries that are still being written', async () => {
   const { refusals, states } = open()
   const large = 'x'.repeat(limits.uplinkRefusalBytesMax.value * 0.6)
   await Promise.all([1, 2].map(() => refusals.add('big', refused(1, large), letGo)))
@@ -134,7 +137,7 @@ it('lets go what is on its way to disk, too, and tells it', async () => {
   expect(Object.values(readState(states.get('big')!).forgone)).toMatchObject([{ id: 'urn:a:0', count: 1 }])
 })
 
-it('counts nothing that did not come to disk', async () => {
+it('counts nothing that was not written to disk', async () => {
   setLimit('uplinkRefusalsMax', 2)
   const temporary = temporaryDatabase()
   const full = new GatewayError('store.full', 'no room')
@@ -147,7 +150,7 @@ it('counts nothing that did not come to disk', async () => {
   refusal = undefined
   await refusals.add('up', refused(2), letGo)
   expect([states.refusalCount(), refusals.dropped('up')]).toEqual([2, 0])
-  // What goes is told once, however often that has to be tried.
+  // A dropped entry is reported once, however often the commit is retried.
   refusal = full
   for (let i = 0; i < 2; i++) await expect(refusals.add('up', refused(1), letGo)).rejects.toBe(full)
   refusal = undefined

@@ -1,6 +1,7 @@
 /**
- * This gateway as context source of another, both real processes (GS CIM 009, 5.9): the centre answers with what the edge
- * holds and tells its subscribers of it; the registration is kept up, made again when it was lost, and goes with its setting.
+ * This gateway as a context source of another, both real processes (GS CIM 009, 5.9): the centre returns the
+ * edge's data and notifies its subscribers of it; the registration is maintained, re-created when lost, and
+ * deleted with its setting.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -78,7 +79,7 @@ describe('a gateway that is registered at a centre', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('is asked and subscribed to by the centre, until the setting goes', async () => {
+  it('gets queries and subscriptions of the centre, until the setting is removed', async () => {
     const here = await startEdge(registered())
     await made()
     await ok(here, entities, tank('urn:tank:1', 1))
@@ -114,7 +115,7 @@ describe('a gateway that is registered at a centre', () => {
     await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
   })
 
-  it('renews its registration, and makes it again when the centre lost it or was away', async () => {
+  it('renews its registration, and re-creates it when the centre lost it or was away', async () => {
     const here = await startEdge(registered())
     await made()
     const [first] = await atCentre()
@@ -131,9 +132,9 @@ describe('a gateway that is registered at a centre', () => {
     await made()
   })
 
-  it('is not put off by who answers for a centre that is away, neither as it comes nor as it goes', async () => {
+  it('is not misled by a proxy that responds for an absent centre, on creation and deletion', async () => {
     const { httpPort } = centre
-    /** As an ingress does whose broker is not there. */
+    /** Like an ingress without its broker. */
     const ingress = async () => {
       const server = createHttpServer((_, response) => response.writeHead(404).end('<html>404</html>'))
       await once(server.listen(httpPort, '127.0.0.1'), 'listening')
@@ -161,7 +162,7 @@ describe('a gateway that is registered at a centre', () => {
     await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
   })
 
-  it('tells what changed in its settings, and what the centre refuses', async () => {
+  it('updates the registration with its settings, and reports refusals of the centre', async () => {
     await (await startEdge(registered())).stop()
     const here = await startEdge(registered({ mode: 'auxiliary', properties: ['level'] }))
     await vi.waitFor(async () => expect(await atCentre()).toMatchObject([{ mode: 'auxiliary' }]), within)

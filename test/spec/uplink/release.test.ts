@@ -1,6 +1,6 @@
 /**
- * What a throttled uplink held back is told when its time has come, as it is then: what the log still has to tell of it by a slow
- * way is older, and takes its place no more.
+ * A throttled value is sent when its period ends, in its current state: older log rows still to be sent over
+ * a slow link do not replace it.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -12,7 +12,7 @@ const pair = siteAndCentre()
 const notFound = { type: 'https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound', title: 'no such thing' }
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Values of `count` in the order in which a slow broker without histories was told them. */
+/** Values of `count` in the order in which a slow broker without histories received them. */
 let counts: number[]
 let slow: Server
 beforeEach(async () => {
@@ -45,7 +45,7 @@ afterEach(() => {
   slow.close()
 })
 
-it('never goes back', async () => {
+it('never sends an older value after a newer one', async () => {
   const send = async (method: string, path: string, body: object): Promise<void> =>
     expect((await pair.site.send(method, `${v1}${path}`, body)).status).toBeLessThan(300)
   const uri = `http://127.0.0.1:${(slow.address() as AddressInfo).port}${v1}`
@@ -59,7 +59,7 @@ it('never goes back', async () => {
   })
   await send('POST', '/entities', { id: 'urn:tank:1', type: 'Tank', ...values(0) })
   await vi.waitFor(() => expect(counts).toContain(0), { interval: 100 })
-  // What is asked at first is answered, too.
+  // Initial requests get responses, too.
   await pause(4000)
   const end = performance.now() + 4000
   let n = 0

@@ -1,5 +1,6 @@
 /**
- * A replacement of an entity, or of its types or scopes, is one at the centre too: live, after a cut, and by comparing.
+ * A replacement of an entity, or of its types or scopes, is one at the centre too: live, after an outage, and
+ * by reconciliation.
  */
 import { afterEach, expect, it, vi } from 'vitest'
 import { restoreLimits } from '#test/kit/ceilings.ts'
@@ -29,7 +30,7 @@ it('replaces types, scopes and attributes live', async () => {
   expect(await heldOf(pair.centre, id)).toMatchObject({ entity: { type: ['Td'], scope: ['/x', '/y'] } })
 })
 
-it('replaces them after a cut', async () => {
+it('replaces them after an outage', async () => {
   await pair.connect()
   await create()
   await pair.isSame(id)
@@ -37,7 +38,7 @@ it('replaces them after a cut', async () => {
   await pair.isSame(id)
 })
 
-it('removes the scope that an entity lost in a cut, also where it was deleted and created anew', async () => {
+it('removes the scope that an entity lost in an outage, also if it was re-created', async () => {
   await pair.connect()
   await create()
   await pair.send('POST', entities, { id: 'urn:thing:2', type: 'Ta', scope: '/floor/2', name: property('n') })
@@ -51,12 +52,12 @@ it('removes the scope that an entity lost in a cut, also where it was deleted an
   await pair.isSame('urn:thing:2')
 })
 
-it('compares types, scopes and every member of an attribute, and sends what differs', async () => {
+it('reconciles types, scopes and every member of an attribute', async () => {
   await pair.connect()
   await create()
   await pair.isSame(id)
   const before = await heldOf(pair.centre, id)
-  // What comes through the site is not of others.
+  // Data that passed the site is not foreign.
   const identity = (await pair.site.get('/ngsi-ld/v1/info/sourceIdentity')).json() as {
     contextSourceAlias: string
   }
@@ -82,7 +83,7 @@ it('compares types, scopes and every member of an attribute, and sends what diff
   )
 })
 
-it('compares away what an entity lost before it was deleted and created anew', async () => {
+it('reconciles away attributes that an entity lost before it was re-created', async () => {
   await pair.connect()
   await create()
   await pair.isSame(id)
@@ -93,7 +94,7 @@ it('compares away what an entity lost before it was deleted and created anew', a
   await pair.send('DELETE', `${entities}/${id}`)
   await pair.send('POST', entities, replacement)
   await pair.isSame(id)
-  // As where an older copy was brought back.
+  // As after a restore from an older copy.
   const back = { old: property('o') }
   const answer = await pair.centre.send('POST', `${entities}/${id}/attrs`, back, {
     via: `HTTP/1.1 ${identity.contextSourceAlias}`,

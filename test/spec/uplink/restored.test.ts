@@ -1,6 +1,7 @@
 /**
- * A gateway that was restored from a backup tells its centre which time it lacks, and compares: what it does not know any more
- * stays there, and what goes on here goes on there. A centre that was restored is noticed though others have written to it since.
+ * A gateway restored from a backup reports to its centre which period it lacks, and reconciles: data it no
+ * longer knows stays there, and new changes are sent. A restored centre is noticed even if other clients
+ * wrote to it since.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -55,11 +56,11 @@ describe('a gateway that was restored', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('tells the centre which time it lacks', async () => {
+  it('reports the missing period to the centre', async () => {
     await subscribeUplink({ key: 'selvedge:scope', value: '/site-1' })
     await send('POST', `${v1}/entities`, tank('before'))
     await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:before']), withinMs)
-    // How far the uplink is, is on disk a second later.
+    // The position of the uplink is on disk a second later.
     await new Promise((resolve) => setTimeout(resolve, 1500))
     const { path, startedAt } = JSON.parse(await send('POST', '/selvedge/v1/backups')) as {
       path: string
@@ -93,7 +94,7 @@ describe('a gateway that was restored', () => {
       const seen: { reconcile?: object } = (await site.get('/selvedge/v1/uplinks/urn:up')).json()
       expect(seen.reconcile).toMatchObject({ reason: 'restored', phase: 'done', missing: 0, unknown: 1 })
     }, withinMs)
-    // It is told once.
+    // It is reported once.
     await site.close()
     site = await startGatewayInside(join(folders, 'again'))
     await send('PATCH', `${v1}/entities/urn:tank:after/attrs`, { name: { type: 'Property', value: 'more' } })
@@ -101,7 +102,7 @@ describe('a gateway that was restored', () => {
     expect(await there('HistoryGap')).toHaveLength(1)
   })
 
-  it('notices a restored centre to which others have written more than it lost', async () => {
+  it('notices a restored centre to which other clients wrote more than it lost', async () => {
     const { httpPort } = centre
     await subscribeUplink()
     await send('POST', `${v1}/entities`, tank('before'))
@@ -130,7 +131,7 @@ describe('a gateway that was restored', () => {
     expect(seen.reconcile).toMatchObject({ reason: 'restored', missing: 1 })
   })
 
-  it('deletes again at a restored centre what had lost an attribute before', async () => {
+  it('deletes an entity again at a restored centre that had lost an attribute before', async () => {
     const { httpPort } = centre
     await subscribeUplink()
     for (const id of ['stays', 'lost-some'])
@@ -151,7 +152,7 @@ describe('a gateway that was restored', () => {
     await vi.waitFor(async () => expect(await ids('Tank')).toEqual(['urn:tank:stays']), withinMs)
   })
 
-  it('tells a restored centre again which gaps it was told', async () => {
+  it('reports earlier gaps again to a restored centre', async () => {
     const { httpPort } = centre
     const old = { SELVEDGE_HISTORY_MAX_AGE_DAYS: '1' }
     const level = (n: number) => ({
@@ -160,7 +161,7 @@ describe('a gateway that was restored', () => {
     const metric = async (name: string): Promise<number> =>
       Number(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)`, 'm').exec((await site.get('/metrics')).text)?.[1])
     let works = 0
-    // Each commit folds some, and each lets some go.
+    // Each commit folds some records and evicts some.
     const untilSo = (name: string, isSo: (value: number) => boolean): Promise<void> =>
       vi.waitFor(async () => {
         await send('POST', `${v1}/entities`, { id: `urn:other:${works++}`, type: 'Other' })

@@ -1,6 +1,6 @@
 /**
- * What was refused is sent again in the turns of what goes up live: neither overtakes the other on its way, so no older
- * value comes to stand over a newer one. The other broker is a real server whose answers take their time.
+ * Refused changes are retried in turns of the live lane: neither overtakes the other, so no older value
+ * replaces a newer one. The other broker is a real server with delayed responses.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
@@ -19,11 +19,11 @@ const tank = 'urn:tank:1'
 let folder: string
 let site: GatewayInside
 let broker: Server
-/** Current values in the order in which they came to stand there. */
+/** Current values in the order in which they were stored. */
 let stood: number[]
 let accepts: boolean
 let isDown: boolean
-/** Keeps the answer to the next value, which stands there when it is called. */
+/** Delays the response to the next value, which is stored when it is called. */
 let hold: ((stand: () => void) => void) | undefined
 
 const levelIn = (body: string): number => (JSON.parse(body) as { level: { value: number } }[])[0]!.level.value
@@ -40,7 +40,7 @@ function take(body: string, response: ServerResponse): void {
 }
 
 beforeEach(async () => {
-  // What changes twice is told in two turns.
+  // Two changes are sent in two turns.
   setLimit('uplinkRowsPerTurn', 1)
   ;[stood, accepts, isDown, hold] = [[], false, false, undefined]
   folder = mkdtempSync(join(tmpdir(), 'selvedge-retries-'))
@@ -78,7 +78,7 @@ const queued = async (): Promise<readonly string[]> => {
   return items.map(({ id }) => id)
 }
 
-/** An uplink to the broker, which refuses the first value. Returns what is in the queue then. */
+/** Creates an uplink to the broker, which refuses the first value. Returns the queue then. */
 async function refusedFirst(): Promise<string> {
   const { port } = broker.address() as AddressInfo
   const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
@@ -86,7 +86,7 @@ async function refusedFirst(): Promise<string> {
     ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
     notification: { endpoint: { uri: `http://127.0.0.1:${port}${v1}`, notifierInfo } },
   })
-  // A new uplink tells all there is, beside what happens since: what is there once must be told once.
+  // A new uplink sends everything, besides new changes: single values must be sent once.
   await vi.waitFor(async () => {
     expect((await site.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({ state: 'live' })
   }, withinMs)
@@ -100,7 +100,7 @@ const refusal = (): Promise<string> =>
     return found!
   }, withinMs)
 
-it('a retry and what goes up live wait for each other', async () => {
+it('a retry and live changes wait for each other', async () => {
   const refused = await refusedFirst()
   accepts = true
   await observe(2)
@@ -110,14 +110,14 @@ it('a retry and what goes up live wait for each other', async () => {
   const retry = site.send('POST', `/selvedge/v1/queue/${refused}/retry`, undefined)
   const stand = await held
   await observe(3)
-  // What goes up live would take a fraction of this.
+  // A live change would take a fraction of this.
   await new Promise((resolve) => setTimeout(resolve, 500))
   expect(stood).toEqual([2])
   stand()
   expect((await retry).status).toBe(204)
   await vi.waitFor(() => expect(stood).toEqual([2, 2, 3]), withinMs)
 
-  // The other way round it tells what is current then, which is not told live again behind something newer.
+  // In the other order the retry sends the current value, which is not sent live again after a newer one.
   accepts = false
   await observe(4)
   const again = await refusal()
@@ -133,17 +133,17 @@ it('a retry and what goes up live wait for each other', async () => {
   standLive()
   expect((await second).status).toBe(204)
   await vi.waitFor(() => expect(stood.at(-1)).toBe(7), withinMs)
-  // The live lane has gone past what it had to tell when this stands there.
+  // The live lane has passed its changes when this is stored.
   await observe(8)
   await vi.waitFor(() => expect(stood.at(-1)).toBe(8), withinMs)
   expect(stood).toEqual(stood.toSorted((a, b) => a - b))
   expect(await queued()).toEqual([])
 })
 
-it('a retry is not waited for while nothing gets through', async () => {
+it('a retry fails at once while nothing can be sent', async () => {
   const refused = await refusedFirst()
   accepts = true
-  // Something of the live lane is on its way when the broker goes.
+  // A live request is in progress when the broker stops.
   const held = new Promise<() => void>((resolve) => (hold = resolve))
   await observe(2)
   await held
@@ -156,7 +156,7 @@ it('a retry is not waited for while nothing gets through', async () => {
   expect(await queued()).toEqual([refused])
 })
 
-it('a retry that was given up tells nothing later', async () => {
+it('an abandoned retry sends nothing later', async () => {
   setLimit('uplinkBehindMs', 300)
   const refused = await refusedFirst()
   accepts = true

@@ -1,6 +1,6 @@
 /**
- * A batch bears one time in however many commits it is written: what an uplink held back of any of them is told when its time has
- * come, also to a broker that keeps no histories and so hears of it by nothing else.
+ * A batch has one time, in however many commits it is written: throttled values of any of them are sent when
+ * their period ends, also to a broker without histories, which gets them in no other way.
  */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createLesserBroker, type LesserBroker } from '#test/kit/lesser-broker.ts'
@@ -24,7 +24,7 @@ const upsert = async (unitCode: string, second: number): Promise<void> => {
   const answer = await pair.site.send('POST', `${v1}/entityOperations/upsert?options=update`, entities)
   expect(answer.status).toBeLessThan(300)
 }
-/** How many have which unit over there. */
+/** The number of entities by unit at the centre. */
 const unitsThere = async (): Promise<Readonly<Record<string, number>>> => {
   const all: readonly { level: { unitCode: string } }[] = (
     await pair.centre.get(`${v1}/entities?type=Tank&limit=1000`)
@@ -33,7 +33,7 @@ const unitsThere = async (): Promise<Readonly<Record<string, number>>> => {
   return Object.fromEntries([...units].map(([unit, some]) => [unit, some.length]))
 }
 
-it('tells what it held back of all of a batch', async () => {
+it('sends the throttled values of a whole batch', async () => {
   const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
   const answer = await pair.site.send('POST', `${v1}/subscriptions`, {
     ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }], throttling: 3 },

@@ -1,6 +1,6 @@
 /**
- * Both ends of a tunnel over a real WebSocket: questions both ways at once, the ceilings of what is under way, an end that is silent,
- * one that talks nonsense; and which requests count as which right.
+ * Both ends of a tunnel over a real WebSocket: concurrent requests both ways, the limits of pending requests,
+ * a silent end, an end that sends invalid data; and which requests need which right.
  */
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
@@ -25,7 +25,7 @@ describe('the ends of a tunnel', () => {
   let proxy: FaultProxy
   let sockets: { near: WebSocket; far: WebSocket }
   let ends: { near: TunnelEnd; far: TunnelEnd }
-  /** Of this test: the ends of the one before may close late. */
+  /** Ends of this test: those of the one before may close late. */
   let closed: string[]
   let serve: (request: TunnelRequest) => Promise<TunnelAnswer>
 
@@ -64,7 +64,7 @@ describe('the ends of a tunnel', () => {
     await proxy.close()
   })
 
-  it('ask each other, many at once, and keep bodies as they are', async () => {
+  it('send each other concurrent requests, and keep bodies unchanged', async () => {
     const body = '{"a": "line\\nbreak", "é": 1}\nand more'
     const asked = [...Array(20).keys()].map((n) => ({ ...get(`/${n}`), method: 'POST', body }))
     const both = asked.flatMap((one) => [ends.near.exchange(one, 1000), ends.far.exchange(one, 1000)])
@@ -76,7 +76,7 @@ describe('the ends of a tunnel', () => {
     )
   })
 
-  it('have so much under way and no more, and give up in time', async () => {
+  it('limit pending requests, and time out', async () => {
     serve = () => new Promise(() => undefined)
     const most = limits.tunnelRequestsInFlight.value
     const many = Array.from({ length: most }, () => ends.near.exchange(get('/'), 300))
@@ -84,11 +84,11 @@ describe('the ends of a tunnel', () => {
     expect(await ends.near.exchange(get('/'), 300)).toMatchObject({ failure: 'unreachable' })
     for (const answer of await Promise.all(many)) expect(answer).toMatchObject({ failure: 'timeout' })
     expect(ends.near.inFlight()).toBe(0)
-    // Those that nobody waits for any more are still being served there.
+    // Abandoned requests are still being served at the other end.
     expect(await ends.near.exchange(get('/'), 300)).toMatchObject({ status: 503 })
   })
 
-  it('do not send what is too much', async () => {
+  it('do not send messages beyond the limit', async () => {
     serve = async () => ({
       status: 200,
       headers: {},
@@ -97,7 +97,7 @@ describe('the ends of a tunnel', () => {
     expect(await ends.near.exchange(get('/'), 3000)).toMatchObject({ status: 503, text: '' })
   })
 
-  it('notice that nobody is there any more, and what was asked fails at once', async () => {
+  it('notice a dead connection, and fail its requests at once', async () => {
     await proxy.set('blackhole')
     const asked = ends.near.exchange(get('/'), 10_000)
     expect(await asked).toMatchObject({ failure: 'unreachable' })
@@ -105,28 +105,28 @@ describe('the ends of a tunnel', () => {
     expect(await ends.near.exchange(get('/'), 1000)).toMatchObject({ failure: 'unreachable' })
   })
 
-  it('do not take a slow way for a dead one', async () => {
+  it('do not mistake a slow connection for a dead one', async () => {
     serve = async ({ body }) => ({ status: 200, headers: {}, body: String(body.length) })
     await proxy.set('slow')
-    // It takes more than three beats.
+    // It takes more than three heartbeats.
     const body = 'x'.repeat(750_000)
     const answer = await ends.near.exchange({ ...get('/'), body }, 60_000)
     expect(answer).toEqual({ status: 200, headers: {}, text: '750000' })
     expect(closed).toEqual([])
   })
 
-  it.each(['nonsense', '{"answer": 1}\n', '[]\n', '{"ask": 1}\n'])('close where %j is said', async (text) => {
+  it.each(['nonsense', '{"answer": 1}\n', '[]\n', '{"ask": 1}\n'])('close on receiving %j', async (text) => {
     sockets.far.send(text)
     await vi.waitFor(() => expect(closed).toContainEqual(expect.stringMatching(/ 1002 /)), within)
   })
 
-  it('let an answer go that nobody waits for', async () => {
+  it('ignore a response that nobody waits for', async () => {
     sockets.far.send('{"answer": 99, "status": 200}\n')
     expect(await ends.near.exchange(get('/on'), 1000)).toMatchObject({ status: 200 })
   })
 })
 
-describe('what comes through a tunnel', () => {
+describe('requests through a tunnel', () => {
   it.each([
     ['GET', '/ngsi-ld/v1/entities', 'read'],
     ['GET', '/ngsi-ld/v1/temporal/entities/urn:a', 'read'],
@@ -145,5 +145,5 @@ describe('what comes through a tunnel', () => {
     ['GET', '/selvedge/v1/tunnel', undefined],
     ['GET', '/metrics', undefined],
     ['POST', '/senml', undefined],
-  ])('%s %s counts as %s', (method, path, right) => expect(rightFor(method, path)).toBe(right))
+  ])('%s %s needs the right %s', (method, path, right) => expect(rightFor(method, path)).toBe(right))
 })

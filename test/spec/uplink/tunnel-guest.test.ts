@@ -1,6 +1,6 @@
 /**
- * A centre that means harm, at the other end of the tunnel of a real gateway: of subscriptions it sees, changes and deletes only
- * its own, makes no uplinks, and has nobody else told what it may not read.
+ * A malicious centre at the other end of the tunnel of a real gateway: it sees, changes and deletes only its
+ * own subscriptions, creates no uplinks, and cannot have others notified of data it may not read.
  */
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -71,7 +71,7 @@ describe('a centre at the end of a tunnel', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('neither sees nor changes subscriptions of others', async () => {
+  it('neither sees nor changes other subscriptions', async () => {
     await start(['read', 'subscribe'])
     expect((await ask('POST', subscriptions, wanted('urn:theirs', atCentre))).status).toBe(201)
     const listed = await ask('GET', `${subscriptions}?count=true&limit=1`)
@@ -95,7 +95,7 @@ describe('a centre at the end of a tunnel', () => {
     expect((await ask('GET', '/ngsi-ld/v1/csourceSubscriptions')).status).toBe(403)
   })
 
-  it('makes no uplinks, and has nobody else told without the right to read', async () => {
+  it('creates no uplinks, and no notifications to others without the right to read', async () => {
     await start(['subscribe'])
     expect((await ask('POST', subscriptions, wanted('urn:1', elsewhere))).status).toBe(403)
     expect((await ask('POST', subscriptions, wanted('urn:2', overHttp(), uplink))).status).toBe(403)
@@ -112,7 +112,7 @@ describe('a centre at the end of a tunnel', () => {
     ])
   })
 
-  it('may have others told what it may read, but makes no uplinks of it', async () => {
+  it('may have others notified of what it may read, but creates no uplinks', async () => {
     await start(['read', 'subscribe'])
     expect((await ask('POST', subscriptions, wanted('urn:1', elsewhere))).status).toBe(201)
     expect((await ask('PATCH', `${subscriptions}/urn:1`, to(elsewhere, uplink))).status).toBe(403)

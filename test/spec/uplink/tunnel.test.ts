@@ -1,7 +1,7 @@
 /**
- * A gateway behind NAT that holds a tunnel open to a centre, both real processes: the centre asks it through the tunnel and is told
- * through it, as far as it may; a tunnel that dies silently is noticed and opened again; two with one name displace each other, and
- * both sides say so.
+ * A gateway behind NAT that holds a tunnel open to a centre, both real processes: the centre sends requests
+ * and gets notifications through it, as far as allowed; a tunnel that dies silently is noticed and reopened;
+ * two with one name displace each other, and both sides report it.
  */
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -66,7 +66,7 @@ describe('a tunnel', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('carries questions to the edge and notifications back, and no more than is allowed', async () => {
+  it('carries requests to the edge and notifications back, as far as allowed', async () => {
     const edge = await startEdge(centre.httpUrl)
     await ok(edge, entities, tank('urn:tank:1', 1))
     await reached(tank('urn:tank:1', 1))
@@ -113,13 +113,13 @@ describe('a tunnel', () => {
     await ok(centre, `${entities}/urn:tank:1`, { level: { type: 'Property', value: 3 } }, 'PATCH')
     expect((await client(edge).get(`${entities}/urn:tank:1`)).json()).toMatchObject(tank('urn:tank:1', 3))
 
-    // More than one page of them.
+    // More than one page of entities.
     const many = [...Array(60).keys()].map((n) => tank(`urn:many:${n}`, n))
     await ok(edge, '/ngsi-ld/v1/entityOperations/create', many)
     expect((await client(centre).get(`${entities}?type=Tank&limit=1000`)).json()).toHaveLength(61)
   })
 
-  it('is opened again when it died without a word', async () => {
+  it('is reopened when it died silently', async () => {
     const proxy: FaultProxy = await createFaultProxy({
       target: { host: '127.0.0.1', port: centre.httpPort },
     })
@@ -134,9 +134,9 @@ describe('a tunnel', () => {
       within,
     )
     await reached(tank('urn:tank:1', 1))
-    // The centre took the new one for the same gateway, as it is.
+    // The centre recognized the new tunnel as the same gateway.
     expect(centre.output()).not.toContain('tunnel.taken-over')
-    // A way that swallows everything does not keep the gateway from stopping.
+    // A black-holed connection does not keep the gateway from stopping.
     await proxy.set('blackhole')
     const passed = calmTime()
     await edge.stop()
@@ -144,7 +144,7 @@ describe('a tunnel', () => {
     await proxy.close()
   })
 
-  it('is taken over by another process with the same name, and both sides say so', async () => {
+  it('is taken over by another process with the same name, and both sides report it', async () => {
     const edge = await startEdge(centre.httpUrl)
     await reached()
     await vi.waitFor(async () => expect((await status(centre)).connected).toHaveLength(1), within)
@@ -155,12 +155,12 @@ describe('a tunnel', () => {
     await edge.event('tunnel.displaced')
   })
 
-  it('is refused to who takes the name of another gateway, until that name is released', async () => {
+  it('is refused to another gateway with the same name, until that name is released', async () => {
     const edge = await startEdge(centre.httpUrl)
     await vi.waitFor(async () => expect((await status(centre)).connected).toHaveLength(1), within)
     const [{ alias }] = (await status(centre)).connected as [{ alias: string }]
     await edge.stop()
-    // Also where its owner is away and the centre began anew.
+    // Also if its owner is away and the centre restarted.
     const { dataFolder } = centre
     await centre.kill()
     centre = await startGatewayProcess({ dataFolder, env: { SELVEDGE_MQTT_PORT: 'off' } })

@@ -1,5 +1,5 @@
 /**
- * Cuts that follow each other at once: what was told, or let go, with the first of them is no part of the second.
+ * Consecutive outages: what was sent or dropped with the first is no part of the second.
  */
 import { afterAll, expect, it, vi } from 'vitest'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
@@ -32,7 +32,7 @@ const gapsThere = async (): Promise<readonly GapView[]> =>
 const status = async (): Promise<{ state: string; toBeLetGo: number }> =>
   (await pair.site.get('/selvedge/v1/uplinks/urn:up')).json()
 
-it('what a budget let go is told with its own cut', async () => {
+it('losses of a budget are reported with their own outage', async () => {
   let n = 0
   await send('POST', `${v1}/entities`, { id: tank, type: 'Tank', ...level(n) })
   await send('POST', `${v1}/subscriptions`, {

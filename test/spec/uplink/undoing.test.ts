@@ -1,4 +1,6 @@
-/** What was done at another broker is undone there, also where somebody else answers for it until it is back. */
+/**
+ * Resources at another broker are deleted there, even if a proxy responds for the broker until it is back.
+ */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, afterEach, beforeEach, expect, it, vi } from 'vitest'
@@ -17,7 +19,7 @@ afterAll(() => writer.end())
 let bare: BareDoor
 let server: Server
 let asked: string[]
-/** What is answered to the first deletion, before the broker is back. */
+/** The response to the first deletion, before the broker is back. */
 let first: readonly [status: number, body: string]
 let isThere: boolean
 beforeEach(async () => {
@@ -43,7 +45,7 @@ afterEach(async () => {
 it.each([
   ['a page', [404, '<html>404</html>']],
   ['a portal', [200, '<html>Welcome</html>']],
-] as const)('goes there although %s answered until the broker was back', async (_, answer) => {
+] as const)('deletes the resource although %s responded until the broker was back', async (_, answer) => {
   first = answer
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`
   const notes = createNotes({ rows: createDownwardNotes(bare.database), door: bare.door })

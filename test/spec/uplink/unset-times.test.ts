@@ -1,6 +1,6 @@
 /**
- * Times that wait to be put right go to nobody, not by a comparison either that was under way when the clock was doubted.
- * The other broker is made up; what is compared is real.
+ * Times awaiting correction are never sent, not even by a reconciliation in progress when the clock was
+ * doubted. The other broker is made up; the compared data is real.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { systemClock } from '#base/time/clock.ts'
@@ -38,7 +38,7 @@ afterEach(async () => {
   temporary.remove()
 })
 
-/** As the intake does, with the time of the reception. */
+/** Like the intake, with the time of reception. */
 const observe = (value: number): Promise<unknown> => {
   const time = clock.now()
   return open.main.door.commit((stage) => {
@@ -49,7 +49,7 @@ const observe = (value: number): Promise<unknown> => {
   })
 }
 
-/** Compares with a broker that holds nothing of the past; something happens before the histories are read here. */
+/** Reconciles with a broker without past values; something happens before the local histories are read. */
 function compareHistories(
   { following, digests }: OpenBroker['inside'],
   {
@@ -82,7 +82,7 @@ function compareHistories(
       uplink: 'up',
       types: undefined,
     },
-    // It always answers.
+    // It always responds.
     until: (ask) => ask() as Promise<never>,
     once: (ask) => ask() as Promise<never>,
     ready: () => Promise.resolve(true),
@@ -97,11 +97,11 @@ function compareHistories(
   return reconciler.portion({ ...newTask(0, { reason: 'asked' }), phase: 'histories', after: 0 })
 }
 
-it('leaves out what came since, whose times wait to be put right', async () => {
+it('omits later data whose times await correction', async () => {
   const foretold = msToDateTime(systemClock.now() + day)
   const a = { type: 'Property', value: 0, observedAt: msToDateTime(systemClock.now() - day) }
   await open.broker.create({ id, type: 'T', a } as Entity, 'http')
-  // What comes now is older than what is current.
+  // Data received now is older than the current value.
   await open.broker.partial(id, 'a', { value: 100, observedAt: foretold }, { by: 'http' })
   await observe(1)
   const told: unknown[] = []

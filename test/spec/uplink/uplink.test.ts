@@ -1,6 +1,7 @@
 /**
- * An uplink between two real gateways: what the centre holds becomes what the gateway holds, live, after the centre was
- * away, and after the gateway was killed meanwhile; deletions, attributes that went and entities that came again included.
+ * An uplink between two real gateways: the centre ends up with the data of the gateway, live, after the
+ * centre was away, and after the gateway was killed meanwhile; including deletions, removed attributes and
+ * re-created entities.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -50,7 +51,7 @@ describe('an uplink', () => {
     const path = `/ngsi-ld/v1/temporal/entities/${id}?attrs=level&options=temporalValues`
     return (await client(gateway).get(path)).json()
   }
-  /** The centre is what the site is, in what there is now and in what was observed. */
+  /** The centre holds what the site holds, current state and observations. */
   const expectSame = async (ids: readonly string[]): Promise<void> => {
     await vi.waitFor(async () => {
       expect(await tanks(centre)).toEqual(await tanks(site))
@@ -76,7 +77,7 @@ describe('an uplink', () => {
     rmSync(folders, { recursive: true })
   })
 
-  it('tells what there was before it, with its history, and then every change', async () => {
+  it('sends existing entities with their history, and then every change', async () => {
     await create('urn:tank:1', 1)
     for (const level of [2, 3, 4]) await observe('urn:tank:1', level)
     await send('POST', entities, { id: 'urn:other:1', type: 'Other', level: observed(1) })
@@ -92,7 +93,7 @@ describe('an uplink', () => {
     expect((await client(centre).get(`${entities}/urn:other:1`)).status).toBe(404)
   })
 
-  it('tells when attributes expire, and that an entity has, which is only of the broker that keeps it', async () => {
+  it('sends the expiry of attributes, and the deletion of an expired entity', async () => {
     const far = '2099-01-01T00:00:00Z'
     const name = (expiresAt: string) => ({ type: 'Property', value: 'n', expiresAt })
     await subscribe()
@@ -107,7 +108,7 @@ describe('an uplink', () => {
     expect(await tanks(site)).toEqual([])
   })
 
-  it('tells nothing of the past of what its q does not select', async () => {
+  it('sends no history that its q does not select', async () => {
     await send('POST', entities, {
       id: 'urn:secret:1',
       type: 'Secret',
@@ -130,7 +131,7 @@ describe('an uplink', () => {
         expect((await client(centre).get(path)).status).toBe(404)
   })
 
-  it('catches up after a cut over which the gateway was killed', async () => {
+  it('catches up after an outage in which the gateway was killed', async () => {
     await create('urn:tank:1', 1)
     await create('urn:tank:2', 1)
     await create('urn:tank:3', 1)
@@ -148,7 +149,7 @@ describe('an uplink', () => {
     })
     await send('DELETE', `${entities}/urn:tank:1/attrs/name`)
     await create('urn:tank:4', 3)
-    // Longer than what the live lane goes through by itself.
+    // Longer than the live lane replays.
     await new Promise((resolve) => setTimeout(resolve, 6000))
     await observe('urn:tank:4', 4)
     await site.kill('SIGKILL')
