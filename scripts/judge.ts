@@ -63,7 +63,7 @@ process.exit(areSame ? 0 : 1)
 /** Runs a trial and prints what came of it. */
 async function isSame(trial: TrialOptions): Promise<boolean> {
   tell(`seed ${trial.seed}`)
-  const report = await runTrial({ ...trial, tell, signal: stopping.signal }).catch((error: unknown) => {
+  const report = await runTrial({ ...trial, log: tell, signal: stopping.signal }).catch((error: unknown) => {
     tell(`${error instanceof Error ? error.message : String(error)}, seed ${trial.seed}`)
     if (process.exitCode !== undefined) process.exit()
     return undefined

@@ -1,4 +1,4 @@
-/** What a broker holds of some types, page by page. */
+/** Reads a broker's entities of some types, page by page. */
 import { httpClient } from '#test/kit/http-gateway.ts'
 
 type Json = Record<string, unknown>

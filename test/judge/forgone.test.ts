@@ -1,4 +1,7 @@
-/** What a gateway let go excuses what a hub has of it, and nothing else: no other attribute, time or number, and nothing twice. */
+/**
+ * Evictions of a gateway excuse exactly what a hub holds beyond them: no other attribute, time or number, and
+ * nothing twice.
+ */
 import Database from 'better-sqlite3'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { migrate } from '#store/file/database.ts'
@@ -13,7 +16,10 @@ beforeEach(() => {
 })
 afterEach(() => temporary.remove())
 
-/** Of `urn:a`: three of `level` at seconds 10 to 20, and two changes. Of `urn:gone`, which is deleted, one of `level`. */
+/**
+ * Of `urn:a`: three values of `level` at seconds 10 to 20, and two changes. Of `urn:gone`, which is deleted,
+ * one value of `level`.
+ */
 function forgone(reason = 'size'): Forgone['isForgone'] {
   const database = new Database(temporary.file)
   const put = (table: string, row: Readonly<Record<string, string | number>>): void => {
@@ -51,4 +57,4 @@ it.each([
   ['twice', 'urn:a', level, at(15).map((text) => `${text} twice`), false],
 ])('%s', (_, id, key, more, expected) => expect(forgone()(id, key, more)).toBe(expected))
 
-it('goes by nothing but want of room', () => expect(forgone('age')('urn:a', level, at(15))).toBe(false))
+it('counts only evictions for lack of room', () => expect(forgone('age')('urn:a', level, at(15))).toBe(false))

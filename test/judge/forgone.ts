@@ -1,13 +1,13 @@
 /**
- * What a gateway says that it let go of its history, as it does where its disk is full: what a hub has of that and the gateway has
- * not is no difference, as long as it lies within what was told and is no more than that.
+ * Evictions that a gateway reports from its history, such as when its disk is full. Instances that only the
+ * hub holds are no difference if they lie within a reported eviction and do not exceed its number.
  */
 import Database from 'better-sqlite3'
 
 /** Times are ms. */
 interface Gap {
   readonly id: string
-  /** `name dataset`; null where it is of changes of the entity as a whole. */
+  /** `name dataset`; null for changes of the entity as a whole. */
   readonly key: string | null
   readonly t0: number
   readonly t1: number
@@ -15,9 +15,9 @@ interface Gap {
 }
 
 export interface Forgone {
-  /** Whether so many observations (`<observedAt> <instance>`) of an attribute of an entity were let go. */
+  /** Whether a number of observations (`<observedAt> <instance>`) of an attribute were evicted. */
   isForgone(id: string, key: string, more: readonly string[]): boolean
-  /** How many observations of an attribute of an entity were let go. */
+  /** The number of evicted observations of an attribute. */
   evicted(id: string, key: string): number
 }
 
@@ -40,7 +40,8 @@ export function readForgone(dataFile: string): Forgone {
         const at = Date.parse(text.split(' ', 1)[0]!)
         return streams.some(({ t0, t1 }) => at >= t0 && at <= t1)
       }
-      // Changes are told by when they were committed, so only their number bounds what they held; each held one value at most.
+      // Changes are reported by commit time, so only their number bounds the values; each held one value at
+      // most.
       const others = more.filter((text) => !isOfStream(text)).length
       return (
         more.every((text) => !text.endsWith(' twice')) &&

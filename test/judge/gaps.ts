@@ -1,14 +1,14 @@
 /**
- * What a hub was told is missing there: its entities of type HistoryGap. Every observation that is at the gateway alone has to lie
- * within such a gap of its attribute, and no more of them may be missing than these tell.
+ * Gaps reported to a hub: its entities of type HistoryGap. Every observation that only the gateway holds must
+ * lie within a gap of its attribute, and the gaps must report at least as many.
  */
 import { entitiesOf } from './entities.ts'
 
 /** Times are ms. */
-export interface ToldGap {
-  /** Undefined where it is of nobody who can be named. */
+export interface ReportedGap {
+  /** Undefined if the gap names no entity. */
   readonly id: string | undefined
-  /** `name dataset`; undefined where it is of changes of an entity, or of nobody. */
+  /** `name dataset`; undefined for changes of an entity, or without an entity. */
   readonly key: string | undefined
   readonly from: number
   readonly to: number
@@ -18,9 +18,9 @@ export interface ToldGap {
 
 type Json = Readonly<Record<string, unknown>>
 
-export async function readGaps(hubUrl: string): Promise<readonly ToldGap[]> {
+export async function readGaps(hubUrl: string): Promise<readonly ReportedGap[]> {
   const all = await entitiesOf(hubUrl, ['HistoryGap'])
-  return [...all.values()].map((gap): ToldGap => {
+  return [...all.values()].map((gap): ReportedGap => {
     const value = (name: string): unknown => (gap[name] as Json | undefined)?.['value']
     const time = (name: string): number => Date.parse(String((value(name) as Json)['@value']))
     const [name, dataset] = ['gapAttribute', 'gapDataset'].map((one) => value(one) as string | undefined)
@@ -35,18 +35,24 @@ export async function readGaps(hubUrl: string): Promise<readonly ToldGap[]> {
   })
 }
 
-/** What of an attribute is missing at the hub, and how much of it went at the gateway before it could be there. */
+/**
+ * Instances of an attribute missing at the hub, and the number evicted at the gateway before they could be
+ * sent.
+ */
 export interface Missing {
   readonly id: string
   readonly key: string
-  /** `<observedAt> <instance>` of those that are at the gateway alone. */
+  /** `<observedAt> <instance>` of those that only the gateway holds. */
   readonly lost: readonly string[]
-  /** How many are at neither. */
+  /** The number that neither holds. */
   readonly vanished: number
 }
 
-/** What is missing and was not told, in words; undefined where all was. */
-export function untold(gaps: readonly ToldGap[], { id, key, lost, vanished }: Missing): string | undefined {
+/** Describes missing instances without a gap; undefined if all are reported. */
+export function unreported(
+  gaps: readonly ReportedGap[],
+  { id, key, lost, vanished }: Missing,
+): string | undefined {
   const own = gaps.filter((gap) => gap.id === id && gap.key === key)
   const outside = lost.filter((text) => {
     const at = Date.parse(text.split(' ', 1)[0]!)
@@ -54,17 +60,17 @@ export function untold(gaps: readonly ToldGap[], { id, key, lost, vanished }: Mi
   })
   if (outside.length > 0) return `${outside.length} missing outside of all gaps, such as ${outside[0]}`
   const unnamed = gaps.filter((gap) => gap.id === undefined && gap.reason !== 'restore')
-  const told = sumOf(own) + (vanished > 0 ? sumOf(unnamed) : 0)
+  const reported = sumOf(own) + (vanished > 0 ? sumOf(unnamed) : 0)
   const missing = lost.length + vanished
-  return told < missing ? `${missing} missing, and gaps tell of ${told}` : undefined
+  return reported < missing ? `${missing} missing, and gaps report ${reported}` : undefined
 }
 
 /**
- * Gaps of what the uplink let go that tell of more than there was within them, in words; undefined where none does. `here` is
- * what the gateway holds, which `evicted` others were part of.
+ * Describes gaps that report more than was within them; undefined if none does. `here` is what the gateway
+ * holds; `evicted` others were part of it.
  */
-export function overtold(
-  gaps: readonly ToldGap[],
+export function overreported(
+  gaps: readonly ReportedGap[],
   {
     id,
     key,
@@ -76,9 +82,9 @@ export function overtold(
   for (const { count, from, to, reason, ...of } of gaps) {
     if (of.id !== id || of.key !== key || (reason !== 'budget' && reason !== 'thinned')) continue
     const within = times.filter((at) => at >= from && at <= to).length
-    if (count > within + evicted) return `a gap tells of ${count}, and within it were ${within + evicted}`
+    if (count > within + evicted) return `a gap reports ${count}, and within it were ${within + evicted}`
   }
   return undefined
 }
 
-const sumOf = (gaps: readonly ToldGap[]): number => gaps.reduce((sum, { count }) => sum + count, 0)
+const sumOf = (gaps: readonly ReportedGap[]): number => gaps.reduce((sum, { count }) => sum + count, 0)

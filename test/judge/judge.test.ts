@@ -1,7 +1,7 @@
 /**
- * Hub and gateway hold the same after cuts, kills and answers of failure: for a quarter of the seeds that once failed, another
- * quarter with each run, and for one that is new each time, with and without a budget. `npm run judge -- --kept` runs all of
- * them, and `npm run judge` does the same for longer.
+ * Hub and gateway hold the same data after outages, kills and failed responses: for a quarter of the seeds
+ * that once failed, another quarter with each run, and for a new seed each time, with and without a budget.
+ * `npm run judge -- --kept` runs all of them, and `npm run judge` runs longer trials.
  */
 import { describe, expect, it } from 'vitest'
 import { keptSeeds, shortTrial } from './seeds.ts'
@@ -16,7 +16,7 @@ const seeds = [
   { seed: fresh, budget, restoresHub: false },
 ]
 
-describe('an uplink through a bad way', () => {
+describe('an uplink over an unreliable link', () => {
   it.each(seeds)(
     'leaves hub and gateway the same (seed $seed, budget $budget)',
     async (given) => {

@@ -1,6 +1,6 @@
 /**
- * A gateway under judgement: killed and started again on the same ports, with a clock of its own that is set, jumps, and is
- * lost over a restart as on a board without battery. It dies once at a time, whoever wants it dead.
+ * A gateway in a trial: killed and restarted on the same ports, with a clock of its own that is set, jumps,
+ * and is lost on a restart as on a board without battery. Concurrent requests kill it one at a time.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,29 +9,32 @@ import { bounded, pause } from './writers.ts'
 
 export interface Phoenix {
   readonly now: () => Promise<GatewayProcess>
-  /** Ends it, waits, and starts it again. */
+  /** Kills it, waits, and restarts it. */
   reborn(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void>
-  /** Ends it for good, whatever it is about. */
+  /** Kills it for good, in any state. */
   end(): Promise<unknown>
-  /** How often it ended so far, and whether it is about to begin. */
+  /** How often it was killed so far, and whether it is about to start. */
   readonly lives: () => { readonly ended: number; readonly isBeginning: boolean }
   readonly clock: WrongClock
 }
 
-/** The clock of its machine, as the gateway sees it. */
+/** The clock of its machine as the gateway sees it. */
 export interface WrongClock {
-  /** Makes it wrong by so much more (ms); nothing tells why. */
+  /** Adds an error (ms) that nothing reports. */
   jump(byMs: number): void
-  /** The same, and then what sets clocks says so. */
+  /** Same, and then the time service reports it. */
   set(byMs: number): Promise<void>
-  /** Nothing has set it since this boot. */
+  /** Not set since boot. */
   forget(): void
 }
 
 const startsWithinMs = 60_000
 const endsWithinMs = 30_000
 
-/** Its data folder is `name` of a folder; its clock is beside it where there is room for it. `more` is its environment. */
+/**
+ * Its data folder is `name` in a folder; its clock is beside it if there is room. `more` extends its
+ * environment.
+ */
 export async function createPhoenix(
   dataFolder: string,
   clockFolder: string,
@@ -47,7 +50,7 @@ export async function createPhoenix(
     },
     async set(byMs) {
       clock.jump(byMs)
-      // A gateway looks that often how wrong it is to be; it was set before that was said.
+      // A gateway reads its clock error that often; the error was set before it was reported.
       await pause(250)
       writeFileSync(setFile, '')
     },
@@ -78,7 +81,7 @@ export async function createPhoenix(
     waiting = undefined
   }
 
-  /** Where there is not a byte left it does not start; whoever looks after it tries again. */
+  /** On a full disk it does not start; its supervisor retries. */
   async function started(): Promise<GatewayProcess> {
     const until = performance.now() + startsWithinMs
     for (;;) {
@@ -100,7 +103,7 @@ export async function createPhoenix(
     async end() {
       isOver = true
       await gateway.kill('SIGKILL')
-      // One that is just beginning ends as soon as it has begun.
+      // A starting gateway ends as soon as it has started.
       await last.then(() => gateway.kill('SIGKILL')).catch(() => undefined)
     },
     lives: () => ({ ended, isBeginning: waiting !== undefined }),

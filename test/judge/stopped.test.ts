@@ -1,4 +1,4 @@
-/** A judge that is stopped leaves nothing behind: no gateway, no mounted disk, no folder. */
+/** A stopped judge leaves nothing behind: no gateway, no mounted disk, no folder. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** Processes whose environment names a path below the folder, the judge itself left out. */
+/** Processes whose environment names a path below the folder, except the judge itself. */
 function processes(except: number | undefined): readonly string[] {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid) || Number(pid) === except) return false

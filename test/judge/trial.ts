@@ -1,7 +1,8 @@
 /**
- * A trial of an uplink: a gateway and a hub, both real processes with a bad way between them, under devices and clients,
- * through a schedule of cuts and kills that follows from a seed. When the traffic is over and everything went up, both
- * have to hold the same. The seed decides what is done; which instant it meets is up to the machine.
+ * A trial of an uplink: a gateway and a hub, both real processes with an unreliable link between them, under
+ * load of devices and clients, with a schedule of outages and kills derived from a seed. When the load is
+ * over and everything was sent, both must hold the same. The seed decides what is done; the exact instants
+ * depend on the machine.
  */
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +14,7 @@ import { httpClient } from '#test/kit/http-gateway.ts'
 import type { GatewayProcess } from '#test/kit/process.ts'
 import { openSmallDisk, type SmallDisk, smallDiskObstacle } from '#test/kit/small-disk.ts'
 import { readForgone } from './forgone.ts'
-import { readGaps, type ToldGap } from './gaps.ts'
+import { type ReportedGap, readGaps } from './gaps.ts'
 import { createPhoenix, type Phoenix } from './phoenix.ts'
 import { troubles as allTroubles } from './troubles.ts'
 import { compare } from './verdict.ts'
@@ -22,22 +23,25 @@ import { keepClockless, keepDevice, keepTanks, pause, type Tally, tankType, vatT
 
 export interface TrialOptions {
   readonly seed: number
-  /** Ends when so many observations were acknowledged, */
+  /** Ends after a number of acknowledged observations, */
   readonly observations: number
-  /** or after so long. */
+  /** or after a time. */
   readonly seconds: number
-  /** Most observations a second. Device time has 100 a second. */
+  /** Observations per second at most. Device time has 100 a second. */
   readonly rate: number
-  /** How long everything may take to go up in the end. */
+  /** The time allowed to send everything in the end. */
   readonly patienceSeconds: number
-  /** Most observations that may wait for the hub; 0 for any number. Left out, the seed says whether there is a bound, and which. */
+  /** Pending observations at most; 0 for any number. If absent, the seed decides. */
   readonly budget?: number | undefined
-  /** Whether the hub is restored now and then; left out, mostly where any number may wait, since a restored hub is told all again. */
+  /**
+   * Whether the hub is restored at times; if absent, mostly without a budget, since a restored hub gets
+   * everything again.
+   */
   readonly restoresHub?: boolean | undefined
-  /** Whether the gateway's disk is filled now and then; left out, where a small disk can be mounted. */
+  /** Whether the gateway's disk is filled at times; if absent, only where a small disk can be mounted. */
   readonly fillsDisk?: boolean
-  readonly tell?: (line: string) => void
-  /** Ends the trial, and all that it began. */
+  readonly log?: (line: string) => void
+  /** Ends the trial, and everything it started. */
   readonly signal?: AbortSignal
 }
 
@@ -47,11 +51,11 @@ export interface Report {
   readonly troubles: Readonly<Record<string, number>>
   readonly entities: number
   readonly instances: number
-  /** Instances that only the hub has still, since the gateway let go of them where its disk was full, as it says. */
+  /** Instances that only the hub holds, since the gateway reports that it evicted them on a full disk. */
   readonly forgone: number
-  /** Instances that the hub has not, since more waited than the uplink may keep, and of which it was told so. */
+  /** Instances missing at the hub because they exceeded the budget, as gaps report. */
   readonly letGo: number
-  /** What the hub was told is missing: gaps, by reason, and of how many instances. */
+  /** Gaps at the hub, by reason, and their number of instances. */
   readonly gaps: Readonly<Record<string, { readonly gaps: number; readonly instances: number }>>
   readonly budget: number
   readonly notified: number
@@ -72,14 +76,13 @@ const tanksEach = 4
 const devices = 3
 
 export async function runTrial(options: TrialOptions): Promise<Report> {
-  const { tell = () => undefined } = options
+  const { log = () => undefined } = options
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-judge-'))
   const over = new AbortController()
   const limitMs = (options.seconds + options.patienceSeconds) * 1000 + slackMs
-  /** What is to end with the trial, whatever became of it; the last first. */
+  /** Cleanup actions that run in any case, last first. */
   const ends: (() => unknown)[] = [() => rmSync(folder, { recursive: true, force: true })]
-  if (process.env['JUDGE_KEEP'] !== undefined)
-    ends[0] = () => tell(`kept in ${folder} (seed ${options.seed})`)
+  if (process.env['JUDGE_KEEP'] !== undefined) ends[0] = () => log(`kept in ${folder} (seed ${options.seed})`)
   const stop = (reason: string): void => over.abort(new TypeError(reason))
   const timer = setTimeout(() => stop(`the trial did not end within ${limitMs / 1000} s`), limitMs)
   options.signal?.addEventListener('abort', () => stop('the trial was stopped'), { once: true })
@@ -90,33 +93,33 @@ export async function runTrial(options: TrialOptions): Promise<Report> {
     return await Promise.race([tried(options, { folder, ends, signal: over.signal }), stopped])
   } finally {
     clearTimeout(timer)
-    // Whoever still asks a gateway again and again ends by this.
+    // This ends repeated requests to a gateway.
     over.abort(new TypeError('the trial is over'))
     for (const end of ends.toReversed()) await end()
   }
 }
 
-/** For starting, comparing and ending, beside the traffic and the wait until all is up. */
+/** Time for start, comparison and end, besides the load and the draining. */
 const slackMs = 240_000
 
 async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Promise<Report> {
-  const { seed, tell = () => undefined } = options
+  const { seed, log = () => undefined } = options
   const budget = options.budget ?? budgetOf(seed)
   const restoresHub = options.restoresHub ?? (budget === 0 || seed % 4 === 0)
-  const disk = diskFor(options, tell)
+  const disk = diskFor(options, log)
   if (disk !== undefined) ends.push(() => disk.remove())
   const watcher = await createWatcher()
   ends.push(() => watcher.close())
   const begun = async (...[dataFolder, clockFolder, env]: Parameters<typeof createPhoenix>) => {
     const one = await createPhoenix(dataFolder, clockFolder, env)
-    // It may have begun when all was over.
+    // It may have started when everything was over.
     if (signal.aborted) await one.end()
     ends.push(() => one.end())
     return one
   }
   const [site, hub] = await Promise.all([
     begun(join(disk?.folder ?? folder, 'site'), join(folder, 'site-clock'), {
-      // While nothing can be sent it is looked at this often, so that a cut of some seconds is a long one.
+      // While nothing can be sent the check runs this often, so an outage of seconds counts as a long one.
       SELVEDGE_LIMITS: 'uplinkBudgetMs=1000',
     }),
     begun(join(folder, 'hub'), join(folder, 'hub-clock')),
@@ -130,12 +133,12 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   const tally: Tally = { observations: 0, operations: {} }
   const traffic = runTraffic(options, { site, signal }, tally)
   const troubles = await allTroubles(
-    { seed, tell },
+    { seed, log },
     { site, hub, proxy, disk, watcher, restoresHub, until: traffic },
   )
   await traffic
   const drainingAt = performance.now()
-  tell(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
+  log(`${tally.observations} observations acknowledged in ${seconds(drainingAt - startedAt)} s; draining`)
   const dataFile = join((await site.now()).dataFolder, 'selvedge.db')
   const drained = await waitUntilDrained(dataFile, hubUrl, options.patienceSeconds)
   const drainSeconds = seconds(performance.now() - drainingAt)
@@ -143,7 +146,7 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   const keptGaps = troubles['hub restored'] === undefined
   const sameness = await compareInTheEnd(urls, idsOf(), { dataFile, keptGaps })
   const complaints = [
-    ...(drained === undefined ? [] : [`not all went up: ${drained}`]),
+    ...(drained === undefined ? [] : [`not everything was sent: ${drained}`]),
     ...faultsIn('gateway', await site.now()),
     ...faultsIn('hub', await hub.now()),
     ...watcher.complaints.slice(0, 20),
@@ -152,7 +155,7 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   if (complaints.length > 0) {
     for (const [name, one] of Object.entries({ gateway: site, hub }))
       writeFileSync(join(folder, `${name}.log`), (await one.now()).output())
-    // What a disk of its own held goes with it.
+    // The content of its own disk is deleted with it.
     if (disk !== undefined && process.env['JUDGE_KEEP'] !== undefined)
       cpSync((await site.now()).dataFolder, join(folder, 'site'), { recursive: true })
   }
@@ -166,32 +169,35 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
 
 interface Stage {
   readonly folder: string
-  /** Called when the trial is over, the last first. */
+  /** Called when the trial is over, last first. */
   readonly ends: (() => unknown)[]
   readonly signal: AbortSignal
 }
 
-/** The disk that is filled; undefined where none is, or can be mounted. */
+/** The disk to fill; undefined if none is filled or none can be mounted. */
 function diskFor(
   { fillsDisk, observations }: TrialOptions,
-  tell: (line: string) => void,
+  log: (line: string) => void,
 ): SmallDisk | undefined {
   const obstacle = fillsDisk === undefined ? smallDiskObstacle() : undefined
-  if (obstacle !== undefined) tell(`no disk is filled: that takes ${obstacle}`)
+  if (obstacle !== undefined) log(`no disk is filled: that requires ${obstacle}`)
   const isFilled = fillsDisk ?? obstacle === undefined
-  // Filling it takes the time and memory of its size.
+  // Filling it takes time and memory proportional to its size.
   return isFilled ? openSmallDisk(128 + Math.ceil(observations / 1000)) : undefined
 }
 
 const seconds = (ms: number): number => Math.round(ms / 100) / 10
 
-/** With two seeds of five few observations may wait. By dice of its own: what a seed did before, it does at the same times. */
+/**
+ * For two of five seeds few observations may be pending. Uses random numbers of its own, so that earlier
+ * seeds keep their schedule.
+ */
 function budgetOf(seed: number): number {
   const dice = createDice(seed + 5_000_003)
   return dice() < 0.4 ? Math.round(500 + dice() * 5000) : 0
 }
 
-function summed(gaps: readonly ToldGap[]): Report['gaps'] {
+function summed(gaps: readonly ReportedGap[]): Report['gaps'] {
   const byReason = Map.groupBy(gaps, ({ reason }) => reason)
   return Object.fromEntries(
     [...byReason].map(([reason, some]) => [
@@ -225,10 +231,10 @@ const idsOf = (): string[] =>
     Array.from({ length: tanksEach }, (__, i) => `urn:tank:w${w}-${i}`),
   ).flat()
 
-/** On a busy machine the traffic takes longer than it should, until so many were acknowledged. */
+/** On a busy machine the load runs longer, until enough was acknowledged. */
 const observationsLeast = 600
 
-/** Writers and devices until there were enough observations, or time is over. */
+/** Runs writers and devices until there are enough observations, or time is over. */
 async function runTraffic(
   { seed, observations, seconds: most, rate }: TrialOptions,
   { site, signal }: { readonly site: Phoenix; readonly signal: AbortSignal },
@@ -257,8 +263,8 @@ async function runTraffic(
 }
 
 /**
- * Waits until an uplink owes nothing, as its row says, and has compared with a hub that was restored. Returns what it still
- * owes when patience ends.
+ * Waits until an uplink has nothing pending, by its row, and has reconciled with a restored hub. Returns what
+ * is pending at the timeout.
  */
 async function waitUntilDrained(
   dataFile: string,
@@ -301,7 +307,7 @@ async function waitUntilDrained(
   }
 }
 
-/** What was sent last may still be on its way. */
+/** The last requests may still be in progress. */
 async function compareInTheEnd(
   urls: { site: string; hub: string },
   ids: readonly string[],
@@ -317,7 +323,7 @@ async function compareInTheEnd(
   return sameness
 }
 
-/** Faults of our own that a process told of. */
+/** Internal errors that a process reported. */
 function faultsIn(who: string, gateway: GatewayProcess): string[] {
   return gateway
     .logLines()

@@ -1,6 +1,6 @@
 /**
- * What goes wrong in a trial, as it follows from its seed: the way and the processes, the clocks, the disk, and a hub that is
- * restored, each by a schedule of its own, so they meet in every order. All is well again when the traffic is over.
+ * The failures of a trial, derived from its seed: link and processes, clocks, disk, and a restored hub, each
+ * on a schedule of its own, so that they combine in any order. Everything works again when the load is over.
  */
 import { cpSync, renameSync, rmSync } from 'node:fs'
 import { restoreFolder } from '#store/backup/restore.ts'
@@ -19,24 +19,24 @@ export interface Scene {
   readonly proxy: { set(fault: Fault): Promise<void> }
   readonly disk: SmallDisk | undefined
   readonly watcher: Watcher
-  /** Whether the hub goes back to older copies of itself. */
+  /** Whether the hub is restored from older copies. */
   readonly restoresHub: boolean
-  /** The traffic. */
+  /** The load. */
   readonly until: Promise<void>
 }
 
 interface Schedule {
   readonly dice: () => number
   readonly isOver: () => boolean
-  /** Waits for some time, at most until it is over. */
+  /** Waits for some time, at most until the load is over. */
   readonly wait: (fromMs: number, toMs: number) => Promise<unknown>
-  /** Counts and tells what is done. */
+  /** Counts and logs an action. */
   readonly does: (what: string) => void
 }
 
-/** Trouble until the traffic is over, and an end of it. Returns how often each was. */
+/** Causes failures until the load is over, and ends them. Returns the number of each. */
 export async function troubles(
-  { seed, tell }: { readonly seed: number; readonly tell: (line: string) => void },
+  { seed, log }: { readonly seed: number; readonly log: (line: string) => void },
   scene: Scene,
 ): Promise<Readonly<Record<string, number>>> {
   const counts: Record<string, number> = {}
@@ -50,7 +50,7 @@ export async function troubles(
     isOver: () => isOver,
     wait: (fromMs, toMs) => Promise.race([over, pause(fromMs + dice() * (toMs - fromMs))]),
     does(what) {
-      tell(what)
+      log(what)
       counts[what] = (counts[what] ?? 0) + 1
     },
   })
@@ -72,14 +72,14 @@ async function cutsAndKills(
     who.reborn(dice() < 0.8 ? 'SIGKILL' : 'SIGTERM', () => wait(0, 2000))
   const cut = async (fault: Fault): Promise<void> => {
     await proxy.set(fault)
-    // Now and then long enough for the backlog to be more than the live lane goes through.
+    // Sometimes long enough for the backlog to exceed what the live lane replays.
     await (dice() < 0.4 ? wait(6000, 12_000) : wait(200, 3000))
   }
   while (!isOver()) {
     await wait(500, 4000)
     const kind = dice()
     const plain = faults[Math.floor(dice() * faults.length)]!
-    // By dice of their own: what a seed did before these were known, it does at the same times.
+    // Uses random numbers of its own, so that earlier seeds keep their schedule.
     const odd = oddAnswers[Math.floor(oddDice() * oddAnswers.length)]!
     const fault = oddDice() < 0.4 ? odd : plain
     const [what, act]: [string, () => Promise<void>] =
@@ -99,7 +99,7 @@ async function cutsAndKills(
 
 const [secondMs, hourMs, dayMs] = [1000, 3_600_000, 86_400_000]
 
-/** Clocks that are set, forwards and back a little, that jump and come back, and that begin in 1970. */
+/** Clocks that are set forwards and back a little, that jump and return, and that start in 1970. */
 async function clocks({ dice, isOver, wait, does }: Schedule, { site, hub }: Scene): Promise<void> {
   const between = (from: number, to: number): number => from + dice() * (to - from)
   while (!isOver()) {
@@ -120,10 +120,11 @@ async function clocks({ dice, isOver, wait, does }: Schedule, { site, hub }: Sce
       const before = who.lives()
       clock.jump(by)
       await wait(1000, 4000)
-      // Who began meanwhile knows no other time, so for it the way back is the jump: it is believed when somebody says so.
+      // A process started meanwhile sees the return as the jump; it trusts it when the time service reports
+      // it.
       const isNew = before.isBeginning || before.ended !== who.lives().ended
       if (isNew) await clock.set(-by)
-      // And a little off, as clocks are.
+      // Also slightly wrong, like real clocks.
       else clock.jump(-by - 300)
       await wait(1500, 2500)
     } else {
@@ -151,7 +152,10 @@ async function fullDisks({ isOver, wait, does }: Schedule, { disk }: Scene): Pro
   }
 }
 
-/** A hub that goes on from an older copy of itself, while others go on writing to it; the gateway is told by nobody. */
+/**
+ * A hub that continues from an older copy of itself while others keep writing to it; nothing informs the
+ * gateway.
+ */
 async function restoredHubs(
   { isOver, wait, does }: Schedule,
   { hub, watcher, restoresHub }: Scene,
@@ -178,7 +182,7 @@ async function restoredHubs(
   await others
 }
 
-/** The path of a new backup; undefined where the gateway died over it. */
+/** The path of a new backup; undefined if the gateway was killed during it. */
 async function backupOf(who: Phoenix): Promise<string | undefined> {
   try {
     const asked = httpClient((await who.now()).httpUrl).send('POST', '/selvedge/v1/backups', undefined)
@@ -189,7 +193,7 @@ async function backupOf(who: Phoenix): Promise<string | undefined> {
   }
 }
 
-/** Somebody else writes to a hub what no gateway tells it, as far as it takes that. */
+/** Another client writes other data to a hub, as far as it accepts it. */
 async function writeAlongside(hub: Phoenix, isOver: () => boolean): Promise<void> {
   for (let i = 0; !isOver(); i++) {
     const body = [{ id: `urn:other:${i % 50}`, type: 'Other', n: { type: 'Property', value: i } }]

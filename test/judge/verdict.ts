@@ -1,20 +1,22 @@
 /**
- * Compares what a hub holds with what its gateway holds, by public ports only: the entities, and of each that ever was the
- * observed history of every attribute in its order, but for what the gateway says that it let go and for what the hub was told
- * is missing. Returns complaints; none means that they are the same.
+ * Compares the data of a hub and its gateway, by public ports only: the entities, and the observed history of
+ * every attribute of each entity that ever existed, in order. Evictions that the gateway reports, and gaps at
+ * the hub, excuse differences. Returns complaints; none means that they are equal.
  */
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { entitiesOf } from './entities.ts'
 import type { Forgone } from './forgone.ts'
-import { overtold, type ToldGap, untold } from './gaps.ts'
+import { overreported, type ReportedGap, unreported } from './gaps.ts'
 
 type Json = Record<string, unknown>
 
 const api = '/ngsi-ld/v1'
-/** What the gateways say of their own. */
+/** Types of entities that the gateways create themselves. */
 const complaintsMax = 40
 
-/** The observed instances of each attribute and dataset of an entity, as texts, in the order in which they are told. */
+/**
+ * The observed instances of each attribute and dataset of an entity, as texts, in the order of the response.
+ */
 export async function historyOf(url: string, id: string): Promise<Map<string, string[]>> {
   const history = new Map<string, Set<string>>()
   const counts = new Map<string, string[]>()
@@ -40,7 +42,7 @@ export async function historyOf(url: string, id: string): Promise<Map<string, st
         history.set(key, seen)
         const list = counts.get(key) ?? []
         counts.set(key, list)
-        // Pages overlap by a millisecond; within one nothing may stand twice.
+        // Pages overlap by a millisecond; within one page nothing may appear twice.
         if (ofPage.has(key + text)) list.push(`${text} twice`)
         else if (!seen.has(text)) list.push(text)
         ofPage.add(key + text)
@@ -57,7 +59,7 @@ export async function historyOf(url: string, id: string): Promise<Map<string, st
   return counts
 }
 
-/** How often each value of the labels of an entity was written, which are not observed. */
+/** How often each value of the labels of an entity, which are not observed, was written. */
 async function labelsOf(url: string, id: string): Promise<Map<string, number>> {
   const path = `${api}/temporal/entities/${encodeURIComponent(id)}?attrs=label&timeproperty=modifiedAt`
   const reply = await httpClient(url).get(
@@ -71,7 +73,7 @@ async function labelsOf(url: string, id: string): Promise<Map<string, number>> {
   return counts
 }
 
-/** What is wrong with the labels of an entity, in words: each was written as often at the hub as at the gateway. */
+/** Describes wrong labels of an entity: each must be written as often at the hub as at the gateway. */
 export function compareLabels(
   id: string,
   {
@@ -85,7 +87,7 @@ export function compareLabels(
   const more = [...there].flatMap(([label, count]) =>
     Array.from({ length: Math.max(0, count - (here.get(label) ?? 0)) }, () => label),
   )
-  // What the gateway let go of changes is told by how many, and a hub that was restored lost some.
+  // Evicted changes are reported by number only, and a restored hub lost some.
   if (more.length > 0 && !forgone.isForgone(id, 'label ', more)) return `labels of ${id}: ${of(more[0]!)}`
   const lost = [...here].find(([label, count]) => count > (there.get(label) ?? 0))
   return lost !== undefined && keptGaps ? `labels of ${id}: ${of(lost[0])}` : undefined
@@ -98,17 +100,17 @@ export interface Sameness {
   readonly complaints: readonly string[]
   readonly entities: number
   readonly instances: number
-  /** At the hub alone, and the gateway says that it let go of them. */
+  /** Only at the hub, and the gateway reports their eviction. */
   readonly forgone: number
-  /** At the gateway alone, and the hub was told so. */
+  /** Only at the gateway, and a gap at the hub reports them. */
   readonly letGo: number
 }
 
-/** What excuses a difference. */
+/** Excuses for a difference. */
 export interface Excuses {
   readonly forgone: Forgone
-  readonly gaps: readonly ToldGap[]
-  /** Whether the hub kept what it was told; one that was restored lost gaps, too. */
+  readonly gaps: readonly ReportedGap[]
+  /** Whether the hub kept its gaps; a restored hub lost some. */
   readonly keptGaps: boolean
 }
 
@@ -117,7 +119,7 @@ interface Side {
   readonly there: readonly string[]
 }
 
-/** Compares what both tell of an attribute of an entity, in the order in which they tell it. */
+/** Compares the attribute of an entity at both, in the order of their responses. */
 export function compareHistories(
   { id, key, here, there }: Side & { readonly id: string; readonly key: string },
   { forgone, gaps, keptGaps }: Excuses,
@@ -131,10 +133,11 @@ export function compareHistories(
   const more = there.filter((text) => !ours.has(text))
   const isTwice = [here, there].some((all) => all.some((text) => text.endsWith(' twice')))
   const isExcused = more.length === 0 || forgone.isForgone(id, key, more)
-  // What went here and never was there has to be told of, too, as far as that is known.
+  // Evictions that were never sent must be reported too, as far as they are known.
   const evicted = forgone.evicted(id, key)
   const vanished = keptGaps ? Math.max(0, evicted - more.length) : 0
-  const missing = untold(gaps, { id, key, lost, vanished }) ?? overtold(gaps, { id, key, here, evicted })
+  const missing =
+    unreported(gaps, { id, key, lost, vanished }) ?? overreported(gaps, { id, key, here, evicted })
   if (!isTwice && isExcused && missing === undefined) return { forgone: more.length, letGo: lost.length }
   return {
     ...none,
@@ -144,14 +147,14 @@ export function compareHistories(
   }
 }
 
-/** The first that is told before an older one. */
+/** The first that precedes an older one. */
 function outOfOrder(texts: readonly string[]): string | undefined {
   const timeOf = (text: string): number => Date.parse(text.split(' ', 1)[0]!)
   const at = texts.findIndex((text, i) => i > 0 && timeOf(text) < timeOf(texts[i - 1]!))
   return at < 0 ? undefined : `${texts[at - 1]} before ${texts[at]}`
 }
 
-/** `ids` are those that ever were. */
+/** `ids` are all that ever existed. */
 export async function compare(
   { site, hub }: { readonly site: string; readonly hub: string },
   { types, ids, ...excuses }: { readonly types: readonly string[]; readonly ids: Iterable<string> } & Excuses,
@@ -183,7 +186,7 @@ export async function compare(
   return { complaints, entities: ours.size, instances, forgone, letGo }
 }
 
-/** An entity as text in which order of members and of instances means nothing. */
+/** An entity as text, independent of the order of members and instances. */
 function textOf(entity: Json): string {
   const order = (value: unknown): unknown => {
     if (Array.isArray(value))

@@ -1,8 +1,8 @@
 /**
- * What a subscriber of the hub sees while a gateway feeds it: of every attribute instance the times of its current values,
- * which may not go back while it is there. Each attribute has a subscription of its own, since only what changed is told as
- * it was then. A hub that ended repeats what it had not settled; the entities of a batch may then arrive in other
- * notifications. So only the order per entity is judged, not the ids of notifications.
+ * A subscriber of the hub: for every attribute instance it checks that the times of its current values never
+ * go back while the entity exists. Each attribute has a subscription of its own, because only changed
+ * attributes are reported as they were. A restarted hub repeats unacknowledged notifications, possibly
+ * grouped differently. So only the order per entity is checked, not notification ids.
  */
 
 import { httpClient } from '#test/kit/http-gateway.ts'
@@ -13,9 +13,9 @@ import type { Phoenix } from './phoenix.ts'
 export interface Watcher {
   readonly complaints: readonly string[]
   readonly seen: () => number
-  /** Subscribes at the hub, which keeps the subscription. */
+  /** Subscribes at the hub, which stores the subscription. */
   subscribe(hub: Phoenix, types: readonly string[]): Promise<void>
-  /** The hub goes on from an older copy: what it told before means nothing. */
+  /** Called when the hub continues from an older copy: earlier notifications no longer count. */
   forget(): void
   close(): Promise<void>
 }
@@ -25,10 +25,10 @@ interface Told {
   readonly data: readonly Record<string, unknown>[]
 }
 
-/** Of each instance of the watched attribute its observedAt. */
+/** The observedAt of each instance of the watched attribute. */
 type Times = Readonly<Record<string, string>>
 
-/** An instance whose time in `times` is before that in `last`. */
+/** Finds an instance whose time in `times` is before that in `last`. */
 const olderIn = (last: Times, times: Times): string | undefined =>
   Object.keys(times).find((key) => Date.parse(times[key]!) < Date.parse(last[key] ?? ''))
 

@@ -1,7 +1,7 @@
 /**
- * The devices and clients of a site under judgement. Each writer has entities of its own and does one thing after the
- * other, again until it is known to have been done, so that what the gateway holds follows from the seed alone. Device
- * time runs ahead of the clock on the wall; an observation is never made twice with different values.
+ * The devices and clients of a site in a trial. Each writer has entities of its own and repeats each action
+ * until it is confirmed, so the gateway's data follows from the seed alone. Device time runs ahead of wall
+ * time; an observation is never made twice with different values.
  */
 import { connectAsync, type MqttClient } from 'mqtt'
 import { type HttpClient, httpClient, type Reply } from '#test/kit/http-gateway.ts'
@@ -10,21 +10,21 @@ export const tankType = 'Tank'
 export const vatType = 'Vat'
 export const startMs = Date.UTC(2026, 0, 1)
 
-/** Where the gateway is now; settles when it is there. */
+/** The current address of the gateway; resolves when it is available. */
 export type Place = () => Promise<{ readonly httpUrl: string; readonly mqttPort: number }>
 
 export interface WriterPorts {
   readonly place: Place
   readonly dice: () => number
-  /** By dice of its own: what a seed did before, it does at the same times. */
+  /** Random numbers of its own, so that earlier seeds keep their schedule. */
   readonly otherDice: () => number
-  /** Whether to go on; also waits so that observations do not come faster than wanted. */
+  /** Whether to continue; also limits the rate of observations. */
   readonly goesOn: (observations: number) => Promise<boolean>
-  /** Ends all that is asked again and again: it throws when the trial is over. */
+  /** Ends all repeated requests: it throws when the trial is over. */
   readonly signal: AbortSignal
 }
 
-/** What was acknowledged, for figures. */
+/** Counts of acknowledged actions, for statistics. */
 export interface Tally {
   observations: number
   readonly operations: Record<string, number>
@@ -45,7 +45,7 @@ interface Tank {
 
 const at = (step: number): string => new Date(startMs + step * 1000).toISOString()
 
-/** A client that keeps some tanks by HTTP until it may not go on. */
+/** A client that maintains some tanks by HTTP until it must stop. */
 export async function keepTanks(
   name: string,
   count: number,
@@ -94,7 +94,7 @@ export async function keepTanks(
     return { body, count: made }
   }
 
-  /** Rounds of observations of all tanks that there are, some steps at once; tanks come into being by it, too. */
+  /** Rounds of observations of all existing tanks, several steps at once; this also creates tanks. */
   async function observe(): Promise<number> {
     const rounds = tanks.filter(({ exists }) => exists).map(observed)
     if (rounds.length === 0) return 0
@@ -108,10 +108,10 @@ export async function keepTanks(
 
   async function late(tank: Tank): Promise<number> {
     const step = Math.max(1, tank.step - 1 - Math.floor(dice() * 40))
-    // Between two seconds, so that it stands at no time of its own.
+    // Between two seconds, so that its time is unique.
     const time = new Date(startMs + step * 1000 + 500).toISOString()
     const attribute = pick(['level', 'flow'])
-    // What stands at the same time gives way here, which is a correction and does not go up.
+    // It replaces the value of the same time, which is a correction and is not sent.
     if (tank.lates.has(`${attribute} ${step}`)) return 0
     tank.lates.add(`${attribute} ${step}`)
     const instance = { ...observation(tank, attribute, step), observedAt: time }
@@ -160,13 +160,16 @@ export async function keepTanks(
     return 1
   }
 
-  /** Types and scopes are replaced, a value is corrected by an older one, or an entity comes anew with another attribute. */
+  /**
+   * Replaces types and scopes, corrects a value by an older one, or re-creates an entity with another
+   * attribute.
+   */
   async function restate(tank: Tank): Promise<number> {
     const kind = otherDice()
     const path = `${api}/entities/${tank.id}`
     const any = <T>(all: readonly T[]): T => all[Math.floor(otherDice() * all.length)]!
     if (kind < 0.25) {
-      // Its time is of no other value.
+      // Its time is unique.
       const correction = { ...observation(tank, 'pressure', tank.step), observedAt: correctedAt(tank) }
       await send('POST', `${path}/attrs`, { pressure: correction }, [207])
       did('correct', 1)
@@ -229,7 +232,7 @@ export async function keepTanks(
   }
 }
 
-/** A device that publishes packs of readings by MQTT, until it may not go on; some come late, some twice. */
+/** A device that publishes batches of readings by MQTT until it must stop; some arrive late, some twice. */
 export async function keepDevice(name: string, ports: WriterPorts, tally: Tally): Promise<void> {
   const { dice, goesOn } = ports
   const fields = ['temp', 'hum', 'co2']
@@ -263,7 +266,9 @@ export async function keepDevice(name: string, ports: WriterPorts, tally: Tally)
   line.end()
 }
 
-/** A device that knows no time, so its values have those of their reception; it counts, and says each number once. */
+/**
+ * A device without a clock, so its values have the time of reception; it counts, and sends each number once.
+ */
 export async function keepClockless(name: string, ports: WriterPorts, tally: Tally): Promise<void> {
   const line = createLine(name, ports)
   for (let v = 1; await ports.goesOn(1); v++) {
@@ -274,7 +279,7 @@ export async function keepClockless(name: string, ports: WriterPorts, tally: Tal
   line.end()
 }
 
-/** The connection of a device, which publishes until it is acknowledged. */
+/** The connection of a device, which publishes until acknowledged. */
 function createLine(name: string, { place, signal }: Pick<WriterPorts, 'place' | 'signal'>) {
   let client: MqttClient | undefined
   return {
@@ -301,7 +306,7 @@ function createLine(name: string, { place, signal }: Pick<WriterPorts, 'place' |
   }
 }
 
-/** Asks until an answer says that it was done. */
+/** Repeats a request until the response confirms it. */
 export async function untilDone(
   { place, signal }: Pick<WriterPorts, 'place' | 'signal'>,
   ask: (client: HttpClient) => Promise<Reply>,
@@ -319,7 +324,7 @@ export async function untilDone(
   }
 }
 
-/** A disk that filled while a batch was written. */
+/** The disk became full while a batch was written. */
 function isOfNoRoom(reply: Reply): boolean {
   if (reply.status !== 207) return false
   const { errors } = reply.json() as { errors: readonly { error: { status?: number } }[] }
