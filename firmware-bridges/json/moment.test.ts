@@ -19,7 +19,7 @@ it.each([
   ['2026-03-01', 'must be an ISO 8601 date and time'],
   [noon, 'must be an ISO 8601 date and time'],
   [null, 'must be an ISO 8601 date and time'],
-])('refuses %s', (value, reason) => expect(momentOf(value, 'iso')).toEqual({ reason }))
+])('rejects %s', (value, reason) => expect(momentOf(value, 'iso')).toEqual({ reason }))
 
 it('counts units since 1970', () => {
   expect(momentOf(1320067464.1234, 'unix')).toEqual({ at: 1320067464123 })

@@ -230,7 +230,7 @@ describe('documents', () => {
   })
 })
 
-describe('what is refused', () => {
+describe('rejected contexts', () => {
   const loop = { 'https://x.org/a': { '@context': 'https://x.org/a' } }
   const wide = { 'https://x.org/a': { '@context': {} } }
   const chain = Object.fromEntries(Array.from({ length: 200 }, (_, i) => [`t${i}`, `t${i + 1}`]))

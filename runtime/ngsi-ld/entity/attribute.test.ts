@@ -144,7 +144,7 @@ describe('the kind of an attribute', () => {
 })
 
 describe('members of an attribute', () => {
-  it('are sub-attributes of any kind, or what the standard says', () => {
+  it('are sub-attributes of any kind, or members of the standard', () => {
     expect(
       read({
         type: 'Property',
@@ -183,7 +183,7 @@ describe('several instances', () => {
   const hosts = (body: Record<string, Json>) =>
     parseEntity({ id: 'urn:e', type: 'T', ...body }, context)[`${sosa}hosts`]
 
-  it('are told apart by datasetId', () => {
+  it('are distinguished by datasetId', () => {
     expect(read([instance(1), instance(2, 'urn:d'), { value: 3, datasetId: 'urn:e' }])).toEqual([
       instance(1),
       instance(2, 'urn:d'),

@@ -112,7 +112,7 @@ describe('a fragment', () => {
     expect(refusal(() => parseFragment([], context))).toMatch(/body/)
   })
 
-  it('may ask for deletion where that is allowed', () => {
+  it('may request deletion if allowed', () => {
     const body = {
       a: nothing,
       b: { type: 'Relationship', object: nothing },

@@ -38,7 +38,7 @@ it('is written like a scope: set, kept by noOverwrite, deleted', () => {
   expect(deleteAttribute(entity, 'expiresAt', { deleteAll: false }).entity).toEqual(read({}))
 })
 
-it.each([7, 'soon', '2026-01-01', null, 'urn:ngsi-ld:null'])('is no %s', (expiresAt) => {
+it.each([7, 'soon', '2026-01-01', null, 'urn:ngsi-ld:null'])('rejects %s', (expiresAt) => {
   expect(() => read({ expiresAt })).toThrow('expiresAt')
   expect(() => read({ a: { value: 1, expiresAt } })).toThrow('expiresAt')
 })

@@ -60,14 +60,14 @@ export function splitWrite(registrations: readonly Registration[], target: Write
   const { isOffered = (registration: Registration) => offers(registration, operation) } = target
   const parts: WritePart[] = []
   /** Instances owned by solely responsible sources, for attributes that they own only in part. */
-  const taken = new Map<string, Set<string>>()
-  const isFree: IsIncluded = (name, dataset) => taken.get(name)?.has(dataset) !== true
-  const isOurs = ({ datasetId }: Registration, name: string, dataset: string): boolean =>
+  const claimedDatasets = new Map<string, Set<string>>()
+  const isFree: IsIncluded = (name, dataset) => claimedDatasets.get(name)?.has(dataset) !== true
+  const mayClaim = ({ datasetId }: Registration, name: string, dataset: string): boolean =>
     (datasetId?.includes(dataset) ?? true) && isFree(name, dataset)
   const holds = (registration: Registration, name: string): boolean =>
-    datasetsOf?.(name).some((dataset) => isOurs(registration, name, dataset)) ?? true
+    datasetsOf?.(name).some((dataset) => mayClaim(registration, name, dataset)) ?? true
   let left: ReadonlySet<string> = new Set(names)
-  let isGone = false
+  let isRedirected = false
   const claimed = (mode: RegistrationMode) =>
     registrations.flatMap((registration) => {
       if (modeOf(registration) !== mode) return []
@@ -80,7 +80,7 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       return { registration, claim, attributes, isOffered: isOffered(registration) }
     })
   const partOf = ({ registration, attributes, isOffered }: ReturnType<typeof claimed>[number]): WritePart => {
-    const before = new Map([...taken].map(([name, datasets]) => [name, new Set(datasets)]))
+    const before = new Map([...claimedDatasets].map(([name, datasets]) => [name, new Set(datasets)]))
     const isWhole = registration.datasetId === undefined && before.size === 0
     return {
       registration,
@@ -100,11 +100,14 @@ export function splitWrite(registrations: readonly Registration[], target: Write
     parts.push(...found.map(partOf))
     for (const { registration, claim, attributes } of found) {
       const { datasetId } = registration
-      if (mode === 'redirect' && claim === 'all' && datasetId === undefined) isGone = true
+      if (mode === 'redirect' && claim === 'all' && datasetId === undefined) isRedirected = true
       for (const name of attributes) {
         const all = datasetsOf?.(name) ?? []
-        const known = taken.get(name) ?? new Set()
-        taken.set(name, new Set([...known, ...all.filter((dataset) => datasetId?.includes(dataset) ?? true)]))
+        const known = claimedDatasets.get(name) ?? new Set()
+        claimedDatasets.set(
+          name,
+          new Set([...known, ...all.filter((dataset) => datasetId?.includes(dataset) ?? true)]),
+        )
         if (all.every((dataset) => !isFree(name, dataset)))
           left = new Set([...left].filter((one) => one !== name))
       }
@@ -115,8 +118,8 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       .filter(({ isOffered }) => isOffered)
       .map(partOf),
   )
-  if (isGone || (names.length > 0 && left.size === 0)) return { parts, local: 'none' }
-  const isPartial = [...left].some((name) => (taken.get(name)?.size ?? 0) > 0)
+  if (isRedirected || (names.length > 0 && left.size === 0)) return { parts, local: 'none' }
+  const isPartial = [...left].some((name) => (claimedDatasets.get(name)?.size ?? 0) > 0)
   return {
     parts,
     local: left.size === names.length ? 'all' : left,

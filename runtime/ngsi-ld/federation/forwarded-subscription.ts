@@ -40,7 +40,7 @@ export function forwardedSubscription(
   if (pairs.length === 0) return undefined
   const named = pairs.map(({ info }) => namesOf(info))
   const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
-  const mine = (names: readonly string[] | undefined): readonly string[] | undefined =>
+  const claimedNames = (names: readonly string[] | undefined): readonly string[] | undefined =>
     claimed === undefined ? names : [...claimed].filter((name) => names?.includes(name) ?? true)
   const filterAttributes = [
     ...(q === undefined ? [] : attributesOf(q)),
@@ -51,8 +51,10 @@ export function forwardedSubscription(
   const coversFilters =
     sourceFilters && (claimed === undefined || filterAttributes.every((name) => claimed.has(name)))
   const wanted = notification.attributes ?? shownBy(notification.pick)
-  const attributes = mine(wanted === undefined ? undefined : [...new Set([...wanted, ...filterAttributes])])
-  const watched = mine(watchedAttributes)
+  const attributes = claimedNames(
+    wanted === undefined ? undefined : [...new Set([...wanted, ...filterAttributes])],
+  )
+  const watched = claimedNames(watchedAttributes)
   const chosen = selectorsFor(pairs)
   // This gateway determines frequency and form, because it merges the notifications of several sources.
   const {

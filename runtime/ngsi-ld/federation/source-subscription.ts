@@ -41,7 +41,7 @@ export function parseSourceSubscription(
   options: ParseSubscriptionOptions,
 ): SourceSubscription {
   const { own, rest } = split(json)
-  return { ...parseOwn(own, options), subscription: sendable(parseSubscription(rest, options)) }
+  return { ...parseOwn(own, options), subscription: withEndpoint(parseSubscription(rest, options)) }
 }
 
 /**
@@ -59,12 +59,12 @@ export function patchSourceSubscription(
   return {
     ...kept,
     ...parseOwn(given, options),
-    subscription: sendable(patchSubscription(before.subscription, rest, options)),
+    subscription: withEndpoint(patchSubscription(before.subscription, rest, options)),
   }
 }
 
 /** Rejects GeoJSON and streams: these notifications contain registrations and must be sent to an endpoint. */
-function sendable(subscription: Subscription): Subscription {
+function withEndpoint(subscription: Subscription): Subscription {
   if (subscription.notification.endpoint.accept === 'application/geo+json')
     throw badRequestData(
       'cannot be GeoJSON, because registrations have no GeoJSON form',
@@ -112,10 +112,10 @@ function renderTime({ timerel, timeAtMs, endTimeAtMs, timeproperty }: TimeIntere
 const ownMembers = ['csf', 'temporalQ', 'timeInterval'] as const
 
 /** Members that concern entities and their values, and do not apply here. */
-const meaningless = ['datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
-const meaninglessThere = ['showChanges', 'join', 'joinLevel']
+const inapplicable = ['datasetId', 'expandValues', 'jsonKeys', 'splitEntities', 'localOnly']
+const inapplicableInNotification = ['showChanges', 'join', 'joinLevel']
 
-function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: string): void {
+function rejectInapplicable(json: JsonObject, names: readonly string[], prefix: string): void {
   const found = names.find((name) => json[name] !== undefined && json[name] !== ngsiLdNull)
   if (found !== undefined)
     throw notSupported(`${prefix}${found} does not apply to a subscription to context sources`)
@@ -124,9 +124,9 @@ function refuseMeaningless(json: JsonObject, names: readonly string[], prefix: s
 function split(json: unknown): { own: JsonObject; rest: unknown } {
   if (!isObject(json)) return { own: {}, rest: json }
   const isOwn = (name: string): boolean => (ownMembers as readonly string[]).includes(name)
-  refuseMeaningless(json, meaningless, '')
+  rejectInapplicable(json, inapplicable, '')
   const { notification } = json
-  if (isObject(notification)) refuseMeaningless(notification, meaninglessThere, 'notification.')
+  if (isObject(notification)) rejectInapplicable(notification, inapplicableInNotification, 'notification.')
   const entries = Object.entries(json)
   const own = Object.fromEntries(entries.filter(([name]) => isOwn(name)))
   if (own['timeInterval'] !== undefined && own['timeInterval'] !== ngsiLdNull) {

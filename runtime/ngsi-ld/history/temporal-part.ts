@@ -1,9 +1,9 @@
 /**
  * Partial responses if not all instances fit (GS CIM 009, 6.3.10). The longest lists are cut until the rest
- * fits. Then instances outside the time range that all lists cover are dropped, so that the response is
- * complete within its range and the client can continue at its end. The range starts at the oldest instance;
- * with `lastN` it extends backwards from the newest. A list may become empty; its attribute remains, because
- * it has values in other parts.
+ * fits. Then instances outside the time range that all lists cover are dropped. So the response is complete
+ * within its range, and the client can continue at its end. The range starts at the oldest instance; with
+ * `lastN` it extends backwards from the newest. A list may become empty; its attribute remains, because it
+ * has values in other parts.
  */
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { type Evolution, type TemporalSelection, type TimedInstance, timeOf } from './temporal-query.ts'

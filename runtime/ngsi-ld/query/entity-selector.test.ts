@@ -42,7 +42,7 @@ describe('a type selection', () => {
     expect(parseTypeSelection(printed, expand)).toEqual(selection)
   })
 
-  it.each(['', ',', 'A,', '(A', 'A)', 'A B', ';A', '()', 'A,*', '*A,', '|'])('refuses %j', (text) => {
+  it.each(['', ',', 'A,', '(A', 'A)', 'A B', ';A', '()', 'A,*', '*A,', '|'])('rejects %j', (text) => {
     expect(() => parseTypeSelection(text, expand)).toThrow(/^type: /)
   })
 
@@ -108,7 +108,7 @@ describe('an entity selector', () => {
     [{ type: 'A', idPattern: 7 }, /^entities\[0\]\.idPattern: /],
     [{ type: 'A', idPattern: '(' }, /^entities\[0\]\.idPattern: /],
     [{ type: 'A', ids: [] }, /^entities\[0\]\.ids: is not a member/],
-  ])('refuses %j', (json, reason) => {
+  ])('rejects %j', (json, reason) => {
     expect(() => parse(json)).toThrow(reason)
   })
 })

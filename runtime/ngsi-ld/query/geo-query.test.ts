@@ -270,7 +270,7 @@ describe('parsing a geo-query', () => {
       /^geometry/,
     ],
     [{ georel: 'within', geometry: 'Point', coordinates: [0, 0], geoproperty: 7 }, /^geoproperty: /],
-  ])('refuses %j', (input, reason) => {
+  ])('rejects %j', (input, reason) => {
     expect(() => parseGeoQuery(input, same)).toThrow(reason)
   })
 

@@ -274,7 +274,7 @@ describe('parsing q', () => {
     ['a..b', /attribute name/],
     ['!a==1', /unexpected =/],
     ['a b', /unexpected b/],
-  ])('refuses %s', (text, reason) => {
+  ])('rejects %s', (text, reason) => {
     expect(() => parse(text)).toThrow(reason)
     expect(() => parse(text)).toThrow(/^q: |^pattern: /)
   })

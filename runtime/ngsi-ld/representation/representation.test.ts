@@ -154,7 +154,7 @@ describe('system attributes', () => {
       attrs: new Set(['plain', 'speed']),
     })
 
-  it('stand on the entity and on each instance', () => {
+  it('are on the entity and on each instance', () => {
     expect(stamped('normalized')).toMatchObject({
       createdAt: '1970-01-01T00:00:00Z',
       modifiedAt: '1970-01-01T00:00:01Z',

@@ -226,7 +226,7 @@ describe('a subscription', () => {
       { notification: { endpoint: { ...endpoint, receiverInfo: [{ key: 'X', value: 'a\r\nY: b' }] } } },
       /receiverInfo\.value: /,
     ],
-  ])('refuses %j', (change, reason) => {
+  ])('rejects %j', (change, reason) => {
     const json = Object.fromEntries(
       Object.entries({ ...small, ...change }).filter(([, value]) => value !== undefined),
     )
@@ -248,7 +248,7 @@ describe('a subscription', () => {
       expect(() => parse({ ...small, ...wrong })).toThrow(/^(csf|q|splitEntities|temporalQ): /)
   })
 
-  it.each([[undefined], [null], [[]], ['text'], [7]])('is no %j', (json) => {
+  it.each([[undefined], [null], [[]], ['text'], [7]])('rejects %j', (json) => {
     expect(() => parse(json)).toThrow(/JSON object/)
   })
 })

@@ -103,7 +103,7 @@ describe('a pattern', () => {
     ['((((){1000}){1000}){1000}){1000}', 'ngsi-ld.bad-request-data'],
     ['a'.repeat(513), 'ngsi-ld.too-complex'],
     ['('.repeat(250) + ')'.repeat(250), 'none'],
-  ])('%j is refused with %s', (pattern, code) => {
+  ])('%j is rejected with %s', (pattern, code) => {
     expect(codeOf(pattern)).toBe(code)
   })
 

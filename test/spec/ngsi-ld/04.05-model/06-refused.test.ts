@@ -141,7 +141,7 @@ describe('NGSI-LD Null', () => {
     ['for a datasetId', 'PATCH', '/attrs/a', { value: 2, datasetId: aNull }],
     ['for a type', 'PATCH', '', { type: aNull }],
     ['%s shall be rejected', 'PATCH', '', { a: property([aNull]) }],
-  ])('%s shall be refused', async (_, method, path, body) => {
+  ])('%s shall be rejected', async (_, method, path, body) => {
     const at = await url()
     const refused = await gateway.send(method, at + path, body as object)
     expect([refused.status, refused.json()]).toMatchObject([400, { type: badRequestData }])

@@ -242,7 +242,7 @@ it('with lastN aggregates shall be computed from the last instances', async () =
   })
 })
 
-describe('a response that cannot hold everything', () => {
+describe('a response that exceeds the limit of instances', () => {
   const range = (answer: { headers: Readonly<Record<string, string | undefined>> }) =>
     answer.headers['content-range']
   it('shall be 206 with the oldest and their range', async () => {

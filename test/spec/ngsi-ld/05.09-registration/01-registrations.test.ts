@@ -78,7 +78,7 @@ describe('GS CIM 009, 5.9.2 to 5.9.4: registrations of context sources', () => {
     ],
     ['auxiliary that writes', { mode: 'auxiliary', operations: ['updateOps'] }],
     ['removal of a mandatory member', { information: null }],
-  ])('refuses %s', async (_, members) => {
+  ])('rejects %s', async (_, members) => {
     expect((await register(members)).status).toBe(400)
   })
 
