@@ -24,7 +24,7 @@ interface Library {
 const library = createRequire(import.meta.url)('jsonld') as Library
 const coreUrl = coreContextUrl()
 const core = JSON.parse(
-  readFileSync(new URL('../../runtime/ngsi-ld/core-context/v1.9.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../runtime/ngsi-ld/context/core-context/v1.9.json', import.meta.url), 'utf8'),
 ) as JsonObject
 
 /** The core context alone does not abbreviate by its prefixes: expands those in the library's result. */

@@ -60,8 +60,8 @@ export function splitWrite(registrations: readonly Registration[], target: Write
   const { isOffered = (registration: Registration) => offers(registration, operation) } = target
   const parts: WritePart[] = []
   /** Instances owned by solely responsible sources, for attributes that they own only in part. */
-  const claimedDatasets = new Map<string, Set<string>>()
-  const isFree: IsIncluded = (name, dataset) => claimedDatasets.get(name)?.has(dataset) !== true
+  const owned = new Map<string, Set<string>>()
+  const isFree: IsIncluded = (name, dataset) => owned.get(name)?.has(dataset) !== true
   const mayClaim = ({ datasetId }: Registration, name: string, dataset: string): boolean =>
     (datasetId?.includes(dataset) ?? true) && isFree(name, dataset)
   const holds = (registration: Registration, name: string): boolean =>
@@ -80,7 +80,7 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       return { registration, claim, attributes, isOffered: isOffered(registration) }
     })
   const partOf = ({ registration, attributes, isOffered }: ReturnType<typeof claimed>[number]): WritePart => {
-    const before = new Map([...claimedDatasets].map(([name, datasets]) => [name, new Set(datasets)]))
+    const before = new Map([...owned].map(([name, datasets]) => [name, new Set(datasets)]))
     const isWhole = registration.datasetId === undefined && before.size === 0
     return {
       registration,
@@ -103,11 +103,8 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       if (mode === 'redirect' && claim === 'all' && datasetId === undefined) isRedirected = true
       for (const name of attributes) {
         const all = datasetsOf?.(name) ?? []
-        const known = claimedDatasets.get(name) ?? new Set()
-        claimedDatasets.set(
-          name,
-          new Set([...known, ...all.filter((dataset) => datasetId?.includes(dataset) ?? true)]),
-        )
+        const known = owned.get(name) ?? new Set()
+        owned.set(name, new Set([...known, ...all.filter((dataset) => datasetId?.includes(dataset) ?? true)]))
         if (all.every((dataset) => !isFree(name, dataset)))
           left = new Set([...left].filter((one) => one !== name))
       }
@@ -119,7 +116,7 @@ export function splitWrite(registrations: readonly Registration[], target: Write
       .map(partOf),
   )
   if (isRedirected || (names.length > 0 && left.size === 0)) return { parts, local: 'none' }
-  const isPartial = [...left].some((name) => (claimedDatasets.get(name)?.size ?? 0) > 0)
+  const isPartial = [...left].some((name) => (owned.get(name)?.size ?? 0) > 0)
   return {
     parts,
     local: left.size === names.length ? 'all' : left,
