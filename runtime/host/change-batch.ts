@@ -1,6 +1,7 @@
 /**
- * What a batch of changes contains: each changed entity once, in its current state, and the observations that
- * the follower wants. Reads entities of streams that it does not know yet, else it only decodes.
+ * The contents of a batch of changes: each changed entity once, in its current state, and the observations
+ * that the follower wants. An entity is read only for a stream that is still unknown; everything else is
+ * decoded from the log.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed, Followed, FollowedChange } from '#broker/changes/change-feed.ts'
