@@ -1,6 +1,6 @@
 /**
- * The search enabler: GraphQL over the entities of a broker, with its IDE. Thin wiring: routes to the engine, which is loaded
- * at the first request that needs it.
+ * The search enabler: GraphQL over the entities of a broker, with an IDE. This file only connects routes to
+ * the engine, which is loaded at the first request that needs it.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -48,12 +48,12 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
       return loaded
     }
     const engine = (): Promise<Engine> => (loading ??= load())
-    // Mistakes in files are told at the start and not to the first who asks.
+    // Report schema mistakes at startup, not at the first query.
     if ((folder?.texts.length ?? 0) > 0) await engine()
 
     const page = createPage(idePlaces())
     return {
-      // Without data; the page asks for the token that the rest needs.
+      // These have no data; the page prompts for the token that other routes require.
       open: ['/', '/ide', '/version'],
       description,
       isShared: settings.cors,
@@ -84,14 +84,14 @@ interface Backend {
   readonly close?: () => void
 }
 
-/** A broker elsewhere ranks itself, if it can; here the component that ranks does. */
+/** A remote broker must rank by itself; for this gateway's backends the ranking plugin does. */
 function backendOf({ settings, mdr, component, remote, changes }: SearchHost): Backend {
   const { backend, tokenFile } = settings
   const ranking = component('ranking')
   const index = component('indexing')
   if (backend === 'mdr') return { broker: mdr, ranking, index, changes }
   if (backend === 'indexing') return { broker: index, ranking, index, changes }
-  // What is nearby is known to whoever it ranks.
+  // The ranking has its own backend and finds nearby entities there.
   if (backend === 'ranking') return { broker: component(backend), ranking, changes }
   const other = remote({ url: backend, tokenFile, isConfigured: true })
   return { broker: other, ranking: other, changes: undefined, close: other.close }
@@ -124,14 +124,14 @@ async function route(
   }
   const isRead = method === 'GET' || method === 'HEAD'
   const found = path === '/version' ? versionOf(settings) : isRead ? page.answer(path, request) : undefined
-  if (found === undefined) throw new GatewayError('http.no-route', `search has no ${method} ${path}`)
+  if (found === undefined) throw new GatewayError('http.no-route', `search has no route ${method} ${path}`)
   if (!isRead) throw new GatewayError('http.method-not-allowed', `${method} ${path}`, { allow: 'GET' })
   return found
 }
 
 const versionOf = (settings: SearchSettings): Response => Response.json(settings.version ?? version)
 
-/** What browsers ask before a page of another origin may send JSON. */
+/** Answers a CORS preflight request. */
 function preflight({ cors }: SearchSettings): Response {
   const headers = {
     Allow: 'GET, HEAD, POST, OPTIONS',
@@ -144,7 +144,7 @@ function preflight({ cors }: SearchSettings): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** Beside the bundle where it was deployed; in a checkout where the build puts it. */
+/** The folder of the IDE files: beside the bundle in a deployment, `dist/ide` in a checkout. */
 function idePlaces(): { readonly folder: string; readonly builder: string } {
   const here = import.meta.dirname
   const builder = join(here, 'ide', 'build.ts')

@@ -1,7 +1,7 @@
 /**
- * Builds the page of the IDE into one script and one style sheet, each packed twice as browsers take them: `npm run build`
- * does it, and a gateway from sources does it when somebody opens the page first. Named by what they hold, so that browsers
- * keep them. Arguments: the folder to write to.
+ * Bundles the IDE page into one script and one style sheet, each compressed with Brotli and gzip. Runs in
+ * `npm run build`, or when a user first opens the page of a gateway that runs from sources. File names
+ * include a content hash, so that browsers can cache them. Argument: the output folder.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { build } from 'esbuild'
 
-/** @returns the files that were bundled */
+/** @returns the bundled source files */
 export async function buildIde(folder: string): Promise<readonly string[]> {
   const { outputFiles, metafile } = await build({
     absWorkingDir: import.meta.dirname,
@@ -35,7 +35,7 @@ export async function buildIde(folder: string): Promise<readonly string[]> {
   }
   const names = outputFiles.map(({ path, text }) => {
     const ending = path.slice(path.lastIndexOf('.'))
-    // Its fonts are two thirds of the style sheet; those of the device do as well.
+    // Web fonts are two thirds of the style sheet; system fonts replace them.
     const contents = ending === '.css' ? text.replace(/@font-face\s*\{[^}]*\}/g, '') : text
     const name = `page-${createHash('sha256').update(contents).digest('hex').slice(0, 12)}${ending}`
     write(`${name}.br`, brotliCompressSync(contents, { params: { [constants.BROTLI_PARAM_QUALITY]: 10 } }))

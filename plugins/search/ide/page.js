@@ -1,7 +1,7 @@
 /**
  * The IDE in the browser: GraphiQL over the endpoint beside this page. `?query=`, `?variables=` and `?operationName=` are
- * taken from the address and written back to it, so that it can be sent to somebody. Subscriptions come as
- * Server-Sent Events. Bundled by build.ts; nothing is fetched from elsewhere.
+ * read from the address and written back to it, so that users can share links. Subscriptions use Server-Sent Events.
+ * Bundled by build.ts; loads nothing from other origins.
  */
 import { GraphiQL } from 'graphiql'
 import { createClient } from 'graphql-sse'

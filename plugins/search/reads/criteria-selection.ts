@@ -1,7 +1,7 @@
 /**
- * Which entities are as the criteria say, from the inside out: linked entities are found first, their ids become terms of
- * the question about the outer ones, many ids in one question. Inner ones are read only as far as the outer ones need
- * them. Paging acts on the result; an entity that several questions find counts once.
+ * Finds the entities that satisfy criteria, from the inside out: linked entities are found first, and their
+ * ids become terms of the query for the outer ones, many ids per query. Inner entities are read only as far
+ * as necessary. Paging applies to the result; an entity found by several queries counts once.
  */
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
@@ -19,10 +19,10 @@ import {
   type LinkCriteria,
   type Words,
 } from '#plugins/search/schema/query-criteria.ts'
-import { type Ask, type Page, type Ranking, type Reads, rankScore, tooComplex } from './reads.ts'
+import { type BrokerQuery, type Page, type Ranking, type Reads, rankScore, tooComplex } from './reads.ts'
 
 export interface Selection {
-  /** The entities of a page, best first where it is ranked. */
+  /** One page of entities; the best first if ranked. */
   select(criteria: Criteria, page: Page, ranking?: Ranking): Promise<readonly EntityJson[]>
   count(criteria: Criteria): Promise<number>
 }
@@ -42,21 +42,25 @@ interface Parts {
 }
 
 async function select(parts: Parts, criteria: Criteria, page: Page): Promise<readonly EntityJson[]> {
-  const asks = asksOf(parts, criteria)
-  // Whether there is a second question is only known by reading on, which a first page does not need.
-  if (page.offset === 0 && criteria.links.length > 0) return collected(parts, asks, page)
-  const { first, rest } = await peek(asks)
+  const queries = queriesOf(parts, criteria)
+  // Only reading further shows whether a second query follows, which a first page does not need.
+  if (page.offset === 0 && criteria.links.length > 0) return collected(parts, queries, page)
+  const { first, rest } = await peek(queries)
   if (first === undefined) return []
   return rest === undefined ? upTo(parts, first, page) : collected(parts, rest, page)
 }
 
-/** What several questions find, each entity once, as far as the page needs. */
-async function collected(parts: Parts, asks: AsyncIterable<Ask>, page: Page): Promise<readonly EntityJson[]> {
+/** The results of several queries without duplicates, as far as the page needs. */
+async function collected(
+  parts: Parts,
+  queries: AsyncIterable<BrokerQuery>,
+  page: Page,
+): Promise<readonly EntityJson[]> {
   const found = new Map<string, EntityJson>()
   const wanted = page.offset + page.limit
   if (page.limit === 0) return []
-  for await (const ask of asks) {
-    for await (const entities of pagesOf(parts, ask, wanted)) {
+  for await (const query of queries) {
+    for await (const entities of pagesOf(parts, query, wanted)) {
       for (const entity of entities) if (!found.has(entity.id)) found.set(entity.id, entity)
       if (found.size >= wanted) return [...found.values()].slice(page.offset, wanted)
     }
@@ -64,20 +68,20 @@ async function collected(parts: Parts, asks: AsyncIterable<Ask>, page: Page): Pr
   return [...found.values()].slice(page.offset, wanted)
 }
 
-/** Each question is answered best first, so its first ones are all that can be among the best of all. */
+/** Each query returns its best entities first, so the first ones of each suffice. */
 async function selectRanked(
   parts: Parts,
   criteria: Criteria,
   page: Page,
   ranking: Ranking,
 ): Promise<readonly EntityJson[]> {
-  const { first, rest } = await peek(asksOf(parts, criteria))
+  const { first, rest } = await peek(queriesOf(parts, criteria))
   if (first === undefined) return []
   if (rest === undefined) return upTo(parts, { ...first, ranking }, page)
   const found = new Map<string, EntityJson>()
   const wanted = page.offset + page.limit
-  for await (const ask of rest) {
-    const best = await upTo(parts, { ...ask, ranking }, { offset: 0, limit: wanted })
+  for await (const query of rest) {
+    const best = await upTo(parts, { ...query, ranking }, { offset: 0, limit: wanted })
     for (const entity of best) if (!found.has(entity.id)) found.set(entity.id, entity)
   }
   const scored = [...found.values()].map((entity) => ({ entity, score: scoreOf(entity) }))
@@ -92,35 +96,43 @@ function scoreOf(entity: EntityJson): number {
 }
 
 async function count(parts: Parts, criteria: Criteria): Promise<number> {
-  const { first, rest } = await peek(asksOf(parts, criteria))
+  const { first, rest } = await peek(queriesOf(parts, criteria))
   if (first === undefined) return 0
   if (rest === undefined) return parts.reads.count(first)
   const ids = new Set<string>()
-  for await (const ask of rest) {
-    for await (const entities of pagesOf(parts, ask, limits.searchPageEntities.value)) {
+  for await (const query of rest) {
+    for await (const entities of pagesOf(parts, query, limits.searchPageEntities.value)) {
       for (const { id } of entities) ids.add(id)
     }
   }
   return ids.size
 }
 
-/** One question for a page of any size. */
-async function upTo(parts: Parts, ask: Ask, { offset, limit }: Page): Promise<readonly EntityJson[]> {
+/** The page of a single query, for any page size. */
+async function upTo(
+  parts: Parts,
+  query: BrokerQuery,
+  { offset, limit }: Page,
+): Promise<readonly EntityJson[]> {
   const found: EntityJson[] = []
   while (found.length < limit) {
     const size = Math.min(limit - found.length, limits.searchPageEntities.value)
-    const page = await parts.reads.page(ask, { offset: offset + found.length, limit: size })
+    const page = await parts.reads.page(query, { offset: offset + found.length, limit: size })
     found.push(...page)
     if (page.length < size) break
   }
   return found
 }
 
-/** All pages of a question: a small one first, since few entities may suffice. */
-async function* pagesOf(parts: Parts, ask: Ask, wanted: number): AsyncGenerator<readonly EntityJson[]> {
+/** All pages of a query. The first page is small, because few entities may suffice. */
+async function* pagesOf(
+  parts: Parts,
+  query: BrokerQuery,
+  wanted: number,
+): AsyncGenerator<readonly EntityJson[]> {
   let size = Math.min(Math.max(wanted, 1), limits.searchPageEntities.value)
   for (let offset = 0; ; ) {
-    const page = await parts.reads.page(ask, { offset, limit: size })
+    const page = await parts.reads.page(query, { offset, limit: size })
     if (page.length > 0) yield page
     if (page.length < size) return
     offset += size
@@ -128,11 +140,11 @@ async function* pagesOf(parts: Parts, ask: Ask, wanted: number): AsyncGenerator<
   }
 }
 
-// ---- Questions
+// ---- Queries
 
 interface Peeked<T> {
   readonly first: T | undefined
-  /** All of them with the first; undefined when there is at most one. */
+  /** All elements including the first; undefined if there is at most one. */
   readonly rest: AsyncIterable<T> | undefined
 }
 
@@ -141,25 +153,25 @@ async function peek<T>(all: AsyncGenerator<T>): Promise<Peeked<T>> {
   if (one.done === true) return { first: undefined, rest: undefined }
   const two = await all.next()
   if (two.done === true) return { first: one.value, rest: undefined }
-  return { first: one.value, rest: behind([one.value, two.value], all) }
+  return { first: one.value, rest: chained([one.value, two.value], all) }
 }
 
-async function* behind<T>(known: readonly T[], more: AsyncGenerator<T>): AsyncGenerator<T> {
+async function* chained<T>(known: readonly T[], more: AsyncGenerator<T>): AsyncGenerator<T> {
   yield* known
   yield* more
 }
 
-/** What a link demands of the outer entity: a term, or ids it is among. */
+/** A condition of a link on the outer entity: a q term, or a set of ids. */
 interface Demand {
   readonly q?: string
   readonly ids?: readonly string[]
 }
 
-async function* asksOf(parts: Parts, criteria: Criteria): AsyncGenerator<Ask> {
+async function* queriesOf(parts: Parts, criteria: Criteria): AsyncGenerator<BrokerQuery> {
   const { terms, near, words, type } = criteria
   const own: Demand = terms.length === 0 ? {} : { q: terms.join(';') }
   for await (const demand of demandsOf(parts, criteria)) {
-    const ids = both(criteria.ids, demand.ids)
+    const ids = intersection(criteria.ids, demand.ids)
     for (const some of ids === undefined ? [undefined] : chunksOf(ids, 1)) {
       for (const kind of parts.model.kindsOf(type.name)) {
         const q = joined([own.q, demand.q, alternativesOf(kind.alternatives)])
@@ -169,35 +181,42 @@ async function* asksOf(parts: Parts, criteria: Criteria): AsyncGenerator<Ask> {
   }
 }
 
-/** Types whose places and words are those of their partners too. */
+/** Types that inherit places and words from related entities. */
 const withPartners: ReadonlySet<string> = new Set([
   'http://purl.org/iot/ontology/iot-stream#IotStream',
   'http://purl.org/iot/ontology/iot-stream#IoTStream',
   'http://www.w3.org/ns/sosa/Sensor',
 ])
 
-/** A question about a place or words: of streams and sensors the index knows which they are. */
-async function* located(parts: Parts, ask: Ask, words: Words | undefined): AsyncGenerator<Ask> {
-  const { near, ...placeless } = ask
-  const direct: Ask = { ...ask, q: joined([ask.q, words?.q]) }
-  const isAsked = near !== undefined || words !== undefined
-  const derived = isAsked ? ask.types.filter((type) => withPartners.has(type)) : []
+/**
+ * Queries for a place or words. The index resolves streams and sensors to ids; other types are queried
+ * directly.
+ */
+async function* located(
+  parts: Parts,
+  query: BrokerQuery,
+  words: Words | undefined,
+): AsyncGenerator<BrokerQuery> {
+  const { near, ...placeless } = query
+  const direct: BrokerQuery = { ...query, q: joined([query.q, words?.q]) }
+  const isSearch = near !== undefined || words !== undefined
+  const derived = isSearch ? query.types.filter((type) => withPartners.has(type)) : []
   if (derived.length === 0) {
     yield direct
     return
   }
-  const others = ask.types.filter((type) => !withPartners.has(type))
-  // Few may suffice.
+  const others = query.types.filter((type) => !withPartners.has(type))
+  // Few entities may suffice.
   let limit = limits.searchFirstPage.value
   for (let offset = 0; ; ) {
-    const wanted = { ...ask, types: derived, search: words?.text }
+    const wanted = { ...query, types: derived, search: words?.text }
     const ids = await parts.reads.indexed(wanted, { offset, limit })
     if (ids === undefined) {
       yield direct
       return
     }
     if (offset === 0 && others.length > 0) yield { ...direct, types: others }
-    for (const chunk of chunksOf(ids, ask.q === undefined ? 1 : 2)) {
+    for (const chunk of chunksOf(ids, query.q === undefined ? 1 : 2)) {
       yield { ...placeless, types: derived, ids: chunk }
     }
     if (ids.length < limit) return
@@ -213,11 +232,11 @@ const alternativesOf = (classes: readonly string[] | undefined): string | undefi
     : `${alternativeType}==${classes.map((one) => JSON.stringify(one)).join(',')}`
 
 const joined = (terms: readonly (string | undefined)[]): string | undefined => {
-  const said = terms.filter((one) => one !== undefined && one !== '')
-  return said.length === 0 ? undefined : said.join(';')
+  const present = terms.filter((one) => one !== undefined && one !== '')
+  return present.length === 0 ? undefined : present.join(';')
 }
 
-function both(
+function intersection(
   a: readonly string[] | undefined,
   b: readonly string[] | undefined,
 ): readonly string[] | undefined {
@@ -227,8 +246,8 @@ function both(
 }
 
 /**
- * All links together: the demands of one come as they are found, those of the others are gathered first, since each of
- * them meets each.
+ * Combines the demands of all links. One link's demands are streamed; those of the others are collected
+ * first, because each is combined with each.
  */
 async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Demand> {
   const { links } = criteria
@@ -251,7 +270,7 @@ async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Dema
   const [driver, ...others] = long
   let fixed: readonly Demand[] = [{}]
   for (const { first, rest } of peeked) if (rest === undefined) fixed = crossed(fixed, [first!])
-  for (const { rest } of others) fixed = crossed(fixed, await gathered(rest!))
+  for (const { rest } of others) fixed = crossed(fixed, await collectDemands(rest!))
   if (driver === undefined) return yield* fixed
   for await (const demand of driver.rest!) yield* crossed(fixed, [demand])
 }
@@ -259,17 +278,17 @@ async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Dema
 const crossed = (some: readonly Demand[], others: readonly Demand[]): readonly Demand[] =>
   some.flatMap((a) =>
     others.map((b): Demand => {
-      const [q, ids] = [joined([a.q, b.q]), both(a.ids, b.ids)]
+      const [q, ids] = [joined([a.q, b.q]), intersection(a.ids, b.ids)]
       return { ...(q !== undefined && { q }), ...(ids !== undefined && { ids }) }
     }),
   )
 
-async function gathered(demands: AsyncIterable<Demand>): Promise<readonly Demand[]> {
+async function collectDemands(demands: AsyncIterable<Demand>): Promise<readonly Demand[]> {
   const found: Demand[] = []
   for await (const demand of demands) {
     found.push(demand)
     if (found.length > limits.searchPartsMax.value) {
-      throw tooComplex('Two criteria on one level match too much each; narrow one of them')
+      throw tooComplex('Two criteria on one level each match too many entities; narrow one of them')
     }
   }
   return found
@@ -280,11 +299,11 @@ async function* demandsOfLink(parts: Parts, link: LinkCriteria, share: number): 
   const portion = share * Math.max(1, uris.length)
   for (const inner of link.anyOf) {
     if (isBare(inner) && inner.ids === undefined) {
-      if (uris.length === 0) throw new GraphQLError(`${link.field.name} needs criteria`)
+      if (uris.length === 0) throw new GraphQLError(`${link.field.name} requires criteria`)
       yield { q: some(uris) }
       continue
     }
-    // Ids alone need no reading, but where the link may be kept at the other end.
+    // Ids need no read, unless the other entity may hold the link.
     if (isBare(inner) && inverse === undefined) {
       for (const ids of chunksOf(inner.ids!, portion)) yield { q: leadsTo(uris, ids) }
       continue
@@ -300,8 +319,8 @@ async function* demandsOfLink(parts: Parts, link: LinkCriteria, share: number): 
 
 async function* innerPages(parts: Parts, criteria: Criteria): AsyncGenerator<readonly EntityJson[]> {
   const seen = new Set<string>()
-  for await (const ask of asksOf(parts, criteria)) {
-    for await (const entities of pagesOf(parts, ask, limits.searchFirstPage.value)) {
+  for await (const query of queriesOf(parts, criteria)) {
+    for await (const entities of pagesOf(parts, query, limits.searchFirstPage.value)) {
       const fresh = entities.filter(({ id }) => !seen.has(id))
       for (const { id } of fresh) seen.add(id)
       if (fresh.length > 0) yield fresh
@@ -316,7 +335,7 @@ function leadsTo(uris: readonly string[], ids: readonly string[]): string {
   return some(uris.map((uri) => `${uri}==${list}`))
 }
 
-/** Ids in portions that fit one question, of which this list has a share. */
+/** Splits ids into chunks that fit into one query when this list may use 1/share of it. */
 function* chunksOf(ids: readonly string[], share: number): Generator<readonly string[]> {
   const most = Math.max(1, Math.floor(limits.searchIdsPerRead.value / share))
   const characters = limits.searchQueryCharacters.value / share

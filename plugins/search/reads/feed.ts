@@ -1,6 +1,6 @@
 /**
- * Changes of this gateway's own broker for subscriptions: one follower of its log while anybody subscribes, which puts ids
- * into the queues of those they concern. It reads nothing itself.
+ * Feeds changes of this gateway's own broker to subscriptions. While there are subscriptions, one follower of
+ * the change log adds ids to the queues of the subscriptions concerned. Does not read entities.
  */
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
@@ -8,20 +8,20 @@ import type { ChangeBatch, ChangesPort } from '#contract'
 import { type Feed, fellBehind, type Waiting } from './subscribers.ts'
 
 export interface LiveFeed extends Feed {
-  /** Subscriptions that wait. */
+  /** Number of open subscriptions. */
   count(): number
   close(): void
 }
 
 interface Queue {
   readonly ids: ReadonlySet<string> | undefined
-  /** Left out: deletions. */
+  /** Undefined for a subscription to deletions. */
   readonly types?: ReadonlySet<string>
   push(id: string): void
   fail(error: GraphQLError): void
 }
 
-/** @param changes undefined where what is searched is another broker, whose log is not ours to follow. */
+/** @param changes undefined if the search backend is another broker, whose log cannot be followed. */
 export function createFeed(changes: Pick<ChangesPort, 'position' | 'follow'> | undefined): LiveFeed {
   const queues = new Set<Queue>()
   let following: { close(): void } | undefined
@@ -35,10 +35,10 @@ export function createFeed(changes: Pick<ChangesPort, 'position' | 'follow'> | u
 
   function open(wanted: Pick<Queue, 'ids'> & { readonly types?: ReadonlySet<string> }): Waiting {
     if (changes === undefined) {
-      throw refuse('Subscriptions follow the log of this gateway; what is searched here is another broker')
+      throw refuse('Subscriptions require this gateway as the search backend; the backend is another broker')
     }
     if (queues.size >= limits.searchSubscriptionsMax.value) {
-      throw refuse(`There are ${queues.size} subscriptions, which is the most`)
+      throw refuse(`Too many subscriptions (${queues.size}); retry later`)
     }
     const { queue, waiting } = createQueue(wanted, () => {
       queues.delete(queue)
@@ -63,13 +63,13 @@ export function createFeed(changes: Pick<ChangesPort, 'position' | 'follow'> | u
     deletions: (ids) => open({ ids }),
     count: () => queues.size,
     close() {
-      for (const one of queues) one.fail(refuse('The gateway ends'))
+      for (const one of queues) one.fail(refuse('The gateway is shutting down'))
       following?.close()
     },
   } satisfies LiveFeed)
 }
 
-/** Of what kind an observed entity is only the question to the broker tells. */
+/** The batch does not include the type of an observed entity; the subscription's query checks it. */
 function offerChanged(queue: Queue, types: ReadonlySet<string>, { changed, observed }: ChangeBatch): void {
   for (const one of changed) if (one.types.some((type) => types.has(type))) offer(queue, one.id)
   for (const { id } of observed) offer(queue, id)

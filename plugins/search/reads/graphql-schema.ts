@@ -1,6 +1,6 @@
 /**
- * The schema that runs: that of the platform with those of the folder, checked, with a resolver behind every field.
- * What is wrong in a file is told with file and line; the file is left out and everything else is served.
+ * Builds the executable schema: the platform's schema merged with those of the folder, validated, with a
+ * resolver for each field. Mistakes in a file are reported with file and line; only that file is omitted.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { buildASTSchema, type GraphQLSchema, validateSchema } from 'graphql'
@@ -17,9 +17,9 @@ export interface RunningSchema {
   readonly mistakes: readonly SchemaMistake[]
 }
 
-const own: SchemaText = { name: 'the schema of the platform', text: coreTypes + coreQueries }
+const own: SchemaText = { name: 'the platform schema', text: coreTypes + coreQueries }
 
-/** Built in several turns of the event loop: the first time, all of it takes 50 ms. */
+/** Yields between steps: the first build takes 50 ms in total. */
 export async function buildSchema(others: readonly SchemaText[]): Promise<RunningSchema> {
   await nextTurn()
   const { document, mistakes, broad } = mergeSchemas(own, others)

@@ -1,6 +1,7 @@
 /**
- * Fields that are computed by rules of the schema: where `if` (Type.field=value) holds, the field has what `then`
- * (Type.field*.field=value) finds; `*` marks the list whose members are taken. A rule that cannot be read finds nothing.
+ * Computes fields by rules of the schema. If `if` (Type.field=value) holds, the field contains the entities
+ * that `then` (Type.field*.field=value) finds; `*` marks the list whose members are returned. An invalid rule
+ * finds nothing.
  */
 
 import { type EntityJson, instancesOf, memberOf, targetsOf } from '#plugins/search/schema/entity-values.ts'
@@ -9,7 +10,7 @@ import type { Reads } from './reads.ts'
 
 interface Path {
   readonly steps: readonly string[]
-  /** Number of steps up to the list whose members are taken. */
+  /** Number of steps up to the marked list. */
   readonly taken: number
   readonly value: string | undefined
 }
@@ -19,7 +20,7 @@ interface Parts {
   readonly reads: Reads
 }
 
-/** Entities that the rules of a field find for an entity. */
+/** The entities that a field's rules find for an entity. */
 export async function infer(
   parts: Parts,
   type: string,
@@ -64,7 +65,7 @@ async function holds(
   return path.value === undefined ? values.length > 0 : values.includes(path.value)
 }
 
-/** Values at the end of a path, as texts; of links their ids. */
+/** The values at the end of a path as texts; for links, the ids. */
 async function valuesAt(
   parts: Parts,
   type: string,
@@ -83,7 +84,7 @@ async function valuesAt(
   return (await Promise.all(members.map((one) => valuesAt(parts, field.of, one, rest)))).flat()
 }
 
-/** Entities that a link leads to, by whichever end it is kept. */
+/** The entities that a link leads to, whichever end holds it. */
 export async function linked(
   { reads }: Pick<Parts, 'reads'>,
   entity: EntityJson,
@@ -97,10 +98,10 @@ export async function linked(
   return field.inverse === undefined ? [] : reads.pointingTo(field, entity.id)
 }
 
-/** What qoi:hasQuality points to in data of the original platform until quality is computed; it is never an entity. */
+/** Placeholder target of qoi:hasQuality in data of the original platform; no entity has this id. */
 const noQualityYet = 'urn:ngsi-ld:Quality:noqualityyet'
 
-/** `Type.a*.b=value`: an IRI as value has dots of its own. */
+/** Parses `Type.a*.b=value`; a value that is an IRI may contain dots. */
 function parsePath(text: string | undefined): Path | undefined {
   const [, path, value] = /^\s*[\w-]+\.([\w.*-]+?)\s*(?:=\s*(.+?)\s*)?$/.exec(text ?? '') ?? []
   if (path === undefined) return undefined

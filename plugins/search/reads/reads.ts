@@ -1,7 +1,7 @@
 /**
- * What one operation reads from the broker: queries as they are asked, entities by id and by who points to them gathered
- * into few requests, each entity once. Counts what it costs and stops at ceilings. A broker that fails is an error of
- * GraphQL that says who answered what.
+ * Reads of one GraphQL operation from the broker. Batches reads by id and by link target, and reads each
+ * entity once. Counts requests and entities and stops at the limits. A broker failure becomes a GraphQL error
+ * that names the broker and its answer.
  */
 import DataLoader from 'dataloader'
 import { GraphQLError } from 'graphql'
@@ -11,8 +11,8 @@ import { type EntityJson, targetsOf } from '#plugins/search/schema/entity-values
 import type { FieldModel, Model } from '#plugins/search/schema/model.ts'
 import type { Near } from '#plugins/search/schema/query-criteria.ts'
 
-/** One question to a broker. */
-export interface Ask {
+/** One query to a broker. */
+export interface BrokerQuery {
   readonly types: readonly string[]
   readonly ids?: readonly string[] | undefined
   readonly q?: string | undefined
@@ -20,21 +20,21 @@ export interface Ask {
   readonly ranking?: Ranking | undefined
 }
 
-/** One question to the index. */
-export interface IndexAsk extends Ask {
-  /** Words. */
+/** One query to the index. */
+export interface IndexQuery extends BrokerQuery {
+  /** Words to search for. */
   readonly search?: string | undefined
 }
 
-/** What the component that ranks is asked. */
+/** Ranking parameters of a query. */
 export interface Ranking {
   /** Name and weight. */
   readonly weights: readonly (readonly [string, number])[]
-  /** From where nearness is measured. */
+  /** Reference point of proximity. */
   readonly point?: { readonly lon: number; readonly lat: number } | undefined
-  /** Metres away that count one half. */
+  /** Metres at which proximity is one half. */
   readonly distance?: number | undefined
-  /** Seconds ago that count one half. */
+  /** Seconds at which freshness is one half. */
   readonly age?: number | undefined
 }
 
@@ -44,16 +44,16 @@ export interface Page {
 }
 
 export interface Reads {
-  /** A page of what matches, in the order of the broker. */
-  page(ask: Ask, page: Page): Promise<readonly EntityJson[]>
-  count(ask: Ask): Promise<number>
-  /** Ids of what the index finds by place and words; undefined where there is no index. */
-  indexed(ask: IndexAsk, page: Page): Promise<readonly string[] | undefined>
-  /** The entity of that id, of the type or one below it; undefined when there is none. */
+  /** A page of matches in the order of the broker. */
+  page(query: BrokerQuery, page: Page): Promise<readonly EntityJson[]>
+  count(query: BrokerQuery): Promise<number>
+  /** Ids that the index finds by place and words; undefined without an index. */
+  indexed(query: IndexQuery, page: Page): Promise<readonly string[] | undefined>
+  /** The entity with an id and the type or a subtype; undefined if there is none. */
   byId(type: string, id: string): Promise<EntityJson | undefined>
-  /** Entities that point to an id by an attribute. */
+  /** Entities that link to an id by an attribute. */
   pointingTo(field: FieldModel, id: string): Promise<readonly EntityJson[]>
-  /** What answers warned of, each once. */
+  /** Warnings in responses, without duplicates. */
   warnings(): readonly string[]
   statistics(): { readonly requests: number; readonly entities: number; readonly ms: number }
 }
@@ -61,9 +61,9 @@ export interface Reads {
 export interface ReadPorts {
   readonly model: Model
   readonly broker: BrokerPort
-  /** Who answers questions with weights. */
+  /** Answers queries with weights. */
   readonly ranking: BrokerPort
-  /** Who knows places and words of streams by their partners; left out where another site is searched. */
+  /** Knows inherited places and words of streams and sensors; undefined if the backend is another site. */
   readonly index?: BrokerPort | undefined
   readonly signal: AbortSignal
   readonly timeoutMs: number
@@ -112,11 +112,11 @@ export function createReads(ports: ReadPorts): Reads {
   }
 
   return Object.freeze({
-    page: (ask: Ask, page: Page) => readPage(ports, tally, ask, page),
-    count: (ask: Ask) => readCount(ports, tally, ask),
+    page: (query: BrokerQuery, page: Page) => readPage(ports, tally, query, page),
+    count: (query: BrokerQuery) => readCount(ports, tally, query),
     byId: (type: string, id: string) => byId(type).load(id),
     pointingTo: (field: FieldModel, id: string) => pointing(field).load(id),
-    indexed: (ask: IndexAsk, page: Page) => readIndex(ports, tally, ask, page),
+    indexed: (query: IndexQuery, page: Page) => readIndex(ports, tally, query, page),
     warnings: () => [...tally.warnings],
     statistics: () => ({
       requests: tally.requests,
@@ -133,28 +133,28 @@ interface Tally {
   readonly warnings: Set<string>
 }
 
-/** Everything that matches; where that is more than a page, page by page. */
-async function readAll(ports: ReadPorts, tally: Tally, ask: Ask): Promise<readonly EntityJson[]> {
+/** All matches, page by page. */
+async function readAll(ports: ReadPorts, tally: Tally, query: BrokerQuery): Promise<readonly EntityJson[]> {
   const limit = limits.searchPageEntities.value
   const found: EntityJson[] = []
   for (let offset = 0; ; offset += limit) {
-    const page = await readPage(ports, tally, ask, { offset, limit })
+    const page = await readPage(ports, tally, query, { offset, limit })
     found.push(...page)
     if (page.length < limit) return found
   }
 }
 
-/** A whole page, in several requests where the broker ends it early because its entities are large. */
+/** A full page. Needs several requests if the broker shortens pages of large entities. */
 async function readPage(
   ports: ReadPorts,
   tally: Tally,
-  ask: Ask,
+  query: BrokerQuery,
   { offset, limit }: Page,
 ): Promise<readonly EntityJson[]> {
   const found: EntityJson[] = []
   for (;;) {
     const rest = { offset: offset + found.length, limit: limit - found.length }
-    const { entities, more } = await readPart(ports, tally, ask, rest)
+    const { entities, more } = await readPart(ports, tally, query, rest)
     found.push(...entities)
     if (!more || entities.length === 0 || found.length >= limit) return found
   }
@@ -163,14 +163,14 @@ async function readPage(
 async function readPart(
   ports: ReadPorts,
   tally: Tally,
-  ask: Ask,
+  query: BrokerQuery,
   { offset, limit }: Page,
 ): Promise<{ readonly entities: readonly EntityJson[]; readonly more: boolean }> {
   const paging = `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`
-  const { text, headers } = await exchange(ports, tally, ask, paging)
+  const { text, headers } = await exchange(ports, tally, query, paging)
   const entities = entitiesOf(text, ports.broker.address)
-  if (ask.ranking !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
-    throw backendFailed(ports.ranking.address, 502, 'it answered no rankScore, so it does not rank')
+  if (query.ranking !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
+    throw backendFailed(ports.ranking.address, 502, 'its response has no rankScore, so it does not rank')
   }
   tally.entities += entities.length
   if (tally.entities > limits.searchEntitiesMax.value) {
@@ -179,14 +179,14 @@ async function readPart(
   return { entities, more: /\brel="?next\b/.test(headers['link'] ?? '') }
 }
 
-async function readCount(ports: ReadPorts, tally: Tally, ask: Ask): Promise<number> {
-  const { headers } = await exchange(ports, tally, ask, '&limit=1&count=true')
+async function readCount(ports: ReadPorts, tally: Tally, query: BrokerQuery): Promise<number> {
+  const { headers } = await exchange(ports, tally, query, '&limit=1&count=true')
   const count = Number(headers['ngsild-results-count'] ?? Number.NaN)
   if (Number.isInteger(count)) return count
-  throw backendFailed(ports.broker.address, 502, 'it does not tell how many entities match')
+  throw backendFailed(ports.broker.address, 502, 'it does not return the number of matches')
 }
 
-/** Attribute of the score that the component of ranking gives. */
+/** Attribute with the score of the ranking. */
 export const rankScore = 'http://iotcrawler.eu/rankScore'
 
 interface Answered {
@@ -194,29 +194,31 @@ interface Answered {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Without the index places and words are those that entities have themselves, and the client is told. */
+/**
+ * Without the index only the entities' own places and words are searched, and the client receives a warning.
+ */
 async function readIndex(
   ports: ReadPorts,
   tally: Tally,
-  ask: IndexAsk,
+  query: IndexQuery,
   { offset, limit }: Page,
 ): Promise<readonly string[] | undefined> {
   const { index } = ports
   if (index === undefined) return undefined
-  const { search } = ask
+  const { search } = query
   const words = search === undefined ? '' : `&search=${encodeURIComponent(search)}`
-  // Everything that was acknowledged counts, as at the broker.
+  // Include all acknowledged writes, as the broker does.
   const headers = { Accept: 'application/json', 'Selvedge-Index-Position': 'latest' }
-  const asked = (one: Ask): Promise<BrokerAnswer> => {
+  const send = (one: BrokerQuery): Promise<BrokerAnswer> => {
     const path = `${entitiesPath}?${queryOf(one)}${words}&pick=id&limit=${limit}&offset=${offset}`
     return counted(ports, tally, index, { path, headers })
   }
-  let answer = await asked(ask)
-  // What it cannot tell by q the broker does; names in q that it never saw are such.
+  let answer = await send(query)
+  // The broker evaluates q if the index cannot, for instance if q has names that the index has never seen.
   const isRefused = 'status' in answer && answer.status < 500 && !isByIndex(answer)
-  if (ask.q !== undefined && isRefused) answer = await asked({ ...ask, q: undefined })
+  if (query.q !== undefined && isRefused) answer = await send({ ...query, q: undefined })
   if ('failure' in answer && answer.failure === 'unreachable') {
-    const without = 'the index does not run, so near and search see only what entities have themselves'
+    const without = 'the index is not running, so near and search ignore related entities'
     if (!ports.signal.aborted) tally.warnings.add(without)
     return undefined
   }
@@ -232,7 +234,7 @@ const isByIndex = (answer: BrokerAnswer): boolean =>
 
 const entitiesPath = '/ngsi-ld/v1/entities'
 
-/** One request, if the operation may have another. */
+/** Sends one request, unless the operation has exceeded its limits. */
 async function counted(
   ports: ReadPorts,
   tally: Tally,
@@ -254,9 +256,14 @@ async function counted(
   return answer
 }
 
-async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string): Promise<Answered> {
-  const port = ask.ranking === undefined ? ports.broker : ports.ranking
-  const path = `${entitiesPath}?${queryOf(ask)}${paging}`
+async function exchange(
+  ports: ReadPorts,
+  tally: Tally,
+  query: BrokerQuery,
+  paging: string,
+): Promise<Answered> {
+  const port = query.ranking === undefined ? ports.broker : ports.ranking
+  const path = `${entitiesPath}?${queryOf(query)}${paging}`
   const answer = await counted(ports, tally, port, { path, headers: { Accept: 'application/json' } })
   if ('failure' in answer) {
     throw backendFailed(port.address, answer.failure === 'timeout' ? 504 : 502, answer.reason)
@@ -265,13 +272,13 @@ async function exchange(ports: ReadPorts, tally: Tally, ask: Ask, paging: string
     note(tally.warnings, answer.headers['ngsild-warning'])
     return answer
   }
-  // What is ranked by is said by the client; everything else that is asked was made here.
+  // Weights come from the client, so a 400 is the client's error; everything else was built here.
   if (answer.status === 400 && port !== ports.broker) throw badRequest(`ranking: ${problemText(answer.text)}`)
   throw backendFailed(port.address, answer.status, problemText(answer.text))
 }
 
-/** Parameters in the order that a person would read them in. */
-export function queryOf({ types, ids, q, near, ranking }: Ask): string {
+/** Query parameters in a readable order. */
+export function queryOf({ types, ids, q, near, ranking }: BrokerQuery): string {
   const parts = [`type=${types.map(encodeURIComponent).join(',')}`]
   if (ids !== undefined) parts.push(`id=${ids.map(encodeURIComponent).join(',')}`)
   if (q !== undefined) parts.push(`q=${encodeURIComponent(q)}`)
@@ -299,23 +306,23 @@ function entitiesOf(text: string, address: string): readonly EntityJson[] {
     const parsed: unknown = JSON.parse(text)
     if (Array.isArray(parsed) && parsed.every(isEntity)) return parsed
   } catch {}
-  throw backendFailed(address, 502, 'it answered no list of entities')
+  throw backendFailed(address, 502, 'its response is not a list of entities')
 }
 
 const isEntity = (one: unknown): one is EntityJson =>
   typeof one === 'object' && one !== null && typeof (one as { id?: unknown }).id === 'string'
 
-/** What a problem body says, in one line. */
+/** The title and detail of a problem body in one line. */
 function problemText(text: string): string {
   try {
     const { title, detail } = JSON.parse(text) as { title?: unknown; detail?: unknown }
-    const said = [title, detail].filter((one) => typeof one === 'string')
-    if (said.length > 0) return said.join(': ')
+    const texts = [title, detail].filter((one) => typeof one === 'string')
+    if (texts.length > 0) return texts.join(': ')
   } catch {}
   return text.slice(0, 200)
 }
 
-/** Texts of a header of warnings; what many answers warn of alike is told once. */
+/** Adds the texts of an NGSILD-Warning header, without duplicates. */
 function note(warnings: Set<string>, header: string | undefined): void {
   for (const [, text] of (header ?? '').matchAll(/\b\d{3} \S+ "([^"]*)"/g)) {
     if (warnings.size < limits.searchWarningsMax.value) warnings.add(text!)

@@ -1,5 +1,6 @@
 /**
- * A page with cursors: edges, nodes, whether there is more, and how many match in all. What is not asked for is not read.
+ * A page with cursors: edges, nodes, page info and the total number of matches. Each is read only when
+ * requested.
  */
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
@@ -18,7 +19,7 @@ interface Read {
   readonly hasMore: boolean
 }
 
-/** Fields of a connection, each read when it is asked for. */
+/** Fields of a connection, each resolved on request. */
 export function connection(
   selection: Selection,
   criteria: Criteria,
@@ -26,10 +27,12 @@ export function connection(
   ranking: Ranking | undefined,
 ): object {
   const limit = first ?? limits.searchPageDefault.value
-  if (limit < 0) throw refuse('first is 0 or more')
+  if (limit < 0) throw refuse('first must be 0 or more')
   const offset = after === null || after === undefined ? 0 : fromCursor(after)
   if (offset + limit > limits.searchPageMax.value) {
-    throw refuse(`a connection reaches ${limits.searchPageMax.value} entities far; narrow the criteria`)
+    throw refuse(
+      `a connection can page through at most ${limits.searchPageMax.value} entities; narrow the criteria`,
+    )
   }
   let reading: Promise<Read> | undefined
   const read = (): Promise<Read> => {
@@ -53,7 +56,7 @@ export function connection(
   }
 }
 
-/** One more than asked for tells whether there is more. */
+/** Reads one entity more than requested to find out whether there are more. */
 async function readPage(
   selection: Selection,
   criteria: Criteria,
@@ -68,7 +71,7 @@ const toCursor = (position: number): string => Buffer.from(`at:${position}`).toS
 
 function fromCursor(cursor: string): number {
   const [, position] = /^at:(\d{1,9})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? []
-  if (position === undefined) throw refuse(`after: ${cursor} is no cursor`)
+  if (position === undefined) throw refuse(`after: ${cursor} is not a valid cursor`)
   return Number(position)
 }
 

@@ -1,6 +1,6 @@
 /**
- * Answers fields from entities as the model says where their values are; no type and no query has code of its own. Of
- * what a query reads, everything goes through the reads of its operation, which gather and count.
+ * Resolves fields from entities as the model describes; no type or query has code of its own. All reads use
+ * the operation's `Reads`, which batches and counts them.
  */
 import {
   GraphQLError,
@@ -28,7 +28,7 @@ import { rankingOf } from './ranking-arguments.ts'
 import type { Reads } from './reads.ts'
 import { connection } from './relay-connection.ts'
 
-/** What the resolvers of one operation share. For subscriptions it is made anew with each event. */
+/** State shared by the resolvers of one operation. For subscriptions it is renewed with each event. */
 export interface Operation {
   reads: Reads
   selection: Selection
@@ -36,7 +36,7 @@ export interface Operation {
 
 type Resolve = GraphQLFieldResolver<unknown, Operation>
 
-/** Gives every field of the schema its resolver. */
+/** Sets the resolver of each field in the schema. */
 export function resolveBy(schema: GraphQLSchema, model: Model): void {
   for (const type of model.types.values()) {
     const built = schema.getType(type.name)
@@ -73,7 +73,7 @@ function resolverOf(model: Model, type: TypeModel, name: string): Resolve | unde
 }
 
 function valueAt(owner: Readonly<Record<string, unknown>>, field: FieldModel): unknown {
-  // The object within an attribute whose own value is meant.
+  // The object within an attribute, whose own value is requested.
   if (field.uris[0] === 'value') return toScalar(memberOf(owner, undefined), field.of)
   if (!field.isList) {
     const instance = instanceOf(owner, field.uris)
@@ -86,11 +86,11 @@ function valueAt(owner: Readonly<Record<string, unknown>>, field: FieldModel): u
 interface Following {
   readonly model: Model
   readonly operation: Operation
-  /** Ids that were looked at: links may lead in a circle. */
+  /** Visited ids, because links may be circular. */
   readonly seen: Set<string>
 }
 
-/** Its own place, else that of what `from` leads to. */
+/** The entity's own place, or that of the entity that `from` links to. */
 async function placeOf(
   following: Following,
   type: TypeModel,
@@ -132,7 +132,7 @@ function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
   return (_source, given: Given, operation, info) => {
     const type = model.types.get(rootTypeName(info))
     if (type === undefined || type.classes.length === 0) {
-      throw new GraphQLError(`${field.name} answers no type with a class, so nothing can be asked for`)
+      throw new GraphQLError(`${field.name} returns a type without a class, so it cannot be queried`)
     }
     const criteria = criteriaOf(model, type, given, info)
     const ranking = rankingOf(given, criteria.near)
@@ -143,26 +143,26 @@ function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
   }
 }
 
-/** The type of the entities that a root field answers. */
+/** The type of the entities that a root field returns. */
 export function rootTypeName({ returnType }: Pick<GraphQLResolveInfo, 'returnType'>): string {
   return String(returnType)
     .replace(/[[\]!]/g, '')
     .replace(/Connection$/, '')
 }
 
-/** Criteria of the arguments of a root field. */
+/** The criteria in the arguments of a root field. */
 export function criteriaOf(model: Model, type: TypeModel, given: Given, info: GraphQLResolveInfo): Criteria {
   const field = info.parentType.getFields()[info.fieldName]
   return toCriteria(model, type, given, (name) => field?.args.find((one) => one.name === name)?.type)
 }
 
-/** Offset and limit, as the originals have them: 0 is not sent. */
+/** Offset and limit; as in the original, 0 means unset. */
 function pageOf(given: Given): { offset: number; limit: number } {
   const [offset, limit] = [Number(given['offset'] ?? 0), Number(given['limit'] ?? 0)]
-  if (offset < 0) throw refuse('offset is 0 or more')
-  if (limit < 0) throw refuse('limit is 0 or more; 0 means the default')
+  if (offset < 0) throw refuse('offset must be 0 or more')
+  if (limit < 0) throw refuse('limit must be 0 or more; 0 means the default')
   const most = limits.searchPageMax.value
-  if (offset + limit > most) throw refuse(`offset and limit together are at most ${most}`)
+  if (offset + limit > most) throw refuse(`offset plus limit must be at most ${most}`)
   return { offset, limit: limit === 0 ? limits.searchPageDefault.value : limit }
 }
 

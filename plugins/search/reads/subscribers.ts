@@ -1,7 +1,8 @@
 /**
- * Subscriptions: each waits for ids that changed, asks which of these are as its criteria say, and tells them one by one. What
- * waits is one id per entity, so that a slow client gets the newest state and not every step; beyond a ceiling of entities the
- * subscription ends with an error, since what it missed cannot be told any more.
+ * Subscriptions. Each waits for changed ids, queries which of them match its criteria, and sends the matches
+ * one by one. A queue holds each entity id once, so a slow client receives the latest state and not every
+ * step. If the queue exceeds its limit, the subscription ends with an error, because the missed changes
+ * cannot be sent.
  */
 import { GraphQLError, type GraphQLField, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
@@ -9,16 +10,16 @@ import type { Model } from '#plugins/search/schema/model.ts'
 import type { Given } from '#plugins/search/schema/query-criteria.ts'
 import { criteriaOf, type Operation, rootTypeName } from './resolvers.ts'
 
-/** What changed, for one subscription. */
+/** Queued changes of one subscription. */
 export interface Waiting {
-  /** Ids that changed since the last call, at most so many; waits for the first. Undefined when there will be no more. */
+  /** Up to `most` changed ids since the last call; waits for the first. Undefined after the end. */
   take(most: number): Promise<readonly string[] | undefined>
   close(): void
 }
 
-/** Where changes come from. */
+/** The source of changes. */
 export interface Feed {
-  /** @throws GraphQLError where there is none, or too many wait. */
+  /** @throws GraphQLError if there is no source, or too many subscriptions. */
   changes(wanted: {
     readonly types: ReadonlySet<string>
     readonly ids?: ReadonlySet<string> | undefined
@@ -26,14 +27,14 @@ export interface Feed {
   deletions(ids: ReadonlySet<string> | undefined): Waiting
 }
 
-/** What the operation of a subscription has beyond that of a query. */
+/** The additional state of a subscription's operation. */
 export interface LiveOperation extends Operation {
   readonly feed: Feed
-  /** Forgets what was read: the next event reads anew. */
+  /** Discards cached reads; the next event reads again. */
   renew(): void
 }
 
-/** Gives the fields of Subscription their sources. */
+/** Sets the event sources of the fields of Subscription. */
 export function liveFields(schema: GraphQLSchema, model: Model): void {
   for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
     const live = field as GraphQLField<unknown, LiveOperation>
@@ -75,11 +76,11 @@ function deletions(given: Given, { feed }: LiveOperation): AsyncIterable<unknown
   return events(waiting, limits.searchIdsPerRead.value, (ids) => Promise.resolve(ids))
 }
 
-/** An iterator that can be ended while it waits, which a generator cannot. */
+/** An iterator that can end while it waits, which a generator cannot. */
 function events(
   waiting: Waiting,
   most: number,
-  look: (ids: readonly string[]) => Promise<readonly unknown[]>,
+  query: (ids: readonly string[]) => Promise<readonly unknown[]>,
   renew: () => void = () => undefined,
 ): AsyncIterable<unknown> {
   let ready: unknown[] = []
@@ -89,10 +90,10 @@ function events(
       while (ready.length === 0) {
         const ids = isOver ? undefined : await waiting.take(most)
         if (ids === undefined) return { done: true, value: undefined }
-        ready = [...(await look(ids))]
+        ready = [...(await query(ids))]
       }
     } catch (error) {
-      // The last thing told: why there is nothing more.
+      // The last event is the reason for the end.
       isOver = true
       waiting.close()
       return { done: false, value: error instanceof GraphQLError ? error : new GraphQLError(String(error)) }
@@ -110,6 +111,6 @@ function events(
 
 export const fellBehind = (): GraphQLError =>
   new GraphQLError(
-    `More than ${limits.searchWaitingMax.value} changed entities waited for this client; subscribe again and read anew`,
+    `More than ${limits.searchWaitingMax.value} changed entities were queued for this client; subscribe again and reload`,
     { extensions: { code: 'FELL_BEHIND' } },
   )

@@ -1,6 +1,6 @@
 /**
- * Connections: for each query of a list of entities one with cursors and counts, with the same arguments but offset and
- * limit. Pure: a document in, one with further definitions out.
+ * Adds a connection for each query that lists entities, with cursors and counts. Its arguments are the same
+ * except offset and limit. Pure functions on documents.
  */
 import {
   type DocumentNode,
@@ -12,7 +12,7 @@ import {
 } from 'graphql'
 import { directive } from './directives.ts'
 
-/** The document with `streamsConnection` beside `streams`, and so on; a query that exists already is left as it is. */
+/** Adds `streamsConnection` beside `streams`, and so on; an existing query stays unchanged. */
 export function withConnections(document: DocumentNode): DocumentNode {
   const objects = document.definitions.filter(
     (node): node is ObjectTypeDefinitionNode => node.kind === Kind.OBJECT_TYPE_DEFINITION,
@@ -37,7 +37,7 @@ export function withConnections(document: DocumentNode): DocumentNode {
   return { kind: Kind.DOCUMENT, definitions: [...definitions, ...rest] }
 }
 
-/** Name of the type that a field lists; undefined for other fields. */
+/** The name of the type that a field lists; undefined for other fields. */
 function listTarget({ type }: FieldDefinitionNode): string | undefined {
   if (type.kind !== Kind.LIST_TYPE) return undefined
   const inner = type.type.kind === Kind.NON_NULL_TYPE ? type.type.type : type.type
@@ -45,7 +45,7 @@ function listTarget({ type }: FieldDefinitionNode): string | undefined {
 }
 
 const pageInfo = `
-"Cursors count from the first match on: what is created later comes behind, what is deleted moves the rest up."
+"Cursors are positions among the matches: later entities follow at the end, and deletions move the rest up."
 type PageInfo {
   hasNextPage: Boolean!
   hasPreviousPage: Boolean!
@@ -59,7 +59,7 @@ type ${name}Connection {
   edges: [${name}Edge!]!
   nodes: [${name}!]!
   pageInfo: PageInfo!
-  "How many match in all; costs a count."
+  "Number of all matches; requires a count."
   totalCount: Int!
 }`
 

@@ -1,7 +1,7 @@
 /**
- * The queries, subscriptions and inputs of the platform in GraphQL. Names and arguments of the original search enabler stay
- * as they were; what is new stands beside them. Fields of an input are named as the fields of the type they choose from;
- * all that is said must hold (AND).
+ * The GraphQL queries, subscriptions and inputs of the platform. Names and arguments of the original search
+ * enabler are unchanged; new ones are added. Input fields have the names of the fields of the selected type.
+ * All given conditions must hold (AND).
  */
 
 export const coreQueries = `
@@ -46,7 +46,7 @@ type Query {
   ): [Event]
 }
 
-"Each tells the entity as it is now, when it was created or changed or a value was observed."
+"Each sends the entity in its current state after it was created or changed, or a value was observed."
 type Subscription {
   streams(id: String, ids: [String!], filter: IoTStreamInput): IoTStream
   sensors(id: String, ids: [String!], filter: SensorInput): Sensor
@@ -67,7 +67,7 @@ input RankingCriteria {
   value: Float
 }
 
-"Where @proximity is 1; left out, the point of near."
+"The point where @proximity is 1; defaults to the point of near."
 input PointInput @exclude {
   lon: Float!
   lat: Float!
@@ -91,7 +91,7 @@ input FloatFilter @exclude {
   in: [Float!]
 }
 
-"Numbers by the six operators and in; a text by text, textNot and textIn."
+"Numbers with the six operators and in; texts with text, textNot and textIn."
 input SimpleResultFilter @exclude {
   eq: Float
   neq: Float

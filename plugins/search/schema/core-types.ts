@@ -1,11 +1,11 @@
 /**
- * The types of the platform in GraphQL, each field with the IRI of the attribute that holds it: the names of the original
- * search enabler, and beyond them quality, events, places and the ways back along a link. `also` names other IRIs for
- * the same thing, `inverse` the attribute of the other entity that points here, `member` what of an attribute is meant.
+ * The GraphQL types of the platform, each field with the IRI of its attribute: the names of the original
+ * search enabler, plus quality, events, places and inverse links. `also` lists alternative IRIs, `inverse` is
+ * the attribute of the other entity that links here, `member` selects a member of an attribute.
  */
 
 export const coreTypes = `
-"Any JSON value: a number stays a number, a text a text."
+"Any JSON value: numbers stay numbers, texts stay texts."
 scalar Value
 
 directive @resource(class: String, subClassOf: [String], also: [String!]) on OBJECT | INPUT_OBJECT
@@ -13,10 +13,10 @@ directive @attribute(uri: String!, also: [String!], member: String) on FIELD_DEF
 directive @inverse(uri: String!) on FIELD_DEFINITION
 directive @context(rules: [Rule]) on FIELD_DEFINITION
 directive @exclude on INPUT_OBJECT
-"Where the entity has none, that of the one which this field leads to."
+"Default: the value of the entity that the named field links to."
 directive @from(field: String!) on FIELD_DEFINITION
 
-"Where 'if' (Type.field=value) holds, 'then' (Type.field*.field=value) finds what the field has; * marks a list."
+"If 'if' (Type.field=value) holds, the field contains what 'then' (Type.field*.field=value) finds; * marks a list."
 input Rule {
   if: String
   then: String
@@ -47,9 +47,9 @@ type IoTStream
   streamEnd: String @attribute(uri: "http://purl.org/iot/ontology/iot-stream#streamEnd")
   alternativeType: String @attribute(uri: "http://www.agtinternational.com/ontologies/ngsi-ld#alternativeType")
   dataProvider: String @attribute(uri: "http://www.agtinternational.com/ontologies/RichIoTStream#DataProvider")
-  "Where it is; without a place of its own where its sensor is, else where the platform of that is."
+  "Its place, or else that of its sensor, or else that of the sensor's platform."
   geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location") @from(field: "generatedBy")
-  "The score, where the query ranks."
+  "The score, if the query ranks."
   rankScore: Float @attribute(uri: "http://iotcrawler.eu/rankScore")
 }
 
@@ -64,9 +64,9 @@ type System @resource(class: "http://www.w3.org/ns/ssn/System") {
   alternativeType: String @attribute(uri: "http://www.agtinternational.com/ontologies/ngsi-ld#alternativeType")
   "The place in words."
   location: String @attribute(uri: "http://www.agtinternational.com/ontologies/devices/locations")
-  "The place as GeoJSON; without one of its own that of its platform."
+  "The place as GeoJSON; defaults to that of its platform."
   geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location") @from(field: "isHostedBy")
-  "The score, where the query ranks."
+  "The score, if the query ranks."
   rankScore: Float @attribute(uri: "http://iotcrawler.eu/rankScore")
 }
 
@@ -114,7 +114,7 @@ type Platform @resource(class: "http://www.w3.org/ns/sosa/Platform") {
   location: String @attribute(uri: "http://www.agtinternational.com/ontologies/devices/locations")
   "The place as GeoJSON."
   geo: GeoLocation @attribute(uri: "https://uri.etsi.org/ngsi-ld/location")
-  "The score, where the query ranks."
+  "The score, if the query ranks."
   rankScore: Float @attribute(uri: "http://iotcrawler.eu/rankScore")
 }
 
@@ -138,13 +138,13 @@ type StreamObservation @resource(class: "http://purl.org/iot/ontology/iot-stream
   alternativeType: String @attribute(uri: "http://www.agtinternational.com/ontologies/ngsi-ld#alternativeType")
   hasSimpleResult: Value @attribute(uri: "http://www.w3.org/ns/sosa/hasSimpleResult")
   resultTime: String @attribute(uri: "http://www.w3.org/ns/sosa/resultTime")
-  "The time of the result as the broker keeps it."
+  "The observedAt of the result."
   observedAt: String @attribute(uri: "http://www.w3.org/ns/sosa/hasSimpleResult", member: "observedAt")
   "UN/CEFACT code."
   unitCode: String @attribute(uri: "http://www.w3.org/ns/sosa/hasSimpleResult", member: "unitCode")
 }
 
-"How good a stream is, as the quality analyser found it."
+"The quality of a stream, computed by the quality analyser."
 type Quality
   @resource(class: "https://w3id.org/iot/qoi#Quality", also: ["http://purl.oclc.org/NET/UASO/qoi2#Quality"]) {
   id: String!
@@ -156,16 +156,16 @@ type Quality
   timeliness: Measure @attribute(uri: "https://w3id.org/iot/qoi#timeliness")
   artificiality: Measure @attribute(uri: "https://w3id.org/iot/qoi#artificiality")
   concordance: Measure @attribute(uri: "https://w3id.org/iot/qoi#concordance")
-  "The stream it tells of."
+  "The stream that it describes."
   stream: IoTStream @inverse(uri: "https://w3id.org/iot/qoi#hasQuality")
 }
 
-"One measure of quality; what is not known (NA) is null."
+"One measure of quality; unknown values (NA) are null."
 type Measure {
   absolute: Float @attribute(uri: "https://w3id.org/iot/qoi#hasAbsoluteValue")
   "0 to 1."
   rated: Float @attribute(uri: "https://w3id.org/iot/qoi#hasRatedValue")
-  "Where a broker keeps one number alone."
+  "The value, for brokers that store a single number."
   value: Float @attribute(uri: "value", member: "value")
 }
 
@@ -183,7 +183,7 @@ type Event @resource(class: "http://purl.org/iot/ontology/iot-stream#Event") {
   detectedFrom: [IoTStream] @attribute(uri: "http://purl.org/iot/ontology/iot-stream#detectedFrom")
 }
 
-"A place as GeoJSON has it; lon and lat only of a Point."
+"A GeoJSON geometry; lon and lat only for a Point."
 type GeoLocation {
   type: String
   coordinates: Value

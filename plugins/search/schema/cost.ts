@@ -1,8 +1,8 @@
 /**
- * How deep a query goes, how many objects and how many values it may ask for at most, reckoned before anything is read:
- * lists at their limits, lists within lists at a fair guess, the schema by its own size. Every field is a value, under each
- * of its names, once for each object that has it. Fragments are reckoned once each, so that a small document that unfolds
- * to millions costs nothing to refuse. Pure.
+ * Estimates a query before anything is read: its depth, and the maximum numbers of objects and values. Lists
+ * count with their limits, nested lists with a fixed estimate, schema lists with their size. A field counts
+ * once per alias and object. Each fragment is evaluated once, so rejecting a small document that expands to
+ * millions of fields is cheap. Pure functions.
  */
 import {
   type DocumentNode,
@@ -24,29 +24,31 @@ import { limits } from '#base/limits/limits.ts'
 import type { Model } from './model.ts'
 
 export interface Cost {
-  /** Objects that may be answered. */
+  /** Maximum number of objects in the response. */
   readonly cost: number
-  /** Fields that may be answered, those of the schema among them. */
+  /** Maximum number of fields in the response, including schema fields. */
   readonly values: number
-  /** Entities within entities. */
+  /** Nesting depth of entities. */
   readonly depth: number
 }
 
 type Variables = Readonly<Record<string, unknown>>
 
-interface Reckoning {
+interface Estimate {
   readonly schema: GraphQLSchema
   readonly model: Model
   readonly variables: Variables
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>
   readonly known: Map<string, Cost>
-  /** How many the lists of the schema hold, by their field. */
+  /** Sizes of schema lists by field. */
   readonly sizes: Map<string, number>
 }
 
 const nothing: Cost = { cost: 0, values: 0, depth: 0 }
 
-/** What a valid operation costs; nothing where its variables are wrong, since then it is refused and not run. */
+/**
+ * The cost of a valid operation; zero if its variables are invalid, because then it is rejected and not run.
+ */
 export function costOf(
   schema: GraphQLSchema,
   model: Model,
@@ -54,7 +56,7 @@ export function costOf(
   operation: OperationDefinitionNode,
   given: Variables,
 ): Cost {
-  // As the execution has them: with their defaults.
+  // Coerced as in the execution, with defaults.
   const { variableValues } = getVariableValues(schema, operation.variableDefinitions ?? [], given)
   if (variableValues === undefined) return nothing
   const variables = variableValues.coerced
@@ -63,35 +65,35 @@ export function costOf(
       one.kind === Kind.FRAGMENT_DEFINITION ? [[one.name.value, one] as const] : [],
     ),
   )
-  const reckoning: Reckoning = { schema, model, variables, fragments, known: new Map(), sizes: new Map() }
+  const estimate: Estimate = { schema, model, variables, fragments, known: new Map(), sizes: new Map() }
   const root = schema.getRootType(operation.operation)
-  return ofSelections(reckoning, operation.selectionSet, root ?? undefined)
+  return ofSelections(estimate, operation.selectionSet, root ?? undefined)
 }
 
-/** Refuses what is beyond the ceilings; undefined when it is not. */
+/** The error if a cost exceeds the limits; undefined otherwise. */
 export function costRefusal({ cost, values, depth }: Cost): GraphQLError | undefined {
   const extensions = { code: 'TOO_COMPLEX', cost, values, depth }
   if (depth > limits.searchDepthMax.value) {
-    const message = `The query goes ${depth} entities deep; at most ${limits.searchDepthMax.value}`
+    const message = `The query nests ${depth} entities; at most ${limits.searchDepthMax.value}`
     return new GraphQLError(message, { extensions })
   }
   if (cost > limits.searchCostMax.value) {
-    const message = `The query may ask for ${cost} objects; at most ${limits.searchCostMax.value}: lower limit, or ask for less at once`
+    const message = `The query may return ${cost} objects; at most ${limits.searchCostMax.value}: lower limit, or request less at once`
     return new GraphQLError(message, { extensions })
   }
   if (values <= limits.searchValuesMax.value) return undefined
-  const message = `The query may ask for ${values} values; at most ${limits.searchValuesMax.value}: lower limit, or name fewer fields`
+  const message = `The query may return ${values} values; at most ${limits.searchValuesMax.value}: lower limit, or select fewer fields`
   return new GraphQLError(message, { extensions })
 }
 
 function ofSelections(
-  reckoning: Reckoning,
+  estimate: Estimate,
   selections: SelectionSetNode,
   parent: GraphQLObjectType | undefined,
 ): Cost {
   let [cost, values, depth] = [0, 0, 0]
   for (const one of selections.selections) {
-    const found = ofSelection(reckoning, one, parent)
+    const found = ofSelection(estimate, one, parent)
     cost += found.cost
     values += found.values
     depth = Math.max(depth, found.depth)
@@ -100,58 +102,58 @@ function ofSelections(
 }
 
 function ofSelection(
-  reckoning: Reckoning,
+  estimate: Estimate,
   one: SelectionSetNode['selections'][number],
   parent: GraphQLObjectType | undefined,
 ): Cost {
-  if (one.kind === Kind.FIELD) return ofField(reckoning, one, parent)
-  if (one.kind === Kind.INLINE_FRAGMENT) return ofSelections(reckoning, one.selectionSet, parent)
+  if (one.kind === Kind.FIELD) return ofField(estimate, one, parent)
+  if (one.kind === Kind.INLINE_FRAGMENT) return ofSelections(estimate, one.selectionSet, parent)
   const { value: name } = one.name
-  const known = reckoning.known.get(name)
+  const known = estimate.known.get(name)
   if (known !== undefined) return known
-  const fragment = reckoning.fragments.get(name)
-  const type = reckoning.schema.getType(fragment?.typeCondition.name.value ?? '')
+  const fragment = estimate.fragments.get(name)
+  const type = estimate.schema.getType(fragment?.typeCondition.name.value ?? '')
   const found =
     fragment === undefined || !isObjectType(type)
       ? nothing
-      : ofSelections(reckoning, fragment.selectionSet, type)
-  reckoning.known.set(name, found)
+      : ofSelections(estimate, fragment.selectionSet, type)
+  estimate.known.set(name, found)
   return found
 }
 
-function ofField(reckoning: Reckoning, field: FieldNode, parent: GraphQLObjectType | undefined): Cost {
+function ofField(estimate: Estimate, field: FieldNode, parent: GraphQLObjectType | undefined): Cost {
   const { value: name } = field.name
   const leaf: Cost = { cost: 0, values: 1, depth: 0 }
   if (parent === undefined || field.selectionSet === undefined) return leaf
-  if (parent.name.startsWith('__') || name.startsWith('__')) return ofSchemaField(reckoning, field, parent)
+  if (parent.name.startsWith('__') || name.startsWith('__')) return ofSchemaField(estimate, field, parent)
   const type = parent.getFields()[name]?.type
   const named = type === undefined ? undefined : getNamedType(type)
   if (!isObjectType(named)) return leaf
-  const inner = ofSelections(reckoning, field.selectionSet, named)
-  const isResource = reckoning.model.kindsOf(named.name).length > 0
-  // What an edge holds was counted with its connection.
-  const isRoot = parent === reckoning.schema.getQueryType()
+  const inner = ofSelections(estimate, field.selectionSet, named)
+  const isResource = estimate.model.kindsOf(named.name).length > 0
+  // The contents of an edge were counted with its connection.
+  const isRoot = parent === estimate.schema.getQueryType()
   const isMany = isListType(getNullableType(type!)) || isRoot
-  const times = isRoot ? listSize(reckoning, field) : isMany && isResource && !isEdge(parent) ? listCost : 1
+  const times = isRoot ? listSize(estimate, field) : isMany && isResource && !isEdge(parent) ? listCost : 1
   const own = isResource ? 1 : 0
   return { cost: times * (own + inner.cost), values: 1 + times * inner.values, depth: own + inner.depth }
 }
 
-/** Of what is asked about the schema. */
-function ofSchemaField(reckoning: Reckoning, field: FieldNode, parent: GraphQLObjectType): Cost {
-  const { schema, sizes } = reckoning
+/** The cost of an introspection field. */
+function ofSchemaField(estimate: Estimate, field: FieldNode, parent: GraphQLObjectType): Cost {
+  const { schema, sizes } = estimate
   const { value: name } = field.name
   const entry = name === '__schema' ? '__Schema' : name === '__type' ? '__Type' : undefined
   const type = entry === undefined ? parent.getFields()[name]?.type : schema.getType(entry)
   const named = type === undefined ? undefined : getNamedType(type)
   if (!isObjectType(named)) return { cost: 0, values: 1, depth: 0 }
-  const inner = ofSelections(reckoning, field.selectionSet!, named)
+  const inner = ofSelections(estimate, field.selectionSet!, named)
   const times = sizes.get(name) ?? sizeInSchema(schema, name)
   sizes.set(name, times)
   return { cost: 0, values: 1 + times * inner.values, depth: 0 }
 }
 
-/** How many a list of the schema holds: all types, else as many as on average. A type asked for by name may be the largest. */
+/** Estimated size of a schema list: all types, or the average; the largest for a type requested by name. */
 function sizeInSchema(schema: GraphQLSchema, name: string): number {
   const types = Object.values(schema.getTypeMap())
   if (name === 'types') return types.length
@@ -166,8 +168,8 @@ function sizeInSchema(schema: GraphQLSchema, name: string): number {
 const listCost = limits.searchListCost.value
 const isEdge = ({ name }: GraphQLObjectType): boolean => /(?:Connection|Edge)$/.test(name)
 
-/** How many a root field asks for. */
-function listSize({ variables }: Reckoning, field: FieldNode): number {
+/** The number of entities that a root field requests. */
+function listSize({ variables }: Estimate, field: FieldNode): number {
   const given = (wanted: string): unknown => {
     const value = field.arguments?.find(({ name }) => name.value === wanted)?.value
     if (value?.kind === Kind.VARIABLE) return variables[value.name.value]

@@ -1,5 +1,6 @@
 /**
- * What the directives of a schema document say of a type or a field. Pure; what is not there is empty.
+ * Reads the directives of types and fields in a schema document. Pure functions; absent directives give empty
+ * results.
  */
 import { type ConstDirectiveNode, Kind, type ValueNode, valueFromASTUntyped } from 'graphql'
 
@@ -20,14 +21,14 @@ export function textOf(node: Annotated, name: string, wanted: string): string | 
   return value?.kind === Kind.STRING ? value.value : undefined
 }
 
-/** A list of texts; one text is a list of it. */
+/** A list of texts; a single text counts as a list. */
 export function textsOf(node: Annotated, name: string, wanted: string): readonly string[] {
   const value = argument(node, name, wanted)
   if (value === undefined) return []
   return [valueFromASTUntyped(value)].flat().filter((one): one is string => typeof one === 'string')
 }
 
-/** The rules of @context, each as its two texts. */
+/** The rules of @context, each as two texts. */
 export function rulesOf(node: Annotated): readonly { readonly when?: string; readonly find?: string }[] {
   const value = argument(node, 'context', 'rules')
   if (value === undefined) return []

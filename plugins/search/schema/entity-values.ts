@@ -1,6 +1,6 @@
 /**
- * Reading entities as brokers answer them (normalized, full IRIs or terms of the core context): an attribute by its IRIs,
- * its targets, its value as a scalar of GraphQL. Pure and total: what is not there or does not fit is undefined.
+ * Reads entities as brokers return them (normalized, full IRIs or core context terms): attributes by IRI,
+ * link targets, and values as GraphQL scalars. Pure and total: absent or unfitting data gives undefined.
  */
 
 /** An entity as JSON. */
@@ -16,11 +16,11 @@ const fallback = `${core}default-context/`
 const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** Names by which a member may stand in an answer that is compacted with the core context. */
+/** Names of a member in a response compacted with the core context. */
 const namesOf = (uri: string): readonly string[] =>
   uri.startsWith(core) ? [uri, uri.slice(uri.startsWith(fallback) ? fallback.length : core.length)] : [uri]
 
-/** All instances of the first attribute among the IRIs that the entity has. */
+/** All instances of the first of these attributes that the entity has. */
 export function instancesOf(
   owner: Readonly<Record<string, unknown>>,
   uris: readonly string[],
@@ -32,7 +32,7 @@ export function instancesOf(
   return []
 }
 
-/** The instance without datasetId, else the first. */
+/** The instance without datasetId, or else the first one. */
 export function instanceOf(
   owner: Readonly<Record<string, unknown>>,
   uris: readonly string[],
@@ -41,7 +41,7 @@ export function instanceOf(
   return all.find((one) => one['datasetId'] === undefined) ?? all[0]
 }
 
-/** Ids that relationships point to, each once. */
+/** Target ids of relationships, without duplicates. */
 export function targetsOf(
   owner: Readonly<Record<string, unknown>>,
   uris: readonly string[],
@@ -50,14 +50,14 @@ export function targetsOf(
   return [...new Set(targets.filter((one): one is string => typeof one === 'string'))]
 }
 
-/** A member of an attribute: its value, or what is named (`observedAt`, the IRI of a sub-attribute). */
+/** A member of an attribute: its value, or a named one (`observedAt`, the IRI of a sub-attribute). */
 export function memberOf(instance: Instance, member: string | undefined): unknown {
   if (member === undefined) return plainValue(instance)
   const found = Object.hasOwn(instance, member) ? instance[member] : undefined
   return isObject(found) ? plainValue(found) : found
 }
 
-/** Text of any kind of attribute as its bare value. */
+/** The plain value of any kind of attribute. */
 function plainValue(instance: Instance): unknown {
   const { value, languageMap, vocab, json, object } = instance
   if (isObject(value) && Object.hasOwn(value, '@value')) return value['@value']
@@ -65,7 +65,7 @@ function plainValue(instance: Instance): unknown {
   return value ?? vocab ?? json ?? object
 }
 
-/** What is read as a scalar of GraphQL; NA, which the platform writes for "unknown", is no number. */
+/** Converts to a GraphQL scalar. NA, which the platform writes for "unknown", is not a number. */
 export function toScalar(value: unknown, scalar: string): unknown {
   if (value === undefined || value === null) return null
   if (scalar === 'String' || scalar === 'ID') return typeof value === 'string' ? value : JSON.stringify(value)
@@ -82,7 +82,7 @@ function toBoolean(value: unknown): boolean | null {
   return value === 0 || value === 'false' ? false : null
 }
 
-/** A geometry as GraphQL has it. */
+/** A geometry as a GeoLocation. */
 export function toPlace(instance: Instance | undefined): object | null {
   const geometry = instance?.['value']
   if (!isObject(geometry)) return null
@@ -91,7 +91,7 @@ export function toPlace(instance: Instance | undefined): object | null {
   return { type, coordinates, lon: toScalar(lon, 'Float'), lat: toScalar(lat, 'Float') }
 }
 
-/** The type as an IRI; of several the first. */
+/** The type as an IRI; if there are several, the first. */
 export function typeOf(entity: EntityJson): string {
   const [first = ''] = [entity.type].flat()
   return /^[a-z][a-z0-9+.-]*:/i.test(first) ? first : `${fallback}${first}`

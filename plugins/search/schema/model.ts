@@ -1,6 +1,6 @@
 /**
- * What a merged schema says of entities: which classes a type has, which attributes hold a field, which types are below
- * which. Everything the search does follows from this; no type has code of its own. Pure.
+ * The model in a merged schema: the classes of each type, the attributes of each field, and the type
+ * hierarchy. It determines everything that the search does; no type has code of its own. Pure functions.
  */
 import {
   type DocumentNode,
@@ -13,31 +13,34 @@ import {
 } from 'graphql'
 import { directive, rulesOf, textOf, textsOf } from './directives.ts'
 
-/** A field of a type: where its value is. */
+/** A field of a type and the location of its value. */
 export interface FieldModel {
   readonly name: string
   /**
-   * `value` a scalar, `link` another entity, `part` an object within an attribute, `place` the geometry of one, `own` a member
-   * of the entity itself (id, type).
+   * `value` is a scalar, `link` another entity, `part` an object within an attribute, `place` an entity's
+   * geometry, `own` a member of the entity itself (id, type).
    */
   readonly kind: 'own' | 'value' | 'link' | 'part' | 'place'
   /** Name of the scalar or type. */
   readonly of: string
   readonly isList: boolean
-  /** IRIs of the attribute, the first one that an entity has counts. */
+  /** IRIs of the attribute; the first one that an entity has counts. */
   readonly uris: readonly string[]
-  /** IRI of the attribute by which the other entity points here. */
+  /** IRI of the attribute by which the other entity links here. */
   readonly inverse: string | undefined
-  /** Which member of the attribute is meant; the value where it is left out. */
+  /** Member of the attribute; its value if undefined. */
   readonly member: string | undefined
-  /** The link whose target has it where the entity has none. */
+  /** The link to the entity that provides the default. */
   readonly from: string | undefined
   readonly rules: readonly { readonly when?: string; readonly find?: string }[]
 }
 
 export interface TypeModel {
   readonly name: string
-  /** Whether entities are typed so; otherwise they have a broad type and this one as alternativeType. */
+  /**
+   * Whether entities have this type directly; otherwise they have a broad type and this class as
+   * alternativeType.
+   */
   readonly isBroad: boolean
   /** IRIs of its class; empty for parts. */
   readonly classes: readonly string[]
@@ -47,17 +50,17 @@ export interface TypeModel {
 
 export interface Model {
   readonly types: ReadonlyMap<string, TypeModel>
-  /** Attributes that the fields of inputs name themselves: by input and field. */
+  /** Attributes named by input fields themselves, by input and field. */
   readonly inputUris: ReadonlyMap<string, ReadonlyMap<string, readonly string[]>>
-  /** The type itself and all below it. */
+  /** The type and all its subtypes. */
   family(name: string): readonly TypeModel[]
-  /** How entities of the type are told: by their types, or by a broad type with an alternativeType. */
+  /** How to select entities of the type: by their types, or by a broad type with an alternativeType. */
   kindsOf(name: string): readonly Kindred[]
 }
 
 export interface Kindred {
   readonly types: readonly string[]
-  /** Left out: whatever alternativeType they have. */
+  /** If undefined, any alternativeType matches. */
   readonly alternatives?: readonly string[]
 }
 
@@ -111,10 +114,11 @@ function toField(field: FieldDefinitionNode, isResource: boolean, { resources, n
   const inverse = textOf(field, 'inverse', 'uri')
   const rules = rulesOf(field)
   const uri = textOf(field, 'attribute', 'uri')
-  const isSaid = uri !== undefined || inverse !== undefined || rules.length > 0
-  const isOwn = !isSaid && (!isResource || name === 'id' || name === 'type')
-  // Without a word about it, a field is the attribute of the same name in the default vocabulary.
-  const first = uri ?? (isSaid || isOwn ? undefined : `https://uri.etsi.org/ngsi-ld/default-context/${name}`)
+  const isDeclared = uri !== undefined || inverse !== undefined || rules.length > 0
+  const isOwn = !isDeclared && (!isResource || name === 'id' || name === 'type')
+  // By default, a field is the attribute of the same name in the default vocabulary.
+  const first =
+    uri ?? (isDeclared || isOwn ? undefined : `https://uri.etsi.org/ngsi-ld/default-context/${name}`)
   const uris = first === undefined ? [] : [first, ...textsOf(field, 'attribute', 'also')]
   const kind = (): FieldModel['kind'] => {
     if (isOwn) return 'own'
@@ -135,8 +139,8 @@ function namedOf(type: TypeNode): NamedTypeNode {
 }
 
 /**
- * Entities keep their broad type and have the specific class as alternativeType; some are typed specifically at once. So a
- * broad type is found by the classes of its family alone, another one in both ways.
+ * Entities have their broad type and the specific class as alternativeType; some have the specific type
+ * directly. So a broad type is selected by the classes of its family only, other types in both ways.
  */
 function kindsOf(
   name: string,
@@ -153,7 +157,7 @@ function kindsOf(
   return [{ types: above, alternatives: classes }, { types: classes }]
 }
 
-/** Classes of the nearest broad types above. */
+/** Classes of the nearest broad supertypes. */
 function broadAbove(name: string, types: ReadonlyMap<string, TypeModel>): readonly string[] {
   const found = (types.get(name)?.parents ?? []).flatMap((parent) => {
     const above = types.get(parent)

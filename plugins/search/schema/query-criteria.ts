@@ -1,18 +1,18 @@
 /**
- * Arguments of a query to criteria: what an entity has to be. Scalars become terms of NGSI-LD's q, objects criteria of the
- * linked entities; all of them must hold. Pure; what cannot be asked for is refused with the name of the argument.
+ * Converts the arguments of a query to criteria. Scalars become terms of NGSI-LD's q, objects become criteria
+ * of linked entities; all must hold. Pure functions; arguments that cannot be queried are rejected by name.
  */
 import { GraphQLError, type GraphQLInputType, getNamedType, isInputObjectType } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import type { FieldModel, Model, TypeModel } from './model.ts'
 
-/** What an entity of a type has to be. */
+/** Conditions on entities of a type. */
 export interface Criteria {
   readonly type: TypeModel
-  /** Left out: any. */
+  /** Undefined: any id. */
   readonly ids?: readonly string[] | undefined
-  /** Terms of q, all of which must hold. */
+  /** Terms of q; all must hold. */
   readonly terms: readonly string[]
   /** Parameters of a geo-query. */
   readonly near?: Near | undefined
@@ -20,17 +20,17 @@ export interface Criteria {
   readonly links: readonly LinkCriteria[]
 }
 
-/** Another entity that the field has to lead to: one of these. */
+/** The field must link to an entity that satisfies one of these criteria. */
 export interface LinkCriteria {
   readonly field: FieldModel
   readonly anyOf: readonly Criteria[]
 }
 
-/** Words that are searched for. */
+/** Words to search for. */
 export interface Words {
   /** As written, for the index. */
   readonly text: string
-  /** Terms of q that find each of them in a label or name of the entity itself. */
+  /** Terms of q that find each word in a label or name of the entity itself. */
   readonly q: string
 }
 
@@ -57,13 +57,13 @@ interface Draft {
   readonly links: LinkCriteria[]
 }
 
-/** Says nothing about which entities, but about the answer. */
-const ofTheAnswer = new Set([
+/** Arguments that shape the response and select no entities. */
+const responseArguments = new Set([
   ...['offset', 'limit', 'first', 'after'],
   ...['ranking', 'rankPoint', 'rankDistance', 'rankAge'],
 ])
 
-/** @throws GraphQLError for what the type cannot be searched by. */
+/** @throws GraphQLError for arguments by which the type cannot be searched. */
 export function toCriteria(model: Model, type: TypeModel, given: Given, types: InputTypes): Criteria {
   const draft = emptyDraft(model, type)
   take(draft, given, types, undefined)
@@ -79,13 +79,13 @@ const criteriaIn = ({ type, ids, near, words, terms, links }: Draft): Criteria =
   ...{ type, ids, near, words, terms, links },
 })
 
-/** Whether only ids are asked for, so that nothing has to be read to know them. */
+/** Whether the criteria are only ids, so that nothing must be read to evaluate them. */
 export const isBare = ({ terms, near, words, links }: Criteria): boolean =>
   terms.length === 0 && near === undefined && words === undefined && links.length === 0
 
 function take(draft: Draft, given: Given, types: InputTypes, input: string | undefined): void {
   for (const [name, value] of Object.entries(given)) {
-    if (value === null || value === undefined || ofTheAnswer.has(name)) continue
+    if (value === null || value === undefined || responseArguments.has(name)) continue
     takeOne(draft, name, value, types(name), input)
   }
 }
@@ -111,7 +111,7 @@ function takeOne(
 
 interface Inner {
   readonly types: InputTypes
-  /** Name of the input that the value is. */
+  /** Name of the value's input type. */
   readonly input: string | undefined
 }
 
@@ -133,7 +133,7 @@ function takeField(draft: Draft, name: string, value: unknown, inner: Inner): vo
     )
 }
 
-/** `labelIn` is any of several values of `label`. */
+/** `labelIn` matches any of several values of `label`. */
 function fieldOf({ fields }: TypeModel, name: string): FieldModel | undefined {
   return fields.get(name) ?? (name.endsWith('In') ? fields.get(name.slice(0, -2)) : undefined)
 }
@@ -141,7 +141,7 @@ function fieldOf({ fields }: TypeModel, name: string): FieldModel | undefined {
 function takeIds(draft: Draft, value: unknown): void {
   const ids = [value].flat().filter((one): one is string => typeof one === 'string')
   if (ids.length > limits.searchIdsMax.value) {
-    throw refuse(`${ids.length} ids are too many: at most ${limits.searchIdsMax.value} at once`)
+    throw refuse(`too many ids (${ids.length}); at most ${limits.searchIdsMax.value}`)
   }
   const wanted = new Set(draft.ids ?? ids)
   draft.ids = [...new Set(ids.filter((id) => wanted.has(id)))]
@@ -151,22 +151,22 @@ function takeNear(draft: Draft, near: Near): void {
   checkPoint('near', near)
   const { maxDistance, minDistance } = near
   if ([maxDistance, minDistance].filter((one) => typeof one === 'number').length !== 1) {
-    throw refuse('near needs either maxDistance or minDistance, in metres')
+    throw refuse('near requires either maxDistance or minDistance, in metres')
   }
   if ([maxDistance, minDistance].some((one) => typeof one === 'number' && one < 0)) {
-    throw refuse('near: a distance is 0 or more, in metres')
+    throw refuse('near: a distance must be 0 or more, in metres')
   }
   if (draft.near !== undefined) throw refuse('near is given twice')
   draft.near = near
 }
 
-/** @throws GraphQLError for what is not on the globe. */
+/** @throws GraphQLError for coordinates out of range. */
 export function checkPoint(name: string, { lon, lat }: Pick<Near, 'lon' | 'lat'>): void {
   const isPlace = Math.abs(lon) <= 180 && Math.abs(lat) <= 90
-  if (!isPlace) throw refuse(`${name}: ${lon}, ${lat} is no place; lon first, in degrees`)
+  if (!isPlace) throw refuse(`${name}: ${lon}, ${lat} is not a valid place; lon first, in degrees`)
 }
 
-/** All words; where the index is not asked, each somewhere in a label or name, whatever its case. */
+/** All words must occur. Without the index, each must occur in a label or name, ignoring case. */
 function takeSearch(draft: Draft, text: string): void {
   if (text.length > limits.searchTextCharacters.value) {
     throw refuse(`search has ${text.length} characters; at most ${limits.searchTextCharacters.value}`)
@@ -186,7 +186,7 @@ function takeSearch(draft: Draft, text: string): void {
 function patternOf(word: string): string {
   const each = Array.from(word, (one) => {
     const [lower, upper] = [one.toLowerCase(), one.toUpperCase()]
-    // Some letters have no counterpart of one letter, such as ß.
+    // Some letters, such as ß, have no single-letter counterpart.
     const isPair = lower.length === one.length && upper.length === one.length
     if (lower !== upper) return isPair ? `[${lower}${upper}]` : one
     return /[\p{L}\p{N}_-]/u.test(one) ? one : `\\${one}`
@@ -205,9 +205,9 @@ function takeLink(draft: Draft, field: FieldModel, value: unknown, { types, inpu
   if (criteria.length > 0) draft.links.push({ field, anyOf: criteria })
 }
 
-/** An object within an attribute: its fields are sub-attributes. */
+/** An object within an attribute; its fields are sub-attributes. */
 function takePart(draft: Draft, field: FieldModel, value: unknown): void {
-  if (!isGiven(value)) throw refuse(`${field.name} needs an object`)
+  if (!isGiven(value)) throw refuse(`${field.name} requires an object`)
   const part = draft.model.types.get(field.of)!
   for (const [name, wanted] of Object.entries(value)) {
     if (wanted === null || wanted === undefined) continue
@@ -244,7 +244,7 @@ function takeValue(draft: Draft, paths: readonly string[], name: string, value: 
   for (const [operator, wanted] of Object.entries(value)) {
     if (wanted === null || wanted === undefined) continue
     const sign = operators[operator]
-    if (sign === undefined) throw refuse(`${name} knows no ${operator}`)
+    if (sign === undefined) throw refuse(`${name} has no operator ${operator}`)
     const place = `${name}.${operator}`
     const form = operator.startsWith('text') ? textLiteral : (one: unknown) => figureLiteral(one, place)
     const list = listOf([wanted].flat(), place, form)
@@ -263,11 +263,11 @@ function listOf(values: readonly unknown[], name: string, form: (value: unknown)
 const textLiteral = (value: unknown): string =>
   typeof value === 'string' ? JSON.stringify(value) : String(value)
 
-/** What operators compare: numbers, and texts that are times. */
+/** Values that operators compare: numbers, and texts that are times. */
 function figureLiteral(value: unknown, name: string): string {
   if (typeof value !== 'string') return String(value)
   const isTime = /^\d{4}-\d\d-\d\dT/.test(value) && dateTimeToMs(value) !== undefined
-  if (!isTime) throw refuse(`${name}: ${value} is no DateTime in UTC, such as 2026-01-31T12:00:00Z`)
+  if (!isTime) throw refuse(`${name}: ${value} is not a DateTime in UTC, such as 2026-01-31T12:00:00Z`)
   return value
 }
 
@@ -276,7 +276,7 @@ const anyOf = (terms: readonly string[]): string => (terms.length === 1 ? terms[
 const pathOf = (uri: string, member: string | undefined): string =>
   member === undefined ? uri : `${uri}.${member}`
 
-/** A type of GraphQL may be named instead of the IRI of its class. */
+/** A GraphQL type name may replace the IRI of its class. */
 function classesOf(model: Model, value: unknown): unknown {
   const classes = typeof value === 'string' ? (model.types.get(value)?.classes ?? []) : []
   return classes.length === 0 ? value : classes

@@ -1,6 +1,6 @@
 /**
- * The folder of more schemas: its files `*.graphqls` and `*.graphql` in the order of their names. Bounded in number and size;
- * what cannot be read is told and left out.
+ * Reads the folder of additional schemas: files `*.graphqls` and `*.graphql`, sorted by name, limited in
+ * number and size. Files that cannot be read are reported and omitted.
  */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,21 +15,21 @@ export interface SchemaFolder {
 export function readSchemaFolder(folder: string): SchemaFolder {
   const texts: SchemaText[] = []
   const mistakes: SchemaMistake[] = []
-  const told = (file: string, message: string): void => void mistakes.push({ file, place: file, message })
-  const names = listed(folder, (message) => told(folder, message))
+  const report = (file: string, message: string): void => void mistakes.push({ file, place: file, message })
+  const names = listed(folder, (message) => report(folder, message))
   for (const name of names.slice(0, limits.searchSchemaFiles.value)) {
     const file = join(folder, name)
     try {
       const { size } = statSync(file)
       if (size > limits.searchSchemaBytes.value)
-        told(name, `has ${size} bytes; at most ${limits.searchSchemaBytes.value}`)
+        report(name, `has ${size} bytes; at most ${limits.searchSchemaBytes.value}`)
       else texts.push({ name, text: readFileSync(file, 'utf8') })
     } catch (error) {
-      told(name, (error as Error).message)
+      report(name, (error as Error).message)
     }
   }
   for (const name of names.slice(limits.searchSchemaFiles.value)) {
-    told(name, `is left out: at most ${limits.searchSchemaFiles.value} files`)
+    report(name, `is ignored: at most ${limits.searchSchemaFiles.value} files`)
   }
   return { texts, mistakes }
 }

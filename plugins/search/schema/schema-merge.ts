@@ -1,8 +1,8 @@
 /**
- * Many schema documents to one: queries of all files are put together, a type gets the fields of its parents, and each query
- * of a list gets a connection beside it. A mistake is reported with file and line, and nothing of that file is used. Where a file
- * declares a type or a query of the platform's own schema again, the platform's fields stay and unknown fields are added.
- * Pure: texts in, a document out.
+ * Merges schema documents: the queries of all files are combined, types inherit fields of their parents, and
+ * each list query gets a connection. A mistake is reported with file and line, and that file is ignored. If a
+ * file declares a type or query of the platform again, the platform's fields take precedence and new fields
+ * are added. Pure functions on texts.
  */
 import {
   type ASTNode,
@@ -22,13 +22,13 @@ import {
 import { withConnections } from './connection-types.ts'
 import { directive, textsOf } from './directives.ts'
 
-/** A schema document and where it is from. */
+/** A schema document and its file name. */
 export interface SchemaText {
   readonly name: string
   readonly text: string
 }
 
-/** A mistake in a schema document, and where it is: `file:line:column`. */
+/** A mistake in a schema document and its place: `file:line:column`. */
 export interface SchemaMistake {
   readonly file: string
   readonly place: string
@@ -38,11 +38,11 @@ export interface SchemaMistake {
 export interface MergedSchema {
   readonly document: DocumentNode
   readonly mistakes: readonly SchemaMistake[]
-  /** Names of the types of the first document: what entities are typed as. */
+  /** Names of the types in the first document, which entities have directly. */
   readonly broad: ReadonlySet<string>
 }
 
-/** Puts schemas together. The first is the platform's own and has no mistakes; of the others those with mistakes are left out. */
+/** Merges schemas. The first is the platform's own, without mistakes; others with mistakes are ignored. */
 export function mergeSchemas(own: SchemaText, others: readonly SchemaText[]): MergedSchema {
   const mistakes: SchemaMistake[] = []
   const broad = new Set(parsed(own).definitions.flatMap((one) => (isObject(one) ? [one.name.value] : [])))
@@ -51,11 +51,11 @@ export function mergeSchemas(own: SchemaText, others: readonly SchemaText[]): Me
     const found: GraphQLError[] = []
     const document = merged([own, ...files], found)
     if (found.length === 0) return { document, mistakes, broad }
-    const told = found.map(mistakeOf)
-    mistakes.push(...told)
-    const faulty = new Set(told.map(({ file }) => file))
+    const reported = found.map(mistakeOf)
+    mistakes.push(...reported)
+    const faulty = new Set(reported.map(({ file }) => file))
     const kept = files.filter(({ name }) => !faulty.has(name))
-    // A mistake that no file answers for is laid on all of them, so that each turn leaves fewer.
+    // A mistake without a file excludes all files, so that each pass has fewer.
     files = kept.length === files.length ? [] : kept
   }
 }
@@ -68,39 +68,39 @@ function mistakeOf(error: GraphQLError): SchemaMistake {
 }
 
 function merged(texts: readonly SchemaText[], found: GraphQLError[]): DocumentNode {
-  const shelf: Shelf = { named: new Map(), directives: new Map(), own: new Set(), found }
+  const collected: Definitions = { named: new Map(), directives: new Map(), own: new Set(), found }
   for (const text of texts) {
     try {
-      for (const definition of parsed(text).definitions) shelve(shelf, definition)
-      if (text === texts[0]) for (const name of membersOf(shelf)) shelf.own.add(name)
+      for (const definition of parsed(text).definitions) addDefinition(collected, definition)
+      if (text === texts[0]) for (const name of membersOf(collected)) collected.own.add(name)
     } catch (error) {
       found.push(error as GraphQLError)
     }
   }
-  inheritAll(shelf)
-  checkReferences(shelf)
-  const definitions = [...shelf.directives.values(), ...shelf.named.values()]
+  inheritAll(collected)
+  checkReferences(collected)
+  const definitions = [...collected.directives.values(), ...collected.named.values()]
   return withConnections({ kind: Kind.DOCUMENT, definitions })
 }
 
-/** The originals write types without fields with empty braces, which the language does not have. */
+/** The original schemas write types without fields with empty braces, which GraphQL does not allow. */
 function parsed({ name, text }: SchemaText): DocumentNode {
   const withoutEmpty = text.replace(/\{(?:[\s,]|#[^\n]*\n)*\}/g, (braces) => braces.replace(/[^\n]/g, ' '))
   return parse(new Source(withoutEmpty, name))
 }
 
-interface Shelf {
+interface Definitions {
   readonly named: Map<string, NamedDefinition>
   readonly directives: Map<string, DefinitionNode>
-  /** Types of the platform's own schema, and their fields, inherited ones too, as `Type.field`. */
+  /** Types of the platform's schema and their fields, including inherited ones, as `Type.field`. */
   readonly own: Set<string>
   readonly found: GraphQLError[]
 }
 
-function membersOf(shelf: Shelf): string[] {
+function membersOf(collected: Definitions): string[] {
   const done = new Map<string, readonly FieldDefinitionNode[]>()
-  return [...shelf.named.values()].flatMap((node) => {
-    const fields = isObject(node) ? withIdentity(fieldsOf(shelf, node, done, [])) : []
+  return [...collected.named.values()].flatMap((node) => {
+    const fields = isObject(node) ? withIdentity(fieldsOf(collected, node, done, [])) : []
     return [node.name.value, ...fields.map((field) => `${node.name.value}.${field.name.value}`)]
   })
 }
@@ -113,79 +113,82 @@ const isInput = (node: DefinitionNode): node is InputObjectTypeDefinitionNode =>
   node.kind === Kind.INPUT_OBJECT_TYPE_DEFINITION
 
 const roots = new Set(['Query', 'Subscription'])
-const complain = (shelf: Shelf, message: string, nodes: ASTNode | readonly ASTNode[]): void => {
-  shelf.found.push(new GraphQLError(message, { nodes }))
+const report = (collected: Definitions, message: string, nodes: ASTNode | readonly ASTNode[]): void => {
+  collected.found.push(new GraphQLError(message, { nodes }))
 }
 
-/** Extensions count as further definitions; the originals repeat scalars, directives, inputs and the root in each file. */
+/**
+ * Extensions count as definitions. The original schemas repeat scalars, directives, inputs and the root in
+ * each file.
+ */
 const extended: Partial<Record<Kind, Kind>> = {
   [Kind.OBJECT_TYPE_EXTENSION]: Kind.OBJECT_TYPE_DEFINITION,
   [Kind.INPUT_OBJECT_TYPE_EXTENSION]: Kind.INPUT_OBJECT_TYPE_DEFINITION,
 }
 
-function shelve(shelf: Shelf, given: DefinitionNode): void {
+function addDefinition(collected: Definitions, given: DefinitionNode): void {
   if (given.kind === Kind.SCHEMA_DEFINITION || given.kind === Kind.SCHEMA_EXTENSION) return
   if (given.kind === Kind.DIRECTIVE_DEFINITION) {
-    if (!shelf.directives.has(given.name.value)) shelf.directives.set(given.name.value, given)
+    if (!collected.directives.has(given.name.value)) collected.directives.set(given.name.value, given)
     return
   }
   const isExtension = extended[given.kind] !== undefined
   const node = { ...given, kind: extended[given.kind] ?? given.kind } as NamedDefinition
   const name = node.name?.value
   if (name === undefined) {
-    complain(shelf, 'A schema document declares types, inputs, scalars and directives only', given)
+    report(collected, 'A schema document declares types, inputs, scalars and directives only', given)
     return
   }
-  const known = shelf.named.get(name)
+  const known = collected.named.get(name)
   if (node.kind === Kind.SCALAR_TYPE_DEFINITION && known !== undefined) return
   if (known === undefined || known.kind === Kind.SCALAR_TYPE_DEFINITION) {
-    shelf.named.set(name, node)
+    collected.named.set(name, node)
     return
   }
-  // The schema files of the original search enabler declare types and queries again that are the platform's own here.
-  const isOpen = roots.has(name) || isExtension || shelf.own.has(name)
+  // Schema files of the original search enabler repeat types and queries that are built in here.
+  const isOpen = roots.has(name) || isExtension || collected.own.has(name)
   const mayJoin = (isObject(node) && isObject(known) && isOpen) || isInput(node)
   if (!mayJoin || node.kind !== known.kind) {
-    complain(shelf, `${name} is declared twice; write "extend type ${name}" to add to it`, given)
+    report(collected, `${name} is declared twice; write "extend type ${name}" to add to it`, given)
     return
   }
-  shelf.named.set(name, joined(shelf, known, node))
+  collected.named.set(name, joined(collected, known, node))
 }
 
 type FieldsOwner = ObjectTypeDefinitionNode | InputObjectTypeDefinitionNode
 
-function joined(shelf: Shelf, known: FieldsOwner, added: FieldsOwner): NamedDefinition {
+function joined(collected: Definitions, known: FieldsOwner, added: FieldsOwner): NamedDefinition {
   const fields = new Map((known.fields ?? []).map((field) => [field.name.value, field]))
   for (const field of added.fields ?? []) {
     const { value: name } = field.name
-    if (shelf.own.has(`${added.name.value}.${name}`)) continue
+    if (collected.own.has(`${added.name.value}.${name}`)) continue
     if (!fields.has(name)) fields.set(name, field)
-    else if (isObject(added)) complain(shelf, `${added.name.value} has a field ${name} already`, field)
+    else if (isObject(added)) report(collected, `${added.name.value} has a field ${name} already`, field)
   }
   const kept = known.directives ?? []
   const isOwn = ({ name }: { readonly name: { readonly value: string } }): boolean =>
-    shelf.own.has(known.name.value) && kept.some((one) => one.name.value === name.value)
+    collected.own.has(known.name.value) && kept.some((one) => one.name.value === name.value)
   const directives = [...kept, ...(added.directives ?? []).filter((one) => !isOwn(one))]
   return { ...known, directives, fields: [...fields.values()] } as NamedDefinition
 }
 
 // ---- Parents
 
-function inheritAll(shelf: Shelf): void {
+function inheritAll(collected: Definitions): void {
   const done = new Map<string, readonly FieldDefinitionNode[]>()
-  for (const node of [...shelf.named.values()]) {
+  for (const node of [...collected.named.values()]) {
     if (!isObject(node) || roots.has(node.name.value)) continue
-    const fields = fieldsOf(shelf, node, done, [])
+    const fields = fieldsOf(collected, node, done, [])
     const isResource = directive(node, 'resource') !== undefined
-    if (fields.length === 0 && !isResource) complain(shelf, `${node.name.value} has no fields`, node)
+    if (fields.length === 0 && !isResource) report(collected, `${node.name.value} has no fields`, node)
     const own = isResource ? withIdentity(fields) : fields
-    shelf.named.set(node.name.value, { ...node, fields: own })
+    collected.named.set(node.name.value, { ...node, fields: own })
   }
 }
 
-/** Fields of a type with those of its parents, its own first. */
+/** Fields of a type, then those of its parents. */
 function fieldsOf(
-  shelf: Shelf,
+  collected: Definitions,
   node: ObjectTypeDefinitionNode,
   done: Map<string, readonly FieldDefinitionNode[]>,
   below: readonly string[],
@@ -194,17 +197,17 @@ function fieldsOf(
   const known = done.get(name)
   if (known !== undefined) return known
   if (below.includes(name)) {
-    complain(shelf, `${name} is a sub-class of itself: ${[...below, name].join(' < ')}`, node)
+    report(collected, `${name} is a sub-class of itself: ${[...below, name].join(' < ')}`, node)
     return []
   }
   const fields = new Map((node.fields ?? []).map((field) => [field.name.value, field]))
   for (const parent of textsOf(node, 'resource', 'subClassOf')) {
-    const above = shelf.named.get(parent)
+    const above = collected.named.get(parent)
     if (above === undefined || !isObject(above)) {
-      complain(shelf, `${name} is declared a sub-class of ${parent}, which is no type`, node)
+      report(collected, `${name} is declared a sub-class of ${parent}, which is not a type`, node)
       continue
     }
-    for (const field of fieldsOf(shelf, above, done, [...below, name])) {
+    for (const field of fieldsOf(collected, above, done, [...below, name])) {
       if (!fields.has(field.name.value)) fields.set(field.name.value, field)
     }
   }
@@ -224,22 +227,23 @@ function withIdentity(fields: readonly FieldDefinitionNode[]): readonly FieldDef
 
 const builtIn = new Set(specifiedScalarTypes.map(({ name }) => name))
 
-function checkReferences(shelf: Shelf): void {
+function checkReferences(collected: Definitions): void {
   const check = (type: TypeNode, isInputPlace: boolean): void => {
     const named = namedOf(type)
     const { value: name } = named.name
     if (builtIn.has(name)) return
-    const target = shelf.named.get(name)
+    const target = collected.named.get(name)
     if (target === undefined) {
-      complain(shelf, `There is no type ${name}`, named)
+      report(collected, `There is no type ${name}`, named)
       return
     }
     if (isInputPlace && isObject(target)) {
-      complain(shelf, `${name} is a type of answers; arguments and inputs take inputs`, named)
+      report(collected, `${name} is an output type; arguments and inputs require input types`, named)
     }
-    if (!isInputPlace && isInput(target)) complain(shelf, `${name} is an input; answers take types`, named)
+    if (!isInputPlace && isInput(target))
+      report(collected, `${name} is an input; fields of types require output types`, named)
   }
-  for (const node of shelf.named.values()) {
+  for (const node of collected.named.values()) {
     if (isInput(node)) for (const field of node.fields ?? []) check(field.type, true)
     if (!isObject(node)) continue
     for (const field of node.fields ?? []) {
@@ -247,11 +251,11 @@ function checkReferences(shelf: Shelf): void {
       for (const argument of field.arguments ?? []) check(argument.type, true)
     }
   }
-  checkDirectives(shelf)
+  checkDirectives(collected)
 }
 
-/** Names and arguments of directives; the library checks them only together with the rest and without a place. */
-function checkDirectives(shelf: Shelf): void {
+/** Checks names and arguments of directives; the library's check reports no position. */
+function checkDirectives(collected: Definitions): void {
   const known: Readonly<Record<string, readonly string[]>> = {
     resource: ['class', 'subClassOf', 'also'],
     attribute: ['uri', 'also', 'member'],
@@ -261,20 +265,20 @@ function checkDirectives(shelf: Shelf): void {
     from: ['field'],
     deprecated: ['reason'],
   }
-  const each = [...shelf.named.values()].flatMap((node) =>
+  const each = [...collected.named.values()].flatMap((node) =>
     isObject(node) || isInput(node) ? [node, ...(node.fields ?? [])] : [],
   )
   for (const used of each.flatMap((node) => node.directives ?? [])) {
     const { value: name } = used.name
     const names = known[name]
-    if (names === undefined) complain(shelf, `There is no directive @${name}`, used)
+    if (names === undefined) report(collected, `There is no directive @${name}`, used)
     for (const { name: argument } of names === undefined ? [] : (used.arguments ?? [])) {
       if (!names!.includes(argument.value)) {
-        complain(shelf, `@${name} has no argument ${argument.value}`, used)
+        report(collected, `@${name} has no argument ${argument.value}`, used)
       }
     }
     if ((name === 'attribute' || name === 'inverse') && (used.arguments ?? []).length === 0) {
-      complain(shelf, `@${name} needs uri`, used)
+      report(collected, `@${name} requires uri`, used)
     }
   }
 }

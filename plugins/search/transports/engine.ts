@@ -1,6 +1,7 @@
 /**
- * GraphQL as it runs here: the schema, what an operation is given, and the three ways operations arrive (HTTP, Server-Sent
- * Events, WebSocket). This and what it imports is loaded at the first request, since an idle gateway does not need it.
+ * Runs GraphQL: the schema, the context of an operation, and three transports (HTTP, Server-Sent Events,
+ * WebSocket). This module and its imports are loaded at the first request, because an idle gateway does not
+ * need them.
  */
 
 import { execute, GraphQLError, subscribe } from 'graphql'
@@ -20,11 +21,11 @@ import { answerStream } from './sse.ts'
 
 export interface EnginePorts {
   readonly broker: BrokerPort
-  /** Who answers queries that rank. */
+  /** Answers queries that rank. */
   readonly ranking: BrokerPort
-  /** The index over what is searched, where it is of this gateway. */
+  /** The index over the backend, if the backend is this gateway. */
   readonly index?: BrokerPort | undefined
-  /** Where what is searched is this gateway. */
+  /** The change log, if the backend is this gateway. */
   readonly changes: ChangesPort | undefined
 }
 
@@ -36,9 +37,9 @@ export interface EngineSettings {
 export interface Engine {
   readonly mistakes: readonly SchemaMistake[]
   http(request: Request, environment: RouteEnvironment): Promise<Response>
-  /** A subscription as text/event-stream. */
+  /** Answers a subscription as text/event-stream. */
   stream(request: Request, environment: RouteEnvironment): Promise<Response>
-  /** Takes a WebSocket that speaks graphql-transport-ws. */
+  /** Accepts a WebSocket with the protocol graphql-transport-ws. */
   socket(environment: RouteEnvironment): Response
   status(): object
   close(): void
@@ -74,9 +75,9 @@ export async function createEngine(
       const admitted = documents.admit(parameters)
       if (isErrors(admitted)) return admitted
       const { document, operationName, variableValues, operation: kind } = admitted
-      // A subscription lasts; its reads are bounded one by one.
+      // A subscription is long-lived; its reads are limited one by one.
       const isLasting = kind.operation === 'subscription'
-      const until = isLasting ? { signal, end: () => {} } : patienceWith(signal)
+      const until = isLasting ? { signal, end: () => {} } : timeLimited(signal)
       return {
         ...{ schema, document, variableValues },
         operationName: operationName ?? null,
@@ -88,15 +89,15 @@ export async function createEngine(
       const { reads, end } = args.contextValue as Bounded & { reads: Reads }
       if (running >= limits.searchOperationsMax.value) {
         end()
-        const message = `${running} operations are being answered, which is the most; repeat in a moment`
+        const message = `too many operations are running (${running}); retry later`
         return { errors: [new GraphQLError(message, { extensions: { code: 'BUSY' } })] }
       }
       running++
       try {
         const result = await execute(args)
         const warnings = reads.warnings()
-        const told = { reads: reads.statistics(), ...(warnings.length > 0 && { warnings }) }
-        return { ...result, extensions: { ...result.extensions, ...told } }
+        const details = { reads: reads.statistics(), ...(warnings.length > 0 && { warnings }) }
+        return { ...result, extensions: { ...result.extensions, ...details } }
       } finally {
         running--
         end()
@@ -125,17 +126,18 @@ interface Bounded extends LiveOperation {
 }
 
 /**
- * Aborted with a signal, or when an operation takes too long. Nothing is left of it when it ends: signals that the platform combines
- * are held weakly, which keeps what was read for an answer in memory until a whole collection of garbage.
+ * A signal that aborts with the given one, or when the operation takes too long. `end` removes all
+ * references: AbortSignal.any holds them weakly, which would keep the data that was read in memory until a
+ * major collection.
  */
-function patienceWith(signal: AbortSignal): { readonly signal: AbortSignal; end(): void } {
-  const patience = new AbortController()
-  const abort = (): void => patience.abort()
+function timeLimited(signal: AbortSignal): { readonly signal: AbortSignal; end(): void } {
+  const limited = new AbortController()
+  const abort = (): void => limited.abort()
   const timer = setTimeout(abort, limits.searchOperationMs.value).unref()
   signal.addEventListener('abort', abort)
   if (signal.aborted) abort()
   return {
-    signal: patience.signal,
+    signal: limited.signal,
     end() {
       clearTimeout(timer)
       signal.removeEventListener('abort', abort)

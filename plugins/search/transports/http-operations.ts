@@ -1,6 +1,6 @@
 /**
- * Operations over HTTP, GET and POST, as GraphQL over HTTP says: one operation per request, the media type as the client
- * accepts it. Errors of GraphQL are 200 in application/json, as the originals answered.
+ * Operations over HTTP GET and POST, as specified in GraphQL over HTTP: one operation per request, and
+ * content negotiation. GraphQL errors have status 200 in application/json, as in the original.
  */
 import { type ExecutionArgs, GraphQLError, getOperationAST } from 'graphql'
 import { type Response as Answer, createHandler, parseRequestParams, type RequestParams } from 'graphql-http'
@@ -41,24 +41,24 @@ const isSubscription = ({ document, operationName }: ExecutionArgs): boolean =>
 
 const notHere = (): GraphQLError =>
   new GraphQLError(
-    'Subscriptions are told at graphql/stream, with Accept: text/event-stream, or by WebSocket at graphql (graphql-transport-ws)',
+    'Subscriptions are served at graphql/stream, with Accept: text/event-stream, or by WebSocket at graphql (graphql-transport-ws)',
     { extensions: { code: 'BAD_REQUEST' } },
   )
 
 const reasons: Readonly<Record<number, string>> = {
-  405: 'Ask by GET or POST',
+  405: 'Use GET or POST',
   406: 'Accept application/json or application/graphql-response+json; subscriptions as text/event-stream are at graphql/stream',
   415: 'Send JSON, with Content-Type: application/json',
 }
 
-/** Where the library has a status alone. */
+/** Adds a message where the library returns only a status. */
 export function refusal(init: Answer[1]): Response {
   const message = reasons[init.status] ?? init.statusText
   const headers = { ...init.headers, 'Content-Type': 'application/json; charset=utf-8' }
   return new Response(JSON.stringify({ errors: [{ message }] }), { ...init, headers })
 }
 
-/** The library takes a list for an object without a query. */
+/** Rejects lists, which the library treats as an object without a query. */
 async function parameters(
   request: Parameters<typeof parseRequestParams>[0],
 ): Promise<RequestParams | Answer> {
@@ -67,7 +67,7 @@ async function parameters(
   if (typeof text === 'string' && /^\s*\[/.test(text)) {
     throw new GatewayError(
       'ngsi-ld.invalid-request',
-      'Send one operation per request; a list of them is not taken',
+      'Send one operation per request; lists are not supported',
     )
   }
   return parseRequestParams(text === undefined ? request : { ...request, body: text })

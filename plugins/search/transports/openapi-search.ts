@@ -1,4 +1,7 @@
-/** The OpenAPI description of the search enabler: the ways to its GraphQL. Types and fields are told by introspection. */
+/**
+ * The OpenAPI description of the search enabler: its GraphQL endpoints. Introspection describes types and
+ * fields.
+ */
 import { version } from '#base/register/version.ts'
 
 const text = { type: 'string' }
@@ -26,7 +29,7 @@ const answers = {
       'application/graphql-response+json': { schema: result },
     },
   },
-  400: { description: 'No operation of GraphQL.' },
+  400: { description: 'Not a GraphQL operation.' },
 }
 const events = {
   200: {
@@ -42,34 +45,34 @@ export const description: object = {
     version,
     description: 'GraphQL over streams, sensors, platforms, observations, quality and events.',
   },
-  // Relative to where this description was read.
+  // Relative to the address of this description.
   servers: [{ url: '.' }],
   paths: {
     '/': {
-      get: { operationId: 'ide', summary: 'A page to ask with', responses: { 200: { description: 'HTML' } } },
+      get: { operationId: 'ide', summary: 'Show the IDE', responses: { 200: { description: 'HTML' } } },
     },
     '/graphql': {
       get: {
         operationId: 'askByAddress',
-        summary: 'Asks; by WebSocket (graphql-transport-ws) subscribes, too',
+        summary: 'Execute a query; with WebSocket (graphql-transport-ws) also subscriptions',
         parameters: inQuery,
         responses: answers,
       },
-      post: { operationId: 'ask', summary: 'Asks', requestBody: body, responses: answers },
+      post: { operationId: 'ask', summary: 'Execute a query', requestBody: body, responses: answers },
     },
     '/graphql/stream': {
       get: {
         operationId: 'subscribeByAddress',
-        summary: 'Subscribes',
+        summary: 'Subscribe',
         parameters: inQuery,
         responses: events,
       },
-      post: { operationId: 'subscribe', summary: 'Subscribes', requestBody: body, responses: events },
+      post: { operationId: 'subscribe', summary: 'Subscribe', requestBody: body, responses: events },
     },
     '/version': {
       get: {
         operationId: 'searchVersion',
-        summary: 'Its version',
+        summary: 'Show the version',
         responses: { 200: { description: 'A text', content: { 'application/json': { schema: text } } } },
       },
     },

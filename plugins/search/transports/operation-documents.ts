@@ -1,6 +1,6 @@
 /**
- * Documents from clients to operations that may be run: bounded in bytes and tokens before they are read, checked against
- * the schema, reckoned before they are answered. The last ones are kept parsed, by their text.
+ * Prepares documents from clients: limits bytes and tokens before parsing, validates against the schema, and
+ * estimates the cost before execution. Caches recently used documents by their text.
  */
 import {
   type DocumentNode,
@@ -17,7 +17,7 @@ import { limits } from '#base/limits/limits.ts'
 import { costOf, costRefusal } from '#plugins/search/schema/cost.ts'
 import type { Model } from '#plugins/search/schema/model.ts'
 
-/** What a client sends. */
+/** Parameters of a client's request. */
 export interface Parameters {
   readonly query?: unknown
   readonly operationName?: unknown
@@ -32,14 +32,14 @@ export interface Admitted {
 }
 
 export interface Documents {
-  /** An operation that may be run, or why not. */
+  /** Returns an executable operation, or the errors. */
   admit(parameters: Parameters): Admitted | readonly GraphQLError[]
 }
 
 export interface DocumentPorts {
   readonly schema: GraphQLSchema
   readonly model: Model
-  /** Whether clients may ask for the schema. */
+  /** Whether clients may query the schema. */
   readonly introspection: boolean
 }
 
@@ -50,7 +50,7 @@ export function createDocuments({ schema, model, introspection }: DocumentPorts)
   function checked(query: string): DocumentNode | readonly GraphQLError[] {
     const known = kept.get(query)
     if (known !== undefined) {
-      // Used now, so it leaves last.
+      // Used now, so it is evicted last.
       kept.delete(query)
       kept.set(query, known)
       return known
@@ -75,7 +75,7 @@ export function createDocuments({ schema, model, introspection }: DocumentPorts)
       if (isErrors(document)) return document
       const operation = getOperationAST(document, isNamed ? operationName : undefined)
       if (!operation) {
-        const why = isNamed ? `there is no operation ${operationName}` : 'operationName says which operation'
+        const why = isNamed ? `it has no operation ${operationName}` : 'set operationName to select one'
         return [refuse(`The document has several operations, or none: ${why}`)]
       }
       const refused = costRefusal(costOf(schema, model, document, operation, variableValues))

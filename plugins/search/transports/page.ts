@@ -1,7 +1,7 @@
 /**
- * The page of the IDE and its two files, as they were built: packed, with names by which browsers keep them for ever.
- * Nothing comes from elsewhere, and nothing stays in memory. Where they have not been built and can be, the first visit
- * builds them in a process of its own.
+ * Serves the IDE page and its two built files, compressed and cacheable forever by name. Loads nothing from
+ * other origins, and keeps nothing in memory. In a checkout, the first visit builds missing files in a child
+ * process.
  */
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -10,14 +10,14 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 
 export interface IdePage {
-  /** A file of the page by its path, `/` the page itself; undefined for any other path. */
+  /** A file by its path, `/` for the page; undefined for other paths. */
   answer(path: string, request: Request): Promise<Response> | undefined
 }
 
 export interface PagePlaces {
-  /** Where the built files are. */
+  /** Folder of the built files. */
   readonly folder: string
-  /** The program that builds them; absent where the gateway was deployed. */
+  /** The build program; absent in a deployment. */
   readonly builder: string
 }
 
@@ -46,7 +46,7 @@ export function createPage(places: PagePlaces): IdePage {
   } satisfies IdePage)
 }
 
-/** The script may only ask where it came from; styles are made by the editor as it runs. */
+/** The script may only connect to its own origin; the editor creates styles at run time. */
 const secured = {
   'Content-Security-Policy':
     "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'",
@@ -70,7 +70,7 @@ function packed(folder: string, name: string, ending: string, request: Request):
   const accepted = request.headers.get('accept-encoding') ?? ''
   const [encoding, suffix] = /\bbr\b/.test(accepted) ? ['br', 'br'] : ['gzip', 'gz']
   const file = join(folder, `${name}.${suffix}`)
-  if (!existsSync(file)) throw new GatewayError('http.no-route', 'The page was built anew; load it again')
+  if (!existsSync(file)) throw new GatewayError('http.no-route', 'The page was rebuilt; reload it')
   const headers = { ...kept, 'Content-Type': types[ending]!, 'Content-Encoding': encoding }
   return new Response(request.method === 'HEAD' ? null : readFileSync(file), { headers })
 }
@@ -79,14 +79,14 @@ function build({ folder, builder }: PagePlaces): Promise<void> {
   if (!existsSync(builder)) {
     throw new GatewayError(
       'plugin.unavailable',
-      'The page of the IDE was not deployed; /graphql is served all the same',
+      'The IDE page is not part of this deployment; /graphql works without it',
     )
   }
   return new Promise((resolve, reject) => {
     const timeout = limits.searchBuildMs.value
-    execFile(process.execPath, [builder, folder], { timeout }, (error, _out, complaint) => {
+    execFile(process.execPath, [builder, folder], { timeout }, (error, _out, stderr) => {
       if (error === null) return resolve()
-      const [why = ''] = (complaint || error.message).split('\n')
+      const [why = ''] = (stderr || error.message).split('\n')
       reject(new GatewayError('plugin.unavailable', `The page of the IDE could not be built: ${why}`))
     })
   })

@@ -1,12 +1,12 @@
-/** How an operation of GraphQL is run, whatever transport it came by. */
+/** Runs GraphQL operations for all transports. */
 import type { ExecutionArgs, ExecutionResult, GraphQLError, subscribe } from 'graphql'
 import type { Parameters } from './operation-documents.ts'
 
-/** Runs operations; shared by the three ways. */
+/** Runs operations; shared by the three transports. */
 export interface Runner {
-  /** What may be run, or why not. @param signal aborted when nobody waits any more */
+  /** Returns an executable operation, or the errors. @param signal aborted when the client disconnects */
   admit(parameters: Parameters, signal: AbortSignal): ExecutionArgs | readonly GraphQLError[]
-  /** Runs one, with what it cost in its extensions. */
+  /** Executes an operation and adds its cost to the extensions. */
   run(args: ExecutionArgs): Promise<ExecutionResult>
   subscribe(args: ExecutionArgs): ReturnType<typeof subscribe>
 }

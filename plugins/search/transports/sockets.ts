@@ -1,6 +1,6 @@
 /**
- * Operations over WebSocket (the protocol graphql-transport-ws). What a client does not take, waits at the source: an event
- * is made when the one before has left.
+ * Operations over WebSocket (protocol graphql-transport-ws). Backpressure: the next event is created after
+ * the previous one was sent.
  */
 import { GraphQLError } from 'graphql'
 import { makeServer } from 'graphql-ws'
@@ -9,7 +9,7 @@ import type { RouteEnvironment, WebSocketLike } from '#contract'
 import type { Runner } from './runner.ts'
 
 export interface Sockets {
-  /** Takes the connection of a request to upgrade. */
+  /** Accepts the connection of an upgrade request. */
   take(environment: RouteEnvironment): Response
   count(): number
   close(): void
@@ -36,7 +36,7 @@ export function createSockets(runner: Runner): Sockets {
       return
     }
     open.add(socket)
-    const gone = new AbortController()
+    const disconnected = new AbortController()
     const closed = server.opened(
       {
         protocol: socket.protocol,
@@ -56,12 +56,12 @@ export function createSockets(runner: Runner): Sockets {
           })
         },
       },
-      { signal: gone.signal },
+      { signal: disconnected.signal },
     )
     socket.on('error', () => socket.terminate())
     socket.on('close', (code, reason) => {
       open.delete(socket)
-      gone.abort()
+      disconnected.abort()
       void closed(code, reason.toString())
     })
   }
@@ -74,7 +74,7 @@ export function createSockets(runner: Runner): Sockets {
     },
     count: () => open.size,
     close() {
-      for (const socket of open) socket.close(1001, 'The gateway ends')
+      for (const socket of open) socket.close(1001, 'The gateway is shutting down')
     },
   } satisfies Sockets)
 }

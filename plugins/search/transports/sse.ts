@@ -1,7 +1,7 @@
 /**
- * Subscriptions by Server-Sent Events (the protocol graphql-sse, distinct connections): one request, one operation. Events
- * are made as the client takes them: beyond a few in hand the source waits. Streams reserved by PUT are refused, since
- * nothing would bound them.
+ * Subscriptions over Server-Sent Events (protocol graphql-sse, distinct connections): one operation per
+ * request. Events are created as the client reads them: beyond a few unread events the source waits. Streams
+ * reserved by PUT are rejected, because nothing would limit them.
  */
 import { createHandler } from 'graphql-sse'
 import { limits } from '#base/limits/limits.ts'
@@ -9,7 +9,7 @@ import type { RouteEnvironment } from '#contract'
 import { refusal } from './http-operations.ts'
 import type { Runner } from './runner.ts'
 
-/** Events made and not yet taken. */
+/** Events created and not yet read by the client. */
 interface Held {
   count: number
   taken: () => void
@@ -22,18 +22,18 @@ export async function answerStream(
 ): Promise<Response> {
   const isStream = /\btext\/event-stream\b/i.test(request.headers.get('accept') ?? '')
   if ((request.method !== 'GET' && request.method !== 'POST') || !isStream) {
-    const message = 'Ask by GET or POST with Accept: text/event-stream, one operation per connection'
+    const message = 'Use GET or POST with Accept: text/event-stream, one operation per connection'
     return Response.json({ errors: [{ message }] }, { status: request.method === 'PUT' ? 405 : 406 })
   }
-  const gone = new AbortController()
-  environment.signal.addEventListener('abort', () => gone.abort())
+  const disconnected = new AbortController()
+  environment.signal.addEventListener('abort', () => disconnected.abort())
   const held: Held = { count: 0, taken: () => undefined }
   const handle = createHandler({
-    // Documents are checked before they come here.
+    // Documents are validated in `runner.admit`.
     validate: () => [],
     authenticate: () => null,
     onSubscribe: (_request, given) => {
-      const admitted = runner.admit(given, gone.signal)
+      const admitted = runner.admit(given, disconnected.signal)
       return 'schema' in admitted ? (admitted as never) : ({ data: undefined, errors: admitted } as never)
     },
     execute: (args) => runner.run(args),
@@ -52,7 +52,7 @@ export async function answerStream(
   })
   if (body === null) return refusal(init)
   if (typeof body === 'string') return new Response(body, init)
-  return new Response(streamOf(body, held, gone), init)
+  return new Response(streamOf(body, held, disconnected), init)
 }
 
 async function untilTaken(held: Held): Promise<undefined> {
@@ -68,7 +68,7 @@ async function untilTaken(held: Held): Promise<undefined> {
 function streamOf(
   events: AsyncGenerator<string, void, unknown>,
   held: Held,
-  gone: AbortController,
+  disconnected: AbortController,
 ): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder()
   const end = (): void => {
@@ -76,7 +76,7 @@ function streamOf(
     held.taken()
     void events.return()
   }
-  gone.signal.addEventListener('abort', end)
+  disconnected.signal.addEventListener('abort', end)
   return new ReadableStream({
     async pull(controller) {
       const { done, value } = await events.next()
@@ -88,7 +88,7 @@ function streamOf(
       if (done === true) controller.close()
     },
     cancel() {
-      gone.abort()
+      disconnected.abort()
     },
   })
 }

@@ -1,7 +1,7 @@
 /**
- * Rows of components that are not built yet: each is really absent, so that nobody takes a half for a whole. With
- * every variable of the specification set, one gateway runs that opens no listener, subscribes nowhere and makes no
- * entity but its own.
+ * Rows of components that are not implemented: each is entirely absent, so that no partial implementation is
+ * mistaken for a complete one. One gateway runs with every variable of the specification set. It opens no
+ * listener for them, does not subscribe anywhere, and creates no entities but its own.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -43,14 +43,14 @@ afterAll(async () => {
   await gateway.stop()
 })
 
-describe.each(tables)('%s of parts that are not built', (table) => {
+describe.each(tables)('%s of components that are not implemented', (table) => {
   for (const { name, component, absent } of absentRows.filter((row) => row.table === table)) {
     it(name, () => expectAbsent(absent, component))
   }
   it('are counted', () => expect(rowsOf(table).length).toBeGreaterThan(0))
 })
 
-it('no part that is not built has a listener', () => {
+it('no absent component has a listener', () => {
   expect(listeningPorts(gateway.pid)).toEqual([gateway.httpPort, gateway.mqttPort].toSorted((a, b) => a - b))
 })
 
@@ -80,7 +80,7 @@ async function expectAbsent(absent: Absence, component: string): Promise<void> {
   }
 }
 
-/** Ports on which a process listens, as the kernel tells. */
+/** Ports on which a process listens, according to the kernel. */
 function listeningPorts(pid: number): number[] {
   const sockets = new Set(
     readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {

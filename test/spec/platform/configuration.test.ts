@@ -1,4 +1,4 @@
-/** The variables of the platform that mean a setting of a part that is built. */
+/** The platform's variables that map to a setting of an implemented component. */
 import { afterAll, beforeAll, expect } from 'vitest'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'

@@ -1,6 +1,6 @@
 /**
- * A gateway with few file descriptors and more idle connections than these: it lives on, keeps what it acknowledged, answers those
- * that are connected, and new clients once the others are gone.
+ * A gateway with fewer file descriptors than idle connections: it keeps running, keeps acknowledged data,
+ * serves connected clients, and accepts new ones after the others disconnect.
  */
 import { once } from 'node:events'
 import { Agent, request } from 'node:http'
@@ -20,7 +20,7 @@ afterEach(async () => {
   await gateway?.stop()
 })
 
-/** Connections that say nothing; settles when each is open or was closed by the gateway. */
+/** Idle connections; resolves when each is open or was closed by the gateway. */
 async function openIdle(port: number): Promise<void> {
   await Promise.all(
     Array.from({ length: idle }, async () => {
@@ -31,7 +31,7 @@ async function openIdle(port: number): Promise<void> {
   )
 }
 
-/** Requests over one connection that is kept open. */
+/** Requests over one persistent connection. */
 function keptClient(port: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   return (method: string, path: string, body?: unknown): Promise<{ status: number; text: string }> =>
@@ -57,10 +57,10 @@ async function mqttAnswers(port: number): Promise<boolean> {
 }
 
 it.each([
-  ['a part of the descriptors is reserved', {}],
-  // Then connections take the last one, and nothing can be opened any more.
+  ['some descriptors are reserved', {}],
+  // Then connections use the last one, and nothing can be opened.
   ['none is reserved', { SELVEDGE_LIMITS: 'descriptorsReserved=0' }],
-])('lives through more idle connections than file descriptors where %s', async (_, env) => {
+])('survives more idle connections than file descriptors when %s', async (_, env) => {
   gateway = await startGatewayProcess({ prefix: ['prlimit', '--nofile=256'], env, readyWithinMs: 60_000 })
   const { httpPort, mqttPort, httpUrl } = gateway
   const ask = keptClient(httpPort)
@@ -74,7 +74,7 @@ it.each([
   await create()
   await openIdle(httpPort)
   await openIdle(mqttPort)
-  // Who is connected is served, and memory is read, while nobody else gets in.
+  // Connected clients are served from memory while no other client can connect.
   for (let i = 0; i < 20; i++) await create()
   const { text } = await ask('GET', '/metrics')
   expect(Number(/^selvedge_resident_memory_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThan(0)
@@ -84,7 +84,7 @@ it.each([
   await expect.poll(() => mqttAnswers(mqttPort)).toBe(true)
   const list = await client.get(`${entitiesPath}?type=T&limit=1000`)
   expect((list.json() as { id: string }[]).map(({ id }) => id)).toEqual(ids)
-  // Where the last descriptor is taken, what could not be opened is logged; nothing else goes wrong.
+  // With the last descriptor in use, failures to open are logged, and nothing else fails.
   const faults = gateway.logLines().filter(({ event }) => event === 'gateway.fault')
   const isEmfile = (line: object): boolean => JSON.stringify(line).includes('EMFILE')
   expect(faults.filter((line) => !('SELVEDGE_LIMITS' in env && isEmfile(line)))).toEqual([])

@@ -1,4 +1,4 @@
-/** `selvedge export` that finds nothing says why. */
+/** `selvedge export` explains an empty result. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, runSelvedge, startGatewayProcess } from '#test/kit/process.ts'
@@ -16,7 +16,7 @@ const told = async (...args: string[]): Promise<unknown> => {
   return [code, stdout, stderr]
 }
 
-it('says whether there is nothing at all, nothing that matches, or a type of another IRI', async () => {
+it('distinguishes an empty gateway, no match, and a type with another IRI', async () => {
   expect(await told()).toEqual([
     0,
     '',

@@ -1,4 +1,4 @@
-/** The endpoints of the metadata repository, used as the components of the platform use them. */
+/** The endpoints of the metadata repository as the platform's components use them. */
 import { afterAll, beforeAll, expect } from 'vitest'
 import { platformContextPath } from '#broker/contexts/context-resolver.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
@@ -10,7 +10,7 @@ let gateway: GatewayProcess
 let mdr: ReturnType<typeof clientOf>
 
 beforeAll(async () => {
-  // A client of the platform sends no Accept and expects JSON-LD: that is a setting.
+  // Platform clients send no Accept header and expect JSON-LD, which is a setting.
   const http = { defaultMediaType: 'application/ld+json' }
   gateway = await startGatewayProcess({ config: { http, ranking: { backend: 'mdr' } } })
   mdr = clientOf(httpClient(gateway.httpUrl))

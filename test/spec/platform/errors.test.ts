@@ -1,4 +1,4 @@
-/** The errors that the specification names, each with a body that says what is wrong. */
+/** The errors in the specification, each with a body that names the problem. */
 import { afterAll, beforeAll, expect } from 'vitest'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
@@ -29,7 +29,7 @@ prove('Errors', {
       { ...sensor(id), type: 7 },
       { ...sensor(id), 'qoi:min': { type: 'Property' } },
       { ...sensor(id), 'sosa:observes': { type: 'Relationship', object: 'no URI' } },
-      // JSON-LD names its context in the body.
+      // JSON-LD has its context in the body.
       bare,
     ]
     for (const body of wrong) {
@@ -50,7 +50,7 @@ prove('Errors', {
   async internal() {
     const failing = await startGatewayProcess({
       env: { SELVEDGE_FAILPOINTS: 'http:internal=throw(1)' },
-      // It asks the broker too, and would meet the failure first.
+      // The index also queries the broker and would fail first.
       config: { indexing: { enabled: false }, ranking: { enabled: false } },
     })
     try {

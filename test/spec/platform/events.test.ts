@@ -1,4 +1,7 @@
-/** The event of the metadata repository: a subscriber is told of what was created or changed and matches, only of that. */
+/**
+ * Events of the metadata repository: a subscriber is notified of created or changed entities that match, and
+ * of no others.
+ */
 import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
@@ -46,7 +49,7 @@ prove('Events', {
     await change(20)
     await change(50)
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2))
-    // What does not match would have come by now.
+    // A notification for an entity that does not match would have arrived by now.
     await new Promise((resolve) => setTimeout(resolve, 300))
     const told = receiver.taken().map(({ body }) => JSON.parse(body) as Told)
     expect(told).toMatchObject([

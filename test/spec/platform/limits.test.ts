@@ -1,4 +1,4 @@
-/** The limits of the platform, where the part that they bound is built. */
+/** The limits in the specification for implemented components. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect } from 'vitest'

@@ -1,4 +1,4 @@
-/** A gateway in the profile `platform`, driven as the original components of the platform drive their broker. */
+/** A gateway in the profile `platform` with the requests of the original components. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { httpClient, type Reply } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
@@ -29,7 +29,7 @@ const property = (value: unknown) => ({ type: 'Property', value })
 const idsIn = ({ json }: Reply): readonly string[] => (json() as { id: string }[]).map(({ id }) => id)
 
 it.each(['application/json', 'application/ld+json'])(
-  'takes entities without @context as %s',
+  'accepts entities without @context as %s',
   async (type) => {
     const id = `urn:ngsi-ld:Sensor:${type.slice(12)}`
     const body = { id, type: 'sosa:Sensor', 'sosa:observes': property('rain'), isHostedBy: property('p') }
@@ -58,14 +58,14 @@ it.each(['application/json', 'application/ld+json'])(
   },
 )
 
-it('answers in JSON-LD for any media type, and in JSON where it is asked for', async () => {
+it('answers in JSON-LD for any media type, and in JSON on request', async () => {
   const any = await client.get(`${entities}?type=Sensor`, { Accept: '*/*' })
   expect(any.headers['content-type']).toEqual(isLd)
   const json = await client.get(`${entities}?type=Sensor`, { Accept: 'application/json' })
   expect(json.headers['content-type']).toMatch(/^application\/json\b/)
 })
 
-it('closes the open rings of polygons in entities, queries and geo-queries of subscriptions', async () => {
+it('closes open polygon rings in entities, queries and subscriptions', async () => {
   const open = [
     [
       [0, 0],
@@ -79,7 +79,7 @@ it('closes the open rings of polygons in entities, queries and geo-queries of su
   expect((await send('POST', entities, area)).status).toBe(201)
   const point = { id: 'urn:point', type: 'Area', location: place({ type: 'Point', coordinates: [1, 1] }) }
   expect((await send('POST', entities, point)).status).toBe(201)
-  // The same as the text of the geometry (GS CIM 009, 4.7.1).
+  // Equivalent to the geometry as text (GS CIM 009, 4.7.1).
   const text = place(JSON.stringify({ type: 'Polygon', coordinates: open }))
   expect((await send('POST', entities, { ...area, id: 'urn:text', location: text })).status).toBe(201)
   const closed = [[...open[0]!, [0, 0]]]

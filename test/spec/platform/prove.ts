@@ -1,4 +1,4 @@
-/** Runs one test per built row of a table; a built row without a proof is a mistake that the types find. */
+/** Runs one test per implemented row of a table; a row without a test is a type error. */
 import { describe, expect, it } from 'vitest'
 import { type BuiltKey, rowsOf, type Table } from './rows.ts'
 
@@ -9,6 +9,6 @@ export function prove<T extends Table>(
   const builtRows = rowsOf(table).filter(({ absent }) => absent === undefined)
   describe(`${table} of the platform`, () => {
     for (const { key, name } of builtRows) it(name, (proofs as Record<string, () => Promise<void>>)[key])
-    it('have a proof each', () => expect(Object.keys(proofs)).toEqual(builtRows.map(({ key }) => key)))
+    it('have a test each', () => expect(Object.keys(proofs)).toEqual(builtRows.map(({ key }) => key)))
   })
 }

@@ -1,25 +1,25 @@
 /**
- * Every row of the tables Endpoints, Errors, Events, States, Limits and Configuration of the interface specification
- * of the platform, as facts. A row is built, and then a test proves it; or it is not, and then a test proves that it
- * is really absent and the row says what must be found missing. Whoever builds a part turns its rows.
+ * All rows of the tables Endpoints, Errors, Events, States, Limits and Configuration in the platform's
+ * interface specification. A test proves each implemented row. For other rows a test proves that the feature
+ * is absent, as the row describes. Implementing a component changes its rows.
  */
 
-/** Where the absence of a row shows. */
+/** Evidence of absence. */
 export type Absence =
-  /** Nothing answers at a path of the main listener. */
+  /** The main listener has no such route. */
   | { readonly route: readonly [method: string, path: string] }
   /** No component has subscribed. */
   | { readonly subscription: string }
-  /** No entity of this type comes into being. */
+  /** No entity of this type is created. */
   | { readonly type: string }
-  /** A query parameter that is refused. */
+  /** A query parameter that is rejected. */
   | { readonly parameter: string }
-  /** A variable that is accepted, and reported as one of a part that is not there. */
+  /** A variable that is accepted and reported as belonging to an absent component. */
   | { readonly variable: string }
 
 interface BuiltRow {
   readonly component: string
-  /** What the specification says, in short. */
+  /** A summary of the specification. */
   readonly says: string
 }
 
@@ -131,7 +131,7 @@ export const rows = {
       'a notification goes to an AMQP exchange named as the subscription',
       route('POST', '/notify'),
     ),
-    streamFailed: absent(orchestrator, 'the failure of a subscribed stream is told with alternatives', {
+    streamFailed: absent(orchestrator, 'the failure of a subscribed stream is reported with alternatives', {
       subscription: 'notify',
     }),
     indexed: built('registering a broker makes subscriptions there', 'indexing'),
@@ -144,7 +144,7 @@ export const rows = {
     pattern: absent('pattern extractor', 'an Event entity is published', {
       type: 'http://purl.org/iot/ontology/iot-stream#Event',
     }),
-    fault: absent(faults, 'the MDR is told of a fault', { subscription: 'faults' }),
+    fault: absent(faults, 'the MDR is notified of a fault', { subscription: 'faults' }),
     virtualObservation: absent(
       creator,
       'a StreamObservation is published every updateInterval',
@@ -183,7 +183,11 @@ export const rows = {
     anomalyFault: absent(faults, 'an anomaly that lasts becomes a fault, with counter-measures', {
       subscription: 'faults',
     }),
-    definiteFault: absent(faults, 'a definite fault is told to the MDR', route('GET', '/faults/api/status')),
+    definiteFault: absent(
+      faults,
+      'a definite fault is reported to the MDR',
+      route('GET', '/faults/api/status'),
+    ),
     tokenExpired: absent(
       identity,
       'a valid token becomes invalid when it expires',
@@ -205,7 +209,10 @@ export const rows = {
     serverPort: variable(orchestrator, 'HTTP_SERVER_PORT', 'where it listens'),
     referenceUrl: variable(orchestrator, 'HTTP_REFERENCE_URL', 'where notifications are sent'),
     version: built('VERSION: the debug label', 'search enabler'),
-    orchestratorUrl: built('PLATFORM_ORCHESTRATOR_URL: the NGSI-LD endpoint it asks', 'search enabler'),
+    orchestratorUrl: built(
+      'PLATFORM_ORCHESTRATOR_URL: the NGSI-LD endpoint that it queries',
+      'search enabler',
+    ),
     ngsiAddress: variable(quality, 'NGSI_ADDRESS', 'the MDR'),
     seHost: variable(quality, 'SE_HOST', 'the address it binds to'),
     sePort: variable(quality, 'SE_PORT', 'the port it listens on'),
@@ -217,17 +224,17 @@ export const rows = {
 
 export type Table = keyof typeof rows
 
-/** Keys of the rows of a table that are built. */
+/** Keys of the implemented rows of a table. */
 export type BuiltKey<T extends Table> = {
   [K in keyof (typeof rows)[T]]: (typeof rows)[T][K] extends { absent: Absence } ? never : K
 }[keyof (typeof rows)[T]]
 
 export interface NamedRow {
   readonly key: string
-  /** As the test is called. */
+  /** Title of the test. */
   readonly name: string
   readonly component: string
-  /** Left out when the row is built. */
+  /** Undefined if the row is implemented. */
   readonly absent: Absence | undefined
 }
 

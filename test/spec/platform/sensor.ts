@@ -1,4 +1,4 @@
-/** A sensor as clients of the platform write it, and the requests they make, as the specification shows them. */
+/** A sensor as platform clients write it, and their requests, as in the specification. */
 import type { HttpClient, Reply } from '#test/kit/http-gateway.ts'
 
 const core = 'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld'
@@ -8,7 +8,7 @@ const context = [core, { sosa, qoi }]
 export const sensorType = `${sosa}Sensor`
 export const entitiesPath = '/ngsi-ld/v1/entities'
 
-/** As a component sends it: prefixed names, resolved by its @context. */
+/** With prefixed names, which its @context resolves. */
 export const sensor = (id: string): Record<string, unknown> => ({
   id,
   type: 'sosa:Sensor',

@@ -1,4 +1,4 @@
-/** Short names of the platform in subscriptions that name no @context, in the standard profile. */
+/** Short names of the platform in subscriptions without @context, in the standard profile. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ async function firstNotified(id: string): Promise<unknown> {
   throw new Error(`the stream ended after ${text}`)
 }
 
-it('read them as the platform, say so, and notify', async () => {
+it('are expanded with the vocabulary of the platform, with a warning, and match', async () => {
   const { shown, warning } = await subscribe('urn:s:hot', {
     entities: [{ type: 'StreamObservation' }],
     watchedAttributes: ['hasSimpleResult'],
@@ -63,7 +63,7 @@ it('read them as the platform, say so, and notify', async () => {
   expect(await firstNotified('urn:s:hot')).toEqual([{ id: 'urn:o:1', type: observation, [result]: 31 }])
 })
 
-it('read them as the platform also in a change', async () => {
+it('are expanded with the vocabulary of the platform also in updates', async () => {
   await subscribe('urn:s:changed', { entities: [{ type: 'iot-stream:StreamObservation' }] })
   const changed = await gateway.send('PATCH', `${subscriptions}/urn:s:changed`, { q: 'hasSimpleResult>30' })
   expect([changed.status, changed.headers['ngsild-warning']]).toEqual([
@@ -72,7 +72,7 @@ it('read them as the platform also in a change', async () => {
   ])
 })
 
-it('leave them to the default context beside types that are none of the platform, and in filters of sources', async () => {
+it('stay in the default context beside types of other vocabularies, and in filters of sources', async () => {
   const { shown, warning } = await subscribe('urn:s:building', {
     entities: [{ type: 'Building' }],
     watchedAttributes: ['name'],
@@ -82,7 +82,7 @@ it('leave them to the default context beside types that are none of the platform
   expect(warning).toBeUndefined()
 })
 
-it('leave them to the default context where the gateway has entities of that name', async () => {
+it('stay in the default context if the gateway has entities with that name', async () => {
   const concert = { id: 'urn:n:concert', type: 'Event' }
   expect((await gateway.send('POST', entities, concert)).status).toBe(201)
   const { shown, warning } = await subscribe('urn:s:event', { entities: [{ type: 'Event' }] })

@@ -1,4 +1,4 @@
-/** Short names of the platform in requests without a @context that context sources take part in. */
+/** Short names of the platform in requests without @context that involve context sources. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
@@ -41,7 +41,7 @@ it.each([
     `${sosa}hasSimpleResult`,
   ],
   [`/ngsi-ld/v1/temporal/entities?type=Room&attrs=name&${since}`, 'urn:s:room', 'name'],
-])('mean what the sources have: %s', async (path, id, member) => {
+])('match the names of the sources: %s', async (path, id, member) => {
   const { status, json } = await here.get(path)
   const found = json() as readonly { id: string }[]
   expect([status, found.map((one) => one.id)]).toEqual([200, [id]])

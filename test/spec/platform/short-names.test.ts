@@ -1,4 +1,4 @@
-/** Names of the platform's vocabulary in requests that name no @context, in the standard profile. */
+/** Names of the platform's vocabulary in requests without @context, in the standard profile. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type HttpGateway, startHttpGateway } from '#test/kit/http-gateway.ts'
 
@@ -77,7 +77,7 @@ it.each([
   `type=StreamObservation&geoproperty=locations&${near}`,
   'type=StreamObservation&q=age.frequency==2',
 ])('finds by short names of attributes: %s', async (query) => {
-  // Twice, since a query is kept once it is read.
+  // Twice, because parsed queries are cached.
   for (const _ of [1, 2]) expect(await idsAt(`${entities}?${query}`)).toEqual([200, ['urn:n:observation']])
   const since = 'timerel=after&timeAt=2020-01-01T00:00:00Z'
   const path = `/ngsi-ld/v1/temporal/entities?${query}&${since}`
@@ -101,7 +101,7 @@ it('orders by a short name, and describes types and attributes by theirs', async
     expect((await gateway.get(`/ngsi-ld/v1/${path}`)).status).toBe(200)
 })
 
-it('leaves a short name to the default context from its first attribute on', async () => {
+it('uses the default context for a short name once an attribute has that name', async () => {
   const query = `${entities}?type=StreamObservation,Thing&q=label==1&attrs=label`
   expect(await idsAt(query)).toEqual([200, []])
   const thing = { id: 'urn:n:thing', type: 'Thing', label: { type: 'Property', value: 1 } }
@@ -110,21 +110,21 @@ it('leaves a short name to the default context from its first attribute on', asy
   expect(await idsAt(query.replaceAll('label', 'rdfs:label'))).toEqual([200, []])
 })
 
-it('reads a prefixed name in what is written as in what is asked for', async () => {
+it('expands a prefixed name in writes as in queries', async () => {
   const entity = { id: 'urn:n:written', type: 'sosa:Platform', 'sosa:hosts': { type: 'Property', value: 1 } }
   expect((await gateway.send('POST', entities, entity)).status).toBe(201)
   const { json } = await gateway.get(`${entities}/urn:n:written?attrs=sosa:hosts`)
   expect(json()).toMatchObject({ type: `${sosa}Platform`, [`${sosa}hosts`]: { value: 1 } })
 })
 
-it('leaves a short name to those who have entities of that type in the default context', async () => {
+it('uses the default context for a short name if entities have that type', async () => {
   expect(await idsAt(`${entities}?type=Event`)).toEqual([200, ['urn:n:concert']])
   expect(await idsAt(`${entities}?type=iot-stream:Event`)).toEqual([200, ['urn:n:event']])
   const { json } = await gateway.get(`${entities}/urn:n:concert`)
   expect(json()).toMatchObject({ type: 'Event' })
 })
 
-it('takes names by the core alone where a request names it', async () => {
+it('uses only the core context if the request names it', async () => {
   const link = `<${coreContext}>; rel="http://www.w3.org/ns/json-ld#context"; type="application/ld+json"`
   expect(await idsAt(`${entities}?type=IotStream`, { Link: link })).toEqual([200, []])
   expect(await idsAt(`${entities}?type=sosa:Sensor`, { Link: link })).toEqual([200, []])
@@ -152,7 +152,7 @@ it('warns of a Link header without rel, and ignores links of other relations', a
   expect([other.status, other.headers['ngsild-warning']]).toEqual([200, undefined])
 })
 
-it('warns where nothing is found of a type that is known under another IRI', async () => {
+it('warns if no entity is found of a type that exists with another IRI', async () => {
   const times = 'timerel=before&timeAt=2999-01-01T00:00:00Z'
   for (const path of [`${entities}?type=House`, `/ngsi-ld/v1/temporal/entities?type=House&${times}`]) {
     const { status, headers, json } = await gateway.get(path)

@@ -1,6 +1,6 @@
 /**
- * Clients that request much and do not read: what the gateway holds for them stays within its budget, clients that read are
- * answered all the same, and those that do not are disconnected.
+ * Clients that send many requests and do not read: the memory for them stays within its budget. Clients that
+ * read are served; those that do not are disconnected.
  */
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -11,7 +11,7 @@ const entitiesPath = '/ngsi-ld/v1/entities'
 const entities = 8
 const megabyte = 1_000_000
 const clients = 300
-// Without a bound it is 2.4 GB; `npm run slow-readers` measures 90 MB with 1,000 clients.
+// Without a limit it is 2.4 GB; `npm run slow-readers` measures 90 MB with 1,000 clients.
 const growthMax = 150 * megabyte
 
 let gateway: GatewayProcess
@@ -19,7 +19,7 @@ let client: HttpClient
 const sockets: Socket[] = []
 
 beforeAll(async () => {
-  // A test has no minute to wait for clients that read nothing.
+  // Shorter than the default of a minute, to keep the test short.
   const env = { SELVEDGE_LIMITS: 'outflowWaitMs=1500,outflowPressureMs=700,outflowStallMs=3000' }
   gateway = await startGatewayProcess({ env })
   client = httpClient(gateway.httpUrl)
@@ -39,7 +39,7 @@ async function metric(name: string): Promise<number> {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
 }
 
-/** Sends requests and reads nothing of the answers. */
+/** Sends requests and reads nothing of the responses. */
 function requestWithoutReading(text: string): void {
   const socket = connect(gateway.httpPort, '127.0.0.1').pause()
   sockets.push(socket)
@@ -52,7 +52,7 @@ const post = (path: string, body: string): string =>
   `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n` +
   `Content-Length: ${body.length}\r\n\r\n${body}`
 
-it('ends a page of large entities early, and leads on from there', async () => {
+it('shortens a page of large entities and links to the next', async () => {
   const query = JSON.stringify({ type: 'Query', entities: [{ type: 'Big' }] })
   const ways: ((path: string) => ReturnType<HttpClient['get']>)[] = [
     (path) => client.get(path),
@@ -75,7 +75,7 @@ it('ends a page of large entities early, and leads on from there', async () => {
   }
 })
 
-it('holds a bounded number of bytes for clients that do not read, and disconnects them', async () => {
+it('limits the bytes held for clients that do not read, and disconnects them', async () => {
   const before = await metric('selvedge_resident_memory_bytes')
   const list = `${entitiesPath}?type=Big&limit=30`
   const query = JSON.stringify({ type: 'Query', entities: [{ type: 'Big' }] })
@@ -91,7 +91,7 @@ it('holds a bounded number of bytes for clients that do not read, and disconnect
     most = Math.max(most, await metric('selvedge_resident_memory_bytes'))
   }
   for (let i = 0; i < clients; i++) requestWithoutReading(requests[i % requests.length]!)
-  // Each was refused, is held within the budget, or was disconnected.
+  // Each was rejected, is held within the budget, or was disconnected.
   await expect
     .poll(async () => {
       await look()
@@ -101,7 +101,7 @@ it('holds a bounded number of bytes for clients that do not read, and disconnect
   expect(await metric('selvedge_clients_stalled_total')).toBeGreaterThan(0)
   expect(most - before).toBeLessThan(growthMax)
   await gateway.event('connection.stalled')
-  // Whoever reads is answered.
+  // A client that reads is served.
   await expect.poll(async () => (await client.get(list)).status).toBe(200)
   await expect.poll(() => metric('selvedge_unsent_bytes')).toBe(0)
 })

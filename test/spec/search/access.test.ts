@@ -1,5 +1,6 @@
 /**
- * The pages of search and ranking where the gateway asks for its token: they open, data do not come without it.
+ * The pages of search and ranking when the gateway requires a token: the pages open, but data requires the
+ * token.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +26,7 @@ async function startGuarded(
   })
 }
 
-it('gives the page to everybody and data to who has the token', async () => {
+it('serves the page without the token, and data only with it', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-search-access-'))
   const gateway = await startGuarded(folder)
   const url = `http://127.0.0.1:${gateway.httpPort}/search`
@@ -42,7 +43,7 @@ it('gives the page to everybody and data to who has the token', async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-describe('pages of other origins', () => {
+describe('a page of another origin', () => {
   const ask = async (url: string, init: RequestInit = {}): Promise<[number, string | null]> => {
     const headers = { Origin: 'https://elsewhere.example', ...init.headers }
     const answer = await fetch(url, { ...init, headers })
@@ -54,7 +55,7 @@ describe('pages of other origins', () => {
     body: '[]',
   }
 
-  it('may send the token, and read what is refused, at the paths of search alone', async () => {
+  it('may send the token and read error responses, only at the paths of search', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-search-shared-'))
     const gateway = await startGuarded(folder, {
       SELVEDGE_SEARCH_PORT: '0',
@@ -76,7 +77,7 @@ describe('pages of other origins', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('may not unless search.cors says so', async () => {
+  it('is rejected if search.cors is off', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-search-unshared-'))
     const gateway = await startGuarded(folder)
     const url = `http://127.0.0.1:${gateway.httpPort}/search`
@@ -88,8 +89,8 @@ describe('pages of other origins', () => {
   })
 })
 
-describePeer('chromium', 'the page of the ranking', (path) => {
-  it('opens without the token, and asks with the one that is typed, which is not in the address', async () => {
+describePeer('chromium', 'the ranking page', (path) => {
+  it('opens without the token, and sends the typed token outside the address', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-ranking-access-'))
     const gateway = await startGuarded(folder)
     const origin = `http://127.0.0.1:${gateway.httpPort}`

@@ -1,6 +1,6 @@
 /**
- * What is searched: this gateway's own broker, its ranking component, or another broker by its address; how few requests that
- * takes; and what clients see when it fails.
+ * Search backends: this gateway's own broker, its ranking, or another broker by address; the number of
+ * requests; and error messages of failing backends.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -27,7 +27,7 @@ afterAll(() => site.close())
 const weights = '[{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
 
 describe('ranking', () => {
-  it('ranks by the ranking component: best first, with the score', async () => {
+  it('uses the ranking component: best first, with the score', async () => {
     const { streams } = await site.data<{ streams: { id: string; rankScore: number }[] }>(
       `{ streams(ranking: ${weights}, limit: 3) { id rankScore quality { completeness { rated } } } }`,
     )
@@ -38,14 +38,14 @@ describe('ranking', () => {
     expect(next.streams.map(({ rankScore }) => Math.round(rankScore * 150))).toEqual([146, 145])
   })
 
-  it('ranks what nested criteria leave, also where that takes several questions', async () => {
+  it('ranks results of nested criteria, also over several queries', async () => {
     const { streams } = await site.data<{ streams: { rankScore: number }[] }>(
       `{ streams(ranking: ${weights}, generatedBy: { observes: { label: "t" } }, limit: 4, offset: 1) { rankScore } }`,
     )
     expect(streams.map(({ rankScore }) => Math.round(rankScore * 150))).toEqual([148, 147, 146, 145])
   })
 
-  it('goes from cursor to cursor in the order of the score', async () => {
+  it('pages by cursor in the order of the score', async () => {
     const { streamsConnection } = await site.data<{
       streamsConnection: {
         nodes: { rankScore: number }[]
@@ -59,7 +59,7 @@ describe('ranking', () => {
     expect(Math.round(streamsConnection.nodes[1]!.rankScore * 150)).toBe(148)
   })
 
-  it('measures nearness from rankPoint, else from the point of near, by rankDistance', async () => {
+  it('measures proximity from rankPoint or the point of near, scaled by rankDistance', async () => {
     const ranked = (more: string): Promise<{ platforms: { id: string; rankScore: number }[] }> =>
       site.data(
         `{ platforms(ranking: [{ name: "@proximity", value: 1 }], limit: 1, ${more}) { id rankScore } }`,
@@ -77,35 +77,38 @@ describe('ranking', () => {
   })
 
   it.each([
-    ['[{ name: "@proximity", value: 1 }]', 'needs rankPoint, or near'],
-    ['[{ name: "@proximity", value: 1 }], rankPoint: { lon: 400, lat: 0 }', 'rankPoint: 400, 0 is no place'],
-    ['[{ name: "@freshness", value: 1 }], rankAge: 0', 'rankAge is a number above 0'],
-    ['[], rankDistance: 5', 'rankDistance goes only with ranking'],
+    ['[{ name: "@proximity", value: 1 }]', 'requires rankPoint or near'],
+    [
+      '[{ name: "@proximity", value: 1 }], rankPoint: { lon: 400, lat: 0 }',
+      'rankPoint: 400, 0 is not a valid place',
+    ],
+    ['[{ name: "@freshness", value: 1 }], rankAge: 0', 'rankAge must be a number above 0'],
+    ['[], rankDistance: 5', 'rankDistance requires ranking'],
     ['[{ name: "a..b", value: 1 }]', 'ranking: '],
-  ])('tells a mistake of the client as one: %s', async (ranking, reason) => {
+  ])('reports a client error: %s', async (ranking, reason) => {
     const { errors } = await site.ask(`{ platforms(ranking: ${ranking}) { id } }`)
     expect(errors?.[0]?.message).toContain(reason)
     expect(errors?.[0]?.extensions).toMatchObject({ code: 'BAD_REQUEST' })
   })
 
-  it('passes on what the ranking warns of', async () => {
+  it('passes on warnings of the ranking', async () => {
     const query = (name: string): string => `{ platforms(ranking: [{ name: "${name}", value: 1 }]) { id } }`
     const wrong = await site.ask(query('nonsense'))
     expect(wrong.extensions?.warnings).toEqual([
-      expect.stringContaining('nonsense is missing or no number in 150 of 150'),
+      expect.stringContaining('nonsense is missing or not a number in 150 of 150'),
     ])
     const right = await site.ask(`{ streams(ranking: ${weights}) { id } }`)
     expect(right.extensions).not.toHaveProperty('warnings')
   })
 
-  it('refuses criteria without a weight', async () => {
+  it('rejects criteria without a weight', async () => {
     const { errors } = await site.ask('{ streams(ranking: [{ name: "x" }]) { id } }')
-    expect(errors?.[0]?.message).toContain('needs a name and a value')
+    expect(errors?.[0]?.message).toContain('requires a name and a value')
   })
 })
 
 describe('requests to the broker', () => {
-  /** The gateway's broker, with every request noted. */
+  /** The gateway's broker with a record of all requests. */
   function noted(): { readonly port: BrokerPort; readonly asked: BrokerRequest[] } {
     const asked: BrokerRequest[] = []
     const port: BrokerPort = {
@@ -135,7 +138,7 @@ describe('requests to the broker', () => {
     return asked.length
   }
 
-  it('are one for each level of a hundred entities, and not one for each entity', async () => {
+  it('are one per level of a hundred entities, not one per entity', async () => {
     const query = (limit: number): string => `{ streams(limit: ${limit}) { generatedBy { isHostedBy { id } }
       observes { label } observation { hasSimpleResult } quality { completeness { rated } } } }`
     expect(await countOf(query(1))).toBe(6)
@@ -143,7 +146,7 @@ describe('requests to the broker', () => {
     expect(await countOf(query(150))).toBe(11)
   })
 
-  it('are few for nested criteria, and no more than the page needs', async () => {
+  it('are few for nested criteria, only as many as the page needs', async () => {
     const three = (limit: number): string =>
       `{ streamObservations(belongsTo: { generatedBy: { observes: { label: "t" } } }, limit: ${limit}) { id } }`
     expect(await countOf(three(5))).toBe(4)
@@ -151,8 +154,8 @@ describe('requests to the broker', () => {
   })
 })
 
-describe('criteria that match much each', () => {
-  it('are crossed, so that all of them hold and nothing comes twice', async () => {
+describe('criteria that each match many entities', () => {
+  it('are combined, so that all hold and no entity is returned twice', async () => {
     const query = (limit: number, offset: number): string =>
       `{ sensors(observes: { label: "t" }, isHostedBy: { search: "platform d1" }, madeObservation: { hasSimpleResult: { gte: 15 } },
           limit: ${limit}, offset: ${offset}) { id } }`
@@ -174,7 +177,7 @@ describe('criteria that match much each', () => {
 })
 
 describe('the index', () => {
-  it('is searched where the settings say so', async () => {
+  it('can be selected as the backend', async () => {
     const indexed = await startSearchSite({
       SELVEDGE_SEARCH_BACKEND: 'indexing',
       SELVEDGE_INDEXING_ENABLED: 'true',
@@ -203,7 +206,7 @@ describe('the index', () => {
 })
 
 describe('another broker', () => {
-  it('is searched by its address, and its log is not followed', async () => {
+  it('can be the backend by its address, without subscriptions', async () => {
     const other = await startSearchSite({ SELVEDGE_SEARCH_BACKEND: `${site.url}/ngsi-ld/` })
     const query = `{ platforms(id: "${idOf('Platform', 'd3')}") { label hosts { madeObservation { hasSimpleResult } } } }`
     expect(await other.data(query)).toEqual({
@@ -247,8 +250,8 @@ describe('another broker', () => {
 
     it.each([
       ['an error', 503, '{"title":"Busy","detail":"come back"}', 503, 'answered 503: Busy: come back'],
-      ['no JSON', 200, '<html>', 502, 'no list of entities'],
-      ['no entities', 200, '{"a":1}', 502, 'no list of entities'],
+      ['no JSON', 200, '<html>', 502, 'not a list of entities'],
+      ['no entities', 200, '{"a":1}', 502, 'not a list of entities'],
       ['nothing', 0, '', 504, 'no answer within'],
     ])(
       'by answering %s is an error of GraphQL with its status',

@@ -1,5 +1,6 @@
 /**
- * GraphQL over HTTP as clients speak it, and what is refused: documents too large, too deep, too dear or cyclic.
+ * GraphQL over HTTP with standard clients, and rejected documents: too large, too deep, too expensive or
+ * cyclic.
  */
 import { getIntrospectionQuery } from 'graphql'
 import { GraphQLClient } from 'graphql-request'
@@ -57,7 +58,7 @@ describe('the endpoint', () => {
     expect(await answer.json()).toMatchObject({ data: { platforms: [{ label: 'platform d0' }] } })
   })
 
-  it('answers the media type that is accepted; errors are 200 in application/json', async () => {
+  it('answers in the accepted media type; errors have status 200 in application/json', async () => {
     const media = 'application/graphql-response+json'
     const modern = await post({ query: '{ platforms { id } }' }, { Accept: media })
     expect([modern.status, modern.headers.get('content-type')]).toEqual([200, `${media}; charset=utf-8`])
@@ -81,11 +82,11 @@ describe('the endpoint', () => {
     expect((await head('{ nothing }', { Accept: 'application/graphql-response+json' })).status).toBe(400)
   })
 
-  it('tells the version label as a JSON string', async () => {
+  it('returns the version label as a JSON string', async () => {
     expect(await (await fetch(`${site.url}/search/version`)).json()).toBe('abc123')
   })
 
-  it('lets pages of other origins ask', async () => {
+  it('permits requests from pages of other origins', async () => {
     const answer = await fetch(endpoint, {
       method: 'OPTIONS',
       headers: { Origin: 'https://elsewhere.example', 'Access-Control-Request-Method': 'POST' },
@@ -136,7 +137,7 @@ describe('the endpoint', () => {
       406,
       'Accept: text/event-stream',
     ],
-  ])('says what to do instead, at %s with %o', async (path, headers, query, status, what) => {
+  ])('explains the correct request, at %s with %o', async (path, headers, query, status, what) => {
     const answer = await fetch(`${site.url}/search/${path}`, {
       method: 'POST',
       headers: { 'Content-Type': 'application/json', ...headers },
@@ -147,7 +148,7 @@ describe('the endpoint', () => {
     expect(errors?.[0]?.message).toContain(what)
   })
 
-  it('refuses other methods, media types and paths', async () => {
+  it('rejects other methods, media types and paths', async () => {
     expect((await fetch(endpoint, { method: 'DELETE' })).status).toBe(405)
     expect((await post('query={a}', { 'Content-Type': 'application/x-www-form-urlencoded' })).status).toBe(
       415,
@@ -156,39 +157,39 @@ describe('the endpoint', () => {
   })
 })
 
-describe('a query that is too much', () => {
+describe('a query that is too expensive', () => {
   const refusal = async (query: string, variables?: object): Promise<string> => {
     const worked = workTime()
     const { errors, data } = await site.ask(query, variables)
     expect(data).toBeUndefined()
-    // Refusing is not work.
+    // Rejections take little time.
     expect(worked()).toBeLessThan(5000)
     return errors?.map(({ message }) => message).join('; ') ?? ''
   }
   const nested = (levels: number): string =>
     levels === 0 ? 'id' : `isHostedBy { hosts { ${nested(levels - 1)} } }`
 
-  it('is refused for its depth', async () => {
-    expect(await refusal(`{ sensors { ${nested(8)} } }`)).toContain('entities deep; at most 12')
+  it('is rejected for its depth', async () => {
+    expect(await refusal(`{ sensors { ${nested(8)} } }`)).toContain('entities; at most 12')
   })
 
-  it('is refused for what it may ask for, by literals and by variables', async () => {
-    expect(await refusal(`{ sensors(limit: 10000) { ${nested(2)} } }`)).toContain('may ask for')
+  it('is rejected for its maximum size, by literals and by variables', async () => {
+    expect(await refusal(`{ sensors(limit: 10000) { ${nested(2)} } }`)).toContain('may return')
     const query = `query ($n: Int) { sensors(limit: $n) { ${nested(2)} } }`
-    expect(await refusal(query, { n: 10_000 })).toContain('may ask for')
+    expect(await refusal(query, { n: 10_000 })).toContain('may return')
     expect((await site.ask(query, { n: 5 })).errors).toBeUndefined()
   })
 
-  it('is refused for the default of a variable as for the same literal', async () => {
+  it('is rejected for the default of a variable as for the same literal', async () => {
     const query = `query ($n: Int = 10000) { sensors(limit: $n) { ${nested(2)} } }`
     expect(await refusal(query)).toContain('objects; at most 100000')
     expect((await site.ask(query, { n: 5 })).errors).toBeUndefined()
     expect((await site.ask(query, { n: 'many' })).errors?.[0]?.message).toContain('"$n" has invalid value')
   })
 
-  it('is refused for the values of all its objects, whatever they are called', async () => {
+  it('is rejected for the number of values, also with aliases', async () => {
     const names = Array.from({ length: 300 }, (_, index) => `a${index}: id`).join(' ')
-    const refused = 'may ask for 600001 values; at most 200000'
+    const refused = 'may return 600001 values; at most 200000'
     expect(await refusal(`{ streams(limit: 2000) { ${names} } }`)).toContain(refused)
     expect(await refusal(`{ streams(limit: 2000) { ...A } } fragment A on IoTStream { ${names} }`)).toContain(
       refused,
@@ -198,14 +199,14 @@ describe('a query that is too much', () => {
     expect((await site.ask(`{ streams(limit: 20) { ${names} } }`)).errors).toBeUndefined()
   })
 
-  it('is refused for a thousand aliases', async () => {
+  it('is rejected for a thousand aliases', async () => {
     const aliases = Array.from({ length: 999 }, (_, index) => `a${index}: sensors(limit: 200) { id }`)
-    expect(await refusal(`{ ${aliases.join(' ')} }`)).toMatch(/may ask for|token/)
+    expect(await refusal(`{ ${aliases.join(' ')} }`)).toMatch(/may return|token/)
     const names = Array.from({ length: 3000 }, (_, index) => `a${index}: id`)
     expect(await refusal(`{ sensors { ${names.join(' ')} } }`)).toContain('token')
   })
 
-  it('is refused for fragments that are cyclic or unfold without end', async () => {
+  it('is rejected for fragments that are cyclic or expand exponentially', async () => {
     const cyclic = '{ sensors { ...A } } fragment A on Sensor { isHostedBy { hosts { ...A } } }'
     expect(await refusal(cyclic)).toContain('Cannot spread fragment "A" within itself')
     const each = Array.from(
@@ -213,31 +214,31 @@ describe('a query that is too much', () => {
       (_, level) =>
         `fragment F${level} on ObservableProperty { ${level === 10 ? 'id' : `isObservedBy { a: observes { ...F${level + 1} } b: observes { ...F${level + 1} } }`} }`,
     )
-    expect(await refusal(`{ observableProperties { ...F0 } } ${each.join('\n')}`)).toMatch(/deep|may ask for/)
+    expect(await refusal(`{ observableProperties { ...F0 } } ${each.join('\n')}`)).toMatch(/nests|may return/)
   })
 
-  it('is refused for its size before it is read', async () => {
+  it('is rejected for its size before it is parsed', async () => {
     expect(await refusal(`{ sensors { id } } #${'x'.repeat(70_000)}`)).toContain('bytes; at most 65536')
     expect(await refusal(`{ ${'sensors { id } '.repeat(1500)} }`)).toContain('tokens')
   })
 
-  it('is refused where it has several operations and names none', async () => {
+  it('is rejected if it has several operations and names none', async () => {
     expect(await refusal('query A { sensors { id } } query B { sensors { id } }')).toContain('operationName')
   })
 
-  it('is told what it may have meant', async () => {
+  it('gets suggestions for misspelled names', async () => {
     expect(await refusal('{ sensorz { id } }')).toContain('Did you mean "sensors"')
     expect(await refusal('{ sensors(labl: "x") { id } }')).toContain('Did you mean "label"')
   })
 
-  it('stops at the ceiling of what one operation reads', async () => {
+  it('stops at the limit of requests per operation', async () => {
     const aliases = Array.from({ length: 450 }, (_, index) => `a${index}: sensors { id }`)
     const { errors } = await site.ask(`{ ${aliases.join(' ')} }`)
     expect(errors?.[0]?.message).toContain('more than 400 requests')
   })
 })
 
-describe('a WebSocket of a page of another origin', () => {
+describe('a WebSocket from a page of another origin', () => {
   const opened = (url: string, origin?: string): Promise<string> =>
     new Promise((resolve) => {
       const at = `${url.replace('http', 'ws')}/search/graphql`
@@ -249,7 +250,7 @@ describe('a WebSocket of a page of another origin', () => {
       socket.on('error', ({ message }) => resolve(message))
     })
 
-  it('is taken as its requests are, and refused where those are', async () => {
+  it('is accepted or rejected like HTTP requests from that page', async () => {
     expect(await opened(site.url, 'https://elsewhere.example')).toBe('open')
     const closed = await startSearchSite()
     expect(await opened(closed.url, 'https://elsewhere.example')).toContain('403')
@@ -262,7 +263,7 @@ describe('a WebSocket of a page of another origin', () => {
 })
 
 describe('introspection', () => {
-  it('can be switched off, and then nothing is suggested either', async () => {
+  it('can be disabled, which also disables suggestions', async () => {
     const closed = await startSearchSite({
       SELVEDGE_SEARCH_INTROSPECTION: 'false',
     })
@@ -275,7 +276,7 @@ describe('introspection', () => {
     await closed.close()
   })
 
-  it('is bounded where it is open', async () => {
+  it('is limited when enabled', async () => {
     const deep =
       '{ __schema { types { fields { type { fields { type { fields { type { fields { name } } } } } } } } } }'
     expect((await site.ask(deep)).errors?.[0]?.message).toContain('introspection depth')

@@ -1,6 +1,4 @@
-/**
- * The IDE in a real browser without the Internet, as somebody uses it who stands beside the gateway with a phone or a laptop.
- */
+/** The IDE in a real browser without Internet access. */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Browser, openBrowser } from '#test/kit/browser.ts'
 import { describePeer } from '#test/kit/peers.ts'
@@ -18,7 +16,7 @@ describePeer('chromium', 'the IDE', (path) => {
       ...fieldEntities({ device: 'd0', field: 'Temperature', value: 21.5, completeness: 0.9 }),
     ])
     address = `${site.url}/search/`
-    // The first visit builds it, where `npm run build` has not.
+    // The first visit builds it, unless `npm run build` has.
     expect((await fetch(address)).status).toBe(200)
     browser = await openBrowser(path, site.url)
   })
@@ -28,7 +26,7 @@ describePeer('chromium', 'the IDE', (path) => {
     await site?.close()
   })
 
-  it('runs a query that is typed, and shows the data', async () => {
+  it('runs a typed query and shows the data', async () => {
     const { page, strangers, complaints } = browser
     await page.goto(address)
     const editor = page.locator('.graphiql-query-editor .CodeMirror')
@@ -41,11 +39,11 @@ describePeer('chromium', 'the IDE', (path) => {
     await expect.poll(() => page.locator('.result-window').textContent()).toContain('platform d0')
     expect(strangers).toEqual([])
     expect(complaints).toEqual([])
-    // The page writes it down a moment after the last key.
+    // The page updates its address shortly after the last key press.
     await expect.poll(() => new URL(page.url()).searchParams.get('query')).toContain('platforms')
   })
 
-  it('understands a link with a query, and completes from the schema', async () => {
+  it('opens a link with a query, and completes names from the schema', async () => {
     const { page } = browser
     const query = '{ streams { observation { hasSimpleResult } quality { completeness { rated } } } }'
     await page.goto(`${address}?query=${encodeURIComponent(query)}`)
@@ -58,7 +56,7 @@ describePeer('chromium', 'the IDE', (path) => {
     await expect.poll(() => page.locator('.CodeMirror-hints').textContent()).toContain('streamObservations')
   })
 
-  it('shows changes as they come, when a subscription is run', async () => {
+  it('shows the events of a subscription', async () => {
     const { page } = browser
     const query = 'subscription { platforms { label } }'
     await page.goto(`${address}?query=${encodeURIComponent(query)}`)
@@ -75,7 +73,7 @@ describePeer('chromium', 'the IDE', (path) => {
       .toContain('platform d0')
   })
 
-  it('is small, packed and kept by the browser', async () => {
+  it('is small, compressed and cached by the browser', async () => {
     const html = await (await fetch(address)).text()
     const files = [...html.matchAll(/(?:src|href)="(ide\/[^"]+)"/g)].map(([, file]) => file!)
     expect(files).toHaveLength(2)

@@ -1,6 +1,6 @@
 /**
- * Places and words of streams and sensors mean in GraphQL what they mean in the index: a stream is where its sensor or platform is,
- * and words of its partners count; with and without ranking, whichever component of this gateway is searched.
+ * Places and words of streams and sensors have the same meaning in GraphQL and in the index: streams inherit
+ * places and words from related entities. With and without ranking, for each backend of this gateway.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import {
@@ -26,7 +26,7 @@ const data = [
     ...fieldEntities({ device, field: 'Humidity', value: 50 + index, completeness: 0.5 + index / 10 }),
   ]),
 ].map((entity) => {
-  // A sensor of the garden hangs on the roof, and a stream of the roof is told of the garden.
+  // A sensor of the garden is hosted on the roof, and a stream of the roof describes the garden.
   const isAway = entity.id === idOf('Sensor', 'garden', 'Humidity')
   if (isAway) return { ...entity, location: place(8, 52) }
   if (entity.id === idOf('IotStream', 'roof', 'Humidity')) {
@@ -35,7 +35,7 @@ const data = [
   return entity
 })
 
-/** Far away, more than one question to the broker can name. */
+/** Far away, and more than one broker query can name. */
 const many = Array.from({ length: 130 }, (_, index) => `n${index}`)
 const crowd = many.flatMap((device) => [
   platformOf(device, ['Pressure'], [20, 10]),
@@ -57,7 +57,7 @@ async function startPlaces(backend: string): Promise<SearchSite> {
     SELVEDGE_RANKING_BACKEND: 'indexing',
   })
   await site.create([...data, ...crowd])
-  // What answers by itself includes it all.
+  // Wait until the index includes all entities.
   const url = `${site.url}/indexing/ngsi-ld/v1/entities?type=IotStream&limit=0&count=true`
   const count = async (): Promise<string | null> => {
     const answer = await fetch(url, { headers: { 'Selvedge-Index-Position': 'latest' } })
@@ -86,7 +86,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
   }
   const geo = { georel: 'near;maxDistance==100', geometry: 'Point', coordinates: '[8,52]' }
 
-  it('a stream is where its sensor or platform is, ranked or not', async () => {
+  it('a stream has the place of its sensor or platform, ranked or not', async () => {
     expect(await inIndex({ type: 'IotStream', ...geo })).toEqual(expected)
     expect(await found('streams', near)).toEqual(expected)
     const ranking = 'ranking: [{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
@@ -98,7 +98,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     ])
   })
 
-  it('many of them, each once', async () => {
+  it('returns many streams without duplicates', async () => {
     const crowded = 'near: { lon: 20, lat: 10, maxDistance: 1 }, limit: 200'
     const wanted = many.map((device) => idOf('IotStream', device, 'Pressure')).toSorted()
     const label = 'generatedBy: { observes: { label: "pressure" } }'
@@ -112,7 +112,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     expect(streamsConnection.totalCount).toBe(130)
   })
 
-  it('together with everything else that is asked for', async () => {
+  it('combines places with other criteria', async () => {
     const only = [idOf('IotStream', 'cellar', 'Temperature'), idOf('IotStream', 'roof', 'Temperature')]
     const label = 'generatedBy: { observes: { label: "temperature" } }'
     expect(await found('streams', `${near}, ${label}`)).toEqual(only)
@@ -135,7 +135,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     expect(streamsConnection.totalCount).toBe(4)
   })
 
-  it('and words, in the order of a ranking', async () => {
+  it('combines places and words with a ranking', async () => {
     const ranking = 'ranking: [{ name: "qoi:hasQuality.qoi:completeness", value: 1 }]'
     const ask = async (more: string): Promise<[string, number][]> => {
       const { streams } = await site.data<{ streams: { id: string; rankScore: number }[] }>(
@@ -153,7 +153,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     expect(streams[0]!.id).toBe(idOf('IotStream', 'garden', 'Humidity'))
   })
 
-  it('of sensors and systems, too', async () => {
+  it('applies to sensors and systems, too', async () => {
     const sensors = [
       ...['Humidity', 'Temperature'].map((field) => idOf('Sensor', 'cellar', field)),
       idOf('Sensor', 'garden', 'Humidity'),
@@ -164,7 +164,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     expect(await found('platforms', near)).toEqual([idOf('Platform', 'cellar'), idOf('Platform', 'roof')])
   })
 
-  it('words of partners count', async () => {
+  it('finds words of related entities', async () => {
     const roof = [idOf('IotStream', 'roof', 'Humidity'), idOf('IotStream', 'roof', 'Temperature')]
     expect(await inIndex({ type: 'IotStream', search: 'roof' })).toEqual(roof)
     expect(await found('streams', 'search: "Roof"')).toEqual(roof)
@@ -185,7 +185,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
     })
   })
 
-  it('geo tells that place', async () => {
+  it('geo returns the inherited place', async () => {
     const { streams } = await site.data<{ streams: { id: string; geo: { lat: number } | null }[] }>(
       '{ streams(limit: 200) { id geo { lat } } }',
     )
@@ -199,7 +199,7 @@ describe.each(['mdr', 'indexing'])('over %s', (backend) => {
   })
 })
 
-it('over the ranking they are as what it ranks has them', async () => {
+it('uses places of the ranking backend when searching over the ranking', async () => {
   const site = await startPlaces('ranking')
   const { streams } = await site.data<{ streams: { id: string }[] }>(`{ streams(${near}) { id } }`)
   expect(streams.map(({ id }) => id).toSorted()).toEqual(expected)
@@ -216,12 +216,12 @@ it('over the ranking they are as what it ranks has them', async () => {
   await site.close()
 })
 
-it('without the index they are those of the entities themselves, and the answer says so', async () => {
+it('uses only the own places and words of entities without the index, with a warning', async () => {
   const site = await startSearchSite()
   await site.create(data)
   const { data: answer, extensions } = await site.ask(`{ streams(${near}) { id } }`)
   expect(answer).toEqual({ streams: [] })
-  expect(extensions?.warnings).toEqual([expect.stringContaining('the index does not run')])
+  expect(extensions?.warnings).toEqual([expect.stringContaining('the index is not running')])
   const plain = await site.ask(`{ platforms(${near}) { id } }`)
   expect(plain.extensions).not.toHaveProperty('warnings')
   await site.close()

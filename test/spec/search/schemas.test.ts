@@ -1,6 +1,6 @@
 /**
- * Schemas from a folder: types and queries without code, sub-types told by alternativeType, computed fields, and what is wrong
- * told with file and line while everything else is served.
+ * Schemas from a folder: types and queries without code, subtypes by alternativeType, computed fields.
+ * Mistakes are reported with file and line while everything else is served.
  */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -24,7 +24,7 @@ import {
 const examples = join(import.meta.dirname, '..', '..', '..', 'plugins', 'search', 'examples')
 const siemens = 'http://www.siemens.com/iotcrawler/ontologies#'
 
-describe('the schemas that come along', () => {
+describe('the bundled schemas', () => {
   let site: SearchSite
 
   const sensor = (name: string, alternative?: string): Entity => ({
@@ -63,7 +63,7 @@ describe('the schemas that come along', () => {
 
   afterAll(() => site.close())
 
-  it('finds a sub-type with its own sub-types, and all of them by the type above', async () => {
+  it('select a subtype with its own subtypes, and all of them by the supertype', async () => {
     const found = await site.data<Record<string, { label: string }[]>>(
       `{ temperatureSensors { id label alternativeType }
          indoorTemperatureSensors { label }
@@ -79,7 +79,7 @@ describe('the schemas that come along', () => {
     expect(labels['systems']).toEqual(labels['sensors'])
   })
 
-  it('pages and counts across both ways of being a sub-type', async () => {
+  it('page and count over both representations of subtypes', async () => {
     const { all, second, one } = await site.data<Record<string, never>>(
       `{ all: temperatureSensorsConnection(first: 2) { totalCount pageInfo { hasNextPage } nodes { label } }
          second: temperatureSensors(offset: 2, limit: 5) { label }
@@ -90,12 +90,12 @@ describe('the schemas that come along', () => {
     expect(one).toEqual([{ label: 'indoor' }])
   })
 
-  it('takes the name of a type for its class', async () => {
+  it('accept a type name instead of its class', async () => {
     const { sensors } = await site.data('{ sensors(alternativeType: "TemperatureSensor") { label } }')
     expect(sensors).toEqual([{ label: 'temperature' }])
   })
 
-  it('computes fields by their rules', async () => {
+  it('compute fields by their rules', async () => {
     const { areasOfInterest, ePlatforms } = await site.data<Record<string, unknown>>(
       '{ areasOfInterest { weatherState inferredAssigned { category } } ePlatforms(simulated: true) { category } }',
     )
@@ -106,7 +106,7 @@ describe('the schemas that come along', () => {
     expect(ePlatforms).toEqual([{ category: 'Grid' }])
   })
 
-  it('has nothing wrong in it', async () => {
+  it('have no mistakes', async () => {
     const { texts, mistakes } = readSchemaFolder(examples)
     expect(texts.map(({ name }) => name)).toEqual(readdirSync(examples).toSorted())
     expect([...mistakes, ...(await buildSchema(texts)).mistakes]).toEqual([])
@@ -122,7 +122,10 @@ describe('a schema with mistakes', () => {
   it.each([
     ['type T {\n  a: Int\n', 'mine.graphqls:3:1 Syntax Error: Expected Name, found <EOF>.'],
     ['\nextend type Query { things: [Thing] }', 'mine.graphqls:2:30 There is no type Thing'],
-    ['type T @resource(class: "urn:t", subClassOf: ["Nothing"])', 'sub-class of Nothing, which is no type'],
+    [
+      'type T @resource(class: "urn:t", subClassOf: ["Nothing"])',
+      'sub-class of Nothing, which is not a type',
+    ],
     [
       'type A @resource(class: "urn:a", subClassOf: ["B"])\ntype B @resource(class: "urn:b", subClassOf: ["A"])',
       'is a sub-class of itself',
@@ -131,14 +134,14 @@ describe('a schema with mistakes', () => {
     ['extend type Query { t: Int }\nextend type Query { t: Int }', 'Query has a field t already'],
     ['type T @resource(klass: "urn:t")', '@resource has no argument klass'],
     ['type T @resourse(class: "urn:t")', 'There is no directive @resourse'],
-    ['extend type Query { things(of: Sensor): [Sensor] }', 'Sensor is a type of answers'],
+    ['extend type Query { things(of: Sensor): [Sensor] }', 'Sensor is an output type'],
     ['extend type Sensor { of: SensorInput }', 'SensorInput is an input'],
     ['{ sensors { id } }', 'declares types, inputs, scalars and directives only'],
-  ])('tells where: %s', async (text, complaint) => {
+  ])('is reported with its place: %s', async (text, complaint) => {
     expect((await told(text)).join('\n')).toContain(complaint)
   })
 
-  it('is none where it declares types and queries of the platform again, as the original files do', async () => {
+  it('is not reported for repeated platform types and queries, as in the original files', async () => {
     const text =
       'type Sensor @resource(class: "urn:other") { id: Int more: Float @attribute(uri: "https://a.example/more") }\n' +
       'type Query { sensors: [Sensor] }'
@@ -150,7 +153,7 @@ describe('a schema with mistakes', () => {
     expect(sensor).toContain('madeObservation')
   })
 
-  it('is left out, told to operators, and the rest is served', async () => {
+  it('is ignored and reported to operators, and the rest is served', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-schemas-'))
     writeFileSync(join(folder, 'bad.graphqls'), 'type X {')
     writeFileSync(

@@ -1,6 +1,6 @@
 /**
- * Subscriptions of GraphQL over a real gateway, by both protocols with their own clients: what changes is told, what does not
- * match is not, and who falls behind is told so.
+ * GraphQL subscriptions over a real gateway, with both protocols and their standard clients: matching changes
+ * are sent, others are not, and a client that falls behind gets an error.
  */
 import { createClient as createStreamClient } from 'graphql-sse'
 import { createClient as createSocketClient } from 'graphql-ws'
@@ -83,7 +83,7 @@ const observe = async (field: string, value: number, second: number): Promise<vo
 
 let second = 0
 
-/** Changes again and again until it is told: a subscription begins when it has arrived. */
+/** Repeats a change until an event arrives, because the subscription may not have started yet. */
 const until = (heard: Heard, change: () => Promise<void>): Promise<void> =>
   expect
     .poll(
@@ -96,7 +96,7 @@ const until = (heard: Heard, change: () => Promise<void>): Promise<void> =>
     .toBeGreaterThan(0)
 
 describe.each(Object.keys(clients))('by %s', (name) => {
-  it('tells observations of a stream with what belongs to them, and no others', async () => {
+  it('sends observations of a stream with linked entities, and no others', async () => {
     const client = clients[name]!()
     const heard = hear(
       client,
@@ -117,7 +117,7 @@ describe.each(Object.keys(clients))('by %s', (name) => {
     await client.dispose()
   })
 
-  it('tells what fits a filter when it begins to fit', async () => {
+  it('sends an entity when it starts to match a filter', async () => {
     const client = clients[name]!()
     const query =
       'subscription { streams(filter: { quality: { completeness: { rated: { gt: 0.8 } } } }) { id } }'
@@ -136,7 +136,7 @@ describe.each(Object.keys(clients))('by %s', (name) => {
     await client.dispose()
   })
 
-  it('tells deletions', async () => {
+  it('sends deletions', async () => {
     const client = clients[name]!()
     const heard = hear(client, 'subscription { deletions }')
     await until(heard, async () => {
@@ -149,7 +149,7 @@ describe.each(Object.keys(clients))('by %s', (name) => {
     await client.dispose()
   })
 
-  it('answers queries, and refuses what is no operation', async () => {
+  it('answers queries, and rejects invalid operations', async () => {
     const client = clients[name]!()
     const heard = hear(client, '{ platforms(id: "urn:ngsi-ld:Platform:d0") { label } }')
     await expect.poll(() => heard.values.length).toBe(1)
@@ -160,7 +160,7 @@ describe.each(Object.keys(clients))('by %s', (name) => {
   })
 })
 
-it('keeps nothing of clients that went away', async () => {
+it('frees the resources of disconnected clients', async () => {
   const waiting = async (): Promise<unknown> => {
     const status = await fetch(`${site.url}/selvedge/v1/plugins`)
     const found = /"subscriptions":(\d+),"sockets":(\d+)/.exec(await status.text())
@@ -184,7 +184,7 @@ it('keeps nothing of clients that went away', async () => {
   await expect.poll(waiting).toEqual(['0', '0'])
 })
 
-it('ends the subscription of a client that takes nothing while too much changes, with an error', async () => {
+it('ends the subscription of a client that does not read, with an error', async () => {
   const { createFeed } = await import('#plugins/search/reads/feed.ts')
   let take: (ids: readonly string[]) => void = () => undefined
   const feed = createFeed({
@@ -208,6 +208,6 @@ it('ends the subscription of a client that takes nothing while too much changes,
   take(['urn:a', 'urn:b', 'urn:a'])
   expect(await waiting.take(10)).toEqual(['urn:a', 'urn:b'])
   take(Array.from({ length: 1001 }, (_, index) => `urn:${index}`))
-  await expect(waiting.take(10)).rejects.toThrow('subscribe again and read anew')
+  await expect(waiting.take(10)).rejects.toThrow('subscribe again and reload')
   expect(feed.count()).toBe(0)
 })
