@@ -22,7 +22,7 @@ import {
 import { type BrokerQuery, type Page, type Ranking, type Reads, rankScore, tooComplex } from './reads.ts'
 
 export interface Selection {
-  /** One page of entities; the best first if ranked. */
+  /** A page of entities; the best first if ranked. */
   select(criteria: Criteria, page: Page, ranking?: Ranking): Promise<readonly EntityJson[]>
   count(criteria: Criteria): Promise<number>
 }

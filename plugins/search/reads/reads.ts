@@ -11,7 +11,7 @@ import { type EntityJson, targetsOf } from '#plugins/search/schema/entity-values
 import type { FieldModel, Model } from '#plugins/search/schema/model.ts'
 import type { Near } from '#plugins/search/schema/query-criteria.ts'
 
-/** One query to a broker. */
+/** A query to a broker. */
 export interface BrokerQuery {
   readonly types: readonly string[]
   readonly ids?: readonly string[] | undefined
@@ -20,7 +20,7 @@ export interface BrokerQuery {
   readonly ranking?: Ranking | undefined
 }
 
-/** One query to the index. */
+/** A query to the index. */
 export interface IndexQuery extends BrokerQuery {
   /** Words to search for. */
   readonly search?: string | undefined
