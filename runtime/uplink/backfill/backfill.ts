@@ -74,9 +74,11 @@ export async function fillSpan(
     if (past !== undefined && !(await sendPast(past, ports))) return undefined
   }
   // Deletions of one id are handled together, however often it was re-created.
-  const gone = new Map(following.tombstonesBetween({ from: span.from, to }).map((grave) => [grave.id, grave]))
-  for (const grave of gone.values())
-    for (const { entity } of removalSteps(grave, undefined, lookups))
+  const gone = new Map(
+    following.tombstonesBetween({ from: span.from, to }).map((tombstone) => [tombstone.id, tombstone]),
+  )
+  for (const tombstone of gone.values())
+    for (const { entity } of removalSteps(tombstone, undefined, lookups))
       if (!(await ensureDeleted(entity, new Map()))) return undefined
   sizes.sliceMs = nextSliceMs(sizes.sliceMs, count)
   return to

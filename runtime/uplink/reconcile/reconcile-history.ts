@@ -101,13 +101,13 @@ export function createPastPhases(ports: PastPorts) {
   /** Histories of deleted entities are kept and compared like others. */
   async function deletedHistories(task: ReconcileTask): Promise<boolean> {
     const page = following.tombstonesSince(task.after, limits.reconcileHistories.value)
-    const ours = page.flatMap((grave): Head[] => {
-      const now = following.entity(grave.id)
+    const ours = page.flatMap((tombstone): Head[] => {
+      const now = following.entity(tombstone.id)
       // An entity re-created since the start was not in the first phase.
       if (now !== undefined && wasRecreated(task, now) && isOurs(now))
-        return [{ id: grave.id, type: now.entity().type }]
-      if (now !== undefined || following.tombstonesAfter(grave.id, grave.n).length > 0) return []
-      const [gone] = removalSteps(grave, undefined, lookups)
+        return [{ id: tombstone.id, type: now.entity().type }]
+      if (now !== undefined || following.tombstonesAfter(tombstone.id, tombstone.n).length > 0) return []
+      const [gone] = removalSteps(tombstone, undefined, lookups)
       return gone === undefined ? [] : [pastHead(gone.entity, lookups)]
     })
     if (!(await historiesOf(task, ours))) return false

@@ -117,17 +117,18 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const others = [...ours].flatMap(([id, hash]) => (theirs.get(id) === hash ? [] : [id]))
     if (!(await compare(task, others))) return false
     const again: string[] = []
-    const graves = [...theirs.keys()].flatMap((id) => {
+    const tombstones = [...theirs.keys()].flatMap((id) => {
       if (ours.has(id)) return []
       const now = following.entity(id)
       if (now !== undefined && isOurs(now)) again.push(id)
       if (now !== undefined) return []
-      const grave = following.tombstonesAfter(id, 0).at(-1)
-      if (grave !== undefined && removalSteps(grave, undefined, lookups).length > 0) return [grave]
+      const tombstone = following.tombstonesAfter(id, 0).at(-1)
+      if (tombstone !== undefined && removalSteps(tombstone, undefined, lookups).length > 0)
+        return [tombstone]
       task.unknown++
       return []
     })
-    return (await compare(task, again)) && removeAll(task, graves)
+    return (await compare(task, again)) && removeAll(task, tombstones)
   }
 
   /** Compares entities with the centre's, and sends missing or different ones. */
@@ -204,10 +205,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       part.map(({ doc }) => JSON.parse(doc) as Entity),
     )
     if (typeof found === 'string') return found
-    const steps = part.flatMap((grave) => {
-      const there = found.get(grave.id)
-      if (there === undefined || following.entity(grave.id) !== undefined) return []
-      const stays = keysToKeep(grave.at, there.entity, there.isForeign)
+    const steps = part.flatMap((tombstone) => {
+      const there = found.get(tombstone.id)
+      if (there === undefined || following.entity(tombstone.id) !== undefined) return []
+      const stays = keysToKeep(tombstone.at, there.entity, there.isForeign)
       if (stays === undefined) task.unknown++
       const keys = remoteKeys(there.entity)
       if (stays === undefined || (keys.length > 0 && keys.every((key) => stays.has(key)))) return []
@@ -215,7 +216,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
       // If foreign attributes are known, all others came from here, whatever the entity had when deleted.
       const ours =
         there.isForeign && keys.filter((key) => lookups.selection.takesAttribute(key.split(' ', 1)[0]!))
-      return removalSteps(grave, undefined, lookups).map((step) =>
+      return removalSteps(tombstone, undefined, lookups).map((step) =>
         step.kind === 'remove'
           ? { ...step, had: new Set([...(ours ?? step.had)].filter((key) => !stays.has(key))) }
           : step,
@@ -224,8 +225,8 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     return (await send(task, steps)) ? 'done' : 'ended'
   }
 
-  async function removeAll(task: ReconcileTask, graves: readonly TombstoneRow[]): Promise<boolean> {
-    for (const part of idParts(graves, ({ id }) => id))
+  async function removeAll(task: ReconcileTask, tombstones: readonly TombstoneRow[]): Promise<boolean> {
+    for (const part of idParts(tombstones, ({ id }) => id))
       if (!(await inLiveTurns(task, part, (some) => removeNow(task, some)))) return false
     return true
   }
@@ -280,17 +281,17 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     const page = following.tombstonesSince(task.after, limits.uplinkEntitiesPerRequest.value)
     const last = page.at(-1)
     const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
-    const graves = page.filter(
-      (grave) =>
-        following.entity(grave.id) === undefined &&
-        following.tombstonesAfter(grave.id, grave.n).length === 0 &&
-        removalSteps(grave, undefined, lookups).length > 0,
+    const tombstones = page.filter(
+      (tombstone) =>
+        following.entity(tombstone.id) === undefined &&
+        following.tombstonesAfter(tombstone.id, tombstone.n).length === 0 &&
+        removalSteps(tombstone, undefined, lookups).length > 0,
     )
     const again = page.flatMap(({ id }) => {
       const now = following.entity(id)
       return now !== undefined && wasRecreated(task, now) && isOurs(now) ? [id] : []
     })
-    if (!(await compare(task, again)) || !(await removeAll(task, graves))) return false
+    if (!(await compare(task, again)) || !(await removeAll(task, tombstones))) return false
     if (isLast) {
       const isSelvedge = await ports.until(
         async () => (await centre.isSelvedge()) ?? later('the centre does not report now what it is'),

@@ -161,10 +161,10 @@ function stepsOfChange(
   const { selection, entity } = ports
   const view = entity(change.id)
   const now = view?.entity()
-  const grave = view === undefined ? ports.tombstoneOf(change.rid) : undefined
-  const then = now ?? lastDocument(grave)
+  const tombstone = view === undefined ? ports.tombstoneOf(change.rid) : undefined
+  const then = now ?? lastDocument(tombstone)
   const type = change.type ?? then?.type ?? []
-  const bornBy = view?.times().attributes['']?.[2] ?? grave?.heard ?? undefined
+  const bornBy = view?.times().attributes['']?.[2] ?? tombstone?.heard ?? undefined
   const head = headOf({ ...change, type }, bornBy, ports)
   if (then === undefined || !selection.takes(then)) return []
   const put = new Map<string, AttributeInstance[]>()

@@ -53,18 +53,18 @@ export function deletionsAfterPast(
   const now = ports.entity(entity.id)?.entity()
   // A re-created entity is sent without its earlier attributes when its turn comes.
   if (now !== undefined) return [...resurrectedDrops(now, entity, past, ports)]
-  const graves = ports.tombstonesAfter(entity.id, 0)
-  const grave = graves.at(-1)
+  const tombstones = ports.tombstonesAfter(entity.id, 0)
+  const tombstone = tombstones.at(-1)
   const back = [...past].flatMap(([name, all]) => all.map(({ datasetId = '' }) => keyOf(name, datasetId)))
   const steps: readonly Removal[] =
-    grave === undefined
+    tombstone === undefined
       ? [{ kind: 'remove', entity, had: new Set() }]
       : past.size + lost.length > 0
-        ? removalOf(grave, undefined, ports)
-        : removalSteps(grave, undefined, ports)
+        ? removalOf(tombstone, undefined, ports)
+        : removalSteps(tombstone, undefined, ports)
   // If neither the re-creation nor the final deletion was sent, the centre may still hold attributes from the
   // entity's earlier lives.
-  const before = graves.flatMap((one) => removalSteps(one, undefined, ports))
+  const before = tombstones.flatMap((one) => removalSteps(one, undefined, ports))
   const had = [...before, ...steps].flatMap((step) => [...step.had])
   const seen = latestObservation([...past.values()].flat()) ?? 0
   return steps.map((step) => ({
@@ -100,7 +100,7 @@ export function deletionsOfEarlierLives(
 ): readonly Step[] {
   const present = new Set(now === undefined ? [] : instanceKeys(now))
   const had = new Set(ownKeys(lost, ports))
-  const lives = tombstones.flatMap((grave) => removalSteps(grave, undefined, ports))
+  const lives = tombstones.flatMap((tombstone) => removalSteps(tombstone, undefined, ports))
   const whole = new Set<string>()
   for (const life of lives) {
     const isOther = isUnsent && String(life.entity.type) !== String(now?.type ?? head.type)
@@ -166,26 +166,26 @@ export const keyOf = (name: string, dataset: string): string => (dataset === '' 
  * attributes that this gateway did not send, stay there.
  */
 export function removalSteps(
-  grave: TombstoneRow | undefined,
+  tombstone: TombstoneRow | undefined,
   heard: string | undefined,
   ports: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly Removal[] {
-  const was = lastDocument(grave)
-  return was === undefined || !ports.selection.takes(was) ? [] : removalOf(grave!, heard, ports)
+  const was = lastDocument(tombstone)
+  return was === undefined || !ports.selection.takes(was) ? [] : removalOf(tombstone!, heard, ports)
 }
 
 /** Same, whatever its last state. */
 function removalOf(
-  grave: TombstoneRow,
+  tombstone: TombstoneRow,
   heard: string | undefined,
   { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly Removal[] {
-  if (isFromCentre(grave.heard ?? undefined)) return []
-  const was = JSON.parse(grave.doc) as Entity
+  if (isFromCentre(tombstone.heard ?? undefined)) return []
+  const was = JSON.parse(tombstone.doc) as Entity
   const { id, type } = was
   const had = new Set(instanceKeys(was).filter((key) => selection.takesAttribute(key.split(' ', 1)[0]!)))
   const seen = latestObservation(attributeNames(was).flatMap((name) => instancesOf(was, name)))
-  return [{ kind: 'remove', entity: { id, type }, had, heard, at: grave.at, seen }]
+  return [{ kind: 'remove', entity: { id, type }, had, heard, at: tombstone.at, seen }]
 }
 
 /** The latest observation time (ms). */
@@ -230,12 +230,12 @@ export function pastHead(
   { id, type }: Head,
   { entity, tombstonesAfter, isFromCentre, scopePrefix }: ScopeLookups,
 ): Head {
-  const grave = entity(id) === undefined ? tombstonesAfter(id, 0).at(-1) : undefined
-  if (grave === undefined) return { id, type }
-  const was = JSON.parse(grave.doc) as Entity
-  const scope = scopePrefix.scope(was.scope, isFromCentre(grave.heard ?? undefined))
+  const tombstone = entity(id) === undefined ? tombstonesAfter(id, 0).at(-1) : undefined
+  if (tombstone === undefined) return { id, type }
+  const was = JSON.parse(tombstone.doc) as Entity
+  const scope = scopePrefix.scope(was.scope, isFromCentre(tombstone.heard ?? undefined))
   return { id, type, ...(scope === undefined ? {} : { scope }) }
 }
 
-export const lastDocument = (grave: TombstoneRow | undefined): Entity | undefined =>
-  grave && (JSON.parse(grave.doc) as Entity)
+export const lastDocument = (tombstone: TombstoneRow | undefined): Entity | undefined =>
+  tombstone && (JSON.parse(tombstone.doc) as Entity)
