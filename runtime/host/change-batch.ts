@@ -1,7 +1,7 @@
 /**
  * The contents of a batch of changes: each changed entity once, in its current state, and the observations
- * that the follower wants. An entity is read only for a stream that is still unknown; everything else is
- * decoded from the log.
+ * that the follower wants. An observation is only decoded; its entity is read once per stream, while the
+ * stream is still unknown.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed, Followed, FollowedChange } from '#broker/changes/change-feed.ts'
