@@ -36,7 +36,7 @@ const steps = [1, 2].flatMap((n): readonly Step[] => {
 const notFound = '{"type":"https://uri.etsi.org/ngsi-ld/errors/ResourceNotFound"}'
 const entityOf = (id: string): Entity => ({ id, type: ['Tank'], level: { type: 'Property', value: 1 } })
 const viewOf = (id: string) => ({ entity: () => entityOf(id) }) as EntityView
-const graveOf = (id: string) => ({ id, doc: JSON.stringify(entityOf(id)) }) as TombstoneRow
+const tombstoneOf = (id: string) => ({ id, doc: JSON.stringify(entityOf(id)) }) as TombstoneRow
 
 /** Sends to a broker that responds to histories with a status, and accepts everything else when allowed. */
 function sendingTo(
@@ -87,7 +87,7 @@ function sendingTo(
     onChanged: () => undefined,
     lookups: {
       entity: (id) => (knows.includes(id) ? viewOf(id) : undefined),
-      ...{ tombstonesAfter: (id) => [graveOf(id)], isFromCentre: () => false },
+      ...{ tombstonesAfter: (id) => [tombstoneOf(id)], isFromCentre: () => false },
       scopePrefix: createScopePrefix(undefined),
     },
   })

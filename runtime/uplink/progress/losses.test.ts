@@ -22,7 +22,7 @@ describe('losses that are not reported yet', () => {
     const ports = {
       ...{ state: newState({ n: 0, at: 0 }, undefined), before, isNew },
       following: { streamOf: (s: number) => (s === 0 ? undefined : { id: `urn:T:${s}`, name: 'level' }) },
-      backlog: { owe: () => () => undefined, gapsSince: () => [], gapSums: () => [], firstGap: () => 0 },
+      backlog: { follow: () => () => undefined, gapsSince: () => [], gapSums: () => [], firstGap: () => 0 },
     } as unknown as LossesPorts
     const scopePrefix = createScopePrefix(undefined)
     return createLosses(ports, { uplink: 'up', alias: 'site', thinMs: 10_000, scopePrefix })

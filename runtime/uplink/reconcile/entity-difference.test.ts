@@ -28,7 +28,7 @@ it('deletes at the centre what was deleted here, and what only came from here an
     ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 1 },
     times: () => ({ created: at(0), modified: at(2), attributes: {} }),
   }
-  const fetchReply = {
+  const remote = {
     ...there('here', 1),
     createdAt: '2026-01-01T00:00:00Z',
     modifiedAt: '2026-01-01T00:00:00Z',
@@ -47,13 +47,13 @@ it('deletes at the centre what was deleted here, and what only came from here an
     },
   }
   const ports = { following, lookups, isForeign: () => true, onNewer: () => undefined }
-  expect(surplusOf(view, fetchReply as unknown as Entity, ports)).toEqual([])
+  expect(surplusOf(view, remote as unknown as Entity, ports)).toEqual([])
   expect(looks).toBe(0)
   const mark = { type: 'Property', value: 1, modifiedAt: new Date(at(1)).toISOString() }
-  expect(surplusOf(view, { ...fetchReply, mark } as unknown as Entity, ports)).toEqual([
+  expect(surplusOf(view, { ...remote, mark } as unknown as Entity, ports)).toEqual([
     { kind: 'drop', entity: { id: 'urn:a', type: 'A' }, name: 'mark', dataset: '' },
   ])
-  const unknown = { ...fetchReply, other: mark } as unknown as Entity
+  const unknown = { ...remote, other: mark } as unknown as Entity
   expect(surplusOf(view, unknown, ports)).toEqual([])
   expect(surplusOf(view, unknown, { ...ports, isForeign: () => false })).toMatchObject([{ name: 'other' }])
 })
