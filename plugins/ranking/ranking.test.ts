@@ -329,7 +329,7 @@ describe('computed criteria', () => {
     const every = property(10, { [`${qoi}unit`]: property('min') })
     const streams: Entities = [
       { id: 'urn:x:silent', a: property(1, { observedAt: at(2400) }), [`${qoi}updateinterval`]: every },
-      { id: 'urn:x:heard', a: property(1, { observedAt: at(1100) }), [`${qoi}updateinterval`]: every },
+      { id: 'urn:x:recent', a: property(1, { observedAt: at(1100) }), [`${qoi}updateinterval`]: every },
       {
         id: 'urn:x:ended',
         a: property(1, { observedAt: at(1) }),
@@ -338,7 +338,7 @@ describe('computed criteria', () => {
     ]
     const { body } = await ask(brokerOf(streams), 'weights=@availability:1')
     expect(body?.map((one) => [one.id, scoreIn(one)])).toEqual([
-      ['urn:x:heard', 1],
+      ['urn:x:recent', 1],
       ['urn:x:silent', 0.5],
       ['urn:x:ended', 0],
     ])

@@ -54,7 +54,7 @@ createRoot(document.getElementById('ide')).render(
     query: address.searchParams.get('query') ?? undefined,
     variables: address.searchParams.get('variables') ?? undefined,
     operationName: address.searchParams.get('operationName') ?? undefined,
-    defaultHeaders: '{\n  "Authorization": "Bearer the token of the gateway, where it asks for one"\n}',
+    defaultHeaders: '{\n  "Authorization": "Bearer the token of the gateway, if it requires one"\n}',
     onEditQuery: note('query'),
     onEditVariables: note('variables'),
     onEditOperationName: note('operationName'),

@@ -281,13 +281,13 @@ describe('a callback', () => {
 
   it('does not let an older notification overwrite a newer one', async () => {
     const path = await callback()
-    const told = (at: string, room: string) => ({
+    const notification = (at: string, room: string) => ({
       type: 'Notification',
       notifiedAt: at,
       data: [{ ...stream(700), name: { type: 'Property', value: room } }],
     })
-    await index.send('POST', path, told('2031-01-01T00:00:01Z', 'new'))
-    await index.send('POST', path, told('2031-01-01T00:00:00.500Z', 'old'))
+    await index.send('POST', path, notification('2031-01-01T00:00:01Z', 'new'))
+    await index.send('POST', path, notification('2031-01-01T00:00:00.500Z', 'old'))
     const found = (await index.get('/indexing/ngsi-ld/v1/entities/urn:ngsi-ld:IotStream:700')).json() as {
       name: object
     }

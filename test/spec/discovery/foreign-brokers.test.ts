@@ -66,10 +66,10 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   state.tenants.add(request.headers['ngsild-tenant'])
   const [, , , kind, id] = url.pathname.split('/')
   if (kind === 'subscriptions' && request.method === 'POST') {
-    const wish = JSON.parse(body) as { id: string; notification: { endpoint: { uri: string } } }
-    if ('notificationTrigger' in wish) return end(400, { title: 'unknown member notificationTrigger' })
-    state.subscriptions.set(wish.id, wish)
-    return end(201, {}, { Location: `/ngsi-ld/v1/subscriptions/${wish.id}` })
+    const created = JSON.parse(body) as { id: string; notification: { endpoint: { uri: string } } }
+    if ('notificationTrigger' in created) return end(400, { title: 'unknown member notificationTrigger' })
+    state.subscriptions.set(created.id, created)
+    return end(201, {}, { Location: `/ngsi-ld/v1/subscriptions/${created.id}` })
   }
   if (kind === 'subscriptions') {
     const known = state.subscriptions.get(decodeURIComponent(id!))
@@ -164,12 +164,12 @@ describe('a broker in the settings', () => {
     const query = new URLSearchParams({ type: iri.IotStream, idPattern: '.*', limit: '10' })
     const answer = await index.get(`/indexing/ngsi-ld/v1/entities?${query}`)
     state.warnings = []
-    const told = String(answer.headers['ngsild-warning'])
-    expect([answer.status, told]).toEqual([
+    const warnings = String(answer.headers['ngsild-warning'])
+    expect([answer.status, warnings]).toEqual([
       200,
       expect.stringMatching(/111 0 "x+", .* 199 - "and \d+ more"$/),
     ])
-    expect(told.length).toBeLessThan(limits.warningsBytesMax.value + 100)
+    expect(warnings.length).toBeLessThan(limits.warningsBytesMax.value + 100)
   })
 
   it('receives a new token after a 401', async () => {

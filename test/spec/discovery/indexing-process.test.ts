@@ -94,8 +94,8 @@ it('is rebuilt by a command that returns when it is finished', async () => {
   const status = JSON.parse(done.stdout) as { position: number; brokers: { entities: object }[] }
   expect(status.brokers[0]!.entities).toMatchObject({ stream: 1, sensor: 1, platform: 1, observation: 1 })
   expect(await seenAfter(1_750_000_999)).toHaveLength(1)
-  const told = await runSelvedge(['index', 'status', ...url], { cwd: folder })
-  expect(told.stdout).toContain('following; stream 1, sensor 1')
+  const output = await runSelvedge(['index', 'status', ...url], { cwd: folder })
+  expect(output.stdout).toContain('following; stream 1, sensor 1')
   const wrong = await runSelvedge(['index', 'rebild', ...url], { cwd: folder })
   expect([wrong.code, wrong.stderr]).toEqual([64, expect.stringContaining('rebuild')])
 })

@@ -205,9 +205,9 @@ describe('an omitted', () => {
     expect((await ask({ type: 'Point' })).headers['selvedge-answered-by']).toBe('index')
     expect((await ask({ type: 'IoTStream', idPattern: '.*2' })).json()).toMatchObject([{ id: streams[1] }])
     // A broker does not know such names, so it receives full names.
-    const asked = await ask({ type: 'Sensor', attrs: 'observes', idPattern: '.*2' })
-    expect(asked.headers['selvedge-answered-by']).toMatch(/^http/)
-    expect(asked.json()).toMatchObject([{ id: 'urn:ngsi-ld:Sensor:2', [iri.observes]: {} }])
+    const answer = await ask({ type: 'Sensor', attrs: 'observes', idPattern: '.*2' })
+    expect(answer.headers['selvedge-answered-by']).toMatch(/^http/)
+    expect(answer.json()).toMatchObject([{ id: 'urn:ngsi-ld:Sensor:2', [iri.observes]: {} }])
   })
 
   it('prefix of an ambiguous name means what it meant in the original, or is rejected', async () => {
@@ -287,10 +287,10 @@ describe('a query that the index cannot answer', () => {
   })
 
   it('is rejected with a place for other tenants and media types, too', async () => {
-    const asked = { type: 'IotStream', ...near(800) }
+    const query = { type: 'IotStream', ...near(800) }
     for (const headers of [{ 'NGSILD-Tenant': 'other' }, { Accept: 'application/geo+json' }])
-      expect((await ask(asked, headers as never)).status).toBe(422)
-    const building = await ask({ ...asked, type: 'Building' })
+      expect((await ask(query, headers as never)).status).toBe(422)
+    const building = await ask({ ...query, type: 'Building' })
     expect([building.status, building.json()]).toEqual([200, []])
   })
 })

@@ -99,17 +99,17 @@ it('trusts a TLS broker by its CA file, and sends it the token of its token file
 })
 
 it('forwards to each broker with the tenant of its registration', async () => {
-  const asked = { type: 'Sensor', idPattern: '.*' }
-  expect((await found(asked)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
-  expect((await found(asked, { 'NGSILD-Tenant': 'default' })).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
+  const query = { type: 'Sensor', idPattern: '.*' }
+  expect((await found(query)).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
+  expect((await found(query, { 'NGSILD-Tenant': 'default' })).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
   const other = { 'NGSILD-Tenant': 'other' }
   expect((await index.send('POST', '/ngsi-ld/v1/entities', named(5, 'e'), other)).status).toBe(201)
-  expect(await found(asked, other)).toEqual([5])
+  expect(await found(query, other)).toEqual([5])
 })
 
 it('forwards conditions on linked entities to both, and removes the linked entities', async () => {
-  const asked = { type: 'Sensor', q: 'sosa:observes.label~="temp.*"' }
-  const answer = await ask(asked)
+  const query = { type: 'Sensor', q: 'sosa:observes.label~="temp.*"' }
+  const answer = await ask(query)
   expect(answer.headers['ngsild-warning']).toBeUndefined()
   const sensors = answer.json() as Entity[]
   expect(numbers(sensors).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4])
@@ -143,9 +143,9 @@ it('warns as of when last-seen times of other brokers are', async () => {
   const warning = async (parameters: Record<string, string>, headers = {}): Promise<unknown> =>
     (await ask(parameters, headers)).headers['ngsild-warning']
   const seen = { type: 'Sensor', timerel: 'after', timeAt: '2020-01-01T00:00:00Z' }
-  const told = expect.stringMatching(/^110 localhost:\d+ "last-seen times of streams of .* are as of 20/)
-  expect(await warning(seen)).toEqual(told)
-  expect(await warning({ type: 'Sensor' }, { 'Selvedge-Index-Derived': 'true' })).toEqual(told)
+  const expected = expect.stringMatching(/^110 localhost:\d+ "last-seen times of streams of .* are as of 20/)
+  expect(await warning(seen)).toEqual(expected)
+  expect(await warning({ type: 'Sensor' }, { 'Selvedge-Index-Derived': 'true' })).toEqual(expected)
   expect(await warning({ ...seen, local: 'true' })).toBeUndefined()
   expect(await warning({ type: 'Sensor' })).toBeUndefined()
 })

@@ -21,7 +21,7 @@ prove('Configuration', {
   },
 
   async orchestratorUrl() {
-    const asked = await search.send('POST', '/graphql', { query: '{ sensors { id } }' })
-    expect(asked.text).toContain('errors')
+    const answer = await search.send('POST', '/graphql', { query: '{ sensors { id } }' })
+    expect(answer.text).toContain('errors')
   },
 })

@@ -9,7 +9,7 @@ beforeAll(async () => {
 })
 afterAll(() => gateway.stop())
 
-const told = async (...args: string[]): Promise<unknown> => {
+const exported = async (...args: string[]): Promise<unknown> => {
   const { code, stdout, stderr } = await runSelvedge(['export', '--url', gateway.httpUrl, ...args], {
     env: { SELVEDGE_DATA: gateway.dataFolder },
   })
@@ -17,19 +17,19 @@ const told = async (...args: string[]): Promise<unknown> => {
 }
 
 it('distinguishes an empty gateway, no match, and a type with another IRI', async () => {
-  expect(await told()).toEqual([
+  expect(await exported()).toEqual([
     0,
     '',
     '0 entities exported: this gateway has no entities in the default tenant\n',
   ])
   const house = { id: 'urn:h:1', type: 'https://example.org/House' }
   expect((await httpClient(gateway.httpUrl).send('POST', '/ngsi-ld/v1/entities', house)).status).toBe(201)
-  expect(await told('--type', 'Castle', '--q', 'age>9')).toEqual([
+  expect(await exported('--type', 'Castle', '--q', 'age>9')).toEqual([
     0,
     '',
     '0 entities exported: no entity in the default tenant matches --type Castle and --q age>9\n',
   ])
-  expect(await told('--type', 'House')).toEqual([
+  expect(await exported('--type', 'House')).toEqual([
     0,
     '',
     expect.stringMatching(

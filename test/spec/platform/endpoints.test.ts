@@ -126,9 +126,9 @@ prove('Endpoints', {
 
   async search() {
     const client = httpClient(`${gateway.httpUrl}/search`)
-    const asked = await client.send('POST', '/graphql', { query: '{ __typename }' })
-    expect(asked.status).toBe(200)
-    expect(asked.json()).toMatchObject({ data: { __typename: 'Query' } })
+    const answer = await client.send('POST', '/graphql', { query: '{ __typename }' })
+    expect(answer.status).toBe(200)
+    expect(answer.json()).toMatchObject({ data: { __typename: 'Query' } })
     const page = await client.get('/')
     expect([page.status, page.headers['content-type']]).toEqual([200, expect.stringContaining('text/html')])
   },

@@ -23,7 +23,7 @@ afterAll(async () => {
   await receiver.down()
 })
 
-interface Told {
+interface Received {
   readonly subscriptionId: string
   readonly type: string
   readonly data: { readonly id: string; readonly [name: string]: unknown }[]
@@ -51,8 +51,8 @@ prove('Events', {
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2))
     // A notification for an entity that does not match would have arrived by now.
     await new Promise((resolve) => setTimeout(resolve, 300))
-    const told = receiver.taken().map(({ body }) => JSON.parse(body) as Told)
-    expect(told).toMatchObject([
+    const received = receiver.taken().map(({ body }) => JSON.parse(body) as Received)
+    expect(received).toMatchObject([
       { type: 'Notification', subscriptionId, data: [{ id, [`${qoi}max`]: { value: 40 } }] },
       { type: 'Notification', subscriptionId, data: [{ id, [`${qoi}max`]: { value: 50 } }] },
     ])

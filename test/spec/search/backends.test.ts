@@ -109,12 +109,12 @@ describe('ranking', () => {
 
 describe('requests to the broker', () => {
   /** The gateway's broker with a record of all requests. */
-  function noted(): { readonly port: BrokerPort; readonly asked: BrokerRequest[] } {
-    const asked: BrokerRequest[] = []
+  function recorded(): { readonly port: BrokerPort; readonly requests: BrokerRequest[] } {
+    const requests: BrokerRequest[] = []
     const port: BrokerPort = {
       address: site.url,
       async exchange(request) {
-        asked.push(request)
+        requests.push(request)
         const answer = await fetch(site.url + request.path, { headers: request.headers ?? {} })
         return {
           status: answer.status,
@@ -123,11 +123,11 @@ describe('requests to the broker', () => {
         }
       },
     }
-    return { port, asked }
+    return { port, requests }
   }
 
   async function countOf(query: string): Promise<number> {
-    const { port, asked } = noted()
+    const { port, requests } = recorded()
     const settings = { introspection: true, timeoutMs: 10_000 }
     const engine = await createEngine({ broker: port, ranking: port, changes: undefined }, settings, [])
     const request = new Request(`http://x/graphql?query=${encodeURIComponent(query)}`)
@@ -135,7 +135,7 @@ describe('requests to the broker', () => {
     const answer = await engine.http(request, environment)
     expect(((await answer.json()) as { errors?: unknown }).errors).toBeUndefined()
     engine.close()
-    return asked.length
+    return requests.length
   }
 
   it('are one per level of a hundred entities, not one per entity', async () => {
@@ -255,13 +255,13 @@ describe('another broker', () => {
       ['nothing', 0, '', 504, 'no answer within'],
     ])(
       'by answering %s is an error of GraphQL with its status',
-      async (_what, answered, text, told, reason) => {
+      async (_what, answered, text, expectedStatus, reason) => {
         ;[status, body] = [answered, text]
         const { data, errors } = await broken.ask('{ platforms { id } }')
         expect(data).toEqual({ platforms: null })
         expect(errors?.[0]).toMatchObject({
           path: ['platforms'],
-          extensions: { code: 'BACKEND_FAILED', status: told },
+          extensions: { code: 'BACKEND_FAILED', status: expectedStatus },
           message: expect.stringContaining(reason) as string,
         })
       },

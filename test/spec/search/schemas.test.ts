@@ -114,7 +114,7 @@ describe('the bundled schemas', () => {
 })
 
 describe('a schema with mistakes', () => {
-  const told = async (text: string): Promise<string[]> => {
+  const mistakesOf = async (text: string): Promise<string[]> => {
     const { mistakes } = await buildSchema([{ name: 'mine.graphqls', text }])
     return mistakes.map(({ place, message }) => `${place} ${message}`)
   }
@@ -138,14 +138,14 @@ describe('a schema with mistakes', () => {
     ['extend type Sensor { of: SensorInput }', 'SensorInput is an input'],
     ['{ sensors { id } }', 'declares types, inputs, scalars and directives only'],
   ])('is reported with its place: %s', async (text, complaint) => {
-    expect((await told(text)).join('\n')).toContain(complaint)
+    expect((await mistakesOf(text)).join('\n')).toContain(complaint)
   })
 
   it('is not reported for repeated platform types and queries, as in the original files', async () => {
     const text =
       'type Sensor @resource(class: "urn:other") { id: Int more: Float @attribute(uri: "https://a.example/more") }\n' +
       'type Query { sensors: [Sensor] }'
-    expect(await told(text)).toEqual([])
+    expect(await mistakesOf(text)).toEqual([])
     const { schema } = await buildSchema([{ name: 'mine.graphqls', text }])
     const sensor = printType(schema.getType('Sensor')!)
     expect(sensor).toContain('id: String!')

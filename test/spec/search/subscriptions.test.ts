@@ -49,23 +49,23 @@ const clients: Readonly<Record<string, () => Client>> = {
     }) as unknown as Client,
 }
 
-interface Heard {
+interface Received {
   readonly values: { data?: Record<string, unknown>; errors?: { message: string }[] }[]
   readonly errors: unknown[]
   stop(): void
 }
 
-function hear(client: Client, query: string): Heard {
-  const heard: Heard = { values: [], errors: [], stop: () => undefined }
+function listen(client: Client, query: string): Received {
+  const received: Received = { values: [], errors: [], stop: () => undefined }
   const stop = client.subscribe(
     { query },
     {
-      next: (value) => heard.values.push(value as never),
-      error: (error) => heard.errors.push(error),
+      next: (value) => received.values.push(value as never),
+      error: (error) => received.errors.push(error),
       complete: () => undefined,
     },
   )
-  return { ...heard, stop }
+  return { ...received, stop }
 }
 
 const observe = async (field: string, value: number, second: number): Promise<void> => {
@@ -84,12 +84,12 @@ const observe = async (field: string, value: number, second: number): Promise<vo
 let second = 0
 
 /** Repeats a change until an event arrives, because the subscription may not have started yet. */
-const until = (heard: Heard, change: () => Promise<void>): Promise<void> =>
+const until = (received: Received, change: () => Promise<void>): Promise<void> =>
   expect
     .poll(
       async () => {
         await change()
-        return heard.values.length
+        return received.values.length
       },
       { interval: 150 },
     )
@@ -98,22 +98,22 @@ const until = (heard: Heard, change: () => Promise<void>): Promise<void> =>
 describe.each(Object.keys(clients))('by %s', (name) => {
   it('sends observations of a stream with linked entities, and no others', async () => {
     const client = clients[name]!()
-    const heard = hear(
+    const received = listen(
       client,
       `subscription { streamObservations(belongsTo: { id: "${idOf('IotStream', 'd0', 'Temperature')}" }) {
         id hasSimpleResult belongsTo { quality { completeness { rated } } } } }`,
     )
-    await until(heard, async () => {
+    await until(received, async () => {
       await observe('Humidity', ++second, second)
       await observe('Temperature', 1000 + second, second)
     })
-    const ids = heard.values.map(({ data }) => (data!['streamObservations'] as { id: string }).id)
+    const ids = received.values.map(({ data }) => (data!['streamObservations'] as { id: string }).id)
     expect(new Set(ids)).toEqual(new Set([idOf('StreamObservation', 'd0', 'Temperature')]))
-    expect(heard.values[0]!.data!['streamObservations']).toMatchObject({
+    expect(received.values[0]!.data!['streamObservations']).toMatchObject({
       hasSimpleResult: expect.any(Number) as number,
       belongsTo: { quality: { completeness: { rated: 0.5 } } },
     })
-    heard.stop()
+    received.stop()
     await client.dispose()
   })
 
@@ -121,40 +121,40 @@ describe.each(Object.keys(clients))('by %s', (name) => {
     const client = clients[name]!()
     const query =
       'subscription { streams(filter: { quality: { completeness: { rated: { gt: 0.8 } } } }) { id } }'
-    const heard = hear(client, query)
+    const received = listen(client, query)
     const [, stream] = fieldEntities({ device: `new-${second}`, field: 'CO2', value: 1, completeness: 0.9 })
-    await until(heard, async () => {
+    await until(received, async () => {
       await site.create(
         fieldEntities({ device: `new-${++second}`, field: 'CO2', value: 1, completeness: 0.9 }),
       )
       await site.create(fieldEntities({ device: `old-${second}`, field: 'CO2', value: 1, completeness: 0.2 }))
     })
     expect(stream!.type).toBe(`${iotStream}IotStream`)
-    const ids = heard.values.map(({ data }) => (data!['streams'] as { id: string }).id)
+    const ids = received.values.map(({ data }) => (data!['streams'] as { id: string }).id)
     expect(ids.every((id) => id.includes('new-'))).toBe(true)
-    heard.stop()
+    received.stop()
     await client.dispose()
   })
 
   it('sends deletions', async () => {
     const client = clients[name]!()
-    const heard = hear(client, 'subscription { deletions }')
-    await until(heard, async () => {
+    const received = listen(client, 'subscription { deletions }')
+    await until(received, async () => {
       const gone = platformOf(`gone-${++second}`, ['x'], [1, 1])
       await site.create([gone])
       await fetch(`${site.url}/ngsi-ld/v1/entities/${gone.id}`, { method: 'DELETE' })
     })
-    expect(heard.values[0]!.data!['deletions']).toContain('urn:ngsi-ld:Platform:gone-')
-    heard.stop()
+    expect(received.values[0]!.data!['deletions']).toContain('urn:ngsi-ld:Platform:gone-')
+    received.stop()
     await client.dispose()
   })
 
   it('answers queries, and rejects invalid operations', async () => {
     const client = clients[name]!()
-    const heard = hear(client, '{ platforms(id: "urn:ngsi-ld:Platform:d0") { label } }')
-    await expect.poll(() => heard.values.length).toBe(1)
-    expect(heard.values[0]!.data).toEqual({ platforms: [{ label: 'platform d0' }] })
-    const wrong = hear(client, 'subscription { nothing { id } }')
+    const received = listen(client, '{ platforms(id: "urn:ngsi-ld:Platform:d0") { label } }')
+    await expect.poll(() => received.values.length).toBe(1)
+    expect(received.values[0]!.data).toEqual({ platforms: [{ label: 'platform d0' }] })
+    const wrong = listen(client, 'subscription { nothing { id } }')
     await expect.poll(() => JSON.stringify([wrong.values, wrong.errors])).toContain('Cannot query field')
     await client.dispose()
   })
@@ -167,7 +167,7 @@ it('frees the resources of disconnected clients', async () => {
     return found?.slice(1)
   }
   const socket = clients['WebSocket']!()
-  const heard = hear(socket, 'subscription { platforms { id } }')
+  const received = listen(socket, 'subscription { platforms { id } }')
   const gone = new AbortController()
   const stream = await fetch(`${site.url}/search/graphql/stream`, {
     method: 'POST',
@@ -179,7 +179,7 @@ it('frees the resources of disconnected clients', async () => {
   await expect.poll(waiting).toEqual(['2', '1'])
   gone.abort()
   await expect.poll(waiting).toEqual(['1', '1'])
-  heard.stop()
+  received.stop()
   await socket.dispose()
   await expect.poll(waiting).toEqual(['0', '0'])
 })
