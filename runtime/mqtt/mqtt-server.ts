@@ -72,7 +72,7 @@ export interface MqttStats {
   readonly sessions: number
   readonly retained: number
   /** Messages queued for sessions, and their bytes. */
-  readonly owed: number
+  readonly queued: number
   readonly growthBytes: number
 }
 
@@ -130,7 +130,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       clients: presences.count(),
       sessions: sessions.count(),
       retained: retained.count(),
-      owed: queues.messages(),
+      queued: queues.messages(),
       growthBytes: queues.bytes(),
     }),
     async close(deadlineMs) {
@@ -141,7 +141,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
       clearInterval(inspection)
       clearInterval(expiry)
       for (const link of presences.links()) link.stopInput()
-      while ([...presences.links()].some((link) => link.hasTaken()) && clock.monotonic() < deadline) {
+      while ([...presences.links()].some((link) => link.hasPending()) && clock.monotonic() < deadline) {
         await pause(10)
       }
       sessions.leaveAll()

@@ -40,8 +40,8 @@ const settings = [
  * loaded in pieces and evicted.
  */
 const otherColumns = [
-  createKnownColumns(tables.database, { bytesMax: 0, rowsPerSearch: 1, rest: Infinity }),
-  createKnownColumns(tables.database, { bytesMax: 24_576, rowsPerSearch: 4, rest: 3 }),
+  createKnownColumns(tables.database, { bytesMax: 0, rowsPerSearch: 1, cooldown: Infinity }),
+  createKnownColumns(tables.database, { bytesMax: 24_576, rowsPerSearch: 4, cooldown: 3 }),
 ]
 const withOthers = <Ports extends typeof tables.ports>(ports: Ports): Ports[] =>
   otherColumns.map((columns) => ({ ...ports, entities: { ...ports.entities, columns } }))

@@ -141,7 +141,7 @@ describe('a search', () => {
 
   it.each(Object.entries(searches))('by %s never walks anything but entities in order', (_, search) => {
     const { database, texts, recording } = openSchema()
-    const columns = createKnownColumns(database, { bytesMax: 0, rowsPerSearch: 1, rest: Infinity })
+    const columns = createKnownColumns(database, { bytesMax: 0, rowsPerSearch: 1, cooldown: Infinity })
     const query = createWholeQuery({
       database: recording,
       entities: { ...createEntities(database), columns, lastRid: () => 1 },

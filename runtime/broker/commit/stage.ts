@@ -218,7 +218,7 @@ export function createGroup(start: { at: number; number: number }): Group {
       rows,
       blobs: blobs.map(({ triples, unset, via, ...blob }) => ({
         ...blob,
-        heard: via,
+        via,
         triples: Float64Array.from(triples),
         unset: unset && { boot: unset.boot, offset: unset.offset },
       })),

@@ -182,7 +182,7 @@ function isRefusedId(clientId: string, mayBeEmpty: boolean): boolean {
 
 /** The accepting CONNACK; for MQTT 5 also the features that this broker lacks, and its limits. */
 function connack(
-  { terms, clientId, expirySeconds: asked }: ConnectRequest,
+  { terms, clientId, expirySeconds: requested }: ConnectRequest,
   { client, isPresent, expirySeconds }: { client: string; isPresent: boolean; expirySeconds: number },
 ): Buffer {
   const packet: IConnackPacket = { cmd: 'connack', sessionPresent: isPresent }
@@ -193,7 +193,7 @@ function connack(
     topicAliasMaximum: limits.topicAliasesMax.value,
     sharedSubscriptionAvailable: false,
     ...(clientId === '' ? { assignedClientIdentifier: client } : {}),
-    ...(asked === expirySeconds ? {} : { sessionExpiryInterval: expirySeconds }),
+    ...(requested === expirySeconds ? {} : { sessionExpiryInterval: expirySeconds }),
   }
   return generate({ ...packet, reasonCode: 0, properties }, { protocolVersion: 5 })
 }

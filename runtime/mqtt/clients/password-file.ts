@@ -50,7 +50,7 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
   const key = randomBytes(32)
   /** Digests of passwords already hashed, each with the line it was checked against. */
   const known = new Map<string, { readonly line: string; readonly isRight: boolean }>()
-  const judging = new Map<string, Promise<boolean>>()
+  const checking = new Map<string, Promise<boolean>>()
   const waiting: (() => void)[] = []
   let hashing = 0
 
@@ -64,7 +64,7 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
     }
   }
 
-  async function judge(entry: Entry | undefined, password: Uint8Array): Promise<boolean> {
+  async function check(entry: Entry | undefined, password: Uint8Array): Promise<boolean> {
     if (hashing < limits.passwordsCheckedMax.value) hashing++
     else await new Promise<void>((resolve) => waiting.push(resolve))
     try {
@@ -94,19 +94,19 @@ export function openPasswordFile(file: string, { clock, log }: { clock: Clock; l
         .digest('hex')
       const before = known.get(digest)
       if (before?.line === line) return before.isRight
-      const found = judging.get(digest)
+      const found = checking.get(digest)
       if (found !== undefined) return found
-      if (judging.size >= limits.passwordsWaitingMax.value) {
+      if (checking.size >= limits.passwordsWaitingMax.value) {
         throw new GatewayError('mqtt.ceiling', 'too many password checks are queued; try again later')
       }
-      const judged = judge(entry, password)
-      judging.set(digest, judged)
+      const result = check(entry, password)
+      checking.set(digest, result)
       try {
-        const isRight = await judged
+        const isRight = await result
         remember(digest, line, isRight)
         return isRight
       } finally {
-        judging.delete(digest)
+        checking.delete(digest)
       }
     },
   } satisfies Passwords)

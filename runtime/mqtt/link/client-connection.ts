@@ -30,7 +30,7 @@ import { createTraffic, type Terms, type Traffic } from './traffic.ts'
 
 export interface Link
   extends Pick<Outlet, 'write' | 'isBacklogged' | 'whenDrained'>,
-    Pick<Order, 'take' | 'hasTaken' | 'advance'>,
+    Pick<Order, 'add' | 'hasPending' | 'advance'>,
     Traffic {
   /** Client identifier; empty until the client is connected. */
   id(): string

@@ -44,19 +44,19 @@ export function readPublish({ bytes, from, end, first }: Place, isFive: boolean)
   if (qos === 0 && (first & 8) !== 0) return malformed('DUP must not be set with QoS 0 [MQTT-3.3.1-2]')
   const id = qos === 0 ? 0 : (bytes[topicEnd]! << 8) | bytes[topicEnd + 1]!
   if (qos > 0 && id === 0) return protocolError('a packet identifier must not be 0 [MQTT-2.3.1-1]')
-  const stated = isFive ? readPublishProperties(bytes, headEnd, end) : undefined
-  if (stated !== undefined && 'reason' in stated) return stated
+  const parsed = isFive ? readPublishProperties(bytes, headEnd, end) : undefined
+  if (parsed !== undefined && 'reason' in parsed) return parsed
   return {
     topic: bytes.toString('latin1', from + 2, topicEnd),
-    payload: bytes.subarray(stated?.end ?? headEnd, end),
+    payload: bytes.subarray(parsed?.end ?? headEnd, end),
     qos: asQos(qos),
     retain: (first & 1) === 1,
     dup: (first & 8) !== 0,
     id,
-    properties: stated?.passed,
-    expirySeconds: stated?.expirySeconds,
-    alias: stated?.alias,
-    contentType: stated?.contentType,
+    properties: parsed?.passed,
+    expirySeconds: parsed?.expirySeconds,
+    alias: parsed?.alias,
+    contentType: parsed?.contentType,
   }
 }
 

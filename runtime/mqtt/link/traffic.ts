@@ -76,8 +76,8 @@ export function createTraffic({ outlet, clock, unsent }: TrafficPorts): OwnTraff
     send(message, flags, subscriptions) {
       const expirySeconds = remaining(message, clock)
       const extras = terms.isFive ? { subscriptions, expirySeconds } : undefined
-      const isLapsed = expirySeconds !== undefined && expirySeconds <= 0
-      const bytes = isLapsed ? undefined : publishBytes(message, flags, extras)
+      const isExpired = expirySeconds !== undefined && expirySeconds <= 0
+      const bytes = isExpired ? undefined : publishBytes(message, flags, extras)
       if (bytes === undefined || bytes.length > terms.packetBytesMax) {
         unsent.value++
         return false

@@ -21,7 +21,7 @@ import type { Incoming } from '#mqtt/link/incoming.ts'
 import type { SessionQueues } from '#mqtt/sessions/session-queue.ts'
 import type { Will, Wills } from '#mqtt/sessions/wills.ts'
 import type { Flow } from '#mqtt/wire/flow.ts'
-import type { Taken } from '#mqtt/wire/message-order.ts'
+import type { OrderedMessage } from '#mqtt/wire/message-order.ts'
 import { type Fault, fault, reasons } from '#mqtt/wire/reasons.ts'
 import type { Message } from '#mqtt/wire/wire.ts'
 import type { Admission, Offered } from './publish-queue.ts'
@@ -62,7 +62,7 @@ export interface ArrivalsPorts {
 }
 
 /** A message on its way to disk. */
-interface Arrival extends Offered, Taken, Departure {
+interface Arrival extends Offered, OrderedMessage, Departure {
   /** The connection it arrived on; a will has none. */
   readonly link: Link | undefined
   readonly route: Route
@@ -282,7 +282,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     const receipt = qos === 2 ? receipts.begin(source, id) : undefined
     const isNothing = intent === undefined && !isKept(route, message, retain)
     const hasNoSubscribers = isNothing && qos > 0 && link.isFive() && routes.hasNoSubscribers(route)
-    if (isNothing && receipt === undefined && !link.hasTaken()) {
+    if (isNothing && receipt === undefined && !link.hasPending()) {
       routes.fanOut(route, { message, retain, source })
       const code = hasNoSubscribers ? reasons.noMatchingSubscribers : reasons.success
       if (qos === 1) link.acknowledge({ type: 'puback', id, code })
@@ -301,7 +301,7 @@ export function createArrivals(ports: ArrivalsPorts) {
       hasNoSubscribers,
     }
     const arrival = createArrival(parts)
-    link.take(arrival)
+    link.add(arrival)
     if (isNothing) settle(arrival, 'stored')
     else if (!admission.offer(arrival, qos > 0)) rejectUnqueued(arrival)
   }

@@ -202,12 +202,12 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
   /**
    * A message is on disk: sends it at once if all earlier ones were sent, otherwise `pump` reads it in order.
    */
-  function arrived(session: Session, owed: Queued): void {
+  function arrived(session: Session, queued: Queued): void {
     const { queue, link } = session
-    queue.stored = owed.place
+    queue.stored = queued.place
     if (link === undefined) return
-    if (queue.sent !== owed.place - 1 || !hasRoom(session)) pump(session)
-    else send(session, owed)
+    if (queue.sent !== queued.place - 1 || !hasRoom(session)) pump(session)
+    else send(session, queued)
   }
 
   const inFlightMax = ({ link }: Session): number =>
@@ -230,10 +230,10 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
         setImmediate(() => pump(session))
         return
       }
-      const owed = rows.queued(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
-      read += owed.length
-      for (const row of owed) if (hasRoom(session)) send(session, queuedMessage(row))
-      if (owed.length === 0) queue.sent = queue.stored
+      const queued = rows.queued(session.s, Math.max(queue.sent, queue.cut), queue.stored, sentAtOnce)
+      read += queued.length
+      for (const row of queued) if (hasRoom(session)) send(session, queuedMessage(row))
+      if (queued.length === 0) queue.sent = queue.stored
     }
     if (queue.waitsForDrain || !link.isBacklogged()) return
     queue.waitsForDrain = true
@@ -243,21 +243,21 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     })
   }
 
-  function send(session: Session, owed: Queued): void {
+  function send(session: Session, queued: Queued): void {
     const { queue } = session
-    queue.sent = owed.place
-    if (queue.settled.has(owed.place)) return
-    const id = idOf(owed.place)
+    queue.sent = queued.place
+    if (queue.settled.has(queued.place)) return
+    const id = idOf(queued.place)
     const stuck = queue.inFlight.get(id)
     if (stuck !== undefined) settle(session, id, stuck)
-    queue.inFlight.set(id, { place: owed.place, bytes: owed.size, isReleased: owed.released })
+    queue.inFlight.set(id, { place: queued.place, bytes: queued.size, isReleased: queued.released })
     const link = session.link!
-    if (owed.released) {
+    if (queued.released) {
       link.acknowledge({ type: 'pubrel', id, code: reasons.success })
       return
     }
-    const { message, retain } = owed
-    const flags = { qos: message.qos, retain, dup: owed.place <= queue.sentBefore, id }
+    const { message, retain } = queued
+    const flags = { qos: message.qos, retain, dup: queued.place <= queue.sentBefore, id }
     if (!link.send(message, flags, [])) settle(session, id, queue.inFlight.get(id)!)
   }
 

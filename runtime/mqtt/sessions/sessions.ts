@@ -116,7 +116,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
   }
 
   /** True when the client of a session has been away for too long. */
-  function isLapsed(session: Session, now: number): boolean {
+  function isExpired(session: Session, now: number): boolean {
     return session.link === undefined && session.seen > 0 && now - session.seen > session.expiryMs
   }
 
@@ -134,7 +134,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     isPresent(client: string): boolean {
       const session = byClient.get(client)
       if (session === undefined) return false
-      if (!mayExpire() || !isLapsed(session, clock.now())) return true
+      if (!mayExpire() || !isExpired(session, clock.now())) return true
       erase(session)
       return false
     },
@@ -218,7 +218,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       for (const session of byClient.values()) {
         if (session.link !== undefined) continue
         if (session.seen < limits.observedAtFloorMs.value) session.seen = now
-        if (!isLapsed(session, now)) continue
+        if (!isExpired(session, now)) continue
         ports.log.info('mqtt.session-ended', { client: session.client, messages: session.queue.messages })
         erase(session)
       }

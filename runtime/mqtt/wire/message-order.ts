@@ -6,7 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Flow } from './flow.ts'
 
 /** A message accepted from a client. */
-export interface Taken {
+export interface OrderedMessage {
   readonly bytes: number
   state: 'waiting' | 'stored' | 'refused'
   /** Sends it to subscribers and acknowledges it. */
@@ -15,9 +15,9 @@ export interface Taken {
 
 export interface Order {
   /** Appends a message to the order. */
-  take(taken: Taken): void
+  add(message: OrderedMessage): void
   /** True while messages of this client wait to be stored. */
-  hasTaken(): boolean
+  hasPending(): boolean
   isFull(): boolean
   /** Finishes the messages that can be finished; called when the state of a message has changed. */
   advance(): void
@@ -25,21 +25,21 @@ export interface Order {
 
 /** Calls `moved` after every advance, with true if a message was refused. */
 export function createOrder(flow: Flow, moved: (isRefused: boolean) => void): Order {
-  let list: Taken[] = []
+  let list: OrderedMessage[] = []
   let head = 0
   return Object.freeze({
-    take(taken) {
-      flow.add(taken.bytes)
-      list.push(taken)
+    add(message) {
+      flow.add(message.bytes)
+      list.push(message)
     },
-    hasTaken: () => head < list.length,
+    hasPending: () => head < list.length,
     isFull: () => list.length - head >= limits.clientInFlightMax.value,
     advance() {
       let isRefused = false
       while (head < list.length && list[head]!.state !== 'waiting') {
-        const taken = list[head++]!
-        flow.remove(taken.bytes)
-        if (taken.state === 'stored') taken.finish()
+        const message = list[head++]!
+        flow.remove(message.bytes)
+        if (message.state === 'stored') message.finish()
         else isRefused = true
       }
       if (head === list.length) {

@@ -203,7 +203,7 @@ async function copyTenant(
         onProgress((totalPages - remainingPages) * pageBytes)
         failpoint('backup:mid-copy')
         assertSpared(options)
-        if (isGentle) rest(Math.min(performance.now() - stepAt, limits.backupRestMsMax.value))
+        if (isGentle) pause(Math.min(performance.now() - stepAt, limits.backupRestMsMax.value))
         stepAt = performance.now()
         return limits.backupPagesPerStep.value
       },
@@ -249,7 +249,7 @@ function factsOf(database: Database, name: string): TenantFacts {
   return { name, format, counts: countsOf(database) }
 }
 
-function rest(ms: number): void {
+function pause(ms: number): void {
   if (ms >= 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 

@@ -8,21 +8,21 @@
 import type { Stamps } from '#ngsi-ld/representation/representation.ts'
 
 /** [created, modified, Via chain] per `name` or `name datasetId`, ms; the key '' is the entity itself. */
-export type StoredTimes = Record<string, [created: number, modified: number, heard?: string]>
+export type StoredTimes = Record<string, [created: number, modified: number, via?: string]>
 
 /** Instances with equal times; ms since the creation of the entity. */
-type Group = [created: number, modified: number, keys: string[], heard?: string]
+type Group = [created: number, modified: number, keys: string[], via?: string]
 
 /** The stored text for an entity created at `created`. */
 export function timesText(created: number, times: Readonly<Record<string, Stamps>>): string {
   const groups = new Map<string, Group>()
-  for (const [key, [at, modified, heard]] of Object.entries(times)) {
-    const mark = heard === undefined ? `${at} ${modified}` : `${at} ${modified} ${heard}`
+  for (const [key, [at, modified, via]] of Object.entries(times)) {
+    const mark = via === undefined ? `${at} ${modified}` : `${at} ${modified} ${via}`
     const group = groups.get(mark)
     if (group !== undefined) group[2].push(key)
     else {
       const fresh: Group = [at - created, modified - created, [key]]
-      if (heard !== undefined) fresh[3] = heard
+      if (via !== undefined) fresh[3] = via
       groups.set(mark, fresh)
     }
   }
@@ -38,10 +38,10 @@ export function storedTimes({
   readonly sys: string
 }): StoredTimes {
   const times: StoredTimes = {}
-  for (const [at, modified, keys, heard] of JSON.parse(sys) as readonly Group[]) {
+  for (const [at, modified, keys, via] of JSON.parse(sys) as readonly Group[]) {
     for (const key of keys)
       times[key] =
-        heard === undefined ? [created + at, created + modified] : [created + at, created + modified, heard]
+        via === undefined ? [created + at, created + modified] : [created + at, created + modified, via]
   }
   return times
 }

@@ -63,7 +63,7 @@ it('return the same rows as the tables', () => {
       range,
       (first, then, rowsPerSearch, wanted) => {
         tables.fill([{ ...entityOf(first[0] ?? then[0]!), id: 'urn:e:1' }])
-        const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsPerSearch, rest: 0 })
+        const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsPerSearch, cooldown: 0 })
         const kinds = [scalarKinds.number, scalarKinds.cell].map((kind) => ({
           name: nameOf(kind === scalarKinds.cell ? 'at' : 'a')!,
           kind,
@@ -132,7 +132,7 @@ it('respect their memory limit, and are not reloaded for a while after an evicti
   })) as Entity[]
   tables.fill(many)
   // A column of 3,000 pairs needs 6 blocks of 8 kB.
-  const columns = createKnownColumns(tables.database, { bytesMax: 60_000, rowsPerSearch: 1000, rest: 20 })
+  const columns = createKnownColumns(tables.database, { bytesMax: 60_000, rowsPerSearch: 1000, cooldown: 20 })
   const ranges = [{ low: 10, high: 1999 }]
   const partOf = (name: string): ColumnPart => ({
     column: { name: nameOf(name)!, kind: scalarKinds.number },
@@ -166,7 +166,7 @@ it('are loaded by one search only up to its limit, whatever it requests', () => 
       b: { type: 'Property', value: at },
     })) as Entity[],
   )
-  const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsPerSearch: 80, rest: 0 })
+  const columns = createKnownColumns(tables.database, { bytesMax: 1e6, rowsPerSearch: 80, cooldown: 0 })
   const countOf = (name: string): number | undefined =>
     columns.count({
       column: { name: nameOf(name)!, kind: scalarKinds.number },

@@ -33,13 +33,13 @@ export interface KnownColumnSettings {
   readonly bytesMax: number
   readonly rowsPerSearch: number
   /** Number of searches during which an evicted column is not loaded again. */
-  readonly rest: number
+  readonly cooldown: number
 }
 
 const defaults: KnownColumnSettings = {
   bytesMax: limits.knownColumnsBytes.value,
   rowsPerSearch: limits.columnRowsPerSearch.value,
-  rest: 10_000,
+  cooldown: 10_000,
 }
 
 export function createKnownColumns(database: Database, settings = defaults) {
@@ -70,7 +70,7 @@ export function createKnownColumns(database: Database, settings = defaults) {
     while (bytes > settings.bytesMax) {
       const [key, { pairs }] = [...columns].reduce((a, b) => (b[1].usedAt < a[1].usedAt ? b : a))
       columns.delete(key)
-      resting.set(key, searches + settings.rest)
+      resting.set(key, searches + settings.cooldown)
       bytes -= pairs.bytes()
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Reads entity rows in batches for a caller that requests them one by one and may stop at any of them. One
+ * Reads entity rows in batches for a caller that requests them one by one and may stop at any of them. A
  * statement per row would double the cost.
  */
 import type { Entities } from './entity-rows.ts'

@@ -12,7 +12,7 @@ export interface BlobMessage {
   readonly n: number
   readonly at: number
   /** Via chain of the observations. */
-  readonly heard: string | undefined
+  readonly via: string | undefined
   readonly triples: Float64Array
   readonly others: readonly (readonly [position: number, value: Json])[]
   /** The clock of the times, if it was not set. */

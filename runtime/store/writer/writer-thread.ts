@@ -123,11 +123,11 @@ function commit(tenant: Tenant, group: GroupMessage): FromWriter & { readonly ki
   try {
     tenant.begin()
     tenant.copyBack.begin()
-    for (const { n, at, heard, ...batch } of group.blobs) {
+    for (const { n, at, via, ...batch } of group.blobs) {
       const body = encodeObservations(batch)
       logBytes += body.length
       const kind = batch.unset === undefined ? 1 : unsettled + 1
-      tenant.run(['log.blob', n, at, kind, body, heard ?? null])
+      tenant.run(['log.blob', n, at, kind, body, via ?? null])
     }
     for (const row of group.rows) {
       if (row[0] === 'log.change') logBytes += Buffer.byteLength(row[5] as string)

@@ -203,7 +203,7 @@ describe('flow control', () => {
       expect(textOf(await client.next())).toBe('b fits qos1')
     }
     expect(broker.count('selvedge_mqtt_unsent_total')).toBe(2)
-    await expect.poll(() => broker.server.stats().owed).toBe(1)
+    await expect.poll(() => broker.server.stats().queued).toBe(1)
   })
 })
 

@@ -260,7 +260,7 @@ describe('the lifetime of a message', () => {
     const back = await owed()
     expect(await back.next(10_000)).toMatchObject({ payload: Buffer.from('lasts') })
     expect(broker.count('selvedge_mqtt_unsent_total')).toBe(1000)
-    await expect.poll(() => broker.server.stats().owed).toBe(1)
+    await expect.poll(() => broker.server.stats().queued).toBe(1)
   })
 })
 

@@ -101,13 +101,13 @@ describe('a frozen subscriber', () => {
     const frozen = await subscriber('frozen', 'f', 1, false)
     frozen.socket.pause()
     expect(await publishMuch(1)).toBeLessThan(1000)
-    expect(broker.server.stats()).toMatchObject({ sessions: 1, owed: 1000 })
+    expect(broker.server.stats()).toMatchObject({ sessions: 1, queued: 1000 })
     frozen.socket.resume()
     for (let n = 0; n < 1000; n++) {
       const { messageId } = await frozen.next()
       frozen.send({ cmd: 'puback', messageId } as never)
     }
-    await expect.poll(() => broker.server.stats().owed).toBe(0)
+    await expect.poll(() => broker.server.stats().queued).toBe(0)
   })
 
   it('is closed when it has read nothing for too long', async () => {
@@ -314,7 +314,7 @@ describe('a thousand absent sessions', () => {
     for (let n = 1; n <= 60; n++)
       expect(await busy.next(20_000)).toMatchObject({ cmd: 'puback', messageId: n })
     expect(Math.max(...messagesOf.values())).toBeLessThanOrEqual(2)
-    expect(broker.server.stats()).toMatchObject({ sessions: 1000, owed: 60_000 })
+    expect(broker.server.stats()).toMatchObject({ sessions: 1000, queued: 60_000 })
     const back = await connectRaw(broker.port, 'absent-777', { clean: false })
     expect((await back.all(300)).length).toBe(60)
   })

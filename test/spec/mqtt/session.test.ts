@@ -112,7 +112,7 @@ describe('a session', () => {
     await gone(client)
     const again = await back('away')
     expect(await again.all(50)).toEqual([])
-    expect(broker.server.stats()).toMatchObject({ owed: 0, growthBytes: 0 })
+    expect(broker.server.stats()).toMatchObject({ queued: 0, growthBytes: 0 })
   })
 
   it('receives live messages in the same order while its client is connected', async () => {
@@ -272,9 +272,9 @@ describe('ceilings of sessions', () => {
   it('keep the counts across a restart', async () => {
     await gone(await persistent('count', ['f', 1]))
     for (let n = 1; n <= 5; n++) await publish('f', `${n}`)
-    const { owed, growthBytes } = broker.server.stats()
+    const { queued, growthBytes } = broker.server.stats()
     await restart({ sessionMessagesMax: 5 })
-    expect(broker.server.stats()).toMatchObject({ owed, growthBytes, sessions: 1 })
+    expect(broker.server.stats()).toMatchObject({ queued, growthBytes, sessions: 1 })
     await publish('f', '6')
     expect(rows('session_message')).toBe(5)
   })

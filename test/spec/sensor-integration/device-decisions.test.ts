@@ -74,7 +74,7 @@ describe('a frame whose time is refused', () => {
     for (const t of [future, future]) await publish('senml/x', pack(t))
     const refused = {
       ...{ topic: 'senml/x', bridge: 'senml', frames: 2 },
-      reason: containing('outside the window'),
+      reason: containing('outside the accepted window'),
     }
     expect(await list()).toMatchObject({ waiting: { count: 0 }, undecoded: { count: 1, items: [refused] } })
     expect(await show('cellar')).toEqual([
@@ -89,7 +89,7 @@ describe('a frame whose time is refused', () => {
     await publish('senml/x', [{ n: 'd2:t', v: 1 }])
     expect(await list()).toMatchObject({
       waiting: { count: 1, items: [{ device: 'd2' }] },
-      undecoded: { count: 1, items: [{ reason: containing('outside the window') }] },
+      undecoded: { count: 1, items: [{ reason: containing('outside the accepted window') }] },
     })
   })
 })
@@ -258,7 +258,7 @@ describe('accepting a topic that cannot be mapped', () => {
     await start()
     expect(await accept('never/seen')).toEqual([400, containing('nothing was published on never/seen')])
     await gateway.ask('POST', `${at('cmnd/#')}/ignore`)
-    expect(await accept('cmnd/a/POWER')).toEqual([409, containing('ignored by the decision cmnd/#')])
+    expect(await accept('cmnd/a/POWER')).toEqual([409, containing('the decision cmnd/# ignores')])
     await publish('chatter/x', 'hello there, all of you')
     expect(await accept('chatter/x')).toEqual([400, containing('neither JSON nor a value')])
     const source = { deviceNam: 'a', fields: 'auto' }
