@@ -1,4 +1,7 @@
-/** All plugins; each is loaded when it is enabled. A plugin's key is also the name of its section in the settings. */
+/**
+ * All plugins; each is loaded when it is enabled. A plugin's key is also the name of its section in the
+ * settings.
+ */
 export const plugins = {
   ranking: async () => (await import('./ranking/plugin.ts')).default,
   search: async () => (await import('./search/plugin.ts')).default,

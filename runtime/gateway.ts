@@ -264,7 +264,7 @@ function connectOutside(tenant: Inside, ports: OutsidePorts): Outside {
 }
 
 /**
- * The same for each attempt at a delivery. Numbers may be reused once all are settled, but not with the same
+ * Stable for all attempts at a delivery. Numbers may be reused once all are settled, but not with the same
  * commit time.
  */
 function notificationId(tenant: string, deliveries: readonly Delivery[]): string {

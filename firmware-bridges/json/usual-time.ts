@@ -1,7 +1,8 @@
 /**
- * Finds the time in a record whose source declares none: the first member with a usual name that contains an
- * ISO 8601 date and time, or a count of seconds, milliseconds or microseconds of this century. A member with
- * such a name and any other content, such as an uptime, is a value.
+ * Finds the time in a record whose source declares none. It takes the first member with a usual name and a
+ * plausible time. Such a time is an ISO 8601 date and time, or a Unix time of this century in seconds,
+ * milliseconds or microseconds. A member with such a name and any other content, such as an uptime, is a
+ * value.
  */
 import { plausibleTime } from './conventions.ts'
 import { parseTimeZone } from './local-time.ts'

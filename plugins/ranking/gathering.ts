@@ -1,7 +1,6 @@
 /**
- * Collects the values of candidates. The paths of all terms are walked together, level by level, so that each
- * relationship needs as few requests as possible, however many terms use it. Several targets count with their
- * mean.
+ * Collects the values of candidates. The paths of all terms are walked together, level by level. So each
+ * relationship needs few requests, however many terms use it. Several targets count with their mean.
  */
 
 import { limits } from '#base/limits/limits.ts'

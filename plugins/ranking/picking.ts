@@ -1,7 +1,6 @@
 /**
- * Usually the backend applies pick and omit. If the ranking needs more members than it would return (ids, or
- * all observed attributes), the backend is unchanged for all members, and the others are removed after the
- * ranking.
+ * Usually the backend applies pick and omit. If the ranking needs other members too (ids, or all observed
+ * attributes), it requests all members and removes the others afterwards.
  */
 
 import { parseProjection } from '#ngsi-ld/representation/projection.ts'

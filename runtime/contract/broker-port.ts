@@ -46,8 +46,8 @@ export interface BrokerPort {
   /** Never rejects. Requests to this gateway's own broker use the same routes as requests from outside. */
   exchange(request: BrokerRequest): Promise<BrokerAnswer>
   /**
-   * Like `exchange` for a GET of a list of entities, but avoids serializing and parsing if the broker is a
-   * component of this process that supports it. The entities are the same. Never rejects.
+   * Like `exchange` for a GET of a list of entities. A component of this process may respond without
+   * serializing and parsing. The entities are the same. Never rejects.
    */
   list?(request: BrokerRequest): Promise<BrokerAnswer | ListAnswer>
 }

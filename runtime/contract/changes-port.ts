@@ -96,7 +96,8 @@ export interface ChangesPort {
   follow(from: number, follower: Follower): { close(): void }
   /**
    * Reads the observations that history still holds of those committed within from <= ms < to: instance by
-   * instance, each in order of time, in slices of at most `limits.pluginSliceObservations`. Yields between slices.
+   * instance, each in order of time, in slices of at most `limits.pluginSliceObservations`. Yields between
+   * slices.
    */
   history(span: { readonly from: number; readonly to: number }): AsyncIterable<readonly PastObservation[]>
 }

@@ -1,7 +1,7 @@
 /**
  * A plugin: a manifest of plain data and one function `start`, which receives exactly the capabilities that
  * the manifest names. A plugin is a client of the metadata repository: it reads and follows entities there.
- * The same port also works with a repository elsewhere. The host closes everything that the plugin opened or
+ * This port also works with a repository elsewhere. The host closes everything that the plugin opened or
  * registered.
  */
 

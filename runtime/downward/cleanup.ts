@@ -33,8 +33,9 @@ const isConfirmed = (answer: PeerAnswer): boolean =>
   (answer.status === 204 || (answer.status === 404 && problemTypeIn(answer.text) !== ''))
 
 /**
- * Whether a response to a deletion proves that the resource is gone. A proxy for an absent broker may send
- * the same response, so it counts only in the form of a broker, or if repeated after a broker responded.
+ * Whether a response to a deletion proves that the resource no longer exists. A proxy for an absent broker
+ * may send the same response. So it counts only in the form of a broker, or if repeated after a broker
+ * responded.
  */
 async function isRemoved(answer: PeerAnswer, remove: SendRequest, look: SendRequest): Promise<boolean> {
   if (isConfirmed(answer)) return true

@@ -45,7 +45,7 @@ export interface CopiesStatus {
   readonly name: string
   readonly centre: string
   /**
-   * "told": the centre streams changes; "asked": it is polled; "waiting" and "refused": the last good copies.
+   * `told`: the centre streams changes; `asked`: it is polled; `waiting` and `refused`: the last good copies.
    */
   readonly state: 'told' | 'asked' | 'waiting' | 'refused'
   readonly reason?: string | undefined

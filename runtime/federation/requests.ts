@@ -215,7 +215,7 @@ function pathOf(path: string, parameters: Readonly<Record<string, string>>): str
   return `${basePath}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`
 }
 
-/** The same question as a query body [NGSI-LD 5.2.23]. */
+/** This question as a query body [NGSI-LD 5.2.23]. */
 function postQuery(
   given: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,

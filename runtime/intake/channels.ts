@@ -1,7 +1,7 @@
 /**
  * Channels: the fields of devices that the intake knows, each with its stream. Provisioning happens here. The
- * first reading of a field creates the missing sensor-integration entities in the commit that stores the
- * reading, so a burst of first frames provisions once. Existing entities are never overwritten.
+ * commit that stores the first reading of a field also creates the missing sensor-integration entities. So a
+ * burst of first frames provisions once. Existing entities are never overwritten.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'

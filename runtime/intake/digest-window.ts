@@ -1,9 +1,9 @@
 /**
  * Recognises duplicates of frames without a time of their own. A repeated payload on a topic counts once
- * within a minute of its first arrival, if no other payload arrived there since, or if the sender marked it
- * as re-sent. A door that opens, shuts and opens again is therefore observed three times. The window does not
- * slide, so a sensor that repeats one value is still observed once a minute. The number of digests is
- * bounded; they are only in memory, so a restart drops them.
+ * within a minute of its first arrival. This requires that no other payload arrived since, or that the sender
+ * marked it as re-sent. A door that opens, shuts and opens again is therefore observed three times. The
+ * window does not slide, so a sensor that repeats one value is still observed once a minute. The number of
+ * digests is bounded; they are only in memory, so a restart drops them.
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'

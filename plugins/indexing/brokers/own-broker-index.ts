@@ -26,7 +26,10 @@ export interface OwnBrokerPorts {
   readonly signal: AbortSignal
 }
 
-/** The position where a full read resumes: after which entity, and the log number from which following then starts. */
+/**
+ * The position where a full read resumes: after which entity, and the log number from which following then
+ * starts.
+ */
 interface ReadCursor {
   readonly behind: number
   readonly from: number

@@ -99,7 +99,8 @@ export function createDeriving(sql: Statements, naming: Naming) {
   }
 
   /**
-   * Performs one step: recomputes a node, or marks some of the nodes that link to it. Returns the amount of work done.
+   * Performs one step: recomputes a node, or marks some of the nodes that link to it. Returns the amount of
+   * work done.
    */
   function step(): number {
     const due = sql.stale.get() as { n: number; spread: number; behind: number } | undefined

@@ -19,7 +19,7 @@ export interface BrokerEntity {
   readonly types: readonly string[]
   /** Normalized, with canonical names, without system attributes. */
   entity(): Entity
-  /** The same as JSON text. */
+  /** This entity as JSON text. */
   text(): string
   /** createdAt, ms. If the broker does not send it, when the entity was first received. */
   times(): { readonly created: number }

@@ -1,9 +1,10 @@
 /**
  * Returns memory to the system after a load. V8 keeps garbage until it allocates again, and pools the pages
- * of a heap that was larger before. Only a collection that reduces memory releases them: 110 of 270 MB after batches
- * of 10,000 entities. Small boards need that memory for other processes.
+ * of a heap that was larger before. Only a collection that reduces memory releases them: 110 of 270 MB after
+ * batches of 10,000 entities. Small boards need that memory for other processes.
  *
- * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in steps.
+ * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
+ *    steps.
  * 2. Under a light load: only free memory outside the heap is returned, which takes milliseconds.
  * 3. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work.
  */
@@ -34,8 +35,8 @@ export interface QuietCollectionPorts {
   /** Returns memory outside the V8 heap to the system; `caches` includes `free`. */
   readonly release: (what: Holding) => void
   /**
-   * Starts a collection, which has ended by the next check. Undefined if the process was started without `--expose-gc`; then
-   * nothing is ever collected.
+   * Starts a collection, which has ended by the next check. Undefined if the process was started without
+   * `--expose-gc`; then nothing is ever collected.
    */
   readonly collect: (() => void) | undefined
   /** Resident memory of the process, in bytes. */
@@ -88,7 +89,10 @@ export function createMemoryCheck(
   }
 }
 
-/** Collects on the main thread: when it is idle, and under pressure. Returns a function that stops both checks. */
+/**
+ * Collects on the main thread: when it is idle, and under pressure. Returns a function that stops both
+ * checks.
+ */
 export function collectGarbage(release: QuietCollectionPorts['release']): () => void {
   const workedMs = (): number => performance.eventLoopUtilization().active
   const check = createPressureCheck({ collect, release, residentBytes, workedMs })
@@ -131,13 +135,17 @@ const { gc } = globalThis as { readonly gc?: (how: Readonly<Record<string, strin
 
 /** V8 starts a collection if it holds 64 MiB more outside its heap than after the last one. */
 const startBytes = 66 * 1024 * 1024
-/** At 128 MiB outside its heap V8 would collect everything at once; the rest is room for requests that arrive meanwhile. */
+/**
+ * At 128 MiB outside its heap V8 would collect everything at once; the rest is room for requests that arrive
+ * meanwhile.
+ */
 const mostBytes = 96 * 1024 * 1024
 
 /**
- * Starts a collection that reduces memory, in steps between which the event loop continues. `gc()` would block for all of it: 140 ms
- * with 65 MB in use. V8 has no call for this, but a large allocation outside its heap starts a collection. Nothing is written to that
- * allocation, so it takes no memory. V8 reads `--optimize-for-size` when the collection starts, and then releases pooled pages.
+ * Starts a collection that reduces memory, in steps between which the event loop continues. `gc()` would
+ * block for all of it: 140 ms with 65 MB in use. V8 has no call for this, but a large allocation outside its
+ * heap starts a collection. Nothing is written to that allocation, so it takes no memory. V8 reads
+ * `--optimize-for-size` when the collection starts, and then releases pooled pages.
  */
 function startCollection(): void {
   if (getHeapStatistics().external_memory + startBytes >= mostBytes) return

@@ -140,7 +140,9 @@ export function createTimekeeper(
     begin(`the system clock jumped by ${Math.round(by / 1000)} s for an unknown reason`)
   }
 
-  /** Starts an unsynced period: this clock advances by monotonic time, and stays later than all its stamps. */
+  /**
+   * Starts an unsynced period: this clock advances by monotonic time, and stays later than all its stamps.
+   */
   function begin(why: string): void {
     offset = Math.ceil(Math.max(offset, Math.max(lastStamp + 1, floor) - bootMs()))
     stretch = { boot, offset, shift: undefined }

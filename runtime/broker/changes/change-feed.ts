@@ -247,7 +247,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     /** Rows after a number, in order; undefined if the log does not reach back that far. */
     after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
     /**
-     * The same with observations in their encoded form, at a tenth of the cost; rows of observations are
+     * Like `after` with observations in their encoded form, at a tenth of the cost; rows of observations are
      * empty unless `observes`. Stops at `limit` rows, or earlier when `isEnough`.
      */
     codedAfter: (

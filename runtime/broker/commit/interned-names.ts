@@ -64,7 +64,7 @@ export function createNames(records: Records) {
     /** The number of a name, assigned if it is new; throws `ngsi-ld.too-many-names` at the ceiling. */
     intern: (stage: Stage, text: string): number => intern(stage, text, 1),
     /**
-     * The same for the name combination that remains after a deletion. Its ceiling is twice as high, so that
+     * Interns the name combination that remains after a deletion. Its ceiling is twice as high, so that
      * a full name table never prevents a deletion.
      */
     internRest: (stage: Stage, text: string): number => intern(stage, text, 2),

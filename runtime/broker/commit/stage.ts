@@ -23,17 +23,17 @@ export interface Stage {
   readonly at: number
   /** The Via chain of the write; undefined for a write that originates here. */
   readonly via: string | undefined
-  /** The same stage for a write with this Via chain. */
+  /** This stage for a write with this Via chain. */
   from(via: string | undefined): Stage
   /**
-   * The same stage with an earlier commit time, so that parts of one operation share a time across groups.
+   * This stage with an earlier commit time, so that parts of one operation share a time across groups.
    */
   dated(at: number): Stage
-  /** The same stage for an item of a batch operation; all items have the commit time `at` of the first. */
+  /** This stage for an item of a batch operation; all items have the commit time `at` of the first. */
   ofBatch(at: number): Stage
   /** The commit time of the first item of the batch operation; undefined for any other write. */
   readonly batchAt: number | undefined
-  /** The same stage for a write whose times `times` (ms) were read from a clock that was not set. */
+  /** This stage for a write whose times `times` (ms) were read from a clock that was not set. */
   unset(clock: BootTime, times: ReadonlySet<number>): Stage
   /** Adds a row to the group. */
   write(statement: WriteStatement, ...parameters: SqlValue[]): void

@@ -1,7 +1,7 @@
 /**
- * Use-cases that read entities (GS CIM 009, 5.7). SQL evaluates documents and indexes. For attributes with
- * newer values in memory, the query receives the entities concerned and evaluates their current values, so
- * that a query always sees current values. Results are in order of creation unless the query has an order.
+ * Use-cases that read entities (GS CIM 009, 5.7). SQL evaluates documents and indexes. Some attributes have
+ * newer values in memory. The query receives these entities and evaluates their current values. Results are
+ * in order of creation unless the query has an order.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -79,8 +79,8 @@ export function createConsume({ database, entities, live, names, clock }: Consum
       ...(count ? { count: yield* search.count(what) } : {}),
     }
   }
-  // Reads in one transaction, so that one time slice reads one state. Opening a snapshot costs as much as reading
-  // a row.
+  // Reads in one transaction, so that one time slice reads one state. Opening a snapshot costs as much as
+  // reading a row.
   const stepUntil = database.transaction((steps: Steps<QueryPage>, until: number) => {
     for (;;) {
       const step = steps.next()
@@ -121,7 +121,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     },
     shortQuery: (query: EntityQuery): QueryPage | undefined =>
       known(query) ?? stepUntil(answer(query), clock.monotonic() + turnMs),
-    /** The same without yielding, for works being decided. */
+    /** Like `query` without yielding, for works being decided. */
     queryAtOnce: (query: EntityQuery): QueryPage =>
       known(query) ?? stepUntil(answer(query), Number.POSITIVE_INFINITY)!,
   })

@@ -1,9 +1,8 @@
 /**
  * Queries of temporal entities (GS CIM 009, 5.7.4): entities, existing or deleted, with instances in the
- * window. Filters consider every value in the window, so an entity that was too warm once is found although
- * it has cooled down, and every scope valid in it. Attributes without times are evaluated as they are.
- * Existing entities come first, in order of creation, then deleted ones in order of deletion, unless the
- * query orders by id.
+ * window. Filters consider every value and every scope in the window, so an entity that was too warm once is
+ * found although it has cooled down. Attributes without times are evaluated as they are. Existing entities
+ * come first, in order of creation, then deleted ones in order of deletion, unless the query orders by id.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'

@@ -1,6 +1,6 @@
 /**
- * The registrations of context sources of a tenant and the subscriptions to them, connected to each other,
- * with the timer that deletes expired ones and sends periodic notifications.
+ * Connects the registrations of context sources of a tenant to the subscriptions to them. A timer deletes
+ * expired ones and sends periodic notifications.
  */
 
 import type { Log } from '#base/register/log.ts'

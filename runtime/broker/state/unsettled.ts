@@ -36,11 +36,11 @@ export interface UnsettledPorts {
 /** Corrected times by original time, of an entity or a stream. */
 type Moves = Map<number, number>
 /**
- * The same as a function. A time is corrected only if it was committed (ms) together with these rows, since
+ * These rows as a function. A time is corrected only if it was committed (ms) together with these rows, since
  * an unrelated instance may have the same time.
  */
 type Move = (time: number, committedAt?: number) => number
-/** The same as they stand in JSON. */
+/** These rows as they stand in JSON. */
 type Texts = ReadonlyMap<string, string>
 
 /** A change record with those of its times that came from a clock that was not set. */

@@ -83,7 +83,9 @@ export function createMatcher(ports: MatcherPorts) {
     return draft && { entity: () => draft.entity, times: () => timesOf(draft) }
   }
 
-  /** @param test replaces q, geoQ and scopeQ. @throws ngsi-ld.not-supported and others if these are invalid. */
+  /**
+   * @param test replaces q, geoQ and scopeQ. @throws ngsi-ld.not-supported and others if these are invalid.
+   */
   function register(
     i: number,
     subscription: Subscription,

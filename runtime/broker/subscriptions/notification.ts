@@ -48,7 +48,7 @@ export interface NotifyingTenant {
   readonly matcher: Pick<Matcher, 'get'>
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
-  /** The same for existing entities only. */
+  /** Like `entityOf`, for existing entities only. */
   readonly current: (id: string) => EntityView | undefined
   /** The attribute instance of a stream. */
   readonly streamName: (s: number) => StreamName | undefined
@@ -230,7 +230,7 @@ function observedEntity(tenant: NotifyingTenant, delivery: Delivery, s: number):
 
 /**
  * The context a subscription was created with. The core context with full IRIs replaces it if its documents
- * are missing, or if JSON must name it in a Link header but it has no URL.
+ * are missing, or if it has no URL for a Link header.
  */
 export function contextOf(subscription: Subscription, contexts: Contexts, tenant: string): Context {
   const isLd = isInBody(subscription.notification.endpoint)

@@ -5,7 +5,9 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 
-/** Counters of a subscription's deliveries; times are ms UTC, absent before the event (GS CIM 009, 5.2.14). */
+/**
+ * Counters of a subscription's deliveries; times are ms UTC, absent before the event (GS CIM 009, 5.2.14).
+ */
 export interface SubscriptionStats {
   readonly timesSent: number
   readonly timesFailed: number

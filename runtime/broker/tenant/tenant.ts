@@ -92,7 +92,7 @@ export interface Inside {
   readonly sources: Pick<SourceSubscribe, 'get'>
   /** The document of an entity with newest values, or the last one of a deleted entity. */
   readonly entityOf: (id: string) => EntityView | undefined
-  /** The same for existing entities only. */
+  /** Like `entityOf`, for existing entities only. */
   readonly current: (id: string) => EntityView | undefined
   /** The attribute instance of a stream. */
   readonly streamName: (s: number) => StreamName | undefined

@@ -1,7 +1,7 @@
 /**
- * Upkeep attached to groups. It folds tails into chunks and entity records into histories, writes live values
- * back into documents, trims the log, and removes old history and expired entities. All of it derives from
- * data on disk, so no request waits for it; after a failed group it is simply still due.
+ * Upkeep attached to groups. It folds tails into chunks and entity records into histories, and writes live
+ * values back into documents. It also trims the log and removes old history and expired entities. All of it
+ * derives from data on disk, so no request waits for it; after a failed group it is simply still due.
  */
 
 import { limits } from '#base/limits/limits.ts'

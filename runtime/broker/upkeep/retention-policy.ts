@@ -114,7 +114,9 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     if (run?.survey.search()) step(stage, run, logBytes)
   }
 
-  /** Reference time of ages. Commit times may be ahead of the clock; by an unreliable clock nothing is old. */
+  /**
+   * Reference time of ages. Commit times may be ahead of the clock; by an unreliable clock nothing is old.
+   */
   const ageTime = (stage: Stage): number =>
     (ports.clock.trust?.mayRemove() ?? true)
       ? Math.min(stage.at, ports.clock.now())

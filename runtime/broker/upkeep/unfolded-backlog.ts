@@ -29,8 +29,8 @@ export interface Backlog {
    */
   gapsSince(g: number, since: number, limit: number): readonly OwnedGapRow[]
   /**
-   * The same for history removed before a follower had sent it, and for all gaps that began before a time
-   * (ms).
+   * Like the member above, for history removed before a follower had sent it, and for all gaps that began
+   * before a time (ms).
    */
   gapsUnread(g: number, before: number, limit: number): readonly OwnedGapRow[]
   /** Number of the gap changed longest ago that is not part of a sum; undefined if there is none. */

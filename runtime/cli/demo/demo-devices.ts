@@ -1,8 +1,7 @@
 /**
- * The simulated site: a dozen devices with places and measurements as pure functions of time. The same
- * instant always has the same value, so that simulated history and live values agree. It includes a device that
- * is silent at night, a failing radio link, a stuck sensor, and a device that left only an old retained
- * value.
+ * The simulated site: a dozen devices with places and measurements as pure functions of time. An instant
+ * always has one value, so that simulated history and live values agree. One device is silent at night, one
+ * has a failing radio link and one a stuck sensor. Another left only an old retained value.
  */
 import type { Position } from '#cli/data/series.ts'
 

@@ -1,6 +1,6 @@
 /**
- * Simulates a radio link that fails periodically. The device buffers its measurements during the outage,
- * sends them when the link is back, and checks at the gateway whether all of them are stored.
+ * Simulates a radio link that fails periodically. The device buffers its measurements during the outage and
+ * sends them when the link is back. Then it checks whether the gateway stored all of them.
  */
 import type { DemoDevice } from './demo-devices.ts'
 import { messagesOf } from './demo-devices.ts'

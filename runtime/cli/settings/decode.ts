@@ -1,7 +1,6 @@
 /**
- * `selvedge decode`: decodes a payload with the firmware bridges as the intake would, and shows readings,
- * problems, and the entities that would be created for a new device. It writes nothing and needs no running
- * gateway.
+ * `selvedge decode`: decodes a payload with the firmware bridges as the intake would. It shows readings,
+ * problems, and the entities of a new device. It writes nothing and needs no running gateway.
  */
 import { readFileSync } from 'node:fs'
 import { buffer } from 'node:stream/consumers'

@@ -1,7 +1,7 @@
 /**
  * Turns requests about entities into distributed operations (GS CIM 009, 4.3.6). A wrapped route runs
  * unchanged if its tenant has no registrations (one lookup) or the client sends local=true. Otherwise sources
- * are queried first. The same route then runs on the merged results, or on the local part of a write.
+ * are queried first. The route itself then runs on the merged results, or on the local part of a write.
  */
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'

@@ -117,9 +117,9 @@ function isPlain(url: string, headers: IncomingHttpHeaders): boolean {
 }
 
 /**
- * Caches prepared queries by their text. A prepared query depends only on its text and on which short names
- * the broker knows, so it is reused while these names stay the same. Queries that join linked entities depend
- * on more and are not cached.
+ * Caches prepared queries by their text. A prepared query depends only on its text and on the short names
+ * that the broker knows. It is reused while these names stay unchanged. Queries that join linked entities
+ * depend on more and are not cached.
  */
 function createCache<Prepared extends { readonly rendering: Rendering }>() {
   const cached = new Map<

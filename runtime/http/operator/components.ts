@@ -1,7 +1,7 @@
 /**
- * Routes of components beside the broker. Each component has its paths under its name on the main listener,
- * and may have its own listener where the same paths start at the root. Errors of a component become problem
- * bodies, as everywhere.
+ * Routes of components beside the broker. Each component has its paths under its name on the main listener.
+ * On a listener of its own these paths start at the root. Errors of a component become problem bodies, as
+ * everywhere.
  */
 import type { RouteEnvironment } from '#contract'
 import type { Bodies } from '#http/request/body.ts'

@@ -38,7 +38,7 @@ export interface Answers {
   contextFor(request: ApiRequest): Context
   /** 200 with one entity. */
   entity(request: ApiRequest, text: string, context: Context): Response
-  /** The same as a plain reply. */
+  /** Like the method above, but as a plain reply. */
   whole(request: ApiRequest, text: string, context: Context): Reply
   /**
    * The reply for a version of an entity, with the version as ETag; 304 if the client's If-None-Match names
@@ -47,7 +47,7 @@ export interface Answers {
   version(request: ApiRequest, text: string, context: Context, state: EntityState): Reply
   /** 200 with a list of entities; 206 if `range` limits the histories. */
   list(request: ApiRequest, rendered: Rendered, page?: Page): Response
-  /** The same as a plain reply. */
+  /** Like the method above, but as a plain reply. */
   page(request: ApiRequest, rendered: Rendered, page?: Page): Reply
   /** 206 with one entity whose history is cut; `range` is the value of Content-Range. */
   partial(request: ApiRequest, text: string, context: Context, range: string): Response

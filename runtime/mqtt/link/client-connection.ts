@@ -3,9 +3,9 @@
  * socket. The rare packets (CONNECT, SUBSCRIBE, UNSUBSCRIBE) are passed to `control`, and reading pauses
  * until they are answered. All output of one turn of the event loop is written at once.
  *
- * Memory per client is bounded. Reading pauses while a client has too much data on the way to disk, does not
- * drain its socket, or when reading used up its share of the turn. A client is closed if it reads no byte for
- * a minute or misses its keep-alive. A client of MQTT 5 is sent the reason first.
+ * Memory per client is bounded. Reading pauses while a client has too much data on the way to disk or does
+ * not drain its socket. It also pauses at the end of its share of the turn. A client is closed if it reads no
+ * byte for a minute or misses its keep-alive. A client of MQTT 5 is sent the reason first.
  */
 import type { Socket } from 'node:net'
 import { limits } from '#base/limits/limits.ts'

@@ -1,6 +1,6 @@
 /**
- * Splits the bytes of one connection into packets. It keeps bytes that cannot be read yet, allocates a packet
- * in several pieces once, and refuses a packet above the limit by its first bytes.
+ * Splits the bytes of one connection into packets. It keeps incomplete packets and allocates each of them
+ * once. It refuses a packet above the limit by its first bytes.
  */
 import type { Flow } from './flow.ts'
 import { extentAt } from './framing.ts'

@@ -51,8 +51,8 @@ export interface BackupProgress {
 const pageBytes = 4096
 
 /**
- * @throws GatewayError store.full when there is no space for the backup, store.corrupt when a database cannot
- * be copied or its copy is damaged, store.failed when the disk reports an error.
+ * @throws GatewayError store.full without space for the backup, store.corrupt for a database or copy that is
+ * damaged, store.failed for an error of the disk.
  */
 export async function makeBackup(
   options: BackupOptions,
@@ -193,7 +193,8 @@ async function copyTenant(
   let facts: TenantFacts
   let number: number
   try {
-    // A single read transaction: later commits of the writer are not visible, and the copy never has to restart.
+    // A single read transaction: later commits of the writer are not visible, and the copy never has to
+    // restart.
     source.exec('BEGIN')
     number = source.prepare<[], number | null>('SELECT max(n) FROM log').pluck().get() ?? 0
     facts = factsOf(source, name)

@@ -65,8 +65,8 @@ export function openWriter(file: string, synchronous: Synchronous): Database {
  * Migrates a tenant's file to the current format, or creates it. An older file is copied first, and the copy
  * is kept until all steps succeeded. Copies left by earlier attempts are then deleted too. Returns the
  * versions before and after.
- * @throws GatewayError store.newer when a newer version wrote the file, store.corrupt when it is not a
- * database, store.full and store.failed when it cannot be read or written.
+ * @throws GatewayError store.newer for a file of a newer version, store.corrupt for a file that is no
+ * database; store.full, store.failed.
  */
 export function migrate(
   file: string,

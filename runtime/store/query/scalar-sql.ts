@@ -129,7 +129,7 @@ interface Span extends Sql {
   readonly exact: boolean
   /** The single value, if the interval has only one. */
   readonly point?: number | string
-  /** The same interval as number ranges; empty for texts. */
+  /** This interval as number ranges; empty for texts. */
   readonly ranges: readonly NumberRange[]
 }
 

@@ -1,6 +1,6 @@
 /**
  * Limits the number of concurrent requests of one lane. If responses take longer than the fastest one,
- * requests queue at the centre and delay its other work, so the limit is reduced, to one at least. It grows
+ * requests queue at the centre and delay its other work. Then the limit is reduced, to one at least. It grows
  * again while the centre is idle. Only the added delay counts, so a long round trip does not reduce it. Uses
  * monotonic time.
  */

@@ -1,6 +1,6 @@
 /**
- * Keeps the backlog of an uplink within its budget while nothing can be sent, so that the budget holds during
- * an outage and operators see its cost. It removes nothing, but decides what will not be sent.
+ * Keeps the backlog of an uplink within its budget while nothing can be sent. So the budget holds during an
+ * outage, and operators see its cost. It removes nothing, but decides what will not be sent.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'

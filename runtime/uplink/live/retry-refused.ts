@@ -1,7 +1,7 @@
 /**
  * Sends a refused change again when an operator requests it. It takes a turn of the live lane and first sends
- * the entity's unsent changes, so that neither overtakes the other and no older value replaces a newer one.
- * While the centre is unavailable, the request fails at once.
+ * the entity's unsent changes. So neither overtakes the other, and no older value replaces a newer one. While
+ * the centre is unavailable, the request fails at once.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'

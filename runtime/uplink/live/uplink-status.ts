@@ -13,11 +13,11 @@ export interface UplinkStatus {
   readonly state: 'live' | 'catching-up' | 'offline' | 'paused' | 'waiting'
   /** Why nothing is sent although the centre may be reachable. */
   readonly closedBy: ClosedReason | undefined
-  /** The same of history alone. */
+  /** Like `shut`, for history alone. */
   readonly historyClosedBy: ClosedReason | undefined
   /** Since when (ms) and why nothing can be sent. */
   readonly trouble: Trouble | undefined
-  /** The same of history alone. */
+  /** Like `trouble`, for history alone. */
   readonly historyTrouble: Trouble | undefined
   /** Number of log rows that are not sent yet. */
   readonly behind: number

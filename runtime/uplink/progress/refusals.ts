@@ -26,8 +26,8 @@ export interface RefusalsPorts {
 
 export interface Refusals {
   /**
-   * Stores refusals; resolves once they are on disk. DeletedInstance entries are passed to `onDropped`, whose result
-   * stages the gaps in the same commit; if the commit fails, it is undone.
+   * Stores refusals; resolves once they are on disk. DeletedInstance entries are passed to `onDropped`, whose
+   * result stages the gaps in the same commit; if the commit fails, it is undone.
    */
   add(uplink: string, refusals: readonly Refusal[], onDropped: OnDropped): Promise<void>
   /** Resolves once it is deleted from disk. */

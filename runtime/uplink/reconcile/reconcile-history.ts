@@ -31,7 +31,7 @@ export interface ReconcilePorts {
   readonly following: ChangeFeed
   readonly digests: Digests
   readonly centre: Centre
-  /** The same on the live lane, for requests in its turn. */
+  /** The client of the live lane, for requests in its turn. */
   readonly live: Centre
   readonly current: CurrentSteps
   readonly lookups: DeletionLookups

@@ -1,6 +1,6 @@
 /**
- * Starts reconciliations: on request, after a long outage, after this gateway was restored, and when the
- * centre is a Selvedge and reports an older position or a restore.
+ * Starts reconciliations: on request, after a long outage, and after a restore of this gateway. It also
+ * starts one when a Selvedge at the centre reports an older position or a restore.
  */
 
 import { limits } from '#base/limits/limits.ts'
