@@ -246,7 +246,7 @@ function intersection(
 }
 
 /**
- * Combines the demands of all links. One link's demands are streamed; those of the others are collected
+ * Combines the demands of all links. The demands of one link are streamed; those of the others are collected
  * first, because each is combined with each.
  */
 async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Demand> {
