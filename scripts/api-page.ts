@@ -18,7 +18,7 @@ export function apiPage(): string {
 
 Everything the main listener serves; \`GET /openapi.json\` is the same for programs. Collections are served with and
 without a slash at the end. Errors are JSON with \`type\`, \`title\`, \`detail\` and \`status\`; see [errors](errors.md).
-411 and 415 have no body; the \`Accept\` header of a 415 tells what is taken.
+411 has no body. The body and the \`Accept\` header of a 415 say which media types are accepted.
 
 Generated from \`runtime/http/openapi/operations.ts\` by \`npm run document\`.
 
