@@ -73,8 +73,8 @@ test('users are listed, added with a given or a generated password, and removed'
 })
 
 test.each([
-  [['--add', 'a:b'], 'a user name has'],
-  [['--add', 'c', '--password-stdin'], 'a password has at least'],
+  [['--add', 'a:b'], 'a user name must have'],
+  [['--add', 'c', '--password-stdin'], 'a password must have at least'],
   [['--add', 'a', '--remove', 'b'], 'exclude each other'],
 ])('users %j is wrong usage', async (flags, words) => {
   const env = { SELVEDGE_DATA: join(tmpdir(), 'selvedge-none') }

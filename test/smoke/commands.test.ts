@@ -86,7 +86,7 @@ describe('selvedge check', () => {
     expect(findings.filter(({ ok }) => !ok).map(({ what, text }) => `${what}: ${text}`)).toEqual([
       `data folder: ${data} is writable by other users; remove that permission`,
       `HTTP token: ${join(data, 'http-token')} has mode 0644; it must be 0600`,
-      expect.stringMatching(/^MQTT passwords: .*mqtt-passwords line 1 is not user:scrypt/),
+      expect.stringMatching(/^MQTT passwords: .*mqtt-passwords line 1 is not of the form user:scrypt/),
       `password of bridgeIn[0]: ${join(data, 'pw')} does not exist`,
       expect.stringMatching(/^authorities of bridgeIn.0.: .*ca\.pem cannot be read: ENOENT/),
       `X-Key of uplinks[0]: ${join(data, 'key')} does not exist`,
@@ -126,7 +126,7 @@ describe('selvedge check', () => {
     writeFileSync(join(data, 'selvedge.db'), 'not a database, but long enough to look like one'.repeat(100))
     const { code, stdout } = await selvedge(['check', ...freePorts])
     expect(code).toBe(1)
-    expect(stdout).toMatch(/selvedge\.db +NOT OK, .*no readable database/)
+    expect(stdout).toMatch(/selvedge\.db +NOT OK, .*not a readable database/)
   })
 })
 

@@ -187,7 +187,7 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     })
     await expect(backup).rejects.toMatchObject({
       code: 'store.full',
-      message: expect.stringContaining('was ended'),
+      message: expect.stringContaining('was cancelled'),
     })
     expect(readdirSync(folder)).toEqual([])
     disk.free()

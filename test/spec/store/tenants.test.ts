@@ -69,7 +69,7 @@ it('have names that are safe in a path, and a limit', async () => {
   expect(await open.tenants.broker.tenantForCreate('')).toBe(open.broker)
   setLimit('tenantsMax', 2)
   await open.tenants.broker.tenantForCreate('one')
-  await expect(open.tenants.broker.tenantForCreate('two')).rejects.toThrow('already')
+  await expect(open.tenants.broker.tenantForCreate('two')).rejects.toThrow('maximum of 2 tenants')
   expect(existsSync(join(open.folder, 'tenants', 'two.db'))).toBe(false)
 })
 

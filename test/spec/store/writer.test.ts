@@ -95,5 +95,5 @@ it('keeps the WAL small under changing readers', async () => {
 it('reports its death', async () => {
   writer.write({ tenant: 'nobody', walBytesMax, rows: [], ...nothingElse }, () => undefined)
   await expect.poll(() => deaths.length).toBeGreaterThan(0)
-  expect(String(deaths[0])).toContain('open tenants')
+  expect(String(deaths[0])).toContain('an open tenant')
 })
