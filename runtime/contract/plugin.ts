@@ -1,8 +1,7 @@
 /**
  * A plugin: a manifest of plain data and one function `start`, which receives exactly the capabilities that
- * the manifest names. A plugin is a client of the metadata repository: it reads and follows entities there.
- * This port also works with a repository elsewhere. The host closes everything that the plugin opened or
- * registered.
+ * the manifest names. A plugin is a client of an NGSI-LD broker through `BrokerPort`: this gateway's own
+ * (`mdr`) or a remote one. The host closes everything that the plugin opened or registered.
  */
 
 import type { Log } from '#base/register/log.ts'

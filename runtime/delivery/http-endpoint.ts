@@ -1,7 +1,7 @@
 /**
  * Sends a notification by HTTP POST and returns the result. It never throws or rejects, follows no redirects,
  * discards response bodies, always verifies certificates, and keeps connections open for reuse. The
- * dispatcher does the retrying.
+ * dispatcher retries. Headers of a notification are rendered in `broker/subscriptions/notification.ts`.
  */
 import {
   type ClientRequest,

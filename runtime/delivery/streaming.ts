@@ -41,7 +41,7 @@ export interface Streaming {
 interface Lane {
   readonly endpoint: string
   waiting: number
-  /** Highest d sent since the start; a repetition does not count as sent again. */
+  /** Highest delivery number already counted as sent; re-sends are not counted. */
   sentUpTo: number
   isDropping: boolean
   consumer: Active | undefined
@@ -115,7 +115,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
     return numbers.length
   }
 
-  /** Deletes the rows with a later commit; until then they may be sent again, which consumers must expect. */
+  /** Deletes the rows in a later commit. Until then they may be sent again, which consumers must expect. */
   function settle(lane: Lane, numbers: readonly number[]): void {
     const text = JSON.stringify(numbers)
     const isTaken = door.submit({

@@ -22,7 +22,7 @@ export const done: Attempt = Object.freeze({ kind: 'done' })
 
 /** Client errors that time or a change at the broker may resolve. */
 const transientStatuses = new Set([401, 403, 408, 425, 429])
-/** Intermediaries also send these, such as a proxy whose broker is starting. */
+/** A proxy in front of a starting broker may also return these. */
 const ambiguousStatuses = new Set([404, 405, 410])
 
 /** The result of an unsuccessful response. */

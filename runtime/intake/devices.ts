@@ -2,7 +2,7 @@
  * Lists of devices for an operator, and decisions about them while the gateway runs: devices waiting for
  * acceptance, frames that could not be decoded, topics that no bridge reads. A decision is durable before it
  * is answered, applies at once, and releases the frames that were held for it. It never contradicts the
- * settings file, which belongs to the operator.
+ * settings file, which belongs to the operator. The CLI replaces JSON members in errors by its flags.
  */
 
 import { limits } from '#base/limits/limits.ts'

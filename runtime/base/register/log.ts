@@ -114,7 +114,8 @@ export const logEvents = {
   'downward.undone': 'Objects at another broker that the settings no longer require were deleted.',
   'downward.not-undone': 'Such an object could not be deleted; this is retried.',
   'plugin.started': 'A plugin is running.',
-  'plugin.failed': 'An operation of a plugin failed and is retried.',
+  'plugin.failed':
+    'An operation of a plugin failed or takes too long; its field `during` names the operation.',
   'plugin.quarantined': 'A plugin failed too often, or could not start; it is disabled until the next start.',
   'search.schema-mistake': 'A file of search.schemaFolder has a mistake and is ignored.',
   'plugin.no-listener': 'The port of a plugin cannot be opened.',

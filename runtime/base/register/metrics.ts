@@ -24,7 +24,7 @@ export const metricRegister = {
   selvedge_commit_works_total: ['counter', 'Works answered, all tenants.'],
   selvedge_commit_works_refused_total: ['counter', 'Works rejected while deciding or writing.'],
   selvedge_commit_retries_total: ['counter', 'Groups rolled back and retried work by work.'],
-  selvedge_queue_works: ['gauge', 'Works waiting in the queue.'],
+  selvedge_queue_works: ['gauge', 'Writes waiting to be committed.'],
   selvedge_observations_total: ['counter', 'Observations committed.'],
   selvedge_observations_duplicate_total: ['counter', 'Observations recognised as duplicates.'],
   selvedge_observations_late_total: ['counter', 'Observations older than the current value.'],

@@ -156,7 +156,7 @@ function runningText({
         `${of('quarantine_frames')} frames, ${of('frames_quarantined_total')} quarantined since start; selvedge devices ls`,
       ],
       ['Unclaimed', `${of('unclaimed_topics')} topics that no bridge reads; selvedge devices ls`],
-      ['Queue', `${of('queue_works')} works`],
+      ['Pending writes', of('queue_works')],
       [
         'Deliveries',
         `${of('deliveries_waiting')} waiting; since start ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} dead letters`,

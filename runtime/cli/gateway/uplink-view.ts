@@ -1,4 +1,7 @@
-/** The status of an uplink as reported by the gateway, and texts for its values. */
+/**
+ * The status of an uplink as the gateway reports it over HTTP, and texts for durations and bytes.
+ * `uplink-command.ts` prints it.
+ */
 import { type RunningGateway, refusalOf } from './running-gateway.ts'
 
 /** The reported status of an uplink; --json shows further members. */

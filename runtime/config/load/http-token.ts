@@ -1,7 +1,6 @@
 /**
- * The basis of authentication: loopback listeners, and the HTTP token in its file. The token is generated
- * once and readable by its owner only. A file that others can read is rejected, because its token may be
- * known.
+ * Reads secret files and CA bundles, and creates the HTTP token. The token is generated once and readable by
+ * its owner only. A secret file that others can read is rejected, because the secret may be known.
  */
 import { randomBytes } from 'node:crypto'
 import {

@@ -1,8 +1,8 @@
 /**
  * The part of one entity's evolution that fits into a response (GS CIM 009, 5.7.3). Without a temporal query
  * all instances are retrieved, including those without observedAt. The latter come first, because the range
- * for the next request is a range of observedAt. If they alone exceed the response, it holds a part of them
- * and its range is of modifiedAt. Other work may run between two reads.
+ * for the next request is a range of observedAt. If instances without observedAt do not fit, the response
+ * contains a part of them, and Content-Range is given in modifiedAt. Reading yields between two reads.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'

@@ -1,7 +1,6 @@
 /**
- * Routes for operators: the uplinks of a tenant, and its dead letters. A dead letter is a notification that
- * its receiver refused, or a change that an uplink's central broker refused. These routes are not part of
- * NGSI-LD; their names match the status pages.
+ * Routes for operators: the uplinks of a tenant, and its queue of failed items. A failed item is a dead
+ * letter, or a change that the central broker of an uplink rejected. These routes are not part of NGSI-LD.
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { DeadLetters, DeadLetterView } from '#broker/subscriptions/dead-letters.ts'

@@ -2,7 +2,8 @@
  * User names and passwords of MQTT clients: a file with one `user:scrypt$N$r$p$salt$hash` per line, which
  * only its owner may read. Each password is hashed once; after that its keyed digest is compared, so that a
  * thousand devices can reconnect at once cheaply. A changed file is read again at the next login. If it
- * cannot be read, the last valid content stays in use.
+ * cannot be read, the last valid content stays in use. The first start with a public listener creates one
+ * user here.
  */
 import { createHmac, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs'

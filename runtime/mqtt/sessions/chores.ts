@@ -1,7 +1,7 @@
 /**
  * Background writes that nobody waits for: acknowledged messages, last-seen times, wills that are no longer
- * needed. Each write has a key; a newer write replaces an older one. A single work carries all of them; it
- * may linger in a group, and is retried until it is on disk.
+ * needed. Each write has a key; a newer write replaces an older one. One commit writes all of them. It may
+ * wait to share a commit with other writes, and is retried until it is on disk.
  */
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'

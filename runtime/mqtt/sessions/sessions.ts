@@ -60,7 +60,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     for (const row of rows.sessions()) {
       const session = createSession(row.s, row.client, true)
       byNumber.set(row.s, session)
-      // A client that was connected at the end counts as seen just now, whatever its row has.
+      // A client that was connected at shutdown counts as last seen now; its stored time is ignored.
       if (row.sent !== null) session.seen = row.seen
       if (row.expiry !== null) session.expiryMs = row.expiry * 1000
       session.queue.last = row.last
@@ -72,7 +72,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       const session = byNumber.get(s)
       if (session !== undefined) subscribe(session, filter, grantOf(row))
     }
-    // Sessions that should have ended with their connection, but the gateway ended first.
+    // Deletes sessions with expiry 0 that outlived their connection because the gateway stopped.
     for (const session of byNumber.values()) if (session.expiryMs === 0) erase(session)
   }
 
@@ -81,7 +81,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
     tree.add(filter, session, grant)
   }
 
-  /** Writes the row of a session; no row that refers to a session is on disk without it. */
+  /** Writes the row of a session, always before rows that refer to it. */
   function put(stage: Stage, session: Session): void {
     const { s, client, link, seen, expiryMs, queue } = session
     const expiry = expiryMs === settings.sessionAgeMs ? null : expiryMs / 1000

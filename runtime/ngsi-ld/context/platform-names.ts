@@ -1,8 +1,8 @@
 /**
  * Resolves names of the platform's vocabulary in requests that specify no @context. Prefixes resolve in every
- * request. A short name resolves only in queries and subscriptions, and only if the broker never stored the
- * default-context name. So writes always use the name that GS CIM 009 prescribes (4.4). In the profile
- * `platform` all terms resolve.
+ * request. A short name resolves only in queries and subscriptions, and only while no entity uses the same
+ * name in the default context. In writes a short name is always in the default context, as GS CIM 009
+ * prescribes (4.4). In the profile `platform` all terms resolve.
  */
 import { type Context, type QueryContext, remembered } from './context.ts'
 import { canonicalOf } from './core-context.ts'

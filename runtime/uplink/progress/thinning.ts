@@ -1,5 +1,6 @@
 /**
- * Selects the values of a slice to send at the level of its span, and records what is lost. Pure.
+ * Given values of one stream and the budget level of their span, returns the values to send and the ranges
+ * that are dropped. Pure.
  */
 import type { CommittedPart } from '#broker/history/committed-part.ts'
 import type { Level } from './budget.ts'
