@@ -63,8 +63,8 @@ export interface Follower {
   readonly types?: ReadonlySet<string> | undefined
   /**
    * Which observations are reported, of all types; left out, none, and they cause no batch. With `each`, a
-   * write that changes other members of an instance repeats its observation. While the clock of the gateway
-   * is not set, times are those of that clock.
+   * write that changes other members of an instance repeats its observation, and so may a client that sends
+   * an observation again. While the clock of the gateway is not set, times are those of that clock.
    */
   readonly observes?: 'newest' | 'each'
   /**
