@@ -53,7 +53,8 @@ export interface ChangeBatch {
   readonly deleted: readonly string[]
   /**
    * Empty unless the follower observes. `newest`: the newest current value of each attribute instance in the
-   * batch, without those of `changed`. `each`: every observation in log order, late ones included.
+   * batch, without those of `changed`. `each`: every observation in log order, late ones included,
+   * of entities that exist or left a tombstone.
    */
   readonly observed: readonly Observation[]
 }

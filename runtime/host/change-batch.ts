@@ -37,7 +37,8 @@ interface Place {
 }
 
 /**
- * Builds a batch of a bounded number of entities, so that the next one follows soon; the remaining rows wait.
+ * Builds a batch of a bounded number of entities and observations, so that the next one follows soon. The
+ * remaining rows wait; a row is never divided, since the cursor of a follower is the number of a row.
  */
 export function batchOf(
   rows: readonly Row[],
@@ -53,6 +54,7 @@ export function batchOf(
   let last = rows[0]!
   for (const row of rows) {
     if (touched.size + unknown >= limits.pluginBatchEntities.value) break
+    if (each.length >= limits.pluginSliceObservations.value) break
     last = row
     if (isChange(row.what)) {
       touched.set(row.what.id, row.what)
@@ -60,7 +62,7 @@ export function batchOf(
     } else if (row.what !== undefined) {
       if (follower.observes === 'each') {
         const read = streams.read()
-        each.push(...observationsOf(row, row.what, streams))
+        addObservations(each, { row, batch: row.what }, streams)
         unknown += streams.read() - read
       } else unknown += note(newest, { row, batch: row.what }, streams)
     }
@@ -118,15 +120,17 @@ function observedAt(
   return [{ ...stream, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.heard }]
 }
 
-/** Every observation of a row, in order of arrival. */
-function observationsOf(row: Row, batch: ObservationBatch, streams: Streams): Observation[] {
+/** Adds every observation of a row, in order of arrival. */
+function addObservations(
+  each: Observation[],
+  { row, batch }: Pick<Place, 'row' | 'batch'>,
+  streams: Pick<Streams, 'of'>,
+): void {
   const otherValues = new Map(batch.others)
-  const found: Observation[] = []
   for (let at = 0; at < batch.triples.length; at += 3) {
     const stream = streams.of(Math.floor(batch.triples[at]! / 2))
-    found.push(...observedAt({ row, batch, at }, stream, otherValues))
+    each.push(...observedAt({ row, batch, at }, stream, otherValues))
   }
-  return found
 }
 
 /** Observations in a change record: the first of a stream, and those written together with other changes. */

@@ -34,7 +34,7 @@ export const pluginLimits = {
   pluginSliceObservations: limit(
     1000,
     'observations',
-    'Observations of history passed to a plugin at once',
+    'Observations passed to a plugin at once; one commit is passed whole',
     'the next slice',
   ),
   pluginStreamsKept: limit(
