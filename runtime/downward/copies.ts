@@ -45,9 +45,10 @@ export interface CopiesStatus {
   readonly name: string
   readonly centre: string
   /**
-   * `told`: the centre streams changes; `asked`: it is polled; `waiting` and `refused`: the last good copies.
+   * `notified`: the centre sends changes at once. `polled`: the gateway requests them periodically. With
+   * `waiting` and `refused` the last good copies stay.
    */
-  readonly state: 'told' | 'asked' | 'waiting' | 'refused'
+  readonly state: 'notified' | 'polled' | 'waiting' | 'refused'
   readonly reason?: string | undefined
   readonly copies: number
   /** Local entities that were left alone at the last load. */
@@ -191,7 +192,7 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
       { url, headers: centre.headers(), ...connection },
       {
         onOpen: () => {
-          state = 'told'
+          state = 'notified'
         },
         async onNotification({ data }) {
           reportRefused(await store.put(name, pseudonym!, read(listOf<Json>(data ?? []), of)))
@@ -200,7 +201,7 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
     )
     void stream.ended.then(pauses.wake)
     await pauses.sleep(options.everySeconds * 1000)
-    state = 'asked'
+    state = 'polled'
     stream.close()
     const reason = await stream.ended
     stream = undefined
@@ -213,7 +214,7 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
     while (!pauses.isClosed()) {
       const outcome = await retrying.until(load)
       if (outcome === undefined) return
-      state = outcome.kind === 'done' ? 'asked' : 'refused'
+      state = outcome.kind === 'done' ? 'polled' : 'refused'
       if (hasStreams && outcome.kind === 'done') await follow()
       else await pauses.sleep(options.everySeconds * 1000)
     }

@@ -41,7 +41,7 @@ it('removes a pair without recent collisions, and records a new one in its place
   collisions.note(1, 'three', 'four')
   expect(collisions.of('four')).toMatchObject([{ entities: 1 }])
   expect(lines).toHaveLength(2)
-  // The same pair again, also after a read in between.
+  // This pair is reported again once its record has expired, although somebody has read the record.
   pass(limits.collisionKeptMs.value + 1)
   collisions.note(2, 'three', 'four')
   expect(collisions.of('four')).toMatchObject([{ entities: 1, entity: 'urn:x:2' }])

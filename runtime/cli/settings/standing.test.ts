@@ -9,13 +9,13 @@ describe('the connections with other brokers', () => {
     const report = {
       registrations: [{ id: 'urn:r', centre: 'http://c', state: 'refused', reason: 'answered 409' }],
       tunnels: [{ centre: 'http://c', state: 'open', since: 1 }],
-      copies: [{ name: 'shared', centre: 'http://c', state: 'told' }],
+      copies: [{ name: 'shared', centre: 'http://c', state: 'notified' }],
       connected: [{ alias: 'selvedge-1', from: '10.0.0.1' }],
     }
     expect(standingRows(standingsOf(JSON.stringify(report)))).toEqual([
       ['Registration', 'urn:r, http://c, refused: answered 409'],
       ['Tunnel', 'http://c, open'],
-      ['Copies', 'shared, http://c, told'],
+      ['Copies', 'shared, http://c, notified'],
       ['Tunnel from', 'selvedge-1, open'],
     ])
   })

@@ -95,7 +95,7 @@ it('forwards scopes, but not if several sources may hold parts of an entity', ()
 })
 
 it('parses new values, previous values and deletions', () => {
-  const told = parseNotifiedEntity(
+  const notified = parseNotifiedEntity(
     {
       id: 'urn:p:1',
       type: 'Pump',
@@ -110,13 +110,13 @@ it('parses new values, previous values and deletions', () => {
     coreContext,
     5,
   )
-  expect(told.entity).toEqual({
+  expect(notified.entity).toEqual({
     id: 'urn:p:1',
     type: 'Pump',
     flow: { type: 'Property', value: 2 },
     heat: { type: 'Property', value: 3 },
   })
-  expect(told.changes).toEqual([
+  expect(notified.changes).toEqual([
     { name: 'flow', isDeleted: false, before: { type: 'Property', value: 1 } },
     { name: 'heat', isDeleted: true, before: { type: 'Property', value: 7, datasetId: 'urn:d:1' } },
     { name: 'name', isDeleted: true, before: { type: 'Property', value: null } },

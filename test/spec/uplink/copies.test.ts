@@ -79,7 +79,7 @@ describe('copies', () => {
     await edge!.stop()
     await startEdge(setting)
     await expectLabels({ 'urn:s:1': 'one', 'urn:s:2': 'two', 'urn:own': 'mine' })
-    await state({ state: 'told', ours: 1, copies: 2 })
+    await state({ state: 'notified', ours: 1, copies: 2 })
 
     await ok(centre, 'PATCH', `${entities}/urn:s:1`, { label: { type: 'Property', value: 'uno' } })
     await ok(centre, 'POST', entities, shared('urn:s:4', 'four', { note: { type: 'Property', value: 'x' } }))
@@ -162,7 +162,7 @@ describe('copies', () => {
     const there = await startForeign([shared('urn:s:1', 'one'), shared('urn:s:2', 'two')])
     await startEdge({ url: there.url, everySeconds: 1 })
     await expectLabels({ 'urn:s:1': 'one', 'urn:s:2': 'two' })
-    await state({ state: 'asked' })
+    await state({ state: 'polled' })
     there.entities = [shared('urn:s:2', 'deux')]
     await expectLabels({ 'urn:s:2': 'deux' })
     there.fails = true
