@@ -2,7 +2,7 @@
  * Writes the reference pages under docs/reference from the registers of the code. Pages are never edited by
  * hand; a tidy test asserts that they are fresh.
  */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { errorRegister } from '#base/register/errors.ts'
@@ -47,18 +47,29 @@ function errorsPage(): string {
 }
 
 function limitsPage(): string {
-  const rows = Object.entries(limits).map(([name, { value, unit, reason, beyond }]) => [
-    `\`${name}\``,
-    `${value.toLocaleString('en')} ${unit}`,
-    reason,
-    beyond,
-  ])
+  const comments = limitComments()
+  const rows = Object.entries(limits).map(([name, { value, unit }]) => {
+    const [, reason, beyond] = /^(.*)\. Beyond it: (.*)\.$/.exec(comments.get(name) ?? '') ?? []
+    if (reason === undefined || beyond === undefined)
+      throw new Error(`the comment of the limit ${name} must read "REASON. Beyond it: CONSEQUENCE."`)
+    return [`\`${name}\``, `${value.toLocaleString('en')} ${unit}`, reason, beyond]
+  })
   return page(
     'Limits',
     'Every ceiling of the gateway: every queue, cache, buffer and response is bounded.',
     'runtime/base/limits/limits.ts',
     ['Name', 'Value', 'Why', 'Beyond it'],
     rows,
+  )
+}
+
+/** The comment of each limit, by name, as one line. */
+function limitComments(): ReadonlyMap<string, string> {
+  const files = globSync(join(import.meta.dirname, '../runtime/base/limits/*limits.ts'))
+  const source = files.map((path) => readFileSync(path, 'utf8')).join('\n')
+  const entries = source.matchAll(/\/\*\*((?:(?!\*\/).)*)\*\/\s+(\w+): limit\(/gs)
+  return new Map(
+    Array.from(entries, ([, comment, name]) => [name!, comment!.replace(/\s+(?:\* )?/g, ' ').trim()]),
   )
 }
 

@@ -4,133 +4,101 @@
 import { type Limit, limit } from './limit.ts'
 
 export const indexingLimits = {
-  indexSlice: limit(32, 'entities', 'Written in one transaction', 'the next turn'),
-  indexSliceMs: limit(1.5, 'ms', 'Length of a transaction, during which nothing else runs', 'the next turn'),
-  indexTextCharacters: limit(256, 'characters', 'Indexed characters of a text', 'compared in its document'),
-  indexWordsCharacters: limit(
-    4096,
-    'characters',
-    'Indexed characters of labels and descriptions',
-    'not searched',
-  ),
-  indexNamesKept: limit(4096, 'names', 'Numbers of attribute names in memory', 'the cache is cleared'),
-  indexPathNames: limit(6, 'names', 'Names of a path through relationships, 32 ways', '403'),
-  indexPathWays: limit(240, 'ways', 'Ways of all paths of a query; SQLite joins 500 statements', '403'),
-  indexSearchWords: limit(32, 'words', 'Words of one search', '403'),
-  indexSearchPrefixes: limit(4, 'words', 'Word prefixes in one search', '403'),
-  indexWordsPage: limit(
-    16_384,
-    'candidates',
-    'Largest page of candidates found by words; pages grow up to this',
-    'the next page',
-  ),
-  indexQuerySlice: limit(
-    256,
-    'candidates',
-    'Candidates evaluated in one statement, about 1 ms',
-    'the next one',
-  ),
-  indexTurnMs: limit(4, 'ms', 'Time of a query without yielding', 'other work runs'),
-  indexQueryMs: limit(10_000, 'ms', 'Time of a query, including other work in between', '403'),
-  indexQueriesMax: limit(8, 'queries', 'Concurrent queries', 'further ones wait'),
-  indexQueriesWaiting: limit(64, 'queries', 'Queued queries', '503'),
-  indexListMax: limit(
-    4096,
-    'candidates',
-    'Candidates found by place or value at once, about 5 ms',
-    'all are scanned',
-  ),
-  indexShortList: limit(
-    1024,
-    'candidates',
-    'A list this short is used without searching a shorter one',
-    'another condition is tried',
-  ),
-  indexStatementsKept: limit(
-    64,
-    'statements',
-    'Statements prepared for queries of one form',
-    'the oldest is evicted',
-  ),
-  indexFollowedKept: limit(2048, 'entities', 'Related entities that a query caches', 'read again'),
-  indexLoadPage: limit(32, 'entities', 'Entities of the own broker read at a time', 'the next page'),
-  indexSeenMs: limit(
-    60_000,
-    'ms',
-    'Writing the time of each observation would wear out the card',
-    'replayed from the log after a kill',
-  ),
-  indexSeenKept: limit(20_000, 'observations', 'Observation times in memory, about 2 MB', 'written'),
-  indexObservationsKept: limit(20_000, 'ids', 'Ids of observations, with their numbers', 'looked up again'),
-  indexWaitMs: limit(5_000, 'ms', 'Waiting for a position that a client names', 'a response with a warning'),
-  indexWaitingMax: limit(1_000, 'requests', 'Requests that wait for a position', 'a response with a warning'),
-  indexBehindMax: limit(
-    1_000,
-    'changes',
-    'Changes not yet indexed, about a second',
-    'a response with a warning',
-  ),
-  indexForwardMs: limit(5_000, 'ms', 'As long as the original waited for its broker', '504'),
-  indexForwardEntities: limit(10_000, 'entities', 'Entities merged from several brokers', '403'),
-  indexForwardCharacters: limit(
-    16 * 1024 * 1024,
-    'characters',
-    'Responses of several brokers that are merged, or pages of one broker; a page is up to 2 MB',
-    '403',
-  ),
-  indexCheckMs: limit(
-    60_000,
-    'ms',
-    'Interval of checking that the subscriptions of the index exist',
-    'the next check',
-  ),
-  indexDiskRetryMs: limit(1_000, 'ms', 'Pause between attempts on a failing disk', 'the next attempt'),
-  indexBrokersMax: limit(64, 'brokers', 'Each is followed and read separately', '400'),
-  indexRequestMs: limit(10_000, 'ms', 'One request to a registered broker', 'it counts as down'),
-  indexPagesMax: limit(20_000, 'pages', 'Pages of one type of a broker', 'it counts as refusing'),
-  indexIdsPerRequest: limit(50, 'ids', 'Ids in the URL of a request', 'the next request'),
-  indexSourcesMax: limit(
-    1000,
-    'registrations',
-    'Registrations of a broker whose endpoints are learnt',
-    'ignored',
-  ),
-  indexBrokerCheckMs: limit(
-    10_000,
-    'ms',
-    'Interval of checking whether a registered broker is reachable',
-    'the next check',
-  ),
-  indexMissedMs: limit(
-    600_000,
-    'ms',
-    'Pause between full reads caused by failed notifications',
-    'the next failure',
-  ),
-  indexStartMs: limit(
-    100,
-    'ms',
-    'Interval of checking whether this gateway has an address',
-    'the next check',
-  ),
-  indexNotificationsMax: limit(
-    256,
-    'notifications',
-    'Notifications of one broker that wait to be indexed',
-    '503',
-  ),
-  indexReorderMs: limit(
-    600_000,
-    'ms',
-    'How much later an older notification may arrive after a newer one',
-    'accepted: a clock was set back',
-  ),
-  indexNotifiedMax: limit(
-    8192,
-    'entities',
-    'Entities of one broker whose last notification time is known',
-    'the oldest is forgotten',
-  ),
-  indexReasonCharacters: limit(300, 'characters', 'Characters of an error message of a broker', 'truncated'),
-  indexLeavingMs: limit(30 * 86_400_000, 'ms', 'An unreachable broker keeps our subscriptions', 'abandoned'),
+  /** Written in one transaction. Beyond it: the next turn. */
+  indexSlice: limit(32, 'entities'),
+  /** Length of a transaction, during which nothing else runs. Beyond it: the next turn. */
+  indexSliceMs: limit(1.5, 'ms'),
+  /** Indexed characters of a text. Beyond it: compared in its document. */
+  indexTextCharacters: limit(256, 'characters'),
+  /** Indexed characters of labels and descriptions. Beyond it: not searched. */
+  indexWordsCharacters: limit(4096, 'characters'),
+  /** Numbers of attribute names in memory. Beyond it: the cache is cleared. */
+  indexNamesKept: limit(4096, 'names'),
+  /** Names of a path through relationships, 32 ways. Beyond it: 403. */
+  indexPathNames: limit(6, 'names'),
+  /** Ways of all paths of a query; SQLite joins 500 statements. Beyond it: 403. */
+  indexPathWays: limit(240, 'ways'),
+  /** Words of one search. Beyond it: 403. */
+  indexSearchWords: limit(32, 'words'),
+  /** Word prefixes in one search. Beyond it: 403. */
+  indexSearchPrefixes: limit(4, 'words'),
+  /** Largest page of candidates found by words; pages grow up to this. Beyond it: the next page. */
+  indexWordsPage: limit(16_384, 'candidates'),
+  /** Candidates evaluated in one statement, about 1 ms. Beyond it: the next one. */
+  indexQuerySlice: limit(256, 'candidates'),
+  /** Time of a query without yielding. Beyond it: other work runs. */
+  indexTurnMs: limit(4, 'ms'),
+  /** Time of a query, including other work in between. Beyond it: 403. */
+  indexQueryMs: limit(10_000, 'ms'),
+  /** Concurrent queries. Beyond it: further ones wait. */
+  indexQueriesMax: limit(8, 'queries'),
+  /** Queued queries. Beyond it: 503. */
+  indexQueriesWaiting: limit(64, 'queries'),
+  /** Candidates found by place or value at once, about 5 ms. Beyond it: all are scanned. */
+  indexListMax: limit(4096, 'candidates'),
+  /** A list this short is used without searching a shorter one. Beyond it: another condition is tried. */
+  indexShortList: limit(1024, 'candidates'),
+  /** Statements prepared for queries of one form. Beyond it: the oldest is evicted. */
+  indexStatementsKept: limit(64, 'statements'),
+  /** Related entities that a query caches. Beyond it: read again. */
+  indexFollowedKept: limit(2048, 'entities'),
+  /** Entities of the own broker read at a time. Beyond it: the next page. */
+  indexLoadPage: limit(32, 'entities'),
+  /**
+   * Writing the time of each observation would wear out the card. Beyond it: replayed from the log after a
+   * kill.
+   */
+  indexSeenMs: limit(60_000, 'ms'),
+  /** Observation times in memory, about 2 MB. Beyond it: written. */
+  indexSeenKept: limit(20_000, 'observations'),
+  /** Ids of observations, with their numbers. Beyond it: looked up again. */
+  indexObservationsKept: limit(20_000, 'ids'),
+  /** Waiting for a position that a client names. Beyond it: a response with a warning. */
+  indexWaitMs: limit(5_000, 'ms'),
+  /** Requests that wait for a position. Beyond it: a response with a warning. */
+  indexWaitingMax: limit(1_000, 'requests'),
+  /** Changes not yet indexed, about a second. Beyond it: a response with a warning. */
+  indexBehindMax: limit(1_000, 'changes'),
+  /** As long as the original waited for its broker. Beyond it: 504. */
+  indexForwardMs: limit(5_000, 'ms'),
+  /** Entities merged from several brokers. Beyond it: 403. */
+  indexForwardEntities: limit(10_000, 'entities'),
+  /**
+   * Responses of several brokers that are merged, or pages of one broker; a page is up to 2 MB. Beyond it:
+   * 403.
+   */
+  indexForwardCharacters: limit(16 * 1024 * 1024, 'characters'),
+  /** Interval of checking that the subscriptions of the index exist. Beyond it: the next check. */
+  indexCheckMs: limit(60_000, 'ms'),
+  /** Pause between attempts on a failing disk. Beyond it: the next attempt. */
+  indexDiskRetryMs: limit(1_000, 'ms'),
+  /** Each is followed and read separately. Beyond it: 400. */
+  indexBrokersMax: limit(64, 'brokers'),
+  /** One request to a registered broker. Beyond it: it counts as down. */
+  indexRequestMs: limit(10_000, 'ms'),
+  /** Pages of one type of a broker. Beyond it: it counts as refusing. */
+  indexPagesMax: limit(20_000, 'pages'),
+  /** Ids in the URL of a request. Beyond it: the next request. */
+  indexIdsPerRequest: limit(50, 'ids'),
+  /** Registrations of a broker whose endpoints are learnt. Beyond it: ignored. */
+  indexSourcesMax: limit(1000, 'registrations'),
+  /** Interval of checking whether a registered broker is reachable. Beyond it: the next check. */
+  indexBrokerCheckMs: limit(10_000, 'ms'),
+  /** Pause between full reads caused by failed notifications. Beyond it: the next failure. */
+  indexMissedMs: limit(600_000, 'ms'),
+  /** Interval of checking whether this gateway has an address. Beyond it: the next check. */
+  indexStartMs: limit(100, 'ms'),
+  /** Notifications of one broker that wait to be indexed. Beyond it: 503. */
+  indexNotificationsMax: limit(256, 'notifications'),
+  /**
+   * How much later an older notification may arrive after a newer one. Beyond it: accepted: a clock was set
+   * back.
+   */
+  indexReorderMs: limit(600_000, 'ms'),
+  /** Entities of one broker whose last notification time is known. Beyond it: the oldest is forgotten. */
+  indexNotifiedMax: limit(8192, 'entities'),
+  /** Characters of an error message of a broker. Beyond it: truncated. */
+  indexReasonCharacters: limit(300, 'characters'),
+  /** An unreachable broker keeps our subscriptions. Beyond it: abandoned. */
+  indexLeavingMs: limit(30 * 86_400_000, 'ms'),
 } as const satisfies Record<string, Limit>

@@ -3,8 +3,8 @@ import { expect, it } from 'vitest'
 import { limit, underTrial } from './limit.ts'
 
 const table = {
-  waitMs: limit(1000, 'ms', 'a wait', 'the next'),
-  itemsMax: limit(5, 'items', 'a queue', '503'),
+  waitMs: limit(1000, 'ms'),
+  itemsMax: limit(5, 'items'),
 }
 
 it('leaves limits unchanged without SELVEDGE_LIMITS', () => {

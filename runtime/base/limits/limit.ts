@@ -1,5 +1,6 @@
 /**
- * A ceiling: value, unit, reason, and what happens when it is exceeded. The table is in limits.ts.
+ * A ceiling: value and unit. The table is in limits.ts. The comment of each entry states its reason and what
+ * happens beyond it. Editors show it at each use, and `npm run document` copies it into the reference.
  *
  * SELVEDGE_LIMITS overrides values, as `name=value` pairs separated by commas. It is for tests, which cannot
  * wait a minute for a task that runs every minute. Do not use it in production.
@@ -9,16 +10,9 @@ import { GatewayError } from '#base/register/errors.ts'
 export interface Limit {
   readonly value: number
   readonly unit: string
-  readonly reason: string
-  readonly beyond: string
 }
 
-export const limit = (value: number, unit: string, reason: string, beyond: string): Limit => ({
-  value,
-  unit,
-  reason,
-  beyond,
-})
+export const limit = (value: number, unit: string): Limit => ({ value, unit })
 
 /**
  * The table with the values of SELVEDGE_LIMITS. Throws `config.invalid` for an unknown name or a bad number.

@@ -7,60 +7,47 @@ import { rankingLimits } from './ranking-limits.ts'
 import { searchLimits } from './search-limits.ts'
 
 export const pluginLimits = {
-  pluginCacheKib: limit(2048, 'KiB', 'Page cache of the file of a plugin', 'read again'),
-  pluginWalPages: limit(
-    1000,
-    'pages',
-    'A larger WAL of its file saves writes; 4 MB of disk',
-    'checkpoint; beyond twice as many, long works wait',
-  ),
-  pluginWalCheckMs: limit(10_000, 'ms', 'Covers writes outside transactions', 'the next check'),
-  pluginWalRetryMs: limit(10_000, 'ms', 'Pause after the disk rejected a checkpoint', 'the next attempt'),
-  pluginRequestMs: limit(30_000, 'ms', 'A request of a plugin to a broker', 'a timeout error'),
-  followersMax: limit(
-    1000,
-    'subscriptions',
-    'Subscriptions of components, per tenant, besides those of clients',
-    '403',
-  ),
-  pluginBatchRows: limit(256, 'log rows', 'Log rows that a follower processes at once', 'the next batch'),
-  pluginBatchMs: limit(
-    1.5,
-    'ms',
-    'Time of reading log rows for a follower without yielding',
-    'the next batch',
-  ),
-  pluginBatchEntities: limit(64, 'entities', 'Entities read without yielding', 'the next batch'),
-  pluginSliceObservations: limit(
-    1000,
-    'observations',
-    'Observations passed to a plugin at once; one commit is passed whole',
-    'the next slice',
-  ),
-  pluginStreamsKept: limit(
-    20_000,
-    'streams',
-    'Streams whose entity and attribute a follower caches',
-    'read again',
-  ),
-  pluginRestMs: limit(20, 'ms', 'Pause between two batches, so that changes are batched', 'the next batch'),
-  pluginAttemptsMax: limit(
-    10,
-    'attempts',
-    'Attempts at a batch that throws, over about a minute',
-    'quarantined',
-  ),
-  pluginRetryMs: limit(
-    10_000,
-    'ms',
-    'Longest pause between two attempts; pauses double up to this',
-    'the next attempt',
-  ),
-  pluginDrainMs: limit(2000, 'ms', 'Requests in progress while a plugin stops', 'ended without a response'),
-  pluginStartMs: limit(30_000, 'ms', 'Startup of a plugin', 'logged; startup continues'),
-  pluginWaitMs: limit(5000, 'ms', 'A request to a plugin that is starting', '503'),
-  identitySlackMs: limit(30_000, 'ms', 'A token is replaced this long before it expires', 'the next token'),
-  pluginTimetableMs: limit(15_000, 'ms', 'Schedules have minute resolution', 'the next check'),
+  /** Page cache of the file of a plugin. Beyond it: read again. */
+  pluginCacheKib: limit(2048, 'KiB'),
+  /**
+   * A larger WAL of its file saves writes; 4 MB of disk. Beyond it: checkpoint; beyond twice as many, long
+   * works wait.
+   */
+  pluginWalPages: limit(1000, 'pages'),
+  /** Covers writes outside transactions. Beyond it: the next check. */
+  pluginWalCheckMs: limit(10_000, 'ms'),
+  /** Pause after the disk rejected a checkpoint. Beyond it: the next attempt. */
+  pluginWalRetryMs: limit(10_000, 'ms'),
+  /** A request of a plugin to a broker. Beyond it: a timeout error. */
+  pluginRequestMs: limit(30_000, 'ms'),
+  /** Subscriptions of components, per tenant, besides those of clients. Beyond it: 403. */
+  followersMax: limit(1000, 'subscriptions'),
+  /** Log rows that a follower processes at once. Beyond it: the next batch. */
+  pluginBatchRows: limit(256, 'log rows'),
+  /** Time of reading log rows for a follower without yielding. Beyond it: the next batch. */
+  pluginBatchMs: limit(1.5, 'ms'),
+  /** Entities read without yielding. Beyond it: the next batch. */
+  pluginBatchEntities: limit(64, 'entities'),
+  /** Observations passed to a plugin at once; one commit is passed whole. Beyond it: the next slice. */
+  pluginSliceObservations: limit(1000, 'observations'),
+  /** Streams whose entity and attribute a follower caches. Beyond it: read again. */
+  pluginStreamsKept: limit(20_000, 'streams'),
+  /** Pause between two batches, so that changes are batched. Beyond it: the next batch. */
+  pluginRestMs: limit(20, 'ms'),
+  /** Attempts at a batch that throws, over about a minute. Beyond it: quarantined. */
+  pluginAttemptsMax: limit(10, 'attempts'),
+  /** Longest pause between two attempts; pauses double up to this. Beyond it: the next attempt. */
+  pluginRetryMs: limit(10_000, 'ms'),
+  /** Requests in progress while a plugin stops. Beyond it: ended without a response. */
+  pluginDrainMs: limit(2000, 'ms'),
+  /** Startup of a plugin. Beyond it: logged; startup continues. */
+  pluginStartMs: limit(30_000, 'ms'),
+  /** A request to a plugin that is starting. Beyond it: 503. */
+  pluginWaitMs: limit(5000, 'ms'),
+  /** A token is replaced this long before it expires. Beyond it: the next token. */
+  identitySlackMs: limit(30_000, 'ms'),
+  /** Schedules have minute resolution. Beyond it: the next check. */
+  pluginTimetableMs: limit(15_000, 'ms'),
   ...indexingLimits,
   ...rankingLimits,
   ...searchLimits,

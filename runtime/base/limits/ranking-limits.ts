@@ -4,20 +4,26 @@
 import { type Limit, limit } from './limit.ts'
 
 export const rankingLimits = {
-  rankingTermsMax: limit(32, 'terms', 'Weights of one request; more cannot be interpreted', '400'),
-  rankingWeightMax: limit(1_000_000, 'the weight', 'Sums of products must stay finite', '400'),
-  rankingPathNamesMax: limit(8, 'names', 'Each relationship in a path costs another request', '400'),
-  rankingCandidatesMax: limit(10_000, 'entities', 'All are scored before the first result is known', '403'),
-  rankingBytesMax: limit(32 * 1024 * 1024, 'bytes', 'Responses of the backend for all candidates', '403'),
-  rankingPageEntities: limit(1000, 'entities', 'The largest page that brokers commonly return', 'next page'),
-  rankingPagesMax: limit(200, 'pages', 'A backend with small pages', '403'),
-  rankingLinkedMax: limit(
-    10_000,
-    'entities',
-    'Entities that one relationship of all candidates references',
-    '403',
-  ),
-  rankingAddressBytes: limit(6000, 'bytes', 'URL with ids; some servers reject longer ones', 'next request'),
-  rankingAtOnce: limit(8, 'requests', 'Each may hold all its candidates in memory', 'waits'),
-  rankingWaitingMax: limit(64, 'requests', 'Clients that wait longer have given up', '503'),
+  /** Weights of one request; more cannot be interpreted. Beyond it: 400. */
+  rankingTermsMax: limit(32, 'terms'),
+  /** Sums of products must stay finite. Beyond it: 400. */
+  rankingWeightMax: limit(1_000_000, 'the weight'),
+  /** Each relationship in a path costs another request. Beyond it: 400. */
+  rankingPathNamesMax: limit(8, 'names'),
+  /** All are scored before the first result is known. Beyond it: 403. */
+  rankingCandidatesMax: limit(10_000, 'entities'),
+  /** Responses of the backend for all candidates. Beyond it: 403. */
+  rankingBytesMax: limit(32 * 1024 * 1024, 'bytes'),
+  /** The largest page that brokers commonly return. Beyond it: next page. */
+  rankingPageEntities: limit(1000, 'entities'),
+  /** A backend with small pages. Beyond it: 403. */
+  rankingPagesMax: limit(200, 'pages'),
+  /** Entities that one relationship of all candidates references. Beyond it: 403. */
+  rankingLinkedMax: limit(10_000, 'entities'),
+  /** URL with ids; some servers reject longer ones. Beyond it: next request. */
+  rankingAddressBytes: limit(6000, 'bytes'),
+  /** Each may hold all its candidates in memory. Beyond it: waits. */
+  rankingAtOnce: limit(8, 'requests'),
+  /** Clients that wait longer have given up. Beyond it: 503. */
+  rankingWaitingMax: limit(64, 'requests'),
 } as const satisfies Record<string, Limit>
