@@ -5,8 +5,10 @@
  * Order: parts that store data open first and close last. The MQTT listener opens last and closes first, so
  * that the gateway never accepts a frame that it cannot store.
  */
+
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
+import { isLoopbackListener } from '#base/load/loopback.ts'
 import { connectionLimits } from '#base/process/descriptors.ts'
 import { collectGarbage } from '#base/process/garbage-collection.ts'
 import { createOutflow, type Outflow } from '#base/process/outflow.ts'
@@ -26,13 +28,12 @@ import { openTenants } from '#broker/tenant/tenants.ts'
 import { openDataFolder } from '#broker/upkeep/data-folder-upkeep.ts'
 import { gatewayId } from '#config/load/gateway-id.ts'
 import {
-  isLoopbackListener,
   isThere,
   readAuthorities,
   readOrCreateToken,
   requireSecretFile,
   trustedWith,
-} from '#config/load/http-token.ts'
+} from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { createOutbox } from '#delivery/outbox.ts'
 import { createSender, type Sender, type SenderPorts } from '#delivery/sender.ts'

@@ -40,7 +40,7 @@ export default definePlugin<IndexingSettings, Needs>({
 })
 
 function start(host: IndexingHost): Running {
-  const { mdr, changes, database, log, signal, clock, fail } = host
+  const { mdr: broker, changes, database, log, signal, clock, fail } = host
   const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
   /** Logs errors of background work; errors during shutdown are ignored. */
   const reportError = (during: string) => (error: unknown) => {
@@ -82,9 +82,9 @@ function start(host: IndexingHost): Running {
   })
 
   const routes = createRoutes({
-    ...{ catalogue, own, changes, mdr, selecting, status },
+    ...{ catalogue, own, changes, broker, selecting, status },
     context: host.context,
-    reachable: () => [mdr, ...remotes.reachable()],
+    reachable: () => [broker, ...remotes.reachable()],
     staleWarnings: remotes.warnings,
     seenWarnings: remotes.seenWarnings,
     rebuild: () => (rebuilding ??= rebuild().finally(() => (rebuilding = undefined))),
@@ -109,11 +109,11 @@ function start(host: IndexingHost): Running {
 }
 
 /** Creates the parts that use the database file. */
-function createIndex({ database, mdr, changes, clock, log, signal, addresses }: IndexingHost) {
+function createIndex({ database, mdr: broker, changes, clock, log, signal, addresses }: IndexingHost) {
   const brokers = createBrokers(database, clock.now)
   const catalogue = createCatalogue(database, clock.monotonic)
   const seen = createSeen()
-  const own = createOwnBroker({ mdr, changes, catalogue, brokers, seen, clock, log, signal })
+  const own = createOwnBroker({ broker, changes, catalogue, brokers, seen, clock, log, signal })
   const { nameOf, nodeOf } = catalogue
   const hops = () => [paths.belongsTo, paths.madeBySensor, paths.generatedBy].map((name) => nameOf(name) ?? 0)
   const prepared = (): Selecting => {
@@ -142,7 +142,7 @@ function createIndex({ database, mdr, changes, clock, log, signal, addresses }: 
   }
   return {
     ...{ brokers, catalogue, own, selecting },
-    subscriptions: createOwnSubscriptions({ mdr, brokers, addresses, log, signal }),
+    subscriptions: createOwnSubscriptions({ broker, brokers, addresses, log, signal }),
     /** Empties the index but keeps its broker rows. Returns false if a full read is already in progress. */
     async empty(): Promise<boolean> {
       if (own.position() === undefined) return false

@@ -70,7 +70,7 @@ export interface Follower {
   readonly observes?: 'newest' | 'each'
   /**
    * Processes a batch. If it throws, the same changes, or more, are passed again with a growing delay; after
-   * `limits.pluginAttemptsMax` attempts the plugin is quarantined.
+   * `limits.pluginAttemptsMax` attempts the plugin is disabled.
    */
   take(batch: ChangeBatch): void | Promise<void>
   /**

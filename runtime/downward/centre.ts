@@ -5,7 +5,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { requireSecretFile } from '#config/load/http-token.ts'
+import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
 
 export interface CentreSettings {

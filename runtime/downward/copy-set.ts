@@ -3,7 +3,7 @@
  * settings are deleted here; their subscriptions are deleted by the cleanup of unwanted resources.
  */
 import type { Log } from '#base/register/log.ts'
-import { requireSecretFile, trustedWith } from '#config/load/http-token.ts'
+import { requireSecretFile, trustedWith } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { createEntityCopies } from '#store/tables/downward-notes.ts'
 import type { Centre, CentreSettings } from './centre.ts'

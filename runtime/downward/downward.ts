@@ -5,7 +5,7 @@
  */
 
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
-import { requireSecretFile } from '#config/load/http-token.ts'
+import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
 import type { Sent } from '#delivery/verdict.ts'

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
-import { readOrCreateToken, requireSecretFile, trustedWith } from '#config/load/http-token.ts'
+import { readOrCreateToken, requireSecretFile, trustedWith } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { retryAfterMs } from '#delivery/backoff.ts'
 import type { OutgoingRequest } from '#delivery/http-endpoint.ts'

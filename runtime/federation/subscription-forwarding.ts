@@ -132,7 +132,8 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
     waiting.delete(one.id)
     busy.add(one.id)
     sending++
-    const trial = one.state === 'coming' ? make(tenant, broker, one) : unmake(tenant, broker, one)
+    const trial =
+      one.state === 'coming' ? createForwarded(tenant, broker, one) : deleteForwarded(tenant, broker, one)
     void trial
       .catch((error: unknown) => report(tenant, error))
       .finally(() => {
@@ -184,7 +185,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
     return ports.sources.send(requester, one.registration, request)
   }
 
-  async function make(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
+  async function createForwarded(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
     const subscription = broker.subscriptions.get(one.subscription)?.subscription
     const wanted = wantedOf(subscription, one.registration)
     if (wanted === undefined) return move(tenant, broker, one, 'leaving')
@@ -219,7 +220,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
       if (other.id !== one.id && other.state !== 'leaving') await move(tenant, broker, other, 'leaving')
   }
 
-  async function unmake(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
+  async function deleteForwarded(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
     const answer = await send({ tenant, broker, one })
     if ('failure' in answer || answer.status >= 500) {
       const { leavingAt = clock.now(), registration } = one

@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { refuseOpenMode } from '#config/load/http-token.ts'
+import { refuseOpenMode } from '#config/load/secret-files.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { flush, replaceSecret } from '#store/file/durable-files.ts'
 

@@ -48,9 +48,9 @@ export interface Tunnels {
    * @throws http.busy if the limit of tunnels is reached; tunnel.name-taken if the name belongs to another
    * gateway.
    */
-  admit(visitor: Pick<TunnelClient, 'alias' | 'from'>, secret: string): void
+  admit(client: Pick<TunnelClient, 'alias' | 'from'>, secret: string): void
   /** @param serve answers the requests of the gateway. */
-  take(socket: TunnelSocket, visitor: TunnelClient, serve: TunnelEndPorts['serve']): void
+  take(socket: TunnelSocket, client: TunnelClient, serve: TunnelEndPorts['serve']): void
   /** Sends a request to the gateway named in the URL. Never rejects. */
   exchange(request: PeerRequest): Promise<PeerAnswer>
   statuses(): readonly TunnelStatus[]
@@ -65,7 +65,7 @@ export interface TunnelsPorts {
 }
 
 interface Open {
-  readonly visitor: TunnelClient
+  readonly client: TunnelClient
   readonly end: TunnelEnd
   readonly since: number
 }
@@ -88,8 +88,8 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
         `the name ${alias} has belonged to another gateway since ${since}`,
       )
     },
-    take(socket, visitor, serve) {
-      const { alias, instance, from, wire } = visitor
+    take(socket, client, serve) {
+      const { alias, instance, from, wire } = client
       const before = open.get(alias)
       const facts = { alias, from }
       const end = createTunnelEnd(socket, {
@@ -102,11 +102,11 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
           log.info('tunnel.down', { ...facts, code, reason })
         },
       })
-      open.set(alias, { visitor, end, since: clock.now() })
+      open.set(alias, { client, end, since: clock.now() })
       if (before === undefined) return log.info('tunnel.up', facts)
       before.end.close(displacedCode, `replaced by another connection of ${alias} from ${from}`)
-      if (before.visitor.instance === instance) return log.info('tunnel.up', { ...facts, again: true })
-      log.warn('tunnel.taken-over', { ...facts, before: before.visitor.from })
+      if (before.client.instance === instance) return log.info('tunnel.up', { ...facts, again: true })
+      log.warn('tunnel.taken-over', { ...facts, before: before.client.from })
     },
     async exchange({ method, url, headers, body, timeoutMs }) {
       const target = tunnelled(url)
@@ -118,7 +118,7 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
       return found.end.exchange({ method, path: target.path, headers: { ...headers }, body: text }, timeoutMs)
     },
     statuses: () =>
-      [...open.values()].map(({ visitor: { alias, from }, end, since }) => ({
+      [...open.values()].map(({ client: { alias, from }, end, since }) => ({
         ...{ alias, from, since: msToDateTime(since) },
         inFlight: end.inFlight(),
       })),

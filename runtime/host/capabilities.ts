@@ -45,13 +45,13 @@ export interface Recipient {
   readonly given: AsyncDisposableStack
   readonly signal: AbortSignal
   /** Quarantines the plugin. */
-  quarantine(error: unknown): void
+  disable(error: unknown): void
   component(name: string): BrokerPort
 }
 
 export function createHost(
   plugin: Plugin<never, Capability>,
-  { given, signal, quarantine, component, settings: own }: Recipient,
+  { given, signal, disable, component, settings: own }: Recipient,
   ports: CapabilityPorts,
   settings: CapabilitySettings,
 ): HostBase<unknown> & Partial<Capabilities> {
@@ -61,7 +61,7 @@ export function createHost(
     mdr: () => createOwnBroker(ports.address, ports.serve),
     component: () => component,
     remote: () => (broker) => openRemoteBroker(broker, settings, clock),
-    changes: () => followed(createChanges(ports, { name, quarantine }), given),
+    changes: () => followed(createChanges(ports, { name, disable }), given),
     database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
     schedule() {
       const timetable = given.adopt(createTimetable(name, ports), (one) => one.close())
@@ -71,7 +71,7 @@ export function createHost(
   const base: HostBase<unknown> = {
     settings: own,
     ...{ clock, log, metrics, isOwn, signal },
-    fail: quarantine,
+    fail: disable,
     context: ports.context,
     addresses: () => ports.addresses(name),
   }

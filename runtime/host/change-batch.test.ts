@@ -12,7 +12,7 @@ const feed = { streamOf: (s: number) => ({ id: `urn:x:${s}`, name: 'a', dataset:
 const rowOf = (n: number, count: number): Row => ({
   n,
   at: n,
-  heard: undefined,
+  via: undefined,
   what: { triples: Float64Array.from({ length: 3 * count }, (_, i) => [14, i, 1][i % 3]!), others: [] },
 })
 

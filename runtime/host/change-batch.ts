@@ -117,7 +117,7 @@ function observedAt(
   const number = triples[at + 2]!
   const value = Number.isNaN(number) ? (otherValues ?? new Map(others)).get(at / 3)! : number
   const isLate = triples[at]! % 2 === 1
-  return [{ ...stream, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.heard }]
+  return [{ ...stream, time: triples[at + 1]!, value, committed: row.at, isLate, via: row.via }]
 }
 
 /** Adds every observation of a row, in order of arrival. */
@@ -134,10 +134,10 @@ function addObservations(
 }
 
 /** Observations in a change record: the first of a stream, and those written together with other changes. */
-export function observedBy(change: FollowedChange, row: Pick<Row, 'at' | 'heard'>): Observation[] {
+export function observedBy(change: FollowedChange, row: Pick<Row, 'at' | 'via'>): Observation[] {
   return change.instances.flatMap(([name, dataset, instance]) => {
     const past = instance === null ? undefined : observedIn(change.id, name, instance)
-    const more = { committed: row.at, isLate: change.kind === 'temporal', via: row.heard }
+    const more = { committed: row.at, isLate: change.kind === 'temporal', via: row.via }
     return past === undefined ? [] : [{ ...past, dataset, ...more }]
   })
 }

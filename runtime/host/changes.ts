@@ -26,7 +26,7 @@ export interface ChangesPorts {
 export interface Owner {
   readonly name: string
   /** Called when a follower failed too often. */
-  quarantine(error: unknown): void
+  disable(error: unknown): void
 }
 
 export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
@@ -103,7 +103,7 @@ function follow(
       })
       if (failures >= limits.pluginAttemptsMax.value) {
         close()
-        owner.quarantine(error)
+        owner.disable(error)
       }
     }
     isBusy = false

@@ -7,7 +7,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { requireSecretFile } from '#config/load/http-token.ts'
+import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { RemoteIdentity } from '#contract'
 import type { Peer } from '#federation/peer.ts'
 

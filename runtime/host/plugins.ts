@@ -1,7 +1,7 @@
 /**
  * Life cycle of plugins. Each is loaded, given the capabilities its manifest names, and started in parallel
  * with the others while the gateway already serves. Requests to a starting plugin wait. A plugin that cannot
- * start or fails too often is quarantined: its routes answer 503, health reports the reason, and the gateway
+ * start or fails too often is disabled: its routes answer 503, health reports the reason, and the gateway
  * continues.
  */
 
@@ -20,12 +20,12 @@ export interface Wanted {
   readonly settings: unknown
 }
 
-export type PluginState = 'starting' | 'running' | 'quarantined' | 'closed'
+export type PluginState = 'starting' | 'running' | 'failed' | 'closed'
 
 export interface Plugins {
   /**
    * Starts all plugins in parallel. The first one starts after the current turn of the event loop; each takes
-   * 10 to 20 ms of work. Settles when every plugin runs or is quarantined.
+   * 10 to 20 ms of work. Settles when every plugin runs or is disabled.
    */
   start(): Promise<void>
   has(name: string): boolean
@@ -75,15 +75,15 @@ export function createPlugins(
 ): Plugins {
   const { log } = ports
   const all = new Map(wanted.map((one) => [one.name, manage(one)]))
-  ports.metrics.gauge('selvedge_plugins_quarantined', () => count('quarantined'))
+  ports.metrics.gauge('selvedge_plugins_failed', () => count('failed'))
   const count = (state: PluginState): number => [...all.values()].filter((one) => one.state === state).length
 
-  async function quarantine(one: ManagedPlugin, error: unknown): Promise<void> {
-    if (one.state === 'quarantined' || one.state === 'closed') return
-    one.state = 'quarantined'
+  async function disable(one: ManagedPlugin, error: unknown): Promise<void> {
+    if (one.state === 'failed' || one.state === 'closed') return
+    one.state = 'failed'
     one.start.resolve()
     one.reason = toGatewayError(error).message
-    log.error('plugin.quarantined', { plugin: one.wanted.name, error })
+    log.error('plugin.disabled', { plugin: one.wanted.name, error })
     await end(one)
     try {
       // A damaged file would cause the same failure at each start.
@@ -132,7 +132,7 @@ export function createPlugins(
         settings: one.wanted.settings,
         given: one.given,
         signal: one.abort.signal,
-        quarantine: (error: unknown) => void quarantine(one, error),
+        disable: (error: unknown) => void disable(one, error),
         component,
       }
       const host = createHost(plugin, recipient, ports, settings)
@@ -141,12 +141,12 @@ export function createPlugins(
       const running = await starting
       one.running = running
       one.close = () => running.close?.()
-      // Closed meanwhile, or quarantined because a follower failed too often.
+      // Closed meanwhile, or disabled because a follower failed too often.
       if (one.state !== 'starting') return await end(one)
       one.state = 'running'
       log.info('plugin.started', { plugin: name, version: plugin.version })
     } catch (error) {
-      await quarantine(one, error)
+      await disable(one, error)
     } finally {
       clearTimeout(late)
       one.start.resolve()
@@ -222,7 +222,7 @@ export function createPlugins(
     if (fetch !== undefined) return counted(one!, () => one!.running!.fetch!(request, environment))
     if (one === undefined || one.state === 'running')
       throw new GatewayError('http.no-route', `there is no plugin ${name}`)
-    const why = one.state === 'quarantined' ? `failed: ${one.reason}` : `is ${one.state}`
+    const why = one.state === 'failed' ? `failed: ${one.reason}` : `is ${one.state}`
     throw new GatewayError('plugin.unavailable', `${name} ${why}`, { retryAfterSeconds: 1 })
   }
 
@@ -246,12 +246,12 @@ export function createPlugins(
     complaints: () =>
       [...all].flatMap(([name, { state, isLate, reason, running }]) => {
         if (state === 'starting' && isLate) return [`${name} has not started yet`]
-        return state === 'quarantined' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? [])
+        return state === 'failed' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? [])
       }),
     async close() {
       // No plugin accepts new requests while another one still ends.
       for (const one of all.values()) {
-        if (one.state !== 'quarantined') one.state = 'closed'
+        if (one.state !== 'failed') one.state = 'closed'
         one.start.resolve()
       }
       await Promise.all([...all.values()].map(close))

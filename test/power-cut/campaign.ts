@@ -78,13 +78,13 @@ export async function runPowerCuts(settings: CampaignSettings): Promise<Campaign
   }
 }
 
-/** The guest's doors to its loopback begin with the first visitor, which takes a while where it is emulated. */
+/** The guest's doors to its loopback begin with the first client, which takes a while where it is emulated. */
 async function bootReachable(machine: Machine): Promise<Life> {
   const life = await machine.boot()
   for (let tries = 0; ; tries++) {
     try {
       await fetch(`${life.httpUrl}/health/ready`)
-      const client = await connectRaw(life.mqttPort, 'visitor')
+      const client = await connectRaw(life.mqttPort, 'first')
       client.end()
       return life
     } catch (error) {

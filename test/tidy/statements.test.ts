@@ -31,7 +31,7 @@ const readAtStart: Readonly<Record<string, string>> = {
   'SELECT id FROM uplink': 'a few rows',
   'SELECT key, doc FROM downward_note ORDER BY key': 'a few rows',
   'SELECT id, source FROM entity_copy ORDER BY id': 'at most copiesMax for each setting live in memory',
-  'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n LIMIT ?':
+  'SELECT n, at, kind, rid, body, via FROM log WHERE kind > 4 ORDER BY n LIMIT ?':
     'an index of nothing else; empty once the clock is set',
   'SELECT count(*) AS count FROM log WHERE kind > 4': 'the same',
   'SELECT i, text FROM name ORDER BY i': 'interned names live in memory',

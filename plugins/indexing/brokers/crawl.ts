@@ -4,9 +4,9 @@
  * requested is newer than the page and wins.
  */
 
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { yieldToEventLoop } from '#plugins/indexing/entries/breathe.ts'
 import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
 import type { Brokers, LoadProgress } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'

@@ -48,7 +48,7 @@ function begin(all: readonly EntityState[] = []) {
       seen: createSeen(),
       clock: systemClock,
     },
-    mdr: {
+    broker: {
       address: 'http://127.0.0.1:1',
       exchange: async () => ({ failure: 'unreachable', reason: 'it has no number' }),
     } as BrokerPort,

@@ -4,19 +4,18 @@
  * `limits.indexSeenMs`; a restart replays the log from that cursor. Observed values of indexed entities are
  * stored with their entities.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, Observation } from '#contract'
-import { yieldToEventLoop } from '#plugins/indexing/entries/breathe.ts'
 import { type Brokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes, kinds, simpleResult } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { SeenTimes } from '#plugins/indexing/entries/seen.ts'
 
 export interface OwnBrokerPorts {
-  readonly mdr: BrokerPort
+  readonly broker: BrokerPort
   readonly changes: Omit<ChangesPort, 'history'>
   readonly catalogue: Catalogue
   readonly brokers: Brokers
@@ -36,7 +35,7 @@ interface ReadCursor {
 }
 
 export function createOwnBroker(ports: OwnBrokerPorts) {
-  const { mdr, changes, catalogue, brokers, seen, clock, signal } = ports
+  const { broker, changes, catalogue, brokers, seen, clock, signal } = ports
   /** All changes up to this log number are in the index; undefined during a full read. */
   let included: number | undefined
   /** End of the log when following began. Until it is included, many changes may be missing. */
@@ -139,7 +138,7 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
   /** Total number of entities, if the broker reports it. */
   async function countAll(): Promise<number | null> {
     const path = '/ngsi-ld/v1/entities?type=*&local=true&limit=0&count=true'
-    const answer = await mdr.exchange({ method: 'GET', path })
+    const answer = await broker.exchange({ method: 'GET', path })
     const count =
       'status' in answer ? Number(answer.headers['ngsild-results-count'] ?? Number.NaN) : Number.NaN
     return Number.isFinite(count) ? count : null
@@ -172,14 +171,14 @@ export function createOwnBroker(ports: OwnBrokerPorts) {
     if (signal.aborted) return from
     const removed = await catalogue.endLoad(ownBroker)
     brokers.set(ownBroker, { state: 'following', load: null, position: from })
-    ports.log.info('indexing.read', { broker: mdr.address, entities: load.read, removed })
+    ports.log.info('indexing.read', { broker: broker.address, entities: load.read, removed })
     return from
   }
 
   /** Follows the log, after a full read if necessary. */
   async function begin(): Promise<void> {
-    const row = brokers.get(ownBroker) ?? brokers.add(mdr.address, 'own')
-    if (row.host !== mdr.address) brokers.set(ownBroker, { host: mdr.address })
+    const row = brokers.get(ownBroker) ?? brokers.add(broker.address, 'own')
+    if (row.host !== broker.address) brokers.set(ownBroker, { host: broker.address })
     await catalogue.derive()
     const from = row.position === null || row.load !== null ? await read() : row.position
     if (signal.aborted) return

@@ -38,9 +38,9 @@ function begin() {
     const found = there.get(id)
     return found === undefined ? answer(404) : answer(200, found)
   }
-  const mdr = { address: 'http://127.0.0.1:1', exchange } as BrokerPort
+  const broker = { address: 'http://127.0.0.1:1', exchange } as BrokerPort
   const signal = new AbortController().signal
-  const ports = { mdr, brokers, log, signal, addresses: () => [address] }
+  const ports = { broker, brokers, log, signal, addresses: () => [address] }
   const known = () => Object.values(brokers.get(ownBroker)!.facts['subscriptions'] ?? {})
   return { there, configured, known, subscriptions: createOwnSubscriptions(ports), ports }
 }

@@ -10,7 +10,7 @@ import { type Brokers, ownBroker } from '#plugins/indexing/entries/broker-rows.t
 import { callbackOf, subscriptionOf, watched } from './watched.ts'
 
 export interface OwnSubscriptionsPorts {
-  readonly mdr: BrokerPort
+  readonly broker: BrokerPort
   readonly brokers: Brokers
   readonly addresses: () => readonly string[]
   readonly log: Log
@@ -22,7 +22,7 @@ type Ids = Readonly<Record<string, string>>
 const path = '/ngsi-ld/v1/subscriptions'
 const follower = [{ key: 'selvedge:mode', value: 'follower' }]
 
-export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }: OwnSubscriptionsPorts) {
+export function createOwnSubscriptions({ broker, brokers, addresses, log, signal }: OwnSubscriptionsPorts) {
   let failures: readonly string[] = []
   let checking: Promise<void> | undefined
 
@@ -43,7 +43,7 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
     id: string,
     uri: string,
   ): Promise<'as expected' | 'different' | 'missing' | 'unknown'> {
-    const answer = await mdr.exchange({ method: 'GET', path: `${path}/${id}` })
+    const answer = await broker.exchange({ method: 'GET', path: `${path}/${id}` })
     if ('status' in answer && answer.status === 404) return 'missing'
     if (!('status' in answer) || answer.status !== 200) {
       note(`cannot check ${id}: ${'status' in answer ? answer.text : answer.reason}`)
@@ -58,7 +58,7 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
   async function make(purpose: string, uri: string): Promise<void> {
     const id = `indexing:${randomBytes(12).toString('hex')}`
     save(purpose, id)
-    const answer = await mdr.exchange({
+    const answer = await broker.exchange({
       method: 'POST',
       path,
       headers: { 'Content-Type': 'application/json' },
@@ -76,10 +76,10 @@ export function createOwnSubscriptions({ mdr, brokers, addresses, log, signal }:
     const status = await statusOf(known, uri)
     if (status === 'as expected' || status === 'unknown') return
     if (status === 'different') {
-      const answer = await mdr.exchange({ method: 'DELETE', path: `${path}/${known}` })
+      const answer = await broker.exchange({ method: 'DELETE', path: `${path}/${known}` })
       const isGone = 'status' in answer && (answer.status === 204 || answer.status === 404)
       if (!isGone) return note(`cannot delete ${known}: ${'status' in answer ? answer.text : answer.reason}`)
-    } else log.warn('indexing.subscription-gone', { broker: mdr.address, subscription: known })
+    } else log.warn('indexing.subscription-gone', { broker: broker.address, subscription: known })
     await make(purpose, uri)
   }
 

@@ -4,13 +4,14 @@
  * it by header. An entity without such facts has no such member. Entities are identified by id, whichever
  * broker sent them.
  */
+
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
 import type { Format } from '#ngsi-ld/representation/representation.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { yieldToEventLoop } from './breathe.ts'
 import { jsonIn } from './broker-messages.ts'
 import type { Numbers } from './conditions.ts'
 import { paths } from './entity-kinds.ts'

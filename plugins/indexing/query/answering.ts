@@ -38,7 +38,7 @@ export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
     reaches(n: number): Promise<boolean>
   }
   readonly changes: Pick<ChangesPort, 'position'>
-  readonly mdr: BrokerPort
+  readonly broker: BrokerPort
   /** All brokers that requests can be forwarded to, the gateway's own first. */
   readonly reachable: () => readonly BrokerPort[]
   /** Warnings about brokers whose entries are stale. */
@@ -60,7 +60,7 @@ export const entitiesPath = '/ngsi-ld/v1/entities'
 const positionHeader = 'Selvedge-Index-Position'
 
 export function createAnswering(ports: AnsweringPorts) {
-  const { own, catalogue, mdr } = ports
+  const { own, catalogue, broker } = ports
 
   const known: Known = {
     isName: (name) => catalogue.nameOf(name) !== undefined,
@@ -109,7 +109,7 @@ export function createAnswering(ports: AnsweringPorts) {
    * Brokers for a forwarded request: only the own broker if another tenant or local entities are requested.
    */
   const brokersFor = (requester: Requester, parameters: Parameters): readonly BrokerPort[] =>
-    isForeign(requester) || parameters.get('local') === 'true' ? [mdr] : ports.reachable()
+    isForeign(requester) || parameters.get('local') === 'true' ? [broker] : ports.reachable()
 
   return Object.freeze({
     /** @throws GatewayError for an invalid query, or if no broker answers a forwarded one. */

@@ -4,6 +4,7 @@
  * concurrent changes may or may not be visible.
  */
 
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import { abandoned } from '#base/load/concurrency-limit.ts'
 import type { Json } from '#contract'
@@ -20,7 +21,6 @@ import type { QueryTree } from '#ngsi-ld/query/query.ts'
 import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query/query-match.ts'
 import { matchesScope } from '#ngsi-ld/query/scope-query.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { yieldToEventLoop } from '#plugins/indexing/entries/breathe.ts'
 import { ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import {
   type Condition,

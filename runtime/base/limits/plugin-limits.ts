@@ -34,7 +34,7 @@ export const pluginLimits = {
   pluginStreamsKept: limit(20_000, 'streams'),
   /** Pause between two batches, so that changes are batched. Beyond it: the next batch. */
   pluginRestMs: limit(20, 'ms'),
-  /** Attempts at a batch that throws, over about a minute. Beyond it: quarantined. */
+  /** Attempts at a batch that throws, over about a minute. Beyond it: the plugin is disabled. */
   pluginAttemptsMax: limit(10, 'attempts'),
   /** Longest pause between two attempts; pauses double up to this. Beyond it: the next attempt. */
   pluginRetryMs: limit(10_000, 'ms'),

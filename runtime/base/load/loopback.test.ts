@@ -1,6 +1,6 @@
 /** Hosts that count as this machine. */
 import { describe, expect, it } from 'vitest'
-import { isLoopback, lookupRemote, reachableHost } from './loopback.ts'
+import { isLoopback, isLoopbackListener, lookupRemote, reachableHost } from './loopback.ts'
 
 describe('isLoopback', () => {
   it.each([
@@ -18,6 +18,19 @@ describe('isLoopback', () => {
   it.each(['192.168.1.2', '10.0.0.1', '2001:db8::1', 'example.org', 'localhost.example.org', '128.0.0.1'])(
     'is false for %s',
     (host) => expect(isLoopback(host)).toBe(false),
+  )
+})
+
+describe('isLoopbackListener', () => {
+  it.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1', '[::1]'])('%s needs no token', (host) => {
+    expect(isLoopbackListener(host)).toBe(true)
+  })
+
+  it.each(['0.0.0.0', '0.0.0.1', '::', '10.0.0.1', 'fe80::1', 'gateway.local', '128.0.0.1'])(
+    '%s needs a token',
+    (host) => {
+      expect(isLoopbackListener(host)).toBe(false)
+    },
   )
 })
 

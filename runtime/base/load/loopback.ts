@@ -22,6 +22,14 @@ export function isLoopback(host: string): boolean {
   return ownAddresses.check(bare, family === 6 ? 'ipv6' : 'ipv4')
 }
 
+/**
+ * Whether a listener at this host is reachable from this machine only; 0.0.0.0 and :: are reachable from
+ * anywhere.
+ */
+export function isLoopbackListener(host: string): boolean {
+  return isLoopback(host) && host !== '::' && !host.startsWith('0.')
+}
+
 /** The URL host by which this machine reaches a listener; one on all addresses also listens on loopback. */
 export function reachableHost(host: string): string {
   if (host === '0.0.0.0') return '127.0.0.1'

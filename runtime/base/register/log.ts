@@ -116,7 +116,7 @@ export const logEvents = {
   'plugin.started': 'A plugin is running.',
   'plugin.failed':
     'An operation of a plugin failed or takes too long; its field `during` names the operation.',
-  'plugin.quarantined': 'A plugin failed too often, or could not start; it is disabled until the next start.',
+  'plugin.disabled': 'A plugin failed too often, or could not start; it is disabled until the next start.',
   'search.schema-mistake': 'A file of search.schemaFolder has a mistake and is ignored.',
   'plugin.no-listener': 'The port of a plugin cannot be opened.',
   'plugin.file-renewed':

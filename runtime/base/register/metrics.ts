@@ -89,7 +89,7 @@ export const metricRegister = {
   selvedge_deliveries_failed_total: ['counter', 'Delivery attempts that failed.'],
   selvedge_deliveries_dead_total: ['counter', 'Notifications that became dead letters.'],
   selvedge_deliveries_dropped_total: ['counter', 'Notifications dropped at the ceiling of an endpoint.'],
-  selvedge_plugins_quarantined: ['gauge', 'Plugins disabled until the next start because of failures.'],
+  selvedge_plugins_failed: ['gauge', 'Plugins disabled until the next start because of failures.'],
   selvedge_tunnels: ['gauge', 'Tunnels that other gateways hold open to this one.'],
   selvedge_tunnels_held: ['gauge', 'Tunnels that this gateway holds open.'],
   selvedge_tunnel_requests_total: ['counter', 'Requests sent to gateways through their tunnels.'],

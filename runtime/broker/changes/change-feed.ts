@@ -67,7 +67,7 @@ export interface FollowedChange {
   readonly name?: string
   readonly dataset?: string
   /** The Via chains of deleted instances, by `name` or `name datasetId`; '' is the entity. */
-  readonly heard?: Readonly<Record<string, string>>
+  readonly via?: Readonly<Record<string, string>>
 }
 
 /** An erased history: of an attribute ('' is all), and of an instance of it ('*' is all). */
@@ -76,7 +76,7 @@ export type Erased = Pick<HistoryErasedRow, 'name' | 'dataset'>
 /** The content of one log row. */
 export interface Followed<Observed = readonly FollowedObservation[]> extends Position {
   /** The Via chain of the write; undefined if it originates here. */
-  readonly heard: string | undefined
+  readonly via: string | undefined
   readonly what: Observed | FollowedChange
 }
 
@@ -117,7 +117,7 @@ export interface FollowedPast extends Pick<FollowedChange, 'id' | 'rid'> {
     instance: AttributeInstance,
     at: number,
     /** The Via chain of the write. */
-    heard: string | undefined,
+    via: string | undefined,
   ])[]
   /** Its deleted instances, in order. */
   readonly dropped: readonly DeletedInstance[]
@@ -157,9 +157,9 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
 
   function read<T>(row: LogRow, decode: (body: Uint8Array) => T): Followed<T> {
     const { n, at } = row
-    if (isOfObservations(row)) return { n, at, heard: row.heard ?? undefined, what: decode(row.body) }
+    if (isOfObservations(row)) return { n, at, via: row.via ?? undefined, what: decode(row.body) }
     const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
-    return { n, at, heard: viaFrom(change.by), what: { ...change, rid: row.rid! } }
+    return { n, at, via: viaFrom(change.by), what: { ...change, rid: row.rid! } }
   }
 
   function after<T>(

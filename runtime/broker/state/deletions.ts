@@ -17,7 +17,7 @@ export interface DeletedInstance {
   readonly key: string
   readonly name: string
   readonly dataset: string
-  readonly heard: string | undefined
+  readonly via: string | undefined
   /** Commit time of the deletion, ms. */
   readonly at: number
 }
@@ -33,31 +33,31 @@ export interface DeletingChange {
     instance: AttributeInstance | null,
     ...others: unknown[],
   ])[]
-  readonly heard?: Readonly<Record<string, string>>
+  readonly via?: Readonly<Record<string, string>>
 }
 
 export const deletionsBy = (changes: readonly DeletingChange[]): readonly DeletedInstance[] =>
-  changes.flatMap(({ kind, instances, scope, heard, at }) => {
+  changes.flatMap(({ kind, instances, scope, via, at }) => {
     if (kind !== 'updated') return []
     const deleted = instances.flatMap(([name, dataset, instance]) => {
       const key = timesKey(name, dataset)
-      return instance === null ? [{ key, name, dataset, at, heard: heard?.[key] }] : []
+      return instance === null ? [{ key, name, dataset, at, via: via?.[key] }] : []
     })
     return scope === null ? [...deleted, deletedScope(at, undefined)] : deleted
   })
 
 /** A change record does not contain the Via chain of a scope. */
-const deletedScope = (at: number, heard: string | undefined): DeletedInstance => ({
-  ...{ key: 'scope', name: 'scope', dataset: '', at, heard },
+const deletedScope = (at: number, via: string | undefined): DeletedInstance => ({
+  ...{ key: 'scope', name: 'scope', dataset: '', at, via },
 })
 
-export function deletionsWith({ doc, at, heard }: TombstoneRow): readonly DeletedInstance[] {
+export function deletionsWith({ doc, at, via }: TombstoneRow): readonly DeletedInstance[] {
   const was = JSON.parse(doc) as Entity
   const deleted = attributeNames(was).flatMap((name) =>
     instancesOf(was, name).map(({ datasetId: dataset = '' }) => {
       const key = timesKey(name, dataset)
-      return { key, name, dataset, at, heard: heard ?? undefined }
+      return { key, name, dataset, at, via: via ?? undefined }
     }),
   )
-  return was.scope === undefined ? deleted : [...deleted, deletedScope(at, heard ?? undefined)]
+  return was.scope === undefined ? deleted : [...deleted, deletedScope(at, via ?? undefined)]
 }

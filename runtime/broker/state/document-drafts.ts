@@ -314,7 +314,7 @@ export function createDocuments(ports: DocumentsPorts) {
       instances,
       scope,
       retyped,
-      heard: via,
+      via,
     }
     const logged = stage.record(rid, body)
     streams.recorded(stage, rid, logged)

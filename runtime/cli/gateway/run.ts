@@ -5,6 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import { isLoopbackListener } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { createLog, type Log } from '#base/register/log.ts'
 import { madeAfterMs, version } from '#base/register/version.ts'
@@ -15,8 +16,8 @@ import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { endSignal } from '#cli/terminal/signals.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
-import { isLoopbackListener, readOrCreateToken } from '#config/load/http-token.ts'
 import type { LoadedSettings } from '#config/load/load.ts'
+import { readOrCreateToken } from '#config/load/secret-files.ts'
 import { markVersion } from '#config/load/version-mark.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { createGateway } from '#gateway'

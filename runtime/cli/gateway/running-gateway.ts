@@ -6,7 +6,7 @@
 import { reachableHost } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
-import { readSecretFile } from '#config/load/http-token.ts'
+import { readSecretFile } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { type GatewayRequest, type GatewayResponse, sendRequest } from './gateway-client.ts'
 

@@ -2,17 +2,12 @@
  * `selvedge check`: reports everything that would prevent a start, without starting. The exit code is 78 for
  * wrong settings, 1 for any other obstacle.
  */
+import { isLoopbackListener } from '#base/load/loopback.ts'
 import { toGatewayError } from '#base/register/errors.ts'
 import { type Given, table } from '#cli/terminal/arguments.ts'
 import { whyTaken } from '#cli/terminal/ports.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
-import {
-  isLoopbackListener,
-  isThere,
-  readAuthorities,
-  readSecretFile,
-  requireSecretFile,
-} from '#config/load/http-token.ts'
+import { isThere, readAuthorities, readSecretFile, requireSecretFile } from '#config/load/secret-files.ts'
 import { pluginNames } from '#config/schema/plugin-schema.ts'
 import type { ListenPort, Settings } from '#config/schema/settings-schema.ts'
 import { listUsers } from '#mqtt/clients/password-file.ts'

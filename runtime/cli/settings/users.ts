@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Given } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
-import { isThere } from '#config/load/http-token.ts'
+import { isThere } from '#config/load/secret-files.ts'
 import { addUser, listUsers, removeUser } from '#mqtt/clients/password-file.ts'
 import { settingsOrReport } from './settings-options.ts'
 

@@ -2,9 +2,11 @@
  * Merges file, environment and flags, in this order of increasing precedence, into one frozen value, or
  * returns a list of all mistakes. A single mistake means no settings: nothing is guessed or silently ignored.
  */
+
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import * as v from 'valibot'
+import { isLoopbackListener } from '#base/load/loopback.ts'
 import { type BridgeChecks, bridgeMistakes } from '#config/checks/bridge-mistakes.ts'
 import {
   type Absent,
@@ -20,7 +22,6 @@ import { type Keys, type Mistake, mistakeAt } from '#config/schema/mistakes.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import { type Settings, settingsSchema } from '#config/schema/settings-schema.ts'
 import { expectedAt, fixedSettings } from '#config/schema/settings-tree.ts'
-import { isLoopbackListener } from './http-token.ts'
 import { readSettingsFile } from './settings-file.ts'
 
 /** A setting given on the command line. */

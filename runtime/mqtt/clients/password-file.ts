@@ -12,7 +12,7 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { decodeText, isThere, refuseOpenMode, unreadable } from '#config/load/http-token.ts'
+import { decodeText, isThere, refuseOpenMode, unreadable } from '#config/load/secret-files.ts'
 import { replaceSecret } from '#store/file/durable-files.ts'
 
 /** Cost of a new hash: 16 MB and about 50 ms on a board (RFC 7914). */

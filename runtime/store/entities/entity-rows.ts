@@ -18,7 +18,7 @@ export const entityWrites = {
   'entity.times': 'UPDATE entity SET created = ?, modified = ?, sys = ? WHERE id = ?',
   'entity.delete': 'DELETE FROM entity WHERE rid = ?',
   'tombstone.insert':
-    'INSERT INTO tombstone (n, id, rid, at, doc, heard, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    'INSERT INTO tombstone (n, id, rid, at, doc, via, created) VALUES (?, ?, ?, ?, ?, ?, ?)',
   'expiry.insert': 'INSERT INTO expiry (at, rid) VALUES (?, ?)',
   'expiry.delete': 'DELETE FROM expiry WHERE at = ? AND rid = ?',
   'type.insert': 'INSERT OR IGNORE INTO entity_type (type, rid) VALUES (?, ?)',
@@ -43,7 +43,7 @@ export interface TombstoneRow {
   readonly at: number
   readonly doc: string
   /** Via chain of its creation; null when it was created at this gateway. */
-  readonly heard: string | null
+  readonly via: string | null
   /** ms; null when it was not recorded. */
   readonly created: number | null
 }
@@ -176,16 +176,16 @@ export function createEntities(database: Database, budget = createRowBudget()) {
 /** Read access to the tombstones of deleted entities. */
 function createTombstones(database: Database) {
   const tombstonesBetween = database.prepare<[number, number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
+    'SELECT n, id, rid, at, doc, via, created FROM tombstone WHERE at >= ? AND at < ? ORDER BY n',
   )
   const tombstoneOf = database.prepare<[number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE rid = ?',
+    'SELECT n, id, rid, at, doc, via, created FROM tombstone WHERE rid = ?',
   )
   const ofId = database.prepare<[string], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE id = ? ORDER BY n',
+    'SELECT n, id, rid, at, doc, via, created FROM tombstone WHERE id = ? ORDER BY n',
   )
   const tombstonesSince = database.prepare<[number, number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
+    'SELECT n, id, rid, at, doc, via, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
   )
   return {
     tombstones: (id: string) => ofId.all(id),

@@ -50,20 +50,20 @@ CREATE TABLE entity_shape (shape INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY
 CREATE TABLE expiry (at INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (at, rid)) STRICT, WITHOUT ROWID;
 -- Entities that are copies from another broker; source is the name of the setting that brought them.
 CREATE TABLE entity_copy (id TEXT PRIMARY KEY, source TEXT NOT NULL) STRICT, WITHOUT ROWID;
--- The last document of every deleted entity that had streams or a place in history. heard: the Via chain through which it
+-- The last document of every deleted entity that had streams or a place in history. via: the Via chain through which it
 -- was created; created: ms, null if unknown.
 CREATE TABLE tombstone (
   n INTEGER PRIMARY KEY, id TEXT NOT NULL, rid INTEGER NOT NULL, at INTEGER NOT NULL, doc TEXT NOT NULL,
-  heard TEXT, created INTEGER
+  via TEXT, created INTEGER
 ) STRICT;
 CREATE INDEX tombstone_id ON tombstone (id);
 CREATE INDEX tombstone_rid ON tombstone (rid);
 CREATE INDEX tombstone_at ON tombstone (at);
 
 -- The one numbered log. kind 1 = observation blob, kind 2 = entity change (JSON), with rid. kind 5 and 6 are 1 and 2 with
--- times by a clock that was not set; they become 1 and 2 when it is. heard: the Via chain of a blob, null for writes here.
+-- times by a clock that was not set; they become 1 and 2 when it is. via: the Via chain of a blob, null for writes here.
 CREATE TABLE log (
-  n INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, rid INTEGER, body BLOB NOT NULL, heard TEXT
+  n INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind INTEGER NOT NULL, rid INTEGER, body BLOB NOT NULL, via TEXT
 ) STRICT;
 CREATE INDEX log_unsettled ON log (n) WHERE kind > 4;
 

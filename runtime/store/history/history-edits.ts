@@ -46,7 +46,7 @@ export function createHistoryEdits(database: Database) {
   )
   const born = database.prepare<[number], { rid: number }>('SELECT rid FROM history_born WHERE rid = ?')
   const tombstones = database.prepare<[number, number], TombstoneRow>(
-    'SELECT n, id, rid, at, doc, heard, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
+    'SELECT n, id, rid, at, doc, via, created FROM tombstone WHERE n > ? ORDER BY n LIMIT ?',
   )
   return Object.freeze({
     /** Corrections of an entity's instances whose ids have this prefix. */

@@ -15,7 +15,7 @@ export const recordWrites = {
     'INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
   'meta.delete': 'DELETE FROM meta WHERE key = ?',
   'name.insert': 'INSERT OR IGNORE INTO name (i, text) VALUES (?, ?)',
-  'log.blob': 'INSERT INTO log (n, at, kind, body, heard) VALUES (?, ?, ?, ?, ?)',
+  'log.blob': 'INSERT INTO log (n, at, kind, body, via) VALUES (?, ?, ?, ?, ?)',
   'log.change': 'INSERT INTO log (n, at, kind, rid, body) VALUES (?, ?, ?, ?, CAST(? AS BLOB))',
   'log.rewrite': 'UPDATE log SET kind = ?, body = ? WHERE n = ?',
   // The last row stays, because it holds the last used number and commit time
@@ -45,7 +45,7 @@ export interface LogRow {
   readonly rid: number | null
   readonly body: Uint8Array
   /** Via chain of observations. */
-  readonly heard: string | null
+  readonly via: string | null
 }
 
 /** A log row. The body of a change is not read. */
@@ -100,14 +100,12 @@ export function createRecords(database: Database) {
   )
   const logLast = database.prepare<[], { n: number | null }>('SELECT max(n) AS n FROM log')
   const logAfter = database.prepare<[number, number], LogHead>(
-    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, heard, length(body) AS bytes
+    `SELECT n, at, kind, rid, CASE kind % 4 WHEN 1 THEN body ELSE x'' END AS body, via, length(body) AS bytes
      FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
-  const logAt = database.prepare<[number], LogRow>(
-    'SELECT n, at, kind, rid, body, heard FROM log WHERE n = ?',
-  )
+  const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body, via FROM log WHERE n = ?')
   const logUnsettled = database.prepare<[number], LogRow>(
-    'SELECT n, at, kind, rid, body, heard FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
+    'SELECT n, at, kind, rid, body, via FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
   )
   const unsettledCount = database.prepare<[], { count: number }>(
     'SELECT count(*) AS count FROM log WHERE kind > 4',

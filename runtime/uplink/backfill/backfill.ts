@@ -163,7 +163,7 @@ function lostOf(
     dropped.length === 0 || following.entityWithRid(id) !== undefined ? undefined : following.lastState(rid)
   if (then === undefined || !selection.takes(then)) return []
   const ours = dropped.filter(
-    ({ name, heard }) => name !== 'scope' && selection.takesAttribute(name) && !isFromCentre(heard),
+    ({ name, via }) => name !== 'scope' && selection.takesAttribute(name) && !isFromCentre(via),
   )
   return [...new Set(ours.map(({ key }) => key))]
 }
@@ -198,8 +198,8 @@ function stepOfPast(
   const { selection } = lookups
   const entity = (selection.dependsOnValues && following.lastState(rid)) || { id, type }
   const attributes = new Map<string, AttributeInstance[]>()
-  for (const [name, instance, at, heard] of instances) {
-    if (lookups.isFromCentre(heard)) continue
+  for (const [name, instance, at, via] of instances) {
+    if (lookups.isFromCentre(via)) continue
     if (!selection.takesAttribute(name) || !selection.takes({ ...entity, [name]: instance })) continue
     const dated = instance.observedAt === undefined ? { ...instance, modifiedAt: msToDateTime(at) } : instance
     attributes.set(name, [...(attributes.get(name) ?? []), dated])

@@ -94,12 +94,14 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   /** Why the last attempt to determine it failed. */
   let lastFailure = { reason: '', isUnreachable: false }
 
-  async function request(...[method, path, body, via = {}, how = {}]: RequestArgs): Promise<PeerAnswer> {
+  async function request(
+    ...[method, path, body, provenance = {}, how = {}]: RequestArgs
+  ): Promise<PeerAnswer> {
     const { heldMs, states } = how
     const text = body === undefined ? undefined : JSON.stringify(body)
     const headers: Record<string, string> = {
       accept: 'application/json',
-      Via: viaHeader(via.heard, settings.alias),
+      Via: viaHeader(provenance.via, settings.alias),
       ...settings.headers,
     }
     if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
@@ -118,7 +120,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     if (isRead(answer)) sendsGzip = true
     if (answer.status !== 415 && (!isUnknown || sendsGzip === true || answer.status === 429)) return answer
     sendsGzip = false
-    const plain = await request(method, path, body, via, { states })
+    const plain = await request(method, path, body, provenance, { states })
     if (isUnknown && !('failure' in plain) && plain.status >= 300 && answer.status !== 415)
       sendsGzip = undefined
     return plain

@@ -21,7 +21,12 @@ import type { ForeignAttributes } from './foreign-attributes.ts'
 import { done, halvesOf, inOrder, later, type Outcome, type Settle } from './outcome.ts'
 import { remoteKeys } from './response-shapes.ts'
 
-type SendRequest = (method: string, path: string, body?: unknown, came?: Provenance) => Promise<PeerAnswer>
+type SendRequest = (
+  method: string,
+  path: string,
+  body?: unknown,
+  provenance?: Provenance,
+) => Promise<PeerAnswer>
 
 export interface Removal {
   remove(steps: readonly Step[]): Promise<Outcome>
@@ -151,6 +156,6 @@ export function createRemoval({
 }
 
 /** Times of a deletion, copied to the steps for its parts. */
-const deletionTimesOf = ({ heard, at, seen }: Deletion) => ({ heard, at, seen })
+const deletionTimesOf = ({ via, at, seen }: Deletion) => ({ via, at, seen })
 
 const isDeletion = (step: Step): step is Deletion => step.kind === 'drop' || step.kind === 'remove'

@@ -27,7 +27,7 @@ const steps = [1, 2].flatMap((n): readonly Step[] => {
   const entity = { id: `urn:tank:${n}`, type: ['Tank'] }
   const observedAt = `2026-01-01T00:00:0${n}Z`
   const of = (name: string): Step & { kind: 'put' } => ({
-    ...{ kind: 'put', entity, heard: undefined },
+    ...{ kind: 'put', entity, via: undefined },
     attributes: new Map([[name, [{ type: 'Property', value: n, observedAt }]]]),
   })
   return [{ ...of('gone'), kind: 'past' }, of('level')]
@@ -165,7 +165,7 @@ it('sends a value deleted while it waited as past, not as current', async () => 
 it('sends nothing that is no longer valid, and waits until this can be checked', async () => {
   const { sending, puts, let: letGo, connectivity } = sendingTo(204)
   letGo()
-  const layer = { kind: 'put', heard: undefined, steps: [steps[1]!] } as const
+  const layer = { kind: 'put', via: undefined, steps: [steps[1]!] } as const
   const known: (boolean | undefined)[] = [undefined, false, true]
   const isStill = () => Promise.resolve(known.shift())
   expect(await sending.deliver('backfill', layer, isStill)).toBe(true)

@@ -96,12 +96,16 @@ const isCentreOrSelf =
 const refreshAfterRestart = ({ n, at }: UplinkState['position'], throttling = 0): UplinkState['refresh'] =>
   throttling === 0
     ? undefined
-    : { since: at - throttling * 1000 - limits.batchOneTimeMs.value, graves: n, rid: 0 }
+    : { since: at - throttling * 1000 - limits.batchOneTimeMs.value, deletionsAfter: n, rid: 0 }
 
 /** The union of two refreshes. */
 function union(one: UplinkState['refresh'], other: UplinkState['refresh']): UplinkState['refresh'] {
   if (one === undefined || other === undefined) return one ?? other
-  return { since: Math.min(one.since, other.since), graves: Math.min(one.graves, other.graves), rid: 0 }
+  return {
+    since: Math.min(one.since, other.since),
+    deletionsAfter: Math.min(one.deletionsAfter, other.deletionsAfter),
+    rid: 0,
+  }
 }
 
 export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
@@ -143,7 +147,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     }
     const last = rows.at(-1)
     if (last === undefined) return false
-    if (rows.some(({ heard }) => heard !== undefined) && !(await learnCentreName())) return true
+    if (rows.some(({ via }) => via !== undefined) && !(await learnCentreName())) return true
     const pass = matching.begin()
     const steps = rows.flatMap((row) => [...current.unsentDeletions(row), ...pass.steps(row, throttled)])
     // Row times do not ascend where a batch bears the time of its first item.
@@ -176,7 +180,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       return isBehind
         ? current.steps(found.rid, found.view, {
             since: Math.min(since, following.since(position)),
-            graves: position.n,
+            deletionsAfter: position.n,
           })
         : stepsOfEntity(found.view, since, lookups)
     })
@@ -190,7 +194,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     const since = following.since(state.position)
     addPending(state, since, here.at + 1)
     measure.recheckSoon()
-    state.refresh = union(state.refresh, { since, graves: state.position.n, rid: 0 })
+    state.refresh = union(state.refresh, { since, deletionsAfter: state.position.n, rid: 0 })
     if (here.at - since > limits.reconcileAfterMs.value && since > 0) reconciling.begin('long-cut')
     state.position = here
     isUnsaved = true

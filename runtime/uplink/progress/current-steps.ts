@@ -51,7 +51,7 @@ export interface CurrentSteps {
 /** A commit time (ms), and the log number after which deletions count. */
 interface Since {
   readonly since: number
-  readonly graves: number
+  readonly deletionsAfter: number
 }
 
 export interface CurrentStepsPorts {
@@ -72,7 +72,7 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
   }
 
   function steps(...[rid, view, from]: Parameters<CurrentSteps['steps']>): Step[] {
-    const erased = following.erased(rid, from.graves)
+    const erased = following.erased(rid, from.deletionsAfter)
     // Later observations are sent after this.
     const erasing = erased.length === 0 ? [] : eraseSteps(view.entity(), erased, lookups)
     if (view.times().modified < from.since) return [...erasing]
@@ -82,7 +82,7 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
   }
 
   function stepsUnmarked(
-    ...[rid, view, { since, graves }]: Parameters<CurrentSteps['stepsUnmarked']>
+    ...[rid, view, { since, deletionsAfter }]: Parameters<CurrentSteps['stepsUnmarked']>
   ): Step[] {
     const puts = stepsOfEntity(view, since, lookups)
     if (puts.length === 0) return []
@@ -91,18 +91,15 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
     const { created, attributes } = view.times()
     const present = new Set(instanceKeys(now))
     const losesScope = entity.scope === undefined && !lookups.isFromCentre(attributes['']?.[2])
-    const ends = deletionsOfEarlierLives(entity, earlierLives(view.id, graves), {
+    const ends = deletionsOfEarlierLives(entity, earlierLives(view.id, deletionsAfter), {
       ...lookups,
       ...{ now, isUnsent: created >= since },
     })
-    const drops = following
-      .deletionsSince(rid, since)
-      .flatMap(({ key, name, dataset, heard, at }): Step[] => {
-        if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
-        const isTold =
-          !present.has(key) && lookups.selection.takesAttribute(name) && !lookups.isFromCentre(heard)
-        return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
-      })
+    const drops = following.deletionsSince(rid, since).flatMap(({ key, name, dataset, via, at }): Step[] => {
+      if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []
+      const isTold = !present.has(key) && lookups.selection.takesAttribute(name) && !lookups.isFromCentre(via)
+      return isTold ? [{ kind: 'drop', entity, name, dataset, at }] : []
+    })
     return [...ends, ...drops, ...puts]
   }
 
@@ -111,7 +108,7 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
    * unsent.
    */
   function earlierLives(id: string, n: number, upTo = Number.POSITIVE_INFINITY): EarlierLives {
-    const ended = following.tombstonesAfter(id, Math.min(n, state.gravesOwed ?? n))
+    const ended = following.tombstonesAfter(id, Math.min(n, state.deletionsUnsentAfter ?? n))
     const tombstones = ended.filter((tombstone) => tombstone.n < upTo)
     return {
       tombstones,
@@ -122,14 +119,22 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
   const isPast = (n: number, id: string): boolean => n <= (sentUpTo.get(id) ?? 0)
 
   function unsentDeletions({ n, what }: Followed): readonly Step[] {
-    const { gravesOwed } = state
-    if (gravesOwed === undefined || !('id' in what) || what.kind !== 'created' || isPast(n, what.id))
+    const { deletionsUnsentAfter } = state
+    if (
+      deletionsUnsentAfter === undefined ||
+      !('id' in what) ||
+      what.kind !== 'created' ||
+      isPast(n, what.id)
+    )
       return []
     const { id, type = [], scope } = what
     const isThere = lookups.isFromCentre(viaFrom(what.by))
     const placed = lookups.scopePrefix.scope(scope ?? undefined, isThere)
     const head = { id, type, ...(placed === undefined ? {} : { scope: placed }) }
-    return deletionsOfEarlierLives(head, earlierLives(id, gravesOwed, n), { ...lookups, isUnsent: true })
+    return deletionsOfEarlierLives(head, earlierLives(id, deletionsUnsentAfter, n), {
+      ...lookups,
+      isUnsent: true,
+    })
   }
 
   return Object.freeze({
@@ -150,7 +155,7 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
       if (found === undefined) return { steps: [], upTo: at }
       const { rid, view } = found
       const { position } = state
-      const from = { since: following.since(position), graves: position.n }
+      const from = { since: following.since(position), deletionsAfter: position.n }
       return { steps: n > position.n ? steps(rid, view, from) : [], upTo: at }
     },
   } satisfies CurrentSteps)

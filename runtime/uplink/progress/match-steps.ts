@@ -85,7 +85,7 @@ function createMatchPass(
     if (isSynced(rid) === true || (!isMet && isSynced(rid) === false)) return []
     const steps = current.stepsUnmarked(rid, isMet ? view : withValues(view, values), {
       since: 0,
-      graves: n - 1,
+      deletionsAfter: n - 1,
     })
     if (steps.length === 0) return []
     synced.add(id)

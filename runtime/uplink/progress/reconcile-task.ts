@@ -1,6 +1,6 @@
 /** Progress and results of a reconciliation. */
 export interface ReconcileTask {
-  phase: 'buckets' | 'pages' | 'deleted' | 'histories' | 'graves' | 'done' | 'cancelled'
+  phase: 'buckets' | 'pages' | 'deleted' | 'histories' | 'deletedHistories' | 'done' | 'cancelled'
   /** Row id of the last compared entity, or log number of the last compared deletion. */
   after: number
   readonly isDry: boolean

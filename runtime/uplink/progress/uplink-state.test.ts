@@ -41,7 +41,7 @@ it.each([
   'sends all of the past for another selection if %s',
   (_, spans, expected) => {
     const next = adaptState(state(spans), { ...goal, selected: 'pumps' }, here)
-    expect(next).toMatchObject({ selected: 'pumps', refresh: { since: 0, graves: 50, rid: 0 } })
+    expect(next).toMatchObject({ selected: 'pumps', refresh: { since: 0, deletionsAfter: 50, rid: 0 } })
     expect(next.spans).toEqual(expected)
   },
 )
@@ -107,21 +107,21 @@ it.each([
 it('remembers unsent deletions until the live lane has passed those the spans left to it', () => {
   const one = state([])
   addPending(one, 400, 600)
-  expect(one).toMatchObject({ gravesOwed: 50 })
+  expect(one).toMatchObject({ deletionsUnsentAfter: 50 })
   one.position = { n: 70, at: 600 }
   endUnsentDeletions(one, 80)
-  expect(one).toMatchObject({ gravesOwed: 50 })
+  expect(one).toMatchObject({ deletionsUnsentAfter: 50 })
   one.spans = []
   endUnsentDeletions(one, 80)
   clearUnsentDeletions(one)
-  expect(one).toMatchObject({ gravesOwed: 50, gravesOwedUpTo: 80 })
+  expect(one).toMatchObject({ deletionsUnsentAfter: 50, deletionsUnsentUpTo: 80 })
   // A second outage before that: the earliest deletion counts.
   addPendingInFull(one, { from: 600, to: 700 })
-  expect(one).toMatchObject({ gravesOwed: 50 })
+  expect(one).toMatchObject({ deletionsUnsentAfter: 50 })
   one.spans = []
   endUnsentDeletions(one, 90)
   one.position = { n: 90, at: 700 }
   clearUnsentDeletions(one)
-  expect(one).not.toHaveProperty('gravesOwed')
-  expect(one).not.toHaveProperty('gravesOwedUpTo')
+  expect(one).not.toHaveProperty('deletionsUnsentAfter')
+  expect(one).not.toHaveProperty('deletionsUnsentUpTo')
 })

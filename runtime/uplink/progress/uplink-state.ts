@@ -57,19 +57,19 @@ export interface UnsentDeletions {
    * Log number after which deletions were left to the spans, or after which history in the spans may
    * resurrect a deleted entity; absent if there is no such deletion.
    */
-  gravesOwed?: number | undefined
+  deletionsUnsentAfter?: number | undefined
   /**
    * Log number up to which an entity may have been re-created whose deletion the spans left to the live lane;
    * set when no span is left.
    */
-  gravesOwedUpTo?: number | undefined
+  deletionsUnsentUpTo?: number | undefined
 }
 
 export interface UplinkState extends UnsentDeletions {
   /** Everything in the log up to here was sent, except for `refresh` and `spans`. */
   position: Position
   /** Entities after `rid` that changed after a commit time are still to be sent in their current state. */
-  refresh: { since: number; graves: number; rid: number } | undefined
+  refresh: { since: number; deletionsAfter: number; rid: number } | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
   spans: PendingSpan[]
   /**
@@ -149,14 +149,14 @@ export function adaptState(
 ): UplinkState {
   const isOtherCentre = state?.centre !== undefined && state.centre !== centre
   if (state === undefined || isOtherCentre) {
-    const fresh = newState(here, { since: 0, graves: here.n, rid: 0 })
+    const fresh = newState(here, { since: 0, deletionsAfter: here.n, rid: 0 })
     fresh.spans.push({ from: 0, to: here.at + 1 })
     if (state !== undefined) Object.assign(fresh, { isPaused: state.isPaused, day: state.day })
     return Object.assign(fresh, { centre, selected })
   }
   if (state.selected !== undefined && state.selected !== selected) {
-    const graves = Math.min(state.position.n, state.refresh?.graves ?? state.position.n)
-    state.refresh = { since: 0, graves, rid: 0 }
+    const deletionsAfter = Math.min(state.position.n, state.refresh?.deletionsAfter ?? state.position.n)
+    state.refresh = { since: 0, deletionsAfter, rid: 0 }
     state.spans = fillHoles(state.spans, Math.max(state.position.at, here.at) + 1)
     // Gaps of streams that were not selected before were skipped.
     state.mayLackGaps = true
@@ -196,16 +196,16 @@ export function addPendingInFull(state: UplinkState, { from, to }: Span): void {
  * the live lane sends.
  */
 export function endUnsentDeletions(state: UplinkState, here: number): void {
-  if (state.spans.length > 0 || state.gravesOwed === undefined) return
-  state.gravesOwedUpTo = here
+  if (state.spans.length > 0 || state.deletionsUnsentAfter === undefined) return
+  state.deletionsUnsentUpTo = here
   clearUnsentDeletions(state)
 }
 
 /** Clears the mark once the live lane has passed the deletions that the spans left to it. */
 export function clearUnsentDeletions(state: UnsentDeletions & Pick<UplinkState, 'position'>): void {
-  if (state.gravesOwedUpTo === undefined || state.position.n < state.gravesOwedUpTo) return
-  delete state.gravesOwed
-  delete state.gravesOwedUpTo
+  if (state.deletionsUnsentUpTo === undefined || state.position.n < state.deletionsUnsentUpTo) return
+  delete state.deletionsUnsentAfter
+  delete state.deletionsUnsentUpTo
 }
 
 /** End of the last span, if that span is still unread from a time on. */
@@ -220,8 +220,8 @@ function appendSpans(
   began = first?.from ?? 0,
 ): void {
   const { spans, position } = state
-  state.gravesOwed = Math.min(position.n, state.gravesOwed ?? position.n)
-  delete state.gravesOwedUpTo
+  state.deletionsUnsentAfter = Math.min(position.n, state.deletionsUnsentAfter ?? position.n)
+  delete state.deletionsUnsentUpTo
   if (first === undefined) return
   const last = spans.at(-1)
   // A span being sent does not change: the budget leaves it alone.

@@ -38,7 +38,7 @@ it('deletes at the centre what was deleted here, and what only came from here an
     isFromCentre: () => false,
     scopePrefix: createScopePrefix(undefined),
   }
-  const gone = { key: 'mark', name: 'mark', dataset: '', at: at(3), heard: undefined }
+  const gone = { key: 'mark', name: 'mark', dataset: '', at: at(3), via: undefined }
   let looks = 0
   const following = {
     deletionsUnder() {

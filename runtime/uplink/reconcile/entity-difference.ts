@@ -51,7 +51,7 @@ export function surplusOf(
     const gone = last.get(key)
     // An instance that no other client wrote came from here, even if no record of its deletion is left.
     const isOurs = key !== 'scope' && !isForeign(key)
-    if ((gone === undefined && !isOurs) || lookups.isFromCentre(gone?.heard)) return []
+    if ((gone === undefined && !isOurs) || lookups.isFromCentre(gone?.via)) return []
     const drop = dropOf({ id, type }, key, {})
     if (key === 'scope') return [drop]
     if (!lookups.selection.takesAttribute(key.split(' ', 1)[0]!)) return []

@@ -94,7 +94,7 @@ export function createPastPhases(ports: PastPorts) {
     const last = page.at(-1)
     const isLast = last === undefined || page.length < limits.reconcileHistories.value
     task.after = isLast ? 0 : last[0]
-    if (isLast) task.phase = 'graves'
+    if (isLast) task.phase = 'deletedHistories'
     return true
   }
 
@@ -145,7 +145,7 @@ export function createPastPhases(ports: PastPorts) {
         const before = task.observations
         if (!(await fill(task, { head, own, there }))) return false
         const isNew = Object.keys(there).length === 0 && task.observations > before
-        if (task.phase !== 'graves' || !isNew) continue
+        if (task.phase !== 'deletedHistories' || !isNew) continue
         // A centre that deletes histories with their entities is not sent all of them.
         const after = await digestsThere([head.id])
         if (after === undefined) return false
@@ -217,7 +217,7 @@ export function createPastPhases(ports: PastPorts) {
     return true
   }
 
-  return Object.freeze({ histories, graves: deletedHistories })
+  return Object.freeze({ histories, deletedHistories })
 }
 
 /** Whether an entity was created since a reconciliation began, so that neither phase may include it. */

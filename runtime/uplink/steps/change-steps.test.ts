@@ -29,10 +29,10 @@ it('dates values without observedAt to the start of their batch', () => {
   const what: FollowedChange = {
     ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },
   }
-  const row = { n: 9, at: 105, heard: undefined, what }
+  const row = { n: 9, at: 105, via: undefined, what }
   expect(stepsOf(row, () => true, ports)).toEqual([
     {
-      ...{ kind: 'past', entity: { id: 'urn:a', type: 'A' }, heard: undefined },
+      ...{ kind: 'past', entity: { id: 'urn:a', type: 'A' }, via: undefined },
       attributes: new Map([['label', [{ ...label, modifiedAt: msToDateTime(100) }]]]),
     },
   ])
@@ -40,11 +40,11 @@ it('dates values without observedAt to the start of their batch', () => {
 
 it('deletes the attributes of all lives of an entity if none of them was sent', () => {
   const tombstone = (n: number, attributes: object): TombstoneRow => ({
-    ...{ n, rid: n, id: 'urn:a', at: n * 1000, heard: null, created: null },
+    ...{ n, rid: n, id: 'urn:a', at: n * 1000, via: null, created: null },
     doc: JSON.stringify({ id: 'urn:a', type: 'A', ...attributes }),
   })
   const value = { type: 'Property', value: 1 }
-  const graves = [
+  const tombstones = [
     tombstone(1, { v: value, w: value }),
     tombstone(2, { x: [{ ...value, datasetId: 'urn:d' }] }),
   ]
@@ -54,7 +54,7 @@ it('deletes the attributes of all lives of an entity if none of them was sent', 
       scopePrefix: createScopePrefix(undefined),
       entity: () => undefined,
     },
-    ...{ tombstonesAfter: () => graves, deletionsUnder: () => [], isFromCentre: () => false },
+    ...{ tombstonesAfter: () => tombstones, deletionsUnder: () => [], isFromCentre: () => false },
   }
   const steps = deletionsAfterPast({ entity: { id: 'urn:a', type: 'A' }, past: new Map(), lost: [] }, ports)
   expect(steps).toMatchObject([{ kind: 'remove', at: 2000, had: new Set(['v', 'w', 'x urn:d']) }])

@@ -47,7 +47,7 @@ export const createLookups = (
   { selection, scopePrefix }: { readonly selection: UplinkSelection; readonly scopePrefix: ScopePrefix },
   isThere: (name: string) => boolean,
 ): ChangeLookups & DeletionLookups => ({
-  isFromCentre: (heard) => chainOf(heard).some(isThere),
+  isFromCentre: (via) => chainOf(via).some(isThere),
   ...{ selection, scopePrefix, streamOf: following.streamOf, instanceOf: following.instanceOf },
   ...{ entity: following.entity, tombstoneAt: following.tombstoneAt, tombstoneOf: following.tombstoneOf },
   ...{ tombstonesAfter: following.tombstonesAfter, deletionsUnder: following.deletionsUnder },
@@ -62,20 +62,20 @@ export function stepsOf(
   isPast: (id: string) => boolean,
   ports: ChangeLookups & DeletionLookups,
 ): readonly Step[] {
-  const { n, what, heard } = row
+  const { n, what, via } = row
   const at = commitTimeOf(row)
-  if (ports.isFromCentre(heard)) return []
-  if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, heard, isPast }, ports))
+  if (ports.isFromCentre(via)) return []
+  if (!('id' in what)) return what.flatMap((one) => stepsOfObservation(one, { n, via, isPast }, ports))
   if (what.kind === 'erased') {
     // The current state was sent with the erasure.
     const now = isPast(what.id) ? undefined : ports.entity(what.id)?.entity()
     const { name = '', dataset = '*' } = what
-    return now === undefined ? [] : eraseSteps(now, [{ name, dataset }], ports, heard)
+    return now === undefined ? [] : eraseSteps(now, [{ name, dataset }], ports, via)
   }
-  if (what.kind !== 'deleted') return stepsOfChange(what, { at, heard, isPast: isPast(what.id) }, ports)
+  if (what.kind !== 'deleted') return stepsOfChange(what, { at, via, isPast: isPast(what.id) }, ports)
   // A re-created entity that was sent since is not deleted.
   if (isPast(what.id) && ports.entity(what.id) !== undefined) return []
-  return removalSteps(ports.tombstoneAt(what.id, n), heard, ports)
+  return removalSteps(ports.tombstoneAt(what.id, n), via, ports)
 }
 
 /** Commit time (ms) of a row; for an item of a batch, that of its first item. */
@@ -105,13 +105,13 @@ function parsedOnce(view: EntityView | undefined): EntityView | undefined {
 
 interface RowContext {
   readonly n: number
-  readonly heard: string | undefined
+  readonly via: string | undefined
   readonly isPast: (id: string) => boolean
 }
 
 function stepsOfObservation(
   { s, time, value, isLate }: FollowedObservation,
-  { n, heard, isPast }: RowContext,
+  { n, via, isPast }: RowContext,
   ports: ChangeLookups & DeletionLookups,
 ): Step[] {
   const { selection, streamOf, instanceOf, entity } = ports
@@ -124,12 +124,10 @@ function stepsOfObservation(
     selection.dependsOnValues && stream.isEnded ? lastDocument(ports.tombstoneOf(stream.rid)) : undefined
   if (!selection.takes({ ...(was ?? now ?? { id, type }), [name]: instance })) return []
   const attributes = new Map([[name, [instance]]])
-  const step = { entity: { id, type }, attributes, heard }
+  const step = { entity: { id, type }, attributes, via }
   if (isLate || stream.isEnded || isPast(id)) {
     const back =
-      isPast(id) && now !== undefined
-        ? [...resurrectedDrops(now, { id, type, heard }, attributes, ports)]
-        : []
+      isPast(id) && now !== undefined ? [...resurrectedDrops(now, { id, type, via }, attributes, ports)] : []
     // If it matched the selection when it was deleted, the row of its deletion covers this.
     const gone =
       was === undefined || selection.takes(was)
@@ -151,11 +149,7 @@ function stepsOfObservation(
 
 function stepsOfChange(
   change: FollowedChange,
-  {
-    at,
-    heard,
-    isPast,
-  }: { readonly at: number; readonly heard: string | undefined; readonly isPast: boolean },
+  { at, via, isPast }: { readonly at: number; readonly via: string | undefined; readonly isPast: boolean },
   ports: ChangeLookups & DeletionLookups,
 ): Step[] {
   const { selection, entity } = ports
@@ -164,7 +158,7 @@ function stepsOfChange(
   const tombstone = view === undefined ? ports.tombstoneOf(change.rid) : undefined
   const then = now ?? lastDocument(tombstone)
   const type = change.type ?? then?.type ?? []
-  const bornBy = view?.times().attributes['']?.[2] ?? tombstone?.heard ?? undefined
+  const bornBy = view?.times().attributes['']?.[2] ?? tombstone?.via ?? undefined
   const head = headOf({ ...change, type }, bornBy, ports)
   if (then === undefined || !selection.takes(then)) return []
   const put = new Map<string, AttributeInstance[]>()
@@ -174,8 +168,8 @@ function stepsOfChange(
     if (name === 'scope' || !selection.takesAttribute(name)) continue
     if (instance !== null) {
       put.set(name, [...(put.get(name) ?? []), withModifiedAt(instance, since)])
-    } else if (!ports.isFromCentre(change.heard?.[keyOf(name, dataset)]))
-      drops.push({ kind: 'drop', entity: head, name, dataset, heard, at: since })
+    } else if (!ports.isFromCentre(change.via?.[keyOf(name, dataset)]))
+      drops.push({ kind: 'drop', entity: head, name, dataset, via, at: since })
   }
   if (change.kind === 'temporal' || isPast || now === undefined) {
     const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
@@ -183,15 +177,15 @@ function stepsOfChange(
     const back = now === undefined || !isPast ? [] : [...resurrectedDrops(now, head, put, ports)]
     return [
       ...gone,
-      { kind: 'past', entity: pastHead({ id: change.id, type }, ports), attributes: put, heard },
+      { kind: 'past', entity: pastHead({ id: change.id, type }, ports), attributes: put, via },
       ...back,
     ]
   }
   if (change.scope === null && head.scope === undefined && !ports.isFromCentre(bornBy))
-    drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', heard })
+    drops.push({ kind: 'drop', entity: head, name: 'scope', dataset: '', via })
   const isHeadChanged = change.kind === 'created' || head.statesTypes === true || change.scope != null
   if (put.size > 0 || isHeadChanged || head.scope !== undefined)
-    return [...drops, { kind: 'put', entity: head, attributes: put, heard }]
+    return [...drops, { kind: 'put', entity: head, attributes: put, via }]
   return drops
 }
 
@@ -248,14 +242,14 @@ export function stepsOfEntity(
   for (const name of attributeNames(entity)) {
     if (!selection.takesAttribute(name)) continue
     for (const instance of instancesOf(entity, name)) {
-      const [, modified, heard] = times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
-      if ((modified ?? times.modified) < since || isFromCentre(heard)) continue
-      const attributes = byVia.get(heard) ?? new Map<string, AttributeInstance[]>()
+      const [, modified, via] = times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
+      if ((modified ?? times.modified) < since || isFromCentre(via)) continue
+      const attributes = byVia.get(via) ?? new Map<string, AttributeInstance[]>()
       attributes.set(name, [
         ...(attributes.get(name) ?? []),
         withModifiedAt(instance, modified ?? times.modified),
       ])
-      byVia.set(heard, attributes)
+      byVia.set(via, attributes)
     }
   }
   const isThere = isFromCentre(bornBy)
@@ -268,7 +262,7 @@ export function stepsOfEntity(
     ...(scope === undefined ? {} : { scope }),
     ...(isThere ? {} : { statesTypes: true }),
   }
-  return [...byVia].map(([heard, attributes]) => ({
-    ...{ kind: 'put', entity: head, attributes, heard },
+  return [...byVia].map(([via, attributes]) => ({
+    ...{ kind: 'put', entity: head, attributes, via },
   }))
 }

@@ -23,7 +23,7 @@ export interface DeletionLookups {
   readonly deletionsUnder: ChangeFeed['deletionsUnder']
   readonly tombstonesAfter: ChangeFeed['tombstonesAfter']
   /** Whether a change with this Via chain came from the centre. */
-  readonly isFromCentre: (heard: string | undefined) => boolean
+  readonly isFromCentre: (via: string | undefined) => boolean
   readonly scopePrefix: ScopePrefix
 }
 
@@ -128,8 +128,8 @@ export const ownKeys = (
   dropped: readonly DeletedInstance[],
   { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly string[] =>
-  dropped.flatMap(({ key, name, heard }) =>
-    name === 'scope' || !selection.takesAttribute(name) || isFromCentre(heard) ? [] : [key],
+  dropped.flatMap(({ key, name, via }) =>
+    name === 'scope' || !selection.takesAttribute(name) || isFromCentre(via) ? [] : [key],
   )
 
 const latestOf = (times: readonly (number | undefined)[]): number | undefined =>
@@ -138,7 +138,7 @@ const latestOf = (times: readonly (number | undefined)[]): number | undefined =>
 /** Deletes attribute instances that the entity no longer has and its past values resurrect. */
 export function* resurrectedDrops(
   now: Entity,
-  { heard, ...entity }: Head & Provenance,
+  { via, ...entity }: Head & Provenance,
   past: Attributes,
   { deletionsUnder }: Pick<DeletionLookups, 'deletionsUnder'>,
 ): Generator<Step> {
@@ -147,7 +147,7 @@ export function* resurrectedDrops(
       if (hasInstance(now, name, dataset)) continue
       const key = keyOf(name, dataset)
       const at = deletionsUnder(entity.id).findLast((one) => one.key === key)?.at
-      yield { kind: 'drop', entity, name, dataset, heard, at, seen: latestObservation(instances) }
+      yield { kind: 'drop', entity, name, dataset, via, at, seen: latestObservation(instances) }
     }
   }
 }
@@ -167,25 +167,25 @@ export const keyOf = (name: string, dataset: string): string => (dataset === '' 
  */
 export function removalSteps(
   tombstone: TombstoneRow | undefined,
-  heard: string | undefined,
+  via: string | undefined,
   ports: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly Removal[] {
   const was = lastDocument(tombstone)
-  return was === undefined || !ports.selection.takes(was) ? [] : removalOf(tombstone!, heard, ports)
+  return was === undefined || !ports.selection.takes(was) ? [] : removalOf(tombstone!, via, ports)
 }
 
 /** Same, whatever its last state. */
 function removalOf(
   tombstone: TombstoneRow,
-  heard: string | undefined,
+  via: string | undefined,
   { selection, isFromCentre }: Pick<DeletionLookups, 'selection' | 'isFromCentre'>,
 ): readonly Removal[] {
-  if (isFromCentre(tombstone.heard ?? undefined)) return []
+  if (isFromCentre(tombstone.via ?? undefined)) return []
   const was = JSON.parse(tombstone.doc) as Entity
   const { id, type } = was
   const had = new Set(instanceKeys(was).filter((key) => selection.takesAttribute(key.split(' ', 1)[0]!)))
   const seen = latestObservation(attributeNames(was).flatMap((name) => instancesOf(was, name)))
-  return [{ kind: 'remove', entity: { id, type }, had, heard, at: tombstone.at, seen }]
+  return [{ kind: 'remove', entity: { id, type }, had, via, at: tombstone.at, seen }]
 }
 
 /** The latest observation time (ms). */
@@ -208,7 +208,7 @@ export function eraseSteps(
   now: Entity,
   erased: readonly Erased[],
   { selection, deletionsUnder }: Pick<DeletionLookups, 'selection' | 'deletionsUnder'>,
-  heard?: string,
+  via?: string,
 ): readonly Step[] {
   if (!selection.takes(now)) return []
   const { id, type } = now
@@ -219,7 +219,7 @@ export function eraseSteps(
   })
   return named
     .filter(({ name }) => name !== 'scope' && selection.takesAttribute(name))
-    .map(({ name, dataset }): Step => ({ kind: 'erase', entity: { id, type }, name, dataset, heard }))
+    .map(({ name, dataset }): Step => ({ kind: 'erase', entity: { id, type }, name, dataset, via }))
 }
 
 /**
@@ -233,7 +233,7 @@ export function pastHead(
   const tombstone = entity(id) === undefined ? tombstonesAfter(id, 0).at(-1) : undefined
   if (tombstone === undefined) return { id, type }
   const was = JSON.parse(tombstone.doc) as Entity
-  const scope = scopePrefix.scope(was.scope, isFromCentre(tombstone.heard ?? undefined))
+  const scope = scopePrefix.scope(was.scope, isFromCentre(tombstone.via ?? undefined))
   return { id, type, ...(scope === undefined ? {} : { scope }) }
 }
 

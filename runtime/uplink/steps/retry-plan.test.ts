@@ -7,7 +7,7 @@ const entity = { id: 'urn:a', type: 'A' }
 const instance = { type: 'Property', value: 1 }
 const steps: readonly Step[] = [
   { kind: 'put', entity, attributes: new Map([['v', [instance]]]), before: new Map([['v', [instance]]]) },
-  { kind: 'past', entity, attributes: new Map([['v', [instance]]]), heard: '1.1 b' },
+  { kind: 'past', entity, attributes: new Map([['v', [instance]]]), via: '1.1 b' },
   { kind: 'drop', entity, name: 'v', dataset: 'urn:d' },
   { kind: 'remove', entity, had: new Set(['v', 'v urn:d']) },
 ]

@@ -23,7 +23,7 @@ const lookups = (...entities: readonly Entity[]) => ({
     id === 'urn:gap' ? [] : [{ id, doc: JSON.stringify({ id, type: 'A', scope: '/hall' }) } as TombstoneRow],
   ...{ isFromCentre: () => false, scopePrefix: createScopePrefix('/site') },
 })
-const layer = (...steps: readonly Step[]) => ({ kind: 'put' as const, heard: undefined, steps })
+const layer = (...steps: readonly Step[]) => ({ kind: 'put' as const, via: undefined, steps })
 
 it('keeps a put whose attributes all exist', () => {
   const here = { id: 'urn:a', type: 'A', v: [instance(2), instance(3, 'urn:d')] } as Entity

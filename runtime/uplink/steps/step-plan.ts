@@ -13,7 +13,7 @@ export type Attributes = ReadonlyMap<string, readonly AttributeInstance[]>
 /** The origin of a change, which the centre needs. */
 export interface Provenance {
   /** The Via chain of the change; absent if it originated here. */
-  readonly heard?: string | undefined
+  readonly via?: string | undefined
 }
 
 /**
@@ -84,7 +84,7 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
     let at = last.get(id) ?? 0
     for (; at < layers.length; at++) {
       const layer = layers[at]!
-      if (layer.kind !== step.kind || layer.heard !== step.heard) continue
+      if (layer.kind !== step.kind || layer.via !== step.via) continue
       const known = layer.steps.get(keyOf(step))
       const both = known === undefined ? step : merged(known, step)
       if (both === undefined) continue
@@ -92,8 +92,8 @@ export function layersOf(steps: Iterable<Step>): readonly Layer[] {
       break
     }
     if (at === layers.length) {
-      const { kind, heard } = step
-      layers.push({ kind, heard, steps: new Map([[keyOf(step), step]]) })
+      const { kind, via } = step
+      layers.push({ kind, via, steps: new Map([[keyOf(step), step]]) })
     }
     last.set(id, at)
   }

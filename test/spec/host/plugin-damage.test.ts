@@ -1,5 +1,5 @@
 /**
- * A plugin's file found damaged at run time is set aside when the plugin is quarantined, so that the next
+ * A plugin's file found damaged at run time is set aside when the plugin is disabled, so that the next
  * start derives its content again. An intact file is kept, whatever else is damaged.
  */
 import { closeSync, existsSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
@@ -52,8 +52,7 @@ const noted = async (): Promise<unknown> => {
   const answer = await site.ask('noter')
   return answer.json()
 }
-const isQuarantined = (): void =>
-  expect(site.host.status()).toMatchObject({ noter: { state: 'quarantined' } })
+const isQuarantined = (): void => expect(site.host.status()).toMatchObject({ noter: { state: 'failed' } })
 
 /** Damages the file when it is large, and lets the plugin find the damage. */
 async function damageFound(): Promise<void> {

@@ -182,10 +182,7 @@ describe('a starting plugin', () => {
     const started = site.start([plugin])
     await isFollowing
     await site.open.broker.create({ id: 'urn:r:1', type: 'Room' }, 'http')
-    await vi.waitFor(
-      () => expect(site.host.status()).toMatchObject({ echo: { state: 'quarantined' } }),
-      patience,
-    )
+    await vi.waitFor(() => expect(site.host.status()).toMatchObject({ echo: { state: 'failed' } }), patience)
     resolve()
     await started
     expect(isClosed).toBe(true)

@@ -1,6 +1,6 @@
 /**
  * The guarantees of the host to plugins and to the gateway: a plugin gets the capabilities it named, and its
- * derived data is exact in all cases. A failed plugin is quarantined without effect on others.
+ * derived data is exact in all cases. A failed plugin is disabled without effect on others.
  */
 
 import { readdirSync, writeFileSync } from 'node:fs'
@@ -207,7 +207,7 @@ describe('the changes for a plugin', () => {
 })
 
 describe('a plugin that fails', () => {
-  it('is quarantined, reports the reason, answers 503, and does not affect others', async () => {
+  it('is disabled, reports the reason, answers 503, and does not affect others', async () => {
     setLimit('pluginAttemptsMax', 3)
     const state: Copier = { batches: [], fails: () => true }
     const good = { ...copying({ batches: [] }), name: 'good' }
@@ -221,13 +221,13 @@ describe('a plugin that fails', () => {
         entry: expect.objectContaining({ status: 503 }),
       }),
     )
-    expect(site.host.status()).toMatchObject({ copier: { state: 'quarantined' }, good: { state: 'running' } })
-    expect(site.open.metrics.expose()).toContain('selvedge_plugins_quarantined 1')
+    expect(site.host.status()).toMatchObject({ copier: { state: 'failed' }, good: { state: 'running' } })
+    expect(site.open.metrics.expose()).toContain('selvedge_plugins_failed 1')
     const answer = async (): Promise<unknown> => (await site.ask('good')).json()
     await vi.waitFor(async () => expect(await answer()).toEqual(scanned()))
   })
 
-  it('is quarantined also if it cannot start', async () => {
+  it('is disabled also if it cannot start', async () => {
     const broken = definePlugin({
       name: 'broken',
       version: '1.0.0',
@@ -240,7 +240,7 @@ describe('a plugin that fails', () => {
     await site.start([broken])
     expect(site.host.complaints()).toEqual(['broken failed: no legs'])
     expect(site.open.logged).toContainEqual(
-      expect.objectContaining({ event: 'plugin.quarantined', plugin: 'broken' }),
+      expect.objectContaining({ event: 'plugin.disabled', plugin: 'broken' }),
     )
   })
 

@@ -1,32 +1,13 @@
-/** The file of the HTTP token, and the listeners that need a token. */
+/** Secret files: the HTTP token, required secrets and CA bundles. */
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import type { GatewayError } from '#base/register/errors.ts'
-import {
-  isLoopbackListener,
-  isThere,
-  readAuthorities,
-  readOrCreateToken,
-  readSecretFile,
-} from './http-token.ts'
+import { isThere, readAuthorities, readOrCreateToken, readSecretFile } from './secret-files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-access-'))
 afterAll(() => rmSync(folder, { recursive: true }))
-
-describe('isLoopbackListener', () => {
-  it.each(['127.0.0.1', '127.1.2.3', 'localhost', '::1', '[::1]'])('%s needs no token', (host) => {
-    expect(isLoopbackListener(host)).toBe(true)
-  })
-
-  it.each(['0.0.0.0', '0.0.0.1', '::', '10.0.0.1', 'fe80::1', 'gateway.local', '128.0.0.1'])(
-    '%s needs a token',
-    (host) => {
-      expect(isLoopbackListener(host)).toBe(false)
-    },
-  )
-})
 
 describe('readOrCreateToken', () => {
   it('creates one token, readable by the owner only, and reports the creation once', () => {

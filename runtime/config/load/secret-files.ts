@@ -15,16 +15,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { getCACertificates } from 'node:tls'
-import { isLoopback } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
-
-/**
- * Whether a listener at this host is reachable from this machine only; 0.0.0.0 and :: are reachable from
- * anywhere.
- */
-export function isLoopbackListener(host: string): boolean {
-  return isLoopback(host) && host !== '::' && !host.startsWith('0.')
-}
 
 /**
  * Returns the token of an existing file, or creates a new one of 192 bits with mode 0600. `created` is true
