@@ -41,16 +41,8 @@ export async function benchStages(): Promise<void> {
   const writer = createWriter((error) => {
     throw error
   })
-  const attach = () => ({
-    start: () => {},
-    committed: () => {},
-    reread: () => {},
-    listen: () => ({ ready: () => {}, end: () => {} }),
-    confirm: async () => {},
-    close: async () => {},
-  })
   const tenants = await openTenants(
-    { ...unmended(folder, log), writer, clock: systemClock, log, metrics, attach },
+    { ...unmended(folder, log), writer, clock: systemClock, log, metrics },
     { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000, history: { maxBytes: 2 ** 32 } },
   )
   const { main } = tenants

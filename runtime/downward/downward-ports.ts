@@ -10,14 +10,15 @@ import type { Database } from '#store/file/database.ts'
 import type { CopiesPorts } from './copies.ts'
 import type { CopyStorePorts } from './copy-store.ts'
 
+/** The routes of this gateway, for requests through tunnels. */
+export type TunnelledApp = Pick<App, 'fetch' | 'refuse'>
+
 export interface DownwardPorts {
   readonly database: Database
   readonly door: Pick<Door, 'commit'>
   readonly broker: CopyStorePorts['broker']
   readonly contexts: CopiesPorts['contexts']
   readonly peer: Peer
-  /** The routes of this gateway, for requests through tunnels. */
-  readonly app: Pick<App, 'fetch' | 'refuse'>
   /** The name of this gateway among brokers, in a tenant. */
   readonly alias: (tenant: string) => string
   readonly clock: Clock

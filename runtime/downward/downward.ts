@@ -8,7 +8,7 @@ import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { OutgoingRequest } from '#delivery/http-endpoint.ts'
-import type { Sent } from '#delivery/verdict.ts'
+import type { Failure, Sent } from '#delivery/verdict.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import { parseRegistration } from '#ngsi-ld/federation/registration-parse.ts'
 import { createDownwardNotes } from '#store/tables/downward-notes.ts'
@@ -16,7 +16,7 @@ import { type CentreSettings, createCentre } from './centre.ts'
 import { createCleanup } from './cleanup.ts'
 import type { CopiesStatus } from './copies.ts'
 import { openCopies, subscriptionAt } from './copy-set.ts'
-import type { DownwardPorts } from './downward-ports.ts'
+import type { DownwardPorts, TunnelledApp } from './downward-ports.ts'
 import { createNotes, keyOf, type Note } from './notes.ts'
 import { type RegisterSettings, registrationOf } from './own-registration.ts'
 import {
@@ -35,14 +35,35 @@ export interface DownwardStatus {
 }
 
 export interface Downward {
-  status(): DownwardStatus
+  /**
+   * Starts everything; the routes of this gateway serve the requests through tunnels.
+   *
+   * @throws config.invalid when a token file cannot be read, or a registration is invalid.
+   */
+  start(app: TunnelledApp): void
+  /** Undefined before the start. */
+  status(): DownwardStatus | undefined
   /** Sends a notification through the tunnel to the centre in its address. */
   send(request: OutgoingRequest): Promise<Sent>
   close(): Promise<void>
 }
 
-/** @throws config.invalid when a token file cannot be read, or a registration is invalid. */
-export function openDownward(ports: DownwardPorts, settings: Settings): Downward {
+/** Result of sending through a tunnel while the gateway is starting. */
+const starting: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
+
+export function createDownward(ports: DownwardPorts, settings: Settings): Downward {
+  let running: ReturnType<typeof open> | undefined
+  return Object.freeze({
+    start(app) {
+      running = open(ports, app, settings)
+    },
+    status: () => running?.status(),
+    send: async (request) => running?.send(request) ?? starting,
+    close: async () => running?.close(),
+  } satisfies Downward)
+}
+
+function open(ports: DownwardPorts, app: TunnelledApp, settings: Settings) {
   const { register, http } = settings
   const { alias, clock, random, log, metrics } = ports
   const notes = createNotes({ ...ports, rows: createDownwardNotes(ports.database) })
@@ -65,22 +86,22 @@ export function openDownward(ports: DownwardPorts, settings: Settings): Downward
     registrars.filter((registrar) => registrar.status().state === 'registered').length
   if (registrars.length > 0) metrics.gauge('selvedge_registered', registered)
 
-  const tunnels = openTunnels(ports, settings)
+  const tunnels = openTunnels(ports, app, settings)
   const copies = openCopies(ports, { settings, notes, centreFor })
   if (tunnels.length > 0)
     metrics.gauge('selvedge_tunnels_held', () => tunnels.filter((one) => one.open() !== undefined).length)
 
-  return Object.freeze({
-    status: () => ({
+  return {
+    status: (): DownwardStatus => ({
       registrations: registrars.map((registrar) => registrar.status()),
       tunnels: tunnels.map((one) => one.status()),
       copies: copies.map((one) => one.status()),
     }),
-    send: (request) => sendThrough(tunnels, request),
-    async close() {
+    send: (request: OutgoingRequest) => sendThrough(tunnels, request),
+    async close(): Promise<void> {
       await Promise.all([cleanup, ...registrars, ...tunnels, ...copies].map((one) => one.close()))
     },
-  } satisfies Downward)
+  }
 }
 
 interface Here {

@@ -13,12 +13,13 @@ import type { Failure, Sent } from '#delivery/verdict.ts'
 import { createTunnelled } from '#http/operator/tunnel-requests.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import { createCentre } from './centre.ts'
-import type { DownwardPorts } from './downward-ports.ts'
+import type { DownwardPorts, TunnelledApp } from './downward-ports.ts'
 import { createTunnel, type Tunnel } from './tunnel.ts'
 
 /** @throws config.invalid when a token file cannot be read. */
 export function openTunnels(
-  { app, alias, peer, clock, random, log }: DownwardPorts,
+  { alias, peer, clock, random, log }: DownwardPorts,
+  app: TunnelledApp,
   { tunnels, outbound, data }: Settings,
 ): readonly Tunnel[] {
   if (tunnels.length === 0) return []

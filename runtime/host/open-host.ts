@@ -30,8 +30,8 @@ export type Loaders = {
 }
 
 export interface HostPorts {
-  /** The routes of this gateway. */
-  readonly app: () => App
+  readonly settings: Settings
+  readonly loaders: Loaders
   /** The context of requests that name none. */
   readonly core: Context
   readonly following: ChangeFeed
@@ -52,9 +52,10 @@ export interface PluginHost extends Components {
   /**
    * Opens the listeners, then starts the plugins. Earlier requests wait.
    *
+   * @param app the routes of this gateway.
    * @param httpPort port of the main listener, if it is open.
    */
-  listen(httpPort: number | undefined): Promise<void>
+  listen(app: App, httpPort: number | undefined): Promise<void>
   status(): object
   complaints(): readonly string[]
   /** Open ports, by name. */
@@ -65,10 +66,12 @@ export interface PluginHost extends Components {
 /** Paths of plugins on the main listener. */
 const under = /^\/([a-z-]+)(\/.*)$/
 
-export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders): PluginHost {
+export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
   const { host, http } = settings
   const isLocal = isLoopbackListener(host)
   const servers = new Map<string, HttpServer>()
+  /** Set before the plugins start. */
+  let routes: App | undefined
   let mainPort: number | undefined
   /** Reasons why listeners are not open. */
   const unopened: string[] = []
@@ -90,7 +93,7 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
   const plugins = createPlugins(
     {
       ...ports,
-      serve: async (request, env) => ports.app().fetch(request, env),
+      serve: async (request, env) => routes!.fetch(request, env),
       address: () => main()[0] ?? 'mdr',
       addresses,
       isOwn: (url) => isOwn(url, { ports: portsOf(mainPort, servers), publicUrl: http.publicUrl }),
@@ -100,10 +103,9 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
     wanted,
   )
 
-  async function open(name: PluginName): Promise<void> {
+  async function open(name: PluginName, app: App): Promise<void> {
     const { port } = settings[name]
     if (port === 'off' || !plugins.has(name)) return
-    const app = ports.app()
     const { refuse } = app
     const entrance = createEntrance(
       { fetch: app.component(name), refuse },
@@ -133,9 +135,10 @@ export function openHost(ports: HostPorts, settings: Settings, loaders: Loaders)
       return name !== undefined && rest !== undefined && plugins.isOpen(name, rest, method)
     },
     isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
-    async listen(httpPort) {
+    async listen(app, httpPort) {
+      routes = app
       mainPort = httpPort
-      for (const { name } of wanted) await open(name as PluginName)
+      for (const { name } of wanted) await open(name as PluginName, app)
       void plugins.start()
     },
     status: plugins.status,

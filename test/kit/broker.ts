@@ -12,8 +12,9 @@ import { createLog } from '#base/register/log.ts'
 import { createMetrics, type Metrics } from '#base/register/metrics.ts'
 import { type Clock, systemClock } from '#base/time/clock.ts'
 import type { Verdict } from '#broker/state/streams.ts'
-import type { Inside, Tenant, TenantSettings } from '#broker/tenant/tenant.ts'
+import type { Tenant, TenantSettings } from '#broker/tenant/tenant.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { Inside } from '#broker/tenant/tenant-connections.ts'
 import { openTenants, type Tenants } from '#broker/tenant/tenants.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
@@ -104,24 +105,22 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   }
   const log = createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) })
   const tenants = await openTenants(
-    {
-      ...unmended(folder, log),
-      ...{ writer: refusing, clock, log },
-      metrics,
-      attach(tenant) {
-        if (tenant.name === '') inside = tenant
-        return {
-          start: () => undefined,
-          committed: (deliveries) => owed.push(...deliveries),
-          reread: () => undefined,
-          listen: () => ({ ready: () => undefined, end: () => undefined }),
-          confirm: () => Promise.resolve(),
-          close: () => Promise.resolve(),
-        }
-      },
-    },
+    { ...unmended(folder, log), writer: refusing, clock, log, metrics },
     { lingerMs: 0, synchronous: 'FULL', writebackMs: 60_000, history: { maxBytes: 1e12 }, ...settings },
   )
+  tenants.connect({
+    outbox(tenant) {
+      if (tenant.name === '') inside = tenant
+      return {
+        committed: (deliveries) => owed.push(...deliveries),
+        reread: () => undefined,
+        listen: () => ({ ready: () => undefined, end: () => undefined }),
+        confirm: () => Promise.resolve(),
+        close: () => Promise.resolve(),
+      }
+    },
+    uplinks: () => ({ close: () => Promise.resolve() }),
+  })
   const { main } = tenants
   return {
     tenants,

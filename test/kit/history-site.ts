@@ -68,16 +68,8 @@ async function openHistorySite(dataFolder: string, retention: RetentionSettings)
   const writer = createWriter((error) => {
     throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
   })
-  const nowhere = {
-    start() {},
-    committed() {},
-    reread() {},
-    listen: () => ({ ready() {}, end() {} }),
-    confirm: async () => undefined,
-    close: async () => undefined,
-  }
   const tenants = await openTenants(
-    { ...unmended(dataFolder, log), writer, clock, log, metrics, attach: () => nowhere },
+    { ...unmended(dataFolder, log), writer, clock, log, metrics },
     { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: retention },
   )
   const { main } = tenants

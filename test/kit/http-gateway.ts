@@ -101,19 +101,8 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   const writer = createWriter((error) => {
     throw new AssertionError({ message: `the writer thread died: ${String(error)}` })
   })
-  const nowhere = {
-    start() {},
-    committed() {},
-    reread() {},
-    listen: () => ({ ready() {}, end() {} }),
-    confirm: async () => undefined,
-    close: async () => undefined,
-  }
   const tenants = await openTenants(
-    {
-      ...unmended(dataFolder, log),
-      ...{ writer, clock: systemClock, log, metrics, attach: () => nowhere },
-    },
+    { ...unmended(dataFolder, log), writer, clock: systemClock, log, metrics },
     {
       lingerMs: 0,
       synchronous: 'NORMAL',

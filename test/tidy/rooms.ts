@@ -22,6 +22,7 @@ const shelves: Readonly<Record<string, number>> = {
   uplink: 7,
   downward: 7,
   host: 7,
+  interfaces: 7,
   gateway: 8,
   cli: 9,
   main: 10,

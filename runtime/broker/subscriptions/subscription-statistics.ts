@@ -58,6 +58,8 @@ export function createStatisticsKeeper(subscriptions: Holder) {
   })
 }
 
+export type StatisticsKeeper = ReturnType<typeof createStatisticsKeeper>
+
 export function unusedStatistics(at: number): SubscriptionStatistics {
   return {
     createdAt: at,

@@ -9,10 +9,10 @@ import type { GatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { type ChangeFeed, createChangeFeed } from '#broker/changes/change-feed.ts'
+import { createChangeFeed } from '#broker/changes/change-feed.ts'
 import { createFollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { DiskRoom, Extent } from '#broker/commit/disk-room.ts'
-import { createDoor, type Door } from '#broker/commit/door.ts'
+import { createDoor } from '#broker/commit/door.ts'
 import { createNames, type Names } from '#broker/commit/interned-names.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createHostedContexts } from '#broker/contexts/hosted-contexts.ts'
@@ -27,26 +27,24 @@ import { createTemporalProvision, type TemporalProvisionPorts } from '#broker/hi
 import type { TemporalBroker, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { createTemporalSearch, type TemporalSearchPorts } from '#broker/history/temporal-search.ts'
 import { createPassedOn } from '#broker/sources/passed-subscriptions.ts'
-import type { SourceSubscribe } from '#broker/sources/source-subscribe.ts'
 import { type ContextSourceParts, openContextSources } from '#broker/sources/tenant-sources.ts'
 import { createCollisions } from '#broker/state/collisions.ts'
 import { originsNoted } from '#broker/state/document-changes.ts'
 import { createDocuments, type Documents } from '#broker/state/document-drafts.ts'
 import { createLiveState, type LiveState } from '#broker/state/live-state.ts'
-import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { StreamName } from '#broker/state/streams.ts'
 import { createStreams, type Streams } from '#broker/state/streams.ts'
 import { createUnsettled } from '#broker/state/unsettled.ts'
 import { createDeadLetters } from '#broker/subscriptions/dead-letters.ts'
-import type { CommittedDeliveries } from '#broker/subscriptions/delivery-outbox.ts'
-import { createMatcher, type Matcher } from '#broker/subscriptions/matcher.ts'
+import { createMatcher } from '#broker/subscriptions/matcher.ts'
 import { createPeriodic, type PeriodicPorts } from '#broker/subscriptions/periodic.ts'
-import { createSubscribe, type NotificationStreams } from '#broker/subscriptions/subscribe.ts'
+import { createSubscribe } from '#broker/subscriptions/subscribe.ts'
+import { createStatisticsKeeper } from '#broker/subscriptions/subscription-statistics.ts'
 import { createThrottling } from '#broker/subscriptions/throttle-timers.ts'
 import { createUpkeep } from '#broker/upkeep/folding.ts'
 import { replay } from '#broker/upkeep/replay.ts'
 import { createRetention, type RetentionSettings } from '#broker/upkeep/retention-policy.ts'
-import { type Backlog, createBacklog } from '#broker/upkeep/unfolded-backlog.ts'
+import { createBacklog } from '#broker/upkeep/unfolded-backlog.ts'
 import { createEntities, type Entities } from '#store/entities/entity-rows.ts'
 import { createShapes } from '#store/entities/entity-shape.ts'
 import type { RowBudget } from '#store/entities/recent-rows.ts'
@@ -60,10 +58,11 @@ import { createDeliveries, type Deliveries } from '#store/tables/delivery-rows.t
 import { createPassedSubscriptions } from '#store/tables/passed-subscription-rows.ts'
 import { createRecords } from '#store/tables/records.ts'
 import { createContextSources } from '#store/tables/source-rows.ts'
-import { createUplinkStates, type UplinkStates } from '#store/tables/uplink-states.ts'
+import { createUplinkStates } from '#store/tables/uplink-states.ts'
 import type { Writer } from '#store/writer/writer.ts'
-import { createDigests, type Digests } from './digests.ts'
+import { createDigests } from './digests.ts'
 import type { TenantBroker } from './tenant-broker.ts'
+import { type Connections, disconnected, type Inside, type Outside } from './tenant-connections.ts'
 
 export interface TenantPorts {
   readonly name: string
@@ -78,41 +77,6 @@ export interface TenantPorts {
   readonly room?: DiskRoom | undefined
   /** Called when the database proves to be damaged. */
   readonly onDamage: (name: string, file: string, error: GatewayError) => void
-  /** Connects the tenant to senders and followers; called when the rest of it is complete. */
-  readonly attach: (tenant: Inside) => Outside
-}
-
-/** The parts of a tenant that senders of deliveries use. */
-export interface Inside {
-  readonly name: string
-  readonly door: Door
-  readonly deliveries: Deliveries
-  readonly matcher: Matcher
-  /** Subscriptions to context sources by their (negative) number. */
-  readonly sources: Pick<SourceSubscribe, 'get'>
-  /** The document of an entity with newest values, or the last one of a deleted entity. */
-  readonly entityOf: (id: string) => EntityView | undefined
-  /** Like `entityOf`, for existing entities only. */
-  readonly current: (id: string) => EntityView | undefined
-  /** The attribute instance of a stream. */
-  readonly streamName: (s: number) => StreamName | undefined
-  readonly history: TenantBroker['history']
-  /** The read interface for followers of the changes. */
-  readonly following: ChangeFeed
-  readonly backlog: Backlog
-  readonly digests: Digests
-  readonly uplinkStates: UplinkStates
-}
-
-/** The senders of a tenant's deliveries. */
-export interface Outside extends NotificationStreams {
-  /** Starts to send pending deliveries. */
-  start(): void
-  /** Called with new deliveries after the flush. */
-  readonly committed: CommittedDeliveries
-  /** Reloads the deliveries of an endpoint after a subscription was deleted or redirected. */
-  reread(endpoint: string): void
-  close(): Promise<void>
 }
 
 export interface TenantSettings {
@@ -144,20 +108,29 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const live = createLiveState(clock)
   const { collisions, noteOrigins } = originsOf(ports, entities)
   const streams = createStreams({ history, names, live, collisions })
-  let outside: Outside | undefined
+  let outside = disconnected
+  let uplinks: ReturnType<Connections['uplinks']> | undefined
   const matcher = createMatcher({
-    ...{ clock, metrics },
+    clock,
+    metrics,
     lastDelivery: deliveries.last(),
     find: (stage, id) => documents.find(stage, id),
-    ...{ onDeliveries: (list) => outside?.committed(list), onHeld: (one) => followed.throttling.watch(one) },
+    onDeliveries: (list) => outside.committed(list),
+    onHeld: (one) => followed.throttling.watch(one),
   })
-  const listening = { onChange: matcher.change, onRemoved: afterDeletion(settings, history), noteOrigins }
-  const documents: Documents = createDocuments({ entities, names, streams, ...listening })
+  const documents: Documents = createDocuments({
+    entities,
+    names,
+    streams,
+    onChange: matcher.change,
+    onRemoved: afterDeletion(settings, history),
+    noteOrigins,
+  })
   const observer = createObserver({ streams, matcher, metrics })
   const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
   const queries = { find: consume.query, query: consume.queryAtOnce }
-  const followed = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside!)
+  const followed = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside)
   const evolution = { entities, history, edits, records, names, live, streams }
   const following = createChangeFeed({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
   // Reads in one transaction, because the writer thread may split a chunk between two reads.
@@ -167,7 +140,8 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     ...consume,
     history: (id, query) => evolve(id, query),
     temporal: temporalOf({ ...stored, ...evolution, ...queries, door, documents, observer, clock }),
-    ...{ subscriptions: followed.subscriptions, registrations: followed.sources.registrations.broker },
+    subscriptions: followed.subscriptions,
+    registrations: followed.sources.registrations.broker,
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock, inUse: followed.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
@@ -176,16 +150,24 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     deadLetters: deadLettersOf({ door, matcher, sources: followed.sources.subscribe }, deliveries),
   } satisfies TenantBroker)
 
-  outside = ports.attach({
-    ...{ name, door, deliveries, matcher },
+  // Subscriptions to context sources have negative numbers.
+  const holderOf = (i: number) => (i < 0 ? followed.sources.subscribe : matcher)
+  const inside: Inside = {
+    name,
+    door,
+    deliveries,
+    matcher,
     sources: followed.sources.subscribe,
     entityOf: (id) => consume.retrieve(id) ?? consume.last(id),
     current: consume.retrieve,
     streamName: (s) => streamName({ history, names }, s),
     history: broker.history,
-    ...{ following, digests: broker.digests, uplinkStates: stored.uplinkStates },
+    following,
+    digests: broker.digests,
+    uplinkStates: stored.uplinkStates,
+    statistics: createStatisticsKeeper({ get: (i) => holderOf(i).get(i) }),
     backlog: createBacklog({ ...stored, ...kept, live }, settings.history),
-  })
+  }
 
   return Object.freeze({
     name,
@@ -196,7 +178,17 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     records,
     documents,
     streams,
-    ...{ observer, following, outside },
+    observer,
+    following,
+    connect(connections: Connections): void {
+      outside = connections.outbox(inside)
+      uplinks = connections.uplinks(inside)
+    },
+    /** Stops the senders; later deliveries stay on disk. */
+    async disconnect(): Promise<void> {
+      await uplinks?.close()
+      await outside.close()
+    },
     /** Values for gauges. */
     status: () => ({
       entities: documents.count(),
@@ -211,7 +203,6 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     async close(): Promise<void> {
       kept.stop()
       followed.stop()
-      await outside.close()
       await door.close()
       entities.forgetAll()
       database.close()
@@ -322,8 +313,16 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   const number = records.logLast()
   const door = createDoor(
     {
-      ...{ tenant, writer, clock, log, metrics, number, at: read.at, upkeep: upkeep.attach },
-      ...{ room, snapshot: createSnapshot(parts.database) },
+      tenant,
+      writer,
+      clock,
+      log,
+      metrics,
+      number,
+      at: read.at,
+      upkeep: upkeep.attach,
+      room,
+      snapshot: createSnapshot(parts.database),
       onDamage: (error) => ports.onDamage(tenant, ports.file, error),
     },
     settings,
@@ -341,7 +340,9 @@ function openDoor(ports: TenantPorts, settings: TenantSettings, parts: Parts) {
   }
   return {
     door,
-    ...{ isHeld: unsettled.isHeld, followers, logBytes: upkeep.logBytes },
+    isHeld: unsettled.isHeld,
+    followers,
+    logBytes: upkeep.logBytes,
     status: () => ({ logBytes: upkeep.logBytes(), unsettled: unsettled.count() }),
     pageBytes: parts.retained.pageBytes,
     stop: () => clearTimeout(timer),

@@ -18,6 +18,7 @@ import { releaseMemory } from '#store/file/free-memory.ts'
 import { openSnapshots } from './snapshot-files.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './tenant-broker.ts'
+import type { Connections } from './tenant-connections.ts'
 
 export interface TenantsPorts extends Omit<TenantPorts, 'name' | 'file' | 'onDamage' | 'rowBudget'> {
   readonly dataFolder: string
@@ -39,7 +40,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   const refused = new Map<string, GatewayError>()
   const damaged = new Map<string, GatewayError>()
   const rowBudget = createRowBudget()
-  let isStarted = false
+  let connections: Connections | undefined
 
   async function open(name: string): Promise<Tenant> {
     if (name !== '') mkdirSync(folder, { recursive: true, mode: 0o700 })
@@ -47,7 +48,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     ports.repair.mend(name, file)
     const tenant = await openTenant({ ...ports, rowBudget, name, file, onDamage }, settings)
     tenants.set(name, tenant)
-    if (isStarted) tenant.outside.start()
+    if (connections !== undefined) tenant.connect(connections)
     return tenant
   }
 
@@ -90,22 +91,11 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
   ])
   for (const name of [...names].toSorted()) await openOrRefuse(name)
 
-  // Changes of a snapshot are not sent anywhere.
-  const attach = () => ({
-    start() {},
-    committed() {},
-    reread() {},
-    listen: () => ({ ready() {}, end() {} }),
-    confirm: async () => undefined,
-    close: async () => undefined,
-  })
+  // Tenants of snapshots stay disconnected.
   const snapshots = await openSnapshots({
     ...ports,
     open: (name, file) =>
-      openTenant(
-        { ...ports, rowBudget, room: undefined, name, file, attach, onDamage: () => undefined },
-        settings,
-      ),
+      openTenant({ ...ports, rowBudget, room: undefined, name, file, onDamage: () => undefined }, settings),
   })
 
   /** @throws store.corrupt, store.failed, store.newer for a tenant that stays closed. */
@@ -147,10 +137,18 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
       ...[...damaged].map(([name, { message }]) => `${labelOf(name)} is damaged: ${message}`),
       ...[...tenants.values()].flatMap((tenant) => lossOf(tenant, ports.clock.now())),
     ],
-    /** Starts to send pending deliveries; tenants opened later start at once. */
-    start(): void {
-      isStarted = true
-      for (const tenant of tenants.values()) tenant.outside.start()
+    /**
+     * Connects every tenant, also those opened later. Returns a function that disconnects them; it must be
+     * called before the senders are closed.
+     */
+    connect(to: Connections): () => Promise<void> {
+      connections = to
+      for (const tenant of tenants.values()) tenant.connect(to)
+      return async () => {
+        connections = undefined
+        await Promise.allSettled(opening.values())
+        for (const tenant of tenants.values()) await tenant.disconnect()
+      }
     },
     /** Releases unused memory of tenants and of the process. */
     releaseMemory(what: Holding): void {

@@ -6,6 +6,12 @@ import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
+/** The names of this gateway in Via chains, by tenant. */
+export const viaAliases =
+  (dataFolder: string) =>
+  (tenant: string): string =>
+    tenant === '' ? `selvedge-${gatewayId(dataFolder)}` : `selvedge-${gatewayId(dataFolder)}.${tenant}`
+
 /** Sixteen hexadecimal digits. Creates the file if it is missing. */
 export function gatewayId(dataFolder: string): string {
   const file = join(dataFolder, 'gateway-id')

@@ -8,7 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import { isGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import { requireSecretFile } from '#config/load/secret-files.ts'
+import { requireSecretFile, trustedWith } from '#config/load/secret-files.ts'
 import type { Settings, UplinkSettings } from '#config/schema/settings-schema.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -126,7 +126,7 @@ function headersOf(one: UplinkSettings): Readonly<Record<string, string>> {
 }
 
 interface DeclaredPorts {
-  readonly contexts: () => Pick<Contexts, 'resolve'>
+  readonly contexts: Pick<Contexts, 'resolve'>
   readonly log: Log
   /** Creates the peer for brokers with a certificate authority of their own. */
   readonly peerTrusting: (caFile: string) => Peer
@@ -150,7 +150,7 @@ function createDeclared(
 
   async function resolveContext(one: UplinkSettings): Promise<void> {
     try {
-      const context = await contexts().resolve(one.context ?? [], tenant)
+      const context = await contexts.resolve(one.context ?? [], tenant)
       const peer = one.caFile === undefined ? {} : { peer: peerTrusting(one.caFile) }
       found.set(one.id, { i: undefined, subscription: declare(one, context), ...peer })
     } catch (error) {
@@ -178,15 +178,16 @@ function createDeclared(
  * The uplinks of the settings by tenant, and the peers for brokers with their own certificate authorities.
  */
 export function openDeclared(
-  opened: AsyncDisposableStack,
-  { uplinks, outbound }: Pick<Settings, 'uplinks' | 'outbound'>,
-  ports: Omit<DeclaredPorts, 'peerTrusting'> & {
-    readonly trusted: (caFile: string) => readonly string[] | undefined
+  parts: Pick<DeclaredPorts, 'contexts' | 'log'> & {
+    readonly opened: AsyncDisposableStack
+    readonly settings: Pick<Settings, 'uplinks' | 'outbound'>
   },
 ): (tenant: string) => Declared {
+  const { opened, settings, contexts, log } = parts
+  const { uplinks, outbound } = settings
   const peers = new Map<string, Peer>()
   const peerTrusting = (caFile: string): Peer => {
-    const ca = ports.trusted(caFile)
+    const ca = trustedWith(caFile)
     const peer = peers.get(caFile) ?? createPeer({ allowsLoopback: outbound.allowLoopback, ca })
     peers.set(caFile, peer)
     return peer
@@ -194,5 +195,5 @@ export function openDeclared(
   opened.defer(() => {
     for (const peer of peers.values()) peer.close()
   })
-  return (tenant) => createDeclared(uplinks, tenant, { ...ports, peerTrusting })
+  return (tenant) => createDeclared(uplinks, tenant, { contexts, log, peerTrusting })
 }

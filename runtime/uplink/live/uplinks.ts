@@ -9,7 +9,7 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { Inside } from '#broker/tenant/tenant.ts'
+import type { Inside } from '#broker/tenant/tenant-connections.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
@@ -35,17 +35,14 @@ import { createUplink, type Uplink } from './uplink.ts'
 import { createOperations, type Operated } from './uplink-operations.ts'
 
 export interface UplinksPorts {
-  readonly tenant: Pick<Inside, 'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates'>
+  readonly tenant: Pick<
+    Inside,
+    'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates' | 'statistics'
+  >
   /** Subscriptions that are uplinks now. */
   readonly subscriptions: () => Iterable<UplinkSubscription>
   /** Ids of the uplinks in the settings, including those that cannot start yet. */
   readonly declared: ReadonlySet<string>
-  /** Delivery statistics of a subscription, as shown to clients. */
-  readonly statistics: {
-    outcome(i: number, outcome: { ok: boolean; at: number; error?: string | undefined }): void
-    /** As JSON text. */
-    statistics(i: number): string | undefined
-  }
   readonly peer: Peer
   readonly alias: (tenant: string) => string
   readonly clock: Clock
@@ -95,7 +92,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     losses: Losses,
   ): Promise<void> {
     const { bytes, stage: write, onKept } = stateWrites(id, state, losses)
-    const statistics = i === undefined ? undefined : ports.statistics.statistics(i)
+    const statistics = i === undefined ? undefined : tenant.statistics.statistics(i)
     await door.commit(
       (stage) => {
         write(stage)
@@ -166,7 +163,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
         alias: settings.alias,
         isNew,
         onOutcome({ isOk, at, reason }) {
-          if (i !== undefined) ports.statistics.outcome(i, { ok: isOk, at, error: reason })
+          if (i !== undefined) tenant.statistics.outcome(i, { ok: isOk, at, error: reason })
         },
         save: (saved) => save(one, saved, losses),
         saveRefusals: (some) =>

@@ -1,0 +1,66 @@
+/**
+ * How a tenant and the parts that send its deliveries and changes know each other. They are connected after
+ * every tenant was opened.
+ */
+import type { ChangeFeed } from '#broker/changes/change-feed.ts'
+import type { Door } from '#broker/commit/door.ts'
+import type { SourceSubscribe } from '#broker/sources/source-subscribe.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
+import type { StreamName } from '#broker/state/streams.ts'
+import type { CommittedDeliveries } from '#broker/subscriptions/delivery-outbox.ts'
+import type { Matcher } from '#broker/subscriptions/matcher.ts'
+import type { NotificationStreams } from '#broker/subscriptions/subscribe.ts'
+import type { StatisticsKeeper } from '#broker/subscriptions/subscription-statistics.ts'
+import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
+import type { Deliveries } from '#store/tables/delivery-rows.ts'
+import type { UplinkStates } from '#store/tables/uplink-states.ts'
+import type { Digests } from './digests.ts'
+import type { TenantBroker } from './tenant-broker.ts'
+
+/** The parts of a tenant that senders of deliveries use. */
+export interface Inside {
+  readonly name: string
+  readonly door: Door
+  readonly deliveries: Deliveries
+  readonly matcher: Matcher
+  /** Subscriptions to context sources by their (negative) number. */
+  readonly sources: Pick<SourceSubscribe, 'get'>
+  /** The document of an entity with newest values, or the last one of a deleted entity. */
+  readonly entityOf: (id: string) => EntityView | undefined
+  /** Like `entityOf`, for existing entities only. */
+  readonly current: (id: string) => EntityView | undefined
+  /** The attribute instance of a stream. */
+  readonly streamName: (s: number) => StreamName | undefined
+  readonly history: TenantBroker['history']
+  /** The read interface for followers of the changes. */
+  readonly following: ChangeFeed
+  readonly backlog: Backlog
+  readonly digests: Digests
+  readonly uplinkStates: UplinkStates
+  /** Statistics of notifications, by number of the subscription. */
+  readonly statistics: StatisticsKeeper
+}
+
+/** The sender of a tenant's deliveries. */
+export interface Outside extends NotificationStreams {
+  /** Called with new deliveries after the flush. */
+  readonly committed: CommittedDeliveries
+  /** Reloads the deliveries of an endpoint after a subscription was deleted or redirected. */
+  reread(endpoint: string): void
+  close(): Promise<void>
+}
+
+/** Opens what sends the deliveries and the changes of a tenant; both send pending ones at once. */
+export interface Connections {
+  readonly outbox: (tenant: Inside) => Outside
+  readonly uplinks: (tenant: Inside) => { close(): Promise<void> }
+}
+
+/** Deliveries stay on disk while there is no sender. */
+export const disconnected: Outside = {
+  committed() {},
+  reread() {},
+  listen: () => ({ ready() {}, end() {} }),
+  confirm: async () => undefined,
+  close: async () => undefined,
+}
