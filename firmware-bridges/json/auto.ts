@@ -1,6 +1,6 @@
 /**
  * `fields: auto`: every number, boolean and text of a record becomes a field; names of nested members are
- * joined by dots. For recognised firmware, its convention adds units, the time, and members to exclude.
+ * joined by dots. For recognized firmware, its convention adds units, the time, and members to exclude.
  */
 import { exactDecimal } from '#bridges/exact-decimal.ts'
 import { type Unit, writtenUnit } from '#bridges/units.ts'

@@ -1,6 +1,6 @@
 /**
- * Payloads of widely used firmware, recognised by topic and shape if a source has `fields: auto`. A
- * convention defines the values, their units, and the time, so that recognised firmware needs no manual
+ * Payloads of widely used firmware, recognized by topic and shape if a source has `fields: auto`. A
+ * convention defines the values, their units, and the time, so that recognized firmware needs no manual
  * mapping. All other payloads are read as plain JSON.
  */
 import { type Unit, writtenUnit } from '#bridges/units.ts'
@@ -43,7 +43,7 @@ const last = (path: readonly string[]): string => path.at(-1) ?? ''
  * Undefined if the payload matches no convention; a text gives the reason if it matches one but has no
  * values.
  */
-export function recognise(frame: Frame): Convention | string | undefined {
+export function recognize(frame: Frame): Convention | string | undefined {
   return shellyTopic(frame) ?? thingsNetwork(frame) ?? shelly(frame) ?? tasmota(frame) ?? zigbee2mqtt(frame)
 }
 

@@ -1,6 +1,6 @@
 /**
  * Reads plain JSON devices by declared mapping, and payloads other than JSON: single values, named values,
- * CSV lines. Under `auto` every number, boolean and text is a field, and widely used firmware is recognised.
+ * CSV lines. Under `auto` every number, boolean and text is a field, and widely used firmware is recognized.
  * The first source whose topic pattern matches reads the frame. The bridge keeps no state: each frame's topic
  * or payload identifies the device.
  */
@@ -20,7 +20,7 @@ import {
   undecodable,
 } from '#contract'
 import { decodeAll } from './auto.ts'
-import { type Convention, recognise } from './conventions.ts'
+import { type Convention, recognize } from './conventions.ts'
 import { firstMember, valueAt } from './json-path.ts'
 import { momentOf } from './moment.ts'
 import { plainOf, type Units } from './plain-text.ts'
@@ -129,7 +129,7 @@ function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
   const time = { zone: source.zone, receivedAt: frame.receivedAt }
   const convention =
     source.fields === 'auto'
-      ? recognise({ topic: frame.topic.split('/'), payload: item, place: time })
+      ? recognize({ topic: frame.topic.split('/'), payload: item, place: time })
       : undefined
   if (typeof convention === 'string') {
     out.refuse(convention, at)

@@ -1,5 +1,5 @@
 /**
- * Proposes a source for a frame whose topic is not mapped: the topic pattern of recognised firmware, else the
+ * Proposes a source for a frame whose topic is not mapped: the topic pattern of recognized firmware, else the
  * exact topic, with the device named by its levels.
  */
 import type { Decoded, Frame, Proposal } from '#contract'
@@ -10,7 +10,7 @@ interface Usual {
   readonly topic: string
 }
 
-/** Topics of the firmware that conventions.ts recognises. */
+/** Topics of the firmware that conventions.ts recognizes. */
 const usualTopics: readonly Usual[] = [
   { levels: ['tele', undefined, 'SENSOR'], topic: 'tele/{device}/SENSOR' },
   { levels: ['tele', undefined, 'STATE'], topic: 'tele/{device}/STATE' },

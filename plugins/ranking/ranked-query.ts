@@ -23,7 +23,7 @@ export interface Term extends Weight {
 
 export interface RankedQuery {
   readonly terms: readonly Term[]
-  readonly isNormalised: boolean
+  readonly isNormalized: boolean
   readonly isExplained: boolean
   readonly yardsticks: Omit<Yardsticks, 'now'>
   readonly limit: number
@@ -117,7 +117,7 @@ export function parseRankedQuery({ weights, own, mine, others }: Split): RankedQ
     throw badRequestData('is required for @proximity: longitude,latitude', 'rankPoint')
   return {
     terms,
-    isNormalised: normalisation(own),
+    isNormalized: normalization(own),
     isExplained: truth(own.get('explain'), 'explain'),
     yardsticks: {
       point,
@@ -183,7 +183,7 @@ function positionIn(text: string): Position | undefined {
   return isOnGlobe(json as number[]) ? (json as number[]) : undefined
 }
 
-function normalisation(own: ReadonlyMap<string, string>): boolean {
+function normalization(own: ReadonlyMap<string, string>): boolean {
   const text = own.get('normalise') ?? own.get('normalize') ?? 'none'
   if (text === 'none' || text === 'minmax') return text === 'minmax'
   throw badRequestData(`must be minmax or none, got ${text}`, 'normalise')

@@ -365,7 +365,7 @@ describe('candidates', () => {
     expect(broker.paths).toHaveLength(requests)
   })
 
-  it('are normalised over all pages', async () => {
+  it('are normalized over all pages', async () => {
     const { body } = await ask(brokerOf(many(2500)), 'weights=level:1&limit=2&normalise=minmax')
     expect(body?.map(scoreIn)).toEqual([1, expect.closeTo(2498 / 2499, 9)])
   })

@@ -1,6 +1,6 @@
 /**
  * Ranks a query. Candidates arrive from the backend page by page; each page gets its values, and the best are
- * kept. Memory holds only candidates that can still be in the response, unless normalisation needs all of
+ * kept. Memory holds only candidates that can still be in the response, unless normalization needs all of
  * them.
  */
 
@@ -60,7 +60,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
 
   return Object.freeze({
     async rank(rankedQuery, options) {
-      const { terms, isNormalised, offset, limit } = rankedQuery
+      const { terms, isNormalized, offset, limit } = rankedQuery
       const yardsticks = { ...rankedQuery.yardsticks, now: clock.now() }
       const { headers, isShown } = derivedRequest(rankedQuery, options.headers)
       const candidateOptions = { ...options, headers }
@@ -90,14 +90,14 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
         for (const { values } of candidates)
           for (const [term, value] of values.entries()) {
             if (Number.isNaN(value)) missing[term]!++
-            else if (!isNormalised && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
+            else if (!isNormalized && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
           }
-        if (isNormalised) all = [...all, ...candidates]
+        if (isNormalized) all = [...all, ...candidates]
         else kept = bestOf([...kept, ...candidates.map((one) => ranked(one))], offset + limit)
       })
       if (outcome.kind !== 'read') return outcome
-      const spans = isNormalised ? spansOf(terms.length, all) : undefined
-      if (isNormalised)
+      const spans = isNormalized ? spansOf(terms.length, all) : undefined
+      if (isNormalized)
         kept = bestOf(
           all.map((one) => ranked(one, spans)),
           offset + limit,

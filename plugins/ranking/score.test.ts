@@ -32,12 +32,12 @@ describe('the score', () => {
       f: fc.boolean(),
     })
     fc.assert(
-      fc.property(fc.array(one, { minLength: 1, maxLength: 32 }), fc.boolean(), (parts, isNormalised) => {
+      fc.property(fc.array(one, { minLength: 1, maxLength: 32 }), fc.boolean(), (parts, isNormalized) => {
         const sum = parts.reduce((all, { w }) => all + w, 0)
         fc.pre(sum > 0)
         const terms = parts.map(({ w, f }) => ({ weight: w / sum, isFalling: f }))
         const candidate = { item: 0, values: values(...parts.map(({ v }) => v)) }
-        const spans = isNormalised
+        const spans = isNormalized
           ? spansOf(terms.length, [candidate, { item: 1, values: values(...parts.map(() => 0.5)) }])
           : undefined
         const score = scoreOf(terms, candidate.values, spans)
@@ -68,7 +68,7 @@ describe('the score', () => {
   })
 })
 
-describe('normalisation', () => {
+describe('normalization', () => {
   const all = [[10], [20], [40], [Number.NaN]].map((one, item) => ({ item, values: values(...one) }))
 
   it('scales a value to the range of all candidates', () => {

@@ -117,7 +117,7 @@ describe('a ranked query', () => {
       offset: 10,
       isCounted: true,
       isExplained: true,
-      isNormalised: false,
+      isNormalized: false,
     })
   })
 

@@ -137,7 +137,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       if (!isRead(request)) copies.outdate(key)
       const answer = await exchange(requester, registration, {
         method: formed.method,
-        url: baseOf(endpoint) + (localOnly === true ? localised(formed.path) : formed.path),
+        url: baseOf(endpoint) + (localOnly === true ? localized(formed.path) : formed.path),
         headers,
         body: formed.body,
         timeoutMs: Math.min(
@@ -170,7 +170,7 @@ function keyOf({ tenant, registrations }: Requester, { id }: Registration): stri
 }
 
 /** Sets local=true in a path. */
-function localised(path: string): string {
+function localized(path: string): string {
   const [place, parameters] = partsOf(path)
   const others = parameters.split('&').filter((pair) => pair !== '' && !pair.startsWith('local='))
   return `${place}?${[...others, 'local=true'].join('&')}`

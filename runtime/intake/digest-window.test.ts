@@ -1,4 +1,4 @@
-/** Duplicates within the window are recognised, the window does not slide, and memory is bounded. */
+/** Duplicates within the window are recognized, the window does not slide, and memory is bounded. */
 import { expect, it } from 'vitest'
 import type { Frame } from '#contract'
 import { createDigestWindow } from './digest-window.ts'

@@ -1,5 +1,5 @@
 /**
- * Recognises duplicates of frames without a time of their own. A repeated payload on a topic counts once
+ * Recognizes duplicates of frames without a time of their own. A repeated payload on a topic counts once
  * within a minute of its first arrival. This requires that no other payload arrived since, or that the sender
  * marked it as re-sent. A door that opens, shuts and opens again is therefore observed three times. The
  * window does not slide, so a sensor that repeats one value is still observed once a minute. The number of

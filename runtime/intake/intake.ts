@@ -1,7 +1,7 @@
 /**
  * The intake of frames. A bridge decodes a frame before the commit. When the work is decided, its readings
  * become observations of known streams; a new device is provisioned first. A frame is accepted as a whole or
- * not at all. An acknowledged frame is on disk as observations, recognised as a duplicate, or in quarantine
+ * not at all. An acknowledged frame is on disk as observations, recognized as a duplicate, or in quarantine
  * with the reason.
  */
 

@@ -18,7 +18,7 @@ export interface MappingRequest {
 }
 
 export interface MappingPlan {
-  /** The topic or pattern that is mapped; a recognised firmware has a pattern. */
+  /** The topic or pattern that is mapped; a recognized firmware has a pattern. */
   readonly name: string
   readonly mapping: Mapping
   readonly claimant: Claimant

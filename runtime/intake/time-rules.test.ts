@@ -55,7 +55,7 @@ it('refuses an invalid value, whatever its time', () => {
     expect(judgeReading({ ...timed(receivedAt), value }, frame)).toMatchObject({ refused: 'value' })
 })
 
-it('recognises times that a redelivery does not change', () => {
+it('recognizes times that a redelivery does not change', () => {
   expect(hasOwnTime(timed(1))).toBe(true)
   expect(hasOwnTime({ ...reading, observedAt: 1, timeSource: 'network' })).toBe(true)
   expect(hasOwnTime({ ...reading, observedAt: 1, timeSource: 'gateway' })).toBe(false)

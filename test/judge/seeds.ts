@@ -67,7 +67,7 @@ export const keptSeeds: readonly KeptSeed[] = [
   {
     seed: 904337,
     found:
-      'after a kill of the hub, entities of a batch were repeated in other notifications under other ids; the judge recognised' +
+      'after a kill of the hub, entities of a batch were repeated in other notifications under other ids; the judge recognized' +
       ' repeats by id and complained that values went back',
   },
   {

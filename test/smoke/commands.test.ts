@@ -149,7 +149,7 @@ describe('selvedge check and status with a gateway', () => {
   })
   afterAll(() => gateway.stop())
 
-  it('recognises ports in use by the gateway itself', async () => {
+  it('recognizes ports in use by the gateway itself', async () => {
     const flags = ['--data', gateway.dataFolder, '--http-port', String(gateway.httpPort), '--mqtt-port', '0']
     const { code, stdout } = await selvedge(['check', ...flags])
     expect(stdout).toContain('in use by a running gateway')

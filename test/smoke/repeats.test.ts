@@ -1,4 +1,4 @@
-/** A repeated notification has the same id, so that the receiver can recognise it. */
+/** A repeated notification has the same id, so that the receiver can recognize it. */
 import { expect, test } from 'vitest'
 import { startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver } from '#test/kit/receiver.ts'

@@ -30,9 +30,10 @@ describe('the checks', () => {
     const text = [
       '/** What waits is sent again. It is told to peers. */',
       "const told = 'What is told' // Who asks is answered.",
+      '/** Names are normalised. */',
       '/** Why does it wait? The queue is full: whatever comes is dropped. */',
     ].join('\n')
-    expect(dialectSentences([file(path, text)])).toHaveLength(3)
+    expect(dialectSentences([file(path, text)])).toHaveLength(4)
   })
 
   it('read sentences without examples, sources and lists', () => {

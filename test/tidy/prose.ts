@@ -1,5 +1,5 @@
 /**
- * The prose of comments: how sentences begin, words that are no terms of the field, and lengths of sentences and lines.
+ * The prose of comments: how sentences begin, words that are no terms of the field, the spelling -ize, and lengths of sentences and lines.
  * A comment is split into sentences at full stops, colons, semicolons, question and exclamation marks.
  */
 import { isProduct, type TreeFile } from './tree.ts'
@@ -11,7 +11,8 @@ const columnsMax = 110
 const sharedNames: ReadonlySet<string> = new Set(['plugin.ts', 'decoder.ts', 'registry.ts'])
 
 const openings = /^(Who|Whoever|Whose|Whom|What|Whatever|The same|That which|Of|None)\b(?!.*\?$)/
-const dialect = /\b(told|tells?|over there|went|gone|came again|is laid|lets? go|letting go)\b/i
+const dialect =
+  /\b(told|tells?|over there|went|gone|came again|is laid|lets? go|letting go|(?:normal|recogn|local|synchron|serial|organ|initial)is(?:e[ds]?|ing|ation))\b/i
 
 /** The text of each comment of a file, without stars and slashes. Strings and templates are no comments. */
 export function commentsOf({ text }: Pick<TreeFile, 'text'>): string[] {

@@ -93,7 +93,7 @@ export const uplinkLimits = {
    */
   uplinkDayLeastBytes: limit(4096, 'bytes'),
   /**
-   * The position is saved at most once a second; the centre recognises repeated changes. Beyond it: the next
+   * The position is saved at most once a second; the centre recognizes repeated changes. Beyond it: the next
    * save.
    */
   uplinkSaveMs: limit(1000, 'ms'),

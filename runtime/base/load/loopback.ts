@@ -1,5 +1,5 @@
 /**
- * Recognises addresses of this machine. Clients can make the gateway send requests (context documents,
+ * Recognizes addresses of this machine. Clients can make the gateway send requests (context documents,
  * notifications); these must not reach this machine once the listeners are open to other machines. A name is
  * checked by the address it resolves to when the connection is made, so that it cannot resolve to another one
  * later.

@@ -26,7 +26,7 @@ export const metricRegister = {
   selvedge_commit_retries_total: ['counter', 'Groups rolled back and retried work by work.'],
   selvedge_queue_works: ['gauge', 'Writes waiting to be committed.'],
   selvedge_observations_total: ['counter', 'Observations committed.'],
-  selvedge_observations_duplicate_total: ['counter', 'Observations recognised as duplicates.'],
+  selvedge_observations_duplicate_total: ['counter', 'Observations recognized as duplicates.'],
   selvedge_observations_late_total: ['counter', 'Observations older than the current value.'],
   selvedge_log_number: ['gauge', 'Highest number of the log.'],
   selvedge_log_bytes: ['gauge', 'Size of the log.'],

@@ -306,7 +306,7 @@ function acceptedText({ kind, name, mapping, devices: names, released }: Accepte
 const zoneText = ({ timeZone, time }: { timeZone?: unknown; time?: unknown } = {}): string =>
   typeof timeZone !== 'string' || time !== undefined
     ? ''
-    : `  ${timeZone} applies to times of a recognised firmware and of members time, timestamp, datetime, ts or date;\n  name another member by --source '{"time":{"path":"PATH","format":"iso"}}'\n`
+    : `  ${timeZone} applies to times of a recognized firmware and of members time, timestamp, datetime, ts or date;\n  name another member by --source '{"time":{"path":"PATH","format":"iso"}}'\n`
 
 const heldFrames = (count: number): string => `${count} held ${count === 1 ? 'frame' : 'frames'}`
 

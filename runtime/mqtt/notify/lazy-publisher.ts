@@ -14,7 +14,7 @@ export interface PublisherParts {
 }
 
 export function openPublisher({ opened, settings: { outbound }, clock }: PublisherParts) {
-  /** Ids of the connected clients, by which the gateway recognises its own messages. */
+  /** Ids of the connected clients, by which the gateway recognizes its own messages. */
   const clients = new Set<string>()
   let loaded: Promise<Publisher> | undefined
   async function load(): Promise<Publisher> {

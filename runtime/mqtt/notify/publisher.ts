@@ -85,7 +85,7 @@ export interface PublisherSettings {
   readonly allowsLoopback: boolean
   /** Trusted certificate authorities in PEM; undefined for those of the system. */
   readonly ca?: readonly string[] | undefined
-  /** Receives the ids of connected clients, so that callers can recognise the gateway's own messages. */
+  /** Receives the ids of connected clients, so that callers can recognize the gateway's own messages. */
   readonly clients?: Set<string> | undefined
 }
 

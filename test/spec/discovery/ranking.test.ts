@@ -183,7 +183,7 @@ describe('a ranked list of streams by their quality', () => {
     expect(first![rankScore]).toBeGreaterThan(1.5)
   })
 
-  it('can be normalised, with small values ranked high', async () => {
+  it('can be normalized, with small values ranked high', async () => {
     const answer = await own.get(
       `${query}?type=${streamType}&weights=-qoi:hasQuality.qoi:age:1&normalise=minmax&limit=2&explain=true`,
     )

@@ -97,7 +97,7 @@ describe('PUBLISH', () => {
     for (const one of [client, receiver]) one.end()
   })
 
-  it('[MQTT-3.3.1-1] is recognised as re-sent by DUP', async () => {
+  it('[MQTT-3.3.1-1] is recognized as re-sent by DUP', async () => {
     const client = await connectRaw(broker.port, 'again')
     client.send(publishPacket('claimed/again', 'x', { qos: 1, messageId: 1 }))
     client.send(publishPacket('claimed/again', 'x', { qos: 1, messageId: 1, dup: true }))

@@ -210,7 +210,7 @@ describe('accepting a topic that is mapped', () => {
     })
   })
 
-  it('keeps the pattern of a recognised firmware when options are given in the first request', async () => {
+  it('keeps the pattern of a recognized firmware when options are given in the first request', async () => {
     await start()
     await publish('tele/cellar/SENSOR', local)
     expect(await accept('tele/cellar/SENSOR', { source: { timeZone: 'Europe/Vienna' } })).toMatchObject([
