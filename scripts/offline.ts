@@ -10,7 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { openReader } from '#store/file/database.ts'
-import { createRetained } from '#store/history/oldest-parts.ts'
+import { createRemovableParts } from '#store/history/oldest-parts.ts'
 import { entitiesOf } from '#test/judge/entities.ts'
 import { startMs, tankType } from '#test/judge/writers.ts'
 import { createFaultProxy } from '#test/kit/fault-proxy.ts'
@@ -96,7 +96,7 @@ function sample(written: number): Sample {
     return {
       written,
       residentBytes: Number(/VmRSS:\s+(\d+)/.exec(status)![1]) * 1024,
-      historyBytes: createRetained(database).usedBytes(logBytes),
+      historyBytes: createRemovableParts(database).usedBytes(logBytes),
       fileBytes: ['', '-wal'].reduce((sum, end) => sum + statSync(`${file}${end}`).size, 0),
     }
   } finally {

@@ -8,7 +8,7 @@ import type { Decoding, Reading } from '#contract'
 import type { Convention } from './conventions.ts'
 import type { Units } from './plain-text.ts'
 import type { UsualUnit } from './usual-units.ts'
-import { asNumber, isScalar, judgeValue, type Scalar, type ValueRules } from './value-rules.ts'
+import { asNumber, isScalar, judgeValue, type ReadingScalar, type ValueRules } from './value-rules.ts'
 
 export interface Record {
   readonly shared: Pick<Reading, 'device' | 'observedAt' | 'timeSource'>
@@ -56,7 +56,7 @@ function walk(members: Members, path: readonly string[], record: Record, out: De
   return true
 }
 
-function take(found: Scalar | null, path: readonly string[], record: Record, out: Decoding): boolean {
+function take(found: ReadingScalar | null, path: readonly string[], record: Record, out: Decoding): boolean {
   const field = nameOf(path, record)
   const place = record.place === '' ? field : path.length === 0 ? record.place : `${record.place}.${field}`
   const unit = unitOf(path, record)

@@ -28,7 +28,14 @@ import { proposeSource } from './propose.ts'
 import { checkJsonSettings, type Field, type JsonSettings, type Source } from './settings.ts'
 import { filterOf, matchTopic, type Placeholders } from './topic-pattern.ts'
 import { usualTimeOf } from './usual-time.ts'
-import { asNumber, isScalar, judgeValue, type Scalar, skipped, type Verdict } from './value-rules.ts'
+import {
+  asNumber,
+  isScalar,
+  judgeValue,
+  type ReadingScalar,
+  skipped,
+  type ValueVerdict,
+} from './value-rules.ts'
 
 export const json = defineBridge<JsonSettings>({
   name: 'json',
@@ -213,7 +220,7 @@ function decodeField(
   return true
 }
 
-function valueOfField(field: Field, found: unknown): Verdict {
+function valueOfField(field: Field, found: unknown): ValueVerdict {
   if (found === null || field.invalid.has(found)) return skipped
   if (!isScalar(found)) return { reason: 'must be a number, boolean or text' }
   const verdict = judgeValue(found, field.rules, false)
@@ -221,7 +228,7 @@ function valueOfField(field: Field, found: unknown): Verdict {
 }
 
 /** A field with a unit, a scale or an offset is numeric, even if it is written as text. */
-function quantityOf({ scale, offset }: Field, found: Scalar): Verdict {
+function quantityOf({ scale, offset }: Field, found: ReadingScalar): ValueVerdict {
   const number = asNumber(found)
   if (typeof number !== 'number') return { reason: `${JSON.stringify(found).slice(0, 64)} is not a number` }
   return { value: scale === 1 && offset === 0 ? number : exactDecimal(number * scale + offset) }

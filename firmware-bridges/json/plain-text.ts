@@ -4,18 +4,18 @@
  * expressions on bounded text.
  */
 import { type Parsed, readingsMax } from '#contract'
-import { asNumber, type Scalar } from './value-rules.ts'
+import { asNumber, type ReadingScalar } from './value-rules.ts'
 
 /**
  * The content of a payload, with the units written after values, by name; '' is the name of a single value.
  */
 export type PlainContent =
-  | { readonly kind: 'value'; readonly value: Scalar; readonly units: Units }
-  | { readonly kind: 'record'; readonly record: Row; readonly units: Units }
-  | { readonly kind: 'rows'; readonly rows: readonly (Row | undefined)[] }
+  | { readonly kind: 'value'; readonly value: ReadingScalar; readonly units: Units }
+  | { readonly kind: 'record'; readonly record: PlainTextRow; readonly units: Units }
+  | { readonly kind: 'rows'; readonly rows: readonly (PlainTextRow | undefined)[] }
 
 export type Units = ReadonlyMap<string, string>
-export type Row = Readonly<Record<string, Scalar | null>>
+export type PlainTextRow = Readonly<Record<string, ReadingScalar | null>>
 
 const number = String.raw`[-+]?(?:\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?`
 const unit = String.raw`[^\s\d=:,;]{1,16}`
@@ -43,7 +43,8 @@ export function plainOf(
   if (single !== undefined) return { value: single }
   const table = separators.some((one) => trimmed.includes(one)) ? tableOf(trimmed, undefined) : undefined
   // Prose contains commas, too: undeclared CSV must have a number in each line.
-  const hasNumbers = (row: Row): boolean => Object.values(row).some((cell) => typeof cell === 'number')
+  const hasNumbers = (row: PlainTextRow): boolean =>
+    Object.values(row).some((cell) => typeof cell === 'number')
   const rows = table?.value?.kind === 'rows' ? table.value.rows.filter((row) => row !== undefined) : []
   if (rows.length > 0 && rows.every(hasNumbers)) return table!
   return { reason: 'neither JSON nor a value, named values or lines of CSV' }
@@ -68,7 +69,7 @@ function pairsOf(text: string): PlainContent | undefined {
 
 function recordOf(parts: readonly string[]): PlainContent | undefined {
   if (parts.length === 0 || parts.length > readingsMax) return undefined
-  const record: Record<string, Scalar> = Object.create(null) as Record<string, Scalar>
+  const record: Record<string, ReadingScalar> = Object.create(null) as Record<string, ReadingScalar>
   const units = new Map<string, string>()
   for (const part of parts) {
     if (part.length > 128) return undefined
@@ -103,9 +104,16 @@ const isSame = (cells: readonly string[], names: readonly string[]): boolean =>
   cells.length === names.length && cells.every((cell, at) => cell.toLowerCase() === names[at]!.toLowerCase())
 
 /** Undefined if the number of cells does not match. */
-function rowOf(cells: readonly string[], names: readonly string[], separator: string): Row | undefined {
+function rowOf(
+  cells: readonly string[],
+  names: readonly string[],
+  separator: string,
+): PlainTextRow | undefined {
   if (cells.length !== names.length) return undefined
-  const row: Record<string, Scalar | null> = Object.create(null) as Record<string, Scalar | null>
+  const row: Record<string, ReadingScalar | null> = Object.create(null) as Record<
+    string,
+    ReadingScalar | null
+  >
   for (const [at, cell] of cells.entries()) {
     if (names[at] === '-') continue
     const decimal = separator === ',' ? cell : cell.replace(/^([-+]?\d{1,20}),(\d{1,20})$/, '$1.$2')

@@ -9,7 +9,7 @@ import { lastName, type Path, parsePath } from './json-path.ts'
 import { parseTimeZone, type TimeZone } from './local-time.ts'
 import { type TimeFormat, timeFormats } from './moment.ts'
 import { hasPlaceholder, parseTopicPattern, type TopicPattern } from './topic-pattern.ts'
-import { isScalar, othersChoices, type Scalar, type ValueRules } from './value-rules.ts'
+import { isScalar, othersChoices, type ReadingScalar, type ValueRules } from './value-rules.ts'
 
 /** A source as written in the settings. */
 export interface JsonSource {
@@ -19,7 +19,7 @@ export interface JsonSource {
   readonly payload?: PayloadKind
   readonly columns?: readonly string[]
   readonly timeZone?: string
-  readonly values?: Readonly<Record<string, Scalar | null>>
+  readonly values?: Readonly<Record<string, ReadingScalar | null>>
   readonly others?: ValueRules['others']
   readonly items?: string
   readonly time?: { readonly path: string; readonly format: TimeFormat }
@@ -35,7 +35,7 @@ export interface JsonField {
   readonly scale?: number
   readonly offset?: number
   readonly invalid?: readonly (number | string)[]
-  readonly values?: Readonly<Record<string, Scalar | null>>
+  readonly values?: Readonly<Record<string, ReadingScalar | null>>
   readonly others?: ValueRules['others']
 }
 
@@ -167,7 +167,8 @@ function valuesOf(raw: unknown, at: string, note: Note): ValueRules['values'] | 
   const isGroup = typeof raw === 'object' && raw !== null && !Array.isArray(raw)
   const entries = isGroup ? Object.entries(raw) : []
   const isSound = entries.every(([, value]) => value === null || (isScalar(value) && !Number.isNaN(value)))
-  if (isGroup && isSound && entries.length <= valuesMax) return new Map(entries as [string, Scalar | null][])
+  if (isGroup && isSound && entries.length <= valuesMax)
+    return new Map(entries as [string, ReadingScalar | null][])
   return note(at, `a group of at most ${valuesMax} values, each a number, boolean, text, or null to skip it`)
 }
 

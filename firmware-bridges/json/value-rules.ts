@@ -4,23 +4,23 @@
  */
 import { isNoValue } from '#contract'
 
-export type Scalar = number | boolean | string
+export type ReadingScalar = number | boolean | string
 
 export interface ValueRules {
   /** By the value as text; null skips it. */
-  readonly values: ReadonlyMap<string, Scalar | null>
+  readonly values: ReadonlyMap<string, ReadingScalar | null>
   /** Treatment of texts and booleans that `values` does not contain. */
   readonly others: 'take' | 'skip' | 'refuse'
 }
 
 export const othersChoices: readonly ValueRules['others'][] = ['take', 'skip', 'refuse']
 
-export type Verdict =
-  | { readonly value: Scalar; readonly reason?: undefined }
+export type ValueVerdict =
+  | { readonly value: ReadingScalar; readonly reason?: undefined }
   /** Skipped if there is no reason. */
   | { readonly value?: undefined; readonly reason: string | undefined }
 
-export const skipped: Verdict = Object.freeze({ reason: undefined })
+export const skipped: ValueVerdict = Object.freeze({ reason: undefined })
 
 /** States that devices write as words, in any letter case. */
 const stateWords: ReadonlyMap<string, boolean> = new Map([
@@ -33,7 +33,7 @@ const stateWords: ReadonlyMap<string, boolean> = new Map([
 ])
 
 /** `mapsStateWords` applies the table of state words to values without a rule. */
-export function judgeValue(found: Scalar, rules: ValueRules, mapsStateWords: boolean): Verdict {
+export function judgeValue(found: ReadingScalar, rules: ValueRules, mapsStateWords: boolean): ValueVerdict {
   const mapped = rules.values.get(String(found))
   if (mapped !== undefined) return mapped === null ? skipped : { value: mapped }
   if (isNoValue(found)) return skipped
@@ -48,11 +48,11 @@ export function judgeValue(found: Scalar, rules: ValueRules, mapsStateWords: boo
   return { reason: `${JSON.stringify(found).slice(0, 64)} is not among the declared values` }
 }
 
-export const isScalar = (value: unknown): value is Scalar =>
+export const isScalar = (value: unknown): value is ReadingScalar =>
   typeof value === 'number' || typeof value === 'boolean' || typeof value === 'string'
 
 const decimalText = /^\s{0,8}[-+]?(?:\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:e[-+]?\d{1,3})?\s{0,8}$/i
 
 /** Converts numeric text to a number; returns any other value unchanged. */
-export const asNumber = (found: Scalar): Scalar =>
+export const asNumber = (found: ReadingScalar): ReadingScalar =>
   typeof found === 'string' && decimalText.test(found) ? Number(found) : found

@@ -4,7 +4,7 @@
  * base name is missing or used alone, the last segment of the name is the field.
  */
 
-export interface Channel {
+export interface SenmlChannel {
   readonly device: string
   readonly field: string
 }
@@ -20,13 +20,13 @@ export const isName = (name: string): boolean => allowed.test(name)
  * @param local the device of names without segments, such as `temp`; possibly empty
  * @returns undefined if the names contain no device
  */
-export function channelOf(base: string, name: string, local: string): Channel | undefined {
+export function channelOf(base: string, name: string, local: string): SenmlChannel | undefined {
   const field = withoutLeading(name)
   if (base === '' || field === '') return lastSegment(base === '' ? name : base, local)
   return { device: withoutTrailing(base), field }
 }
 
-function lastSegment(whole: string, local: string): Channel | undefined {
+function lastSegment(whole: string, local: string): SenmlChannel | undefined {
   const name = withoutTrailing(whole)
   const cut = lastSeparator(name)
   const device = cut < 0 ? local : withoutTrailing(name.slice(0, cut))

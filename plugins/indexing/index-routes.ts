@@ -10,7 +10,7 @@ import {
   type AnsweringPorts,
   createAnswering,
   entitiesPath,
-  type Reply,
+  type IndexReply,
 } from '#plugins/indexing/query/answering.ts'
 import { overview } from '#plugins/indexing/query/openapi-index.ts'
 
@@ -20,12 +20,12 @@ export interface RoutePorts extends AnsweringPorts {
   readonly rebuild: () => Promise<void>
 }
 
-export function createRoutes(ports: RoutePorts) {
+export function createIndexRoutes(ports: RoutePorts) {
   const { query, retrieve } = createAnswering(ports)
 
   return Object.freeze({
     /** Answers a query from inside this process. Returns undefined for other paths. */
-    async list({ path, headers, signal }: ListRequest): Promise<Reply | undefined> {
+    async list({ path, headers, signal }: ListRequest): Promise<IndexReply | undefined> {
       if (!path.startsWith(`${entitiesPath}?`)) return undefined
       return query({ headers, signal }, parametersOf(new URL(path, 'http://index')))
     },
@@ -86,7 +86,7 @@ export function createRoutes(ports: RoutePorts) {
   })
 }
 
-function written(reply: Reply): Response {
+function written(reply: IndexReply): Response {
   return 'text' in reply
     ? new Response(reply.text, reply)
     : new Response(JSON.stringify(reply.items), { headers: reply.headers })

@@ -8,7 +8,7 @@ import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import { version } from '#base/register/version.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createBrokerRoutes, openPaths } from '#plugins/indexing/brokers/broker-routes.ts'
-import { createOwnBroker } from '#plugins/indexing/brokers/own-broker-index.ts'
+import { createOwnBrokerIndex } from '#plugins/indexing/brokers/own-broker-index.ts'
 import { createOwnSubscriptions } from '#plugins/indexing/brokers/own-subscriptions.ts'
 import { createRemotes, type RemotesSettings } from '#plugins/indexing/brokers/remote-brokers.ts'
 import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
@@ -19,7 +19,7 @@ import { prepareQueryStatements } from '#plugins/indexing/entries/statements.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { description } from '#plugins/indexing/query/openapi-index.ts'
 import { createSelecting, type Selecting } from '#plugins/indexing/query/selecting.ts'
-import { createRoutes } from './index-routes.ts'
+import { createIndexRoutes } from './index-routes.ts'
 
 /** The plugin's section of the settings. */
 export interface IndexingSettings extends RemotesSettings {
@@ -81,7 +81,7 @@ function start(host: IndexingHost): Running {
     brokers: registrations.all().map((one) => ({ address: one.host, ...one })),
   })
 
-  const routes = createRoutes({
+  const routes = createIndexRoutes({
     ...{ catalogue, own, changes, broker, selecting, status },
     context: host.context,
     reachable: () => [broker, ...remotes.reachable()],
@@ -113,7 +113,7 @@ function createIndex({ database, mdr: broker, changes, clock, log, signal, addre
   const brokers = createBrokers(database, clock.now)
   const catalogue = createCatalogue(database, clock.monotonic)
   const seen = createSeen()
-  const own = createOwnBroker({ broker, changes, catalogue, brokers, seen, clock, log, signal })
+  const own = createOwnBrokerIndex({ broker, changes, catalogue, brokers, seen, clock, log, signal })
   const { nameOf, nodeOf } = catalogue
   const hops = () => [paths.belongsTo, paths.madeBySensor, paths.generatedBy].map((name) => nameOf(name) ?? 0)
   const prepared = (): Selecting => {

@@ -6,9 +6,9 @@ import { productToken } from '#base/register/version.ts'
 import type { BrokerAnswer, Json, WrittenAnswer } from '#contract'
 import { type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { fittingWarnings, warningLine } from '#ngsi-ld/values/warning-lines.ts'
-import type { RankedQuery, Term } from './ranked-query.ts'
+import type { RankedQuery, RankingTerm } from './ranked-query.ts'
 import type { RankedList } from './ranking.ts'
-import { type Ranked, rounded, type Span, shareOf } from './score.ts'
+import { type Ranked, rounded, shareOf, type ValueRange } from './score.ts'
 
 export const scoreName = 'http://iotcrawler.eu/rankScore'
 /** Contribution of each term to the score: a sub-property of the score, or a sibling in simplified format. */
@@ -43,7 +43,7 @@ function collectionOf(text: string): JsonObject {
 function scored(
   { item, score, values }: Ranked<JsonObject>,
   { terms, format, isExplained }: RankedQuery,
-  spans: readonly Span[] | undefined,
+  spans: readonly ValueRange[] | undefined,
 ): JsonObject {
   const properties = item['type'] === 'Feature' ? own(item, 'properties') : undefined
   const target = (properties ?? item) as Record<string, Json>
@@ -61,7 +61,11 @@ function scored(
 }
 
 /** Name, weight, value and share of each term; `missing` if an entity has no value. */
-function explanation(terms: readonly Term[], values: Float64Array, spans?: readonly Span[]): Json {
+function explanation(
+  terms: readonly RankingTerm[],
+  values: Float64Array,
+  spans?: readonly ValueRange[],
+): Json {
   return terms.map((term, index): Json => {
     const value = values[index]!
     const { name, weight } = term

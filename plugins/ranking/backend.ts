@@ -10,10 +10,10 @@ import type { BrokerAnswer, BrokerPort, Json, ListAnswer, WrittenAnswer } from '
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 
 /** Entities of a broker in this process, or the text of a response. */
-export type Answered = WrittenAnswer | ListAnswer
+export type BackendAnswer = WrittenAnswer | ListAnswer
 /** Why there are no candidates: a response to pass on, no response, or an unreadable one. */
-export type Outcome =
-  | { readonly kind: 'read'; readonly first: Answered; readonly warnings: readonly string[] }
+export type BackendOutcome =
+  | { readonly kind: 'read'; readonly first: BackendAnswer; readonly warnings: readonly string[] }
   | { readonly kind: 'refused'; readonly answer: WrittenAnswer }
   | { readonly kind: 'unanswered'; readonly reason: string }
   /** Not a list of entities, or too many bytes. */
@@ -27,7 +27,7 @@ export interface RequestOptions {
   readonly until: number
 }
 
-export interface Linked {
+export interface LinkedEntities {
   readonly entities: ReadonlyMap<string, JsonObject>
   /** Why entities could not be read; for people. */
   readonly failure: string | undefined
@@ -37,7 +37,7 @@ export interface Linked {
  * Which linked entities to request: those with one of the attributes, limited to these; or those of a type,
  * in full.
  */
-export type Wanted = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
+export type WantedLinks = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
 
 export interface Backend {
   /**
@@ -45,9 +45,9 @@ export interface Backend {
    * @param query parameters as written, without paging.
    * @throws ngsi-ld.too-many-results above the limits.
    */
-  candidates(query: readonly string[], options: RequestOptions, take: Take): Promise<Outcome>
+  candidates(query: readonly string[], options: RequestOptions, take: Take): Promise<BackendOutcome>
   /** Entities by id. Never rejects; entities that were not found are omitted. */
-  linked(ids: readonly string[], wanted: Wanted, options: RequestOptions): Promise<Linked>
+  linked(ids: readonly string[], wanted: WantedLinks, options: RequestOptions): Promise<LinkedEntities>
 }
 
 /** @param items entities or features that no earlier page had. */
@@ -96,7 +96,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
     async candidates(query, options, take) {
       const seen = new Set<string>()
       const warnings = new Set<string>()
-      let [first, bytes, isLinking] = [undefined as Answered | undefined, 0, false]
+      let [first, bytes, isLinking] = [undefined as BackendAnswer | undefined, 0, false]
       let answer = await firstPage(query, options)
       for (let pages = 1; ; pages++) {
         if ('failure' in answer)
@@ -146,7 +146,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
   } satisfies Backend)
 }
 
-function nextLink({ headers }: Answered): string | undefined {
+function nextLink({ headers }: BackendAnswer): string | undefined {
   const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
   return next?.includes('?') === true ? `${entitiesPath}${next.slice(next.indexOf('?'))}` : undefined
 }
@@ -174,7 +174,7 @@ function checkCeilings(entities: number, bytes: number, pages: number): void {
 }
 
 /** Whether the response has entities. */
-const isAnswer = (answer: BrokerAnswer | ListAnswer): answer is Answered =>
+const isAnswer = (answer: BrokerAnswer | ListAnswer): answer is BackendAnswer =>
   'items' in answer || ('status' in answer && (answer.status === 200 || answer.status === 203))
 
 const reasonOf = (answer: BrokerAnswer | ListAnswer): string => {
@@ -183,7 +183,7 @@ const reasonOf = (answer: BrokerAnswer | ListAnswer): string => {
 }
 
 /** Entities of a list, or features of a collection. */
-function itemsOf(answer: Answered): readonly JsonObject[] | undefined {
+function itemsOf(answer: BackendAnswer): readonly JsonObject[] | undefined {
   if ('items' in answer) return answer.items
   let json: Json
   try {
@@ -196,7 +196,7 @@ function itemsOf(answer: Answered): readonly JsonObject[] | undefined {
 }
 
 /** Paths that request entities by id, each with as many ids as an address can hold. */
-function portionsOf(ids: readonly string[], wanted: Wanted): string[] {
+function portionsOf(ids: readonly string[], wanted: WantedLinks): string[] {
   const listed = (names: readonly string[]): string => names.map(encodeURIComponent).join(',')
   const attrs = 'attrs' in wanted ? `&attrs=${listed(wanted.attrs)}` : `&type=${listed(wanted.types)}`
   const room = limits.rankingAddressBytes.value - attrs.length

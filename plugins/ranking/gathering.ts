@@ -9,21 +9,21 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { isObject, type JsonObject, own, textsOf } from '#ngsi-ld/values/json.ts'
 import type { Criterion } from './attribute-path.ts'
-import type { Linked, Wanted } from './backend.ts'
-import type { Term } from './ranked-query.ts'
+import type { LinkedEntities, WantedLinks } from './backend.ts'
+import type { RankingTerm } from './ranked-query.ts'
 import { attributesFor, compute, type Yardsticks } from './ranking-criteria.ts'
-import { type Finder, instanceOf, numberOf, targetsOf } from './value.ts'
+import { type AttributeFinder, instanceOf, numberOf, targetsOf } from './value.ts'
 
 export interface GatheringPorts {
-  readonly finder: Finder
+  readonly finder: AttributeFinder
   /** Spellings of a name to use in requests to a broker. */
   readonly spellings: (name: string) => readonly string[]
-  readonly linked: (ids: readonly string[], wanted: Wanted) => Promise<Linked>
+  readonly linked: (ids: readonly string[], wanted: WantedLinks) => Promise<LinkedEntities>
   /** Yields to the event loop when the time slice is used up. */
   readonly yieldIfDue: YieldIfDue
 }
 
-export interface Gathered {
+export interface GatheredValues {
   /** By candidate, then by term; NaN without a value. */
   readonly values: readonly Float64Array[]
   /** Why linked entities could not be read. */
@@ -47,7 +47,7 @@ interface Place {
 
 /** The entities and terms whose values are collected. */
 export interface Subject {
-  readonly terms: readonly Term[]
+  readonly terms: readonly RankingTerm[]
   /** With attributes as members. */
   readonly entities: readonly JsonObject[]
   readonly yardsticks: Yardsticks
@@ -55,15 +55,15 @@ export interface Subject {
   readonly isPartial: boolean
 }
 
-export interface Gathering {
+export interface ValueGathering {
   /** @throws ngsi-ld.too-many-results if a relationship leads to too many entities. */
-  gather(): Promise<Gathered>
+  gather(): Promise<GatheredValues>
 }
 
 export function createGathering(
   { terms, entities, yardsticks, isPartial }: Subject,
   ports: GatheringPorts,
-): Gathering {
+): ValueGathering {
   const root = stepOf(
     '',
     terms.map((term, index) => [term, index] as const),
@@ -142,7 +142,7 @@ export function createGathering(
   }
 
   /** Requests candidates in full by their types, if a criterion reads attributes that cannot be named. */
-  function wholes(candidates: ReadonlyMap<string, readonly number[]>): Wanted | undefined {
+  function wholes(candidates: ReadonlyMap<string, readonly number[]>): WantedLinks | undefined {
     if (root.criteria.every(([, criterion]) => criterion === 'proximity')) return undefined
     const types = new Set<string>()
     for (const [first] of candidates.values()) {
@@ -191,7 +191,7 @@ export function createGathering(
       const values = sums.map((sum, candidate) => sum.map((total, term) => total / counts[candidate]![term]!))
       return { values, failures }
     },
-  } satisfies Gathering)
+  } satisfies ValueGathering)
 }
 
 /** Entities processed between two checks of the clock: a fraction of a millisecond per hundred. */
@@ -208,7 +208,7 @@ function listed(links: Map<string, number[]>, id: string): number[] {
   return made
 }
 
-function stepOf(name: string, terms: readonly (readonly [Term, number])[], depth: number): Step {
+function stepOf(name: string, terms: readonly (readonly [RankingTerm, number])[], depth: number): Step {
   const here = terms.filter(([{ path }]) => path.names.length === depth)
   const further = Map.groupBy(
     terms.filter(([{ path }]) => path.names.length > depth),

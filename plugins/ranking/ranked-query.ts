@@ -7,7 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { isOnGlobe } from '#ngsi-ld/geo/distance.ts'
-import type { Position } from '#ngsi-ld/geo/figure.ts'
+import type { GeoPosition } from '#ngsi-ld/geo/figure.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { parsePath, type RankingPath } from './attribute-path.ts'
 import type { Yardsticks } from './ranking-criteria.ts'
@@ -15,14 +15,14 @@ import type { Weight } from './score.ts'
 import { parseTerms } from './terms.ts'
 
 /** A weight of the request. */
-export interface Term extends Weight {
+export interface RankingTerm extends Weight {
   /** As written, without the sign. */
   readonly name: string
   readonly path: RankingPath
 }
 
 export interface RankedQuery {
-  readonly terms: readonly Term[]
+  readonly terms: readonly RankingTerm[]
   readonly isNormalized: boolean
   readonly isExplained: boolean
   readonly yardsticks: Omit<Yardsticks, 'now'>
@@ -99,7 +99,7 @@ function decoded(text: string): string {
  * @throws ngsi-ld.too-many-results for a page above `limits.pageMax`
  */
 export function parseRankedQuery({ weights, own, mine, others }: Split): RankedQuery {
-  const terms = parseTerms(weights).map(({ name, weight, isFalling }): Term => {
+  const terms = parseTerms(weights).map(({ name, weight, isFalling }): RankingTerm => {
     const path = parsePath(name)
     if ('mistake' in path) throw badRequestData(`${name}: ${path.mistake}`, 'weights')
     return { name, weight, isFalling, path }
@@ -165,7 +165,7 @@ function representationOf(given: ReadonlyMap<string, string>): Pick<RankedQuery,
 }
 
 /** `lon,lat` or a JSON array; otherwise the point of the geo-query. */
-function pointOf(text: string | undefined, given: ReadonlyMap<string, string>): Position | undefined {
+function pointOf(text: string | undefined, given: ReadonlyMap<string, string>): GeoPosition | undefined {
   if (text === undefined) {
     const isPoint = given.get('georel')?.startsWith('near') === true && given.get('geometry') === 'Point'
     return isPoint ? positionIn(given.get('coordinates') ?? '') : undefined
@@ -176,7 +176,7 @@ function pointOf(text: string | undefined, given: ReadonlyMap<string, string>): 
   return point
 }
 
-function positionIn(text: string): Position | undefined {
+function positionIn(text: string): GeoPosition | undefined {
   const json = jsonIn(text)
   if (!Array.isArray(json) || json.length < 2 || json.length > 3) return undefined
   if (!json.every((part) => typeof part === 'number' && Number.isFinite(part))) return undefined

@@ -5,16 +5,16 @@
  */
 import type { Json } from '#contract'
 import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
-import type { Position } from '#ngsi-ld/geo/figure.ts'
+import type { GeoPosition } from '#ngsi-ld/geo/figure.ts'
 import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import type { Criterion } from './attribute-path.ts'
-import { type Finder, instanceOf, numberOf, positionOf, timeOf } from './value.ts'
+import { type AttributeFinder, instanceOf, numberOf, positionOf, timeOf } from './value.ts'
 
 /** Reference values of a request's criteria. */
 export interface Yardsticks {
   readonly now: number
   /** Reference point of proximity, longitude first. */
-  readonly point?: Position | undefined
+  readonly point?: GeoPosition | undefined
   /** Metres at which proximity is one half. */
   readonly distance: number
   /**
@@ -46,7 +46,7 @@ export function attributesFor(criterion: Criterion, { geoproperty }: Yardsticks)
 export function compute(
   criterion: Criterion,
   holder: JsonObject,
-  finder: Finder,
+  finder: AttributeFinder,
   yardsticks: Yardsticks,
 ): number {
   if (criterion === 'proximity') return proximity(holder, finder, yardsticks)
@@ -54,7 +54,11 @@ export function compute(
 }
 
 /** 1 at the point, one half at the given distance, falling further beyond. */
-function proximity(holder: JsonObject, finder: Finder, { point, distance, geoproperty }: Yardsticks): number {
+function proximity(
+  holder: JsonObject,
+  finder: AttributeFinder,
+  { point, distance, geoproperty }: Yardsticks,
+): number {
   const key = finder.keyOf(holder, geoproperty)
   const place = positionOf(key === undefined ? holder : holder[key]!)
   if (point === undefined) return Number.NaN
@@ -82,7 +86,7 @@ function freshness(holder: JsonObject, { now, age }: Yardsticks): number {
  * 1 while observations arrive at the announced interval, falling while they are late; 0 before the stream's
  * start or after its end.
  */
-function availability(holder: JsonObject, finder: Finder, { now, age }: Yardsticks): number {
+function availability(holder: JsonObject, finder: AttributeFinder, { now, age }: Yardsticks): number {
   const attributeOf = (name: string): Json | undefined => {
     const key = finder.keyOf(holder, name)
     return key === undefined ? undefined : holder[key]!
@@ -113,7 +117,7 @@ function lastObserved(holder: JsonObject): number | undefined {
 }
 
 /** Seconds between updates, from qoi:updateinterval and its unit. */
-function intervalSeconds(attribute: Json | undefined, finder: Finder): number | undefined {
+function intervalSeconds(attribute: Json | undefined, finder: AttributeFinder): number | undefined {
   if (attribute === undefined) return undefined
   const seconds = numberOf(attribute, finder)
   if (!(seconds > 0)) return undefined

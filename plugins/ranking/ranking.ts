@@ -10,19 +10,19 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
-import type { Answered, Backend, Outcome, RequestOptions, Wanted } from './backend.ts'
+import type { Backend, BackendAnswer, BackendOutcome, RequestOptions, WantedLinks } from './backend.ts'
 import { createGathering } from './gathering.ts'
 import { pickingOf } from './picking.ts'
 import type { RankedQuery } from './ranked-query.ts'
 import { derivedHeader, derivedName } from './ranking-criteria.ts'
-import { bestOf, type Candidate, type Ranked, type Span, scoreOf, spansOf } from './score.ts'
-import { createFinder } from './value.ts'
+import { bestOf, type Candidate, type Ranked, scoreOf, spansOf, type ValueRange } from './score.ts'
+import { createAttributeFinder } from './value.ts'
 
 export interface Ranking {
   rank(
     rankedQuery: RankedQuery,
     options: RequestOptions,
-  ): Promise<Exclude<Outcome, { kind: 'read' }> | RankedList>
+  ): Promise<Exclude<BackendOutcome, { kind: 'read' }> | RankedList>
 }
 
 export interface RankedList {
@@ -38,12 +38,12 @@ export interface RankedList {
    * may precede them.
    */
   readonly beyond: readonly number[]
-  readonly spans: readonly Span[] | undefined
+  readonly spans: readonly ValueRange[] | undefined
   /** Warnings of the backend and of linked entities. */
   readonly warnings: readonly string[]
   readonly failures: readonly string[]
   /** The first response; its headers are returned with the list. */
-  readonly first: Answered
+  readonly first: BackendAnswer
 }
 
 export interface RankingPorts {
@@ -55,7 +55,7 @@ export interface RankingPorts {
 
 export function createRanking({ backend, clock, context }: RankingPorts): Ranking {
   const yieldIfDue = createYield(clock.monotonic, limits.queryTurnMs.value)
-  const finder = createFinder((name) => context().expand(name))
+  const finder = createAttributeFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
   return Object.freeze({
@@ -69,7 +69,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
       const ports = {
         finder,
         spellings,
-        linked: (ids: readonly string[], wanted: Wanted) => backend.linked(ids, wanted, plain),
+        linked: (ids: readonly string[], wanted: WantedLinks) => backend.linked(ids, wanted, plain),
         yieldIfDue,
       }
       const [missing, beyond] = [terms.map(() => 0), terms.map(() => 0)]
@@ -115,7 +115,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
         first,
       }
 
-      function ranked(one: Candidate<JsonObject>, within?: readonly Span[]): Ranked<JsonObject> {
+      function ranked(one: Candidate<JsonObject>, within?: readonly ValueRange[]): Ranked<JsonObject> {
         return { ...one, score: scoreOf(terms, one.values, within) }
       }
     },

@@ -23,13 +23,13 @@ export interface Ranked<T> extends Candidate<T> {
 }
 
 /** The least value of a term, and the distance to the greatest. */
-export interface Span {
+export interface ValueRange {
   readonly least: number
   readonly width: number
 }
 
 /** The range of each term's values over all candidates. */
-export function spansOf(count: number, candidates: readonly Candidate<unknown>[]): readonly Span[] {
+export function spansOf(count: number, candidates: readonly Candidate<unknown>[]): readonly ValueRange[] {
   return Array.from({ length: count }, (_, term) => {
     let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
     for (const { values } of candidates) {
@@ -45,7 +45,7 @@ export function spansOf(count: number, candidates: readonly Candidate<unknown>[]
  * The contribution of a term to the score.
  * @param span if given, the value is scaled to 0 to 1 within it; 1 if all values are equal.
  */
-export function shareOf({ weight, isFalling }: Weight, value: number, span?: Span): number {
+export function shareOf({ weight, isFalling }: Weight, value: number, span?: ValueRange): number {
   if (Number.isNaN(value)) return 0
   const plain = bounded(value)
   if (span === undefined) return weight * (isFalling ? 1 - plain : plain)
@@ -54,7 +54,11 @@ export function shareOf({ weight, isFalling }: Weight, value: number, span?: Spa
   return weight * (isFalling ? 1 - place : place)
 }
 
-export function scoreOf(weights: readonly Weight[], values: Float64Array, spans?: readonly Span[]): number {
+export function scoreOf(
+  weights: readonly Weight[],
+  values: Float64Array,
+  spans?: readonly ValueRange[],
+): number {
   let sum = 0
   for (let term = 0; term < weights.length; term++)
     sum += shareOf(weights[term]!, values[term]!, spans?.[term])

@@ -16,10 +16,10 @@ export interface WrittenTerm {
 }
 
 /** Each parameter with weights, decoded: `weights`, or `rankWeights[name]`. */
-export type Given = readonly { readonly name: string; readonly value: string }[]
+export type WeightParameters = readonly { readonly name: string; readonly value: string }[]
 
 /** @throws ngsi-ld.bad-request-data with the invalid term. */
-export function parseTerms(given: Given): readonly WrittenTerm[] {
+export function parseTerms(given: WeightParameters): readonly WrittenTerm[] {
   if (given.filter(({ name }) => name === 'weights').length > 1)
     throw badRequestData('is given twice', 'weights')
   const written = given.flatMap(({ name, value }) =>

@@ -4,21 +4,21 @@
  * undefined.
  */
 import type { Json } from '#contract'
-import type { Position } from '#ngsi-ld/geo/figure.ts'
+import type { GeoPosition } from '#ngsi-ld/geo/figure.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import { isUri } from '#ngsi-ld/values/names.ts'
 
 /** Expands a name in a response or a weight to a comparable form. */
-export type Expand = (name: string) => string
+export type ExpandName = (name: string) => string
 
 /** Finds attributes whose name may be spelled differently in the response. */
-export interface Finder {
+export interface AttributeFinder {
   /** The key of the attribute with that name, in any spelling. */
   keyOf(holder: JsonObject, name: string): string | undefined
 }
 
-export function createFinder(expand: Expand): Finder {
+export function createAttributeFinder(expand: ExpandName): AttributeFinder {
   const found = new Map<string, string>()
   return Object.freeze({
     keyOf(holder, name) {
@@ -33,7 +33,7 @@ export function createFinder(expand: Expand): Finder {
       }
       return undefined
     },
-  } satisfies Finder)
+  } satisfies AttributeFinder)
 }
 
 /** Members that are never attributes. */
@@ -52,7 +52,7 @@ export function instanceOf(attribute: Json): Json | undefined {
  * The number in an attribute: its value, also as text such as `0.8` or `0.8^^xsd:double`. If the value is not
  * a number, such as `NA`, its qoi:hasRatedValue or qoi:hasAbsoluteValue. NaN without a number.
  */
-export function numberOf(attribute: Json, finder: Finder): number {
+export function numberOf(attribute: Json, finder: AttributeFinder): number {
   const instance = instanceOf(attribute)
   if (!isObject(instance)) return plainNumber(instance)
   const direct = plainNumber(own(instance, 'value'))
@@ -94,7 +94,7 @@ export function targetsOf(attribute: Json): readonly string[] {
 }
 
 /** The point of a GeoProperty or a geometry; for other geometries, the first position. */
-export function positionOf(attribute: Json | undefined): Position | undefined {
+export function positionOf(attribute: Json | undefined): GeoPosition | undefined {
   const instance = attribute === undefined ? undefined : instanceOf(attribute)
   if (!isObject(instance)) return undefined
   const geometry = own(instance, 'coordinates') === undefined ? own(instance, 'value') : instance

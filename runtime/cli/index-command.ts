@@ -6,7 +6,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import { createProgress } from '#cli/data/transfer.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
 
@@ -27,7 +27,7 @@ const path = '/indexing/api'
 const actions = ['status', 'rebuild'] as const
 const pauseMs = 300
 
-export async function index(given: Given, terminal: Terminal): Promise<number> {
+export async function index(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [word = ''] = given.words
   const action = actions.find((each) => each === word)
   if (action === undefined) {

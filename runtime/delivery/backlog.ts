@@ -5,7 +5,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Deliveries, Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
-import { createQueue, type Flight, type Pair, type Queue } from './queue.ts'
+import { createQueue, type DeliveryQueue, type EntityQueue, type Flight } from './queue.ts'
 
 export interface BacklogPorts {
   readonly endpoint: string
@@ -15,7 +15,7 @@ export interface BacklogPorts {
 }
 
 export interface Backlog {
-  readonly queue: Queue
+  readonly queue: DeliveryQueue
   /** Number of unsettled deliveries, in memory or not. */
   waiting(): number
   /**
@@ -72,7 +72,7 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
     cursor = rows.at(-1)?.d ?? cursor
   }
   /** Reads the deliveries of a pair that were skipped while it kept only its first one in memory. */
-  function catchUp(pair: Pair | undefined, head: DeliveryHead): void {
+  function catchUp(pair: EntityQueue | undefined, head: DeliveryHead): void {
     if (pair === undefined) return
     let last = head.d
     let rows: Delivery[]

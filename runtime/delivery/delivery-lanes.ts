@@ -13,19 +13,19 @@ import { createPace, type Pace } from './pace.ts'
 import { originOf, probe, shownUri } from './probe.ts'
 
 /** Scheme, host and port of connections. */
-export interface Host {
+export interface RemoteHost {
   readonly key: string
   readonly breaker: Breaker
-  readonly lanes: Set<Lane>
+  readonly lanes: Set<EndpointLane>
   inFlight: number
 }
 
 /** The deliveries of an endpoint URI. */
-export interface Lane {
+export interface EndpointLane {
   readonly endpoint: string
   /** The endpoint without secrets. */
   readonly name: string
-  readonly host: Host
+  readonly host: RemoteHost
   readonly backlog: Backlog
   readonly pace: Pace
   /** When the endpoint last recovered, wall-clock ms. */
@@ -44,27 +44,27 @@ export interface LanesPorts {
   readonly clock: Clock
   readonly log: Log
   /** Called when the host of a lane is reachable again. */
-  wake(lane: Lane): void
+  wake(lane: EndpointLane): void
 }
 
 export interface Lanes {
-  all(): Iterable<Lane>
+  all(): Iterable<EndpointLane>
   /** Returns the lane of an endpoint; for a new one, all deliveries up to `after` are known to be settled. */
-  open(endpoint: string, after: number): Lane
+  open(endpoint: string, after: number): EndpointLane
   /** Closes a lane without pending deliveries. */
-  closeIfIdle(lane: Lane): void
+  closeIfIdle(lane: EndpointLane): void
   /** Records that no connection to the host of the lane could be made. */
-  hostFailed(lane: Lane): void
+  hostFailed(lane: EndpointLane): void
   /** Stops all timers and probes. */
   stop(): void
 }
 
 export function createLanes(ports: LanesPorts): Lanes {
   const { clock, log } = ports
-  const lanes = new Map<string, Lane>()
-  const hosts = new Map<string, Host>()
+  const lanes = new Map<string, EndpointLane>()
+  const hosts = new Map<string, RemoteHost>()
 
-  function openHost(endpoint: string): Host {
+  function openHost(endpoint: string): RemoteHost {
     const origin = originOf(endpoint)
     const key = origin?.key ?? shownUri(endpoint)
     const known = hosts.get(key)
@@ -80,7 +80,7 @@ export function createLanes(ports: LanesPorts): Lanes {
         }
       },
     })
-    const host: Host = { key, breaker, lanes: new Set(), inFlight: 0 }
+    const host: RemoteHost = { key, breaker, lanes: new Set(), inFlight: 0 }
     hosts.set(key, host)
     return host
   }
@@ -90,7 +90,7 @@ export function createLanes(ports: LanesPorts): Lanes {
     open(endpoint, after) {
       const known = lanes.get(endpoint)
       if (known !== undefined) return known
-      const lane: Lane = {
+      const lane: EndpointLane = {
         endpoint,
         name: shownUri(endpoint),
         host: openHost(endpoint),

@@ -14,8 +14,8 @@ import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
-import { createLanes, type Lane, type Lanes } from './delivery-lanes.ts'
-import { createPump, type Outcome, type PumpPorts } from './pump.ts'
+import { createLanes, type EndpointLane, type Lanes } from './delivery-lanes.ts'
+import { type AttemptOutcome, createPump, type PumpPorts } from './pump.ts'
 import { createSettlement } from './settlement.ts'
 
 export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
@@ -23,7 +23,7 @@ export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
   readonly reads: Deliveries
   readonly subscriptions: {
     /** Records an attempt for a subscription, successful or not. */
-    outcome(sub: number, outcome: Outcome): void
+    outcome(sub: number, outcome: AttemptOutcome): void
     /** Records that deliveries of a subscription were dropped at the ceiling of their endpoint. */
     dropped(sub: number, count: number): void
     /**
@@ -86,12 +86,12 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   /** Committed deliveries not yet announced to their lanes, by commit, in order of d. */
   const unannounced: Delivery[][] = []
   /** Lanes to which part of a batch was announced. */
-  const growing = new Set<Lane>()
+  const growing = new Set<EndpointLane>()
   /**
    * Lanes without pending deliveries that may have read unannounced rows; they must remember what they sent.
    */
-  const idle = new Set<Lane>()
-  const closeIfIdle = (lane: Lane): void => {
+  const idle = new Set<EndpointLane>()
+  const closeIfIdle = (lane: EndpointLane): void => {
     if (unannounced.length === 0) lanes.closeIfIdle(lane)
     else idle.add(lane)
   }
@@ -117,7 +117,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   )
 
   /** Called when a lane received deliveries: drops the oldest beyond the ceiling and wakes the lane. */
-  function grown(lane: Lane): void {
+  function grown(lane: EndpointLane): void {
     for (const { d, sub } of lane.backlog.dropOldest(perEndpointMax)) {
       dropped.value++
       subscriptions.dropped(sub, 1)
@@ -133,7 +133,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
    */
   function announce(): void {
     if (isClosed) return
-    const touched = new Set<Lane>()
+    const touched = new Set<EndpointLane>()
     let left = limits.deliveriesAnnouncedAtOnce.value
     for (let [commit] = unannounced; commit !== undefined && left > 0; [commit] = unannounced) {
       const portion = commit.splice(0, left)
@@ -184,7 +184,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   } satisfies Dispatcher)
 }
 
-function statusOf({ name, host, backlog, pace, ...lane }: Lane, now: number): EndpointStatus {
+function statusOf({ name, host, backlog, pace, ...lane }: EndpointLane, now: number): EndpointStatus {
   const downSince = host.breaker.downSince()
   const isPaused = pace.failures() > 0 || pace.pausedUntil() > now
   return {

@@ -10,7 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import { renderSourceNotification } from '#broker/sources/source-notification.ts'
 import { renderNotification } from '#broker/subscriptions/notification.ts'
-import type { Inside, Outside } from '#broker/tenant/tenant-connections.ts'
+import type { Outside, TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { trustedWith } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { profiles } from '#ngsi-ld/values/profile.ts'
@@ -40,7 +40,7 @@ export function openDelivery(parts: DeliveryParts) {
   opened.defer(() => sender.close())
 
   /** Opens the outbox of a tenant, which sends pending deliveries at once. */
-  function outbox(tenant: Inside): Outside {
+  function outbox(tenant: TenantParts): Outside {
     const all = createOutbox(
       {
         door: tenant.door,

@@ -11,14 +11,14 @@ import type { Log } from '#base/register/log.ts'
 import type { Counter } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
-import type { Lane, Lanes } from './delivery-lanes.ts'
+import type { EndpointLane, Lanes } from './delivery-lanes.ts'
 import type { Flight } from './queue.ts'
 import type { Outgoing } from './sender.ts'
 import type { Settlement } from './settlement.ts'
 import { consequenceOf, type Failure, type Sent } from './verdict.ts'
 
 /** Deliveries rendered as a request, with the options of their subscription. */
-export interface Rendered extends Outgoing {
+export interface RenderedRequest extends Outgoing {
   /** Minimum time between a failure and the next attempt at this endpoint, ms. */
   readonly cooldownMs?: number | undefined
   /** Number of deliveries in the request, counted from the first one passed to `render`. */
@@ -26,7 +26,7 @@ export interface Rendered extends Outgoing {
 }
 
 /** The result of an attempt, for the statistics of its subscription. */
-export interface Outcome {
+export interface AttemptOutcome {
   readonly ok: boolean
   /** Wall-clock ms. */
   readonly at: number
@@ -39,10 +39,10 @@ export interface PumpPorts {
    * if there is nothing to send: the subscription was deleted, or the deliveries contain nothing to report
    * any more.
    */
-  render(deliveries: readonly Delivery[]): Rendered | undefined
+  render(deliveries: readonly Delivery[]): RenderedRequest | undefined
   /** Never rejects. */
   send(request: Outgoing): Promise<Sent>
-  outcome(sub: number, outcome: Outcome): void
+  outcome(sub: number, outcome: AttemptOutcome): void
   readonly lanes: Pick<Lanes, 'closeIfIdle' | 'hostFailed'>
   readonly settlement: Settlement
   readonly clock: Clock
@@ -52,7 +52,7 @@ export interface PumpPorts {
 
 export interface Pump {
   /** Schedules a lane that may be able to send. */
-  wake(lane: Lane): void
+  wake(lane: EndpointLane): void
   /** Starts no more requests; resolves when none is in flight. */
   stop(): Promise<void>
   /**
@@ -68,7 +68,7 @@ export function createPump(ports: PumpPorts): Pump {
   const { clock, lanes } = ports
   const consequences = createConsequences(ports)
   /** Lanes that may be able to send, in round-robin order. */
-  const runnable = new Set<Lane>()
+  const runnable = new Set<EndpointLane>()
   let inFlight = 0
   let isScheduled = false
   let state: 'running' | 'stopping' | 'abandoned' = 'running'
@@ -95,7 +95,7 @@ export function createPump(ports: PumpPorts): Pump {
     schedule()
   }
   /** Returns the number of deliveries taken, at least 1 if the lane may be able to continue at once. */
-  function startNext(lane: Lane, now: number): number {
+  function startNext(lane: EndpointLane, now: number): number {
     const { host, backlog, pace } = lane
     if (host.breaker.downSince() !== undefined || now < pace.pausedUntil()) return 0
     if (host.inFlight >= limits.deliveriesInFlightHostMax.value || backlog.queue.flights >= pace.width())
@@ -106,7 +106,11 @@ export function createPump(ports: PumpPorts): Pump {
     if (rendered !== undefined) void fly(lane, flights.slice(0, rendered.count), rendered)
     return flights.length
   }
-  async function fly(lane: Lane, flights: readonly Flight[], rendered: Rendered): Promise<void> {
+  async function fly(
+    lane: EndpointLane,
+    flights: readonly Flight[],
+    rendered: RenderedRequest,
+  ): Promise<void> {
     inFlight++
     lane.host.inFlight++
     const sent = await ports.send(rendered)
@@ -121,13 +125,13 @@ export function createPump(ports: PumpPorts): Pump {
     if (inFlight === 0) drained()
   }
   /** Lets a lane sleep until the end of its pause, if there is one. Other changes wake the lane by `wake`. */
-  function rest(lane: Lane, now: number): void {
+  function rest(lane: EndpointLane, now: number): void {
     clearTimeout(lane.timer)
     const ms = Math.max(lane.pace.pausedUntil(), lane.backlog.queue.dueAt()) - now
     if (ms > 0 && ms < Number.POSITIVE_INFINITY) lane.timer = setTimeout(() => wake(lane), Math.ceil(ms))
     else lanes.closeIfIdle(lane)
   }
-  function wake(lane: Lane): void {
+  function wake(lane: EndpointLane): void {
     runnable.add(lane)
     schedule()
   }
@@ -154,19 +158,19 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
     ports.outcome(delivery.sub, { ok: error === undefined, at: clock.now(), error })
     settlement.touch(delivery.sub)
   }
-  function deadLetter(lane: Lane, flight: Flight, letter: { reason: string; body: string }): void {
+  function deadLetter(lane: EndpointLane, flight: Flight, letter: { reason: string; body: string }): void {
     const { d, sub, entity } = flight.delivery
     counters.dead.value++
     log.warn('delivery.dead', { d, subscription: sub, endpoint: lane.name, entity, reason: letter.reason })
     settlement.deadLetter(flight.delivery, letter.reason, letter.body)
     lane.backlog.finish(flight)
   }
-  function settle(lane: Lane, flights: readonly Flight[]): void {
+  function settle(lane: EndpointLane, flights: readonly Flight[]): void {
     settlement.settle(flights.map(({ delivery }) => delivery.d))
     for (const flight of flights) lane.backlog.finish(flight)
   }
   /** Sends deliveries that failed together one by one, so that one of them does not block the others. */
-  function separate(lane: Lane, flights: readonly Flight[], pausedUntil?: number): void {
+  function separate(lane: EndpointLane, flights: readonly Flight[], pausedUntil?: number): void {
     for (const flight of flights) {
       flight.pair.isAlone = true
       lane.backlog.putBack(flight, pausedUntil)
@@ -181,7 +185,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
     /**
      * Returns the request, or undefined if there is none to send. Deliveries not in it wait for the next one.
      */
-    render(lane: Lane, flights: readonly Flight[]): Rendered | undefined {
+    render(lane: EndpointLane, flights: readonly Flight[]): RenderedRequest | undefined {
       try {
         const rendered = ports.render(flights.map(({ delivery }) => delivery))
         if (rendered === undefined) settle(lane, flights)
@@ -199,7 +203,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
         return undefined
       }
     },
-    delivered(lane: Lane, flights: readonly Flight[]): void {
+    delivered(lane: EndpointLane, flights: readonly Flight[]): void {
       failpoint('delivery:after-send')
       counters.sent.value++
       if (lane.pace.failures() > 0) lane.upSince = clock.now()
@@ -211,9 +215,9 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       settle(lane, flights)
     },
     failed(
-      lane: Lane,
+      lane: EndpointLane,
       flights: readonly Flight[],
-      { failure, rendered }: { failure: Failure; rendered: Rendered },
+      { failure, rendered }: { failure: Failure; rendered: RenderedRequest },
     ): void {
       const [first] = flights as [Flight]
       counters.failed.value++

@@ -8,7 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
 
 /** The deliveries of a subscription for one entity. */
-export interface Pair {
+export interface EntityQueue {
   readonly key: string
   /** In order of d, without the delivery in flight. */
   readonly waiting: Delivery[]
@@ -30,14 +30,14 @@ export interface Pair {
 /** A delivery in flight. */
 export interface Flight {
   readonly delivery: Delivery
-  readonly pair: Pair
+  readonly pair: EntityQueue
   readonly startedAt: number
   readonly generation: number
   /** The delivery shares the request of another flight. */
   readonly isCompanion: boolean
 }
 
-export interface Queue {
+export interface DeliveryQueue {
   /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
   add(delivery: Delivery): void
   /** Takes the next delivery that may be sent at `now`. */
@@ -51,16 +51,16 @@ export interface Queue {
    * Ends a settled flight; the next of its pair may be sent. Returns the pair if its rest is only in the
    * table.
    */
-  finish(flight: Flight): Pair | undefined
+  finish(flight: Flight): EntityQueue | undefined
   /**
    * Ends a failed flight; the delivery stays first of its pair. Returns false and releases it if the flight
    * is stale.
    */
   putBack(flight: Flight, pausedUntil?: number): boolean
   /** Removes a waiting delivery. Returns its pair if its rest is only in the table. */
-  remove(delivery: DeliveryHead): Pair | undefined
+  remove(delivery: DeliveryHead): EntityQueue | undefined
   /** Adds the next deliveries of a pair that was behind; `isBehind` if the table contains more. */
-  catchUp(pair: Pair, deliveries: readonly Delivery[], isBehind: boolean): void
+  catchUp(pair: EntityQueue, deliveries: readonly Delivery[], isBehind: boolean): void
   /** Removes all waiting deliveries; flights continue. */
   clear(): void
   /**
@@ -87,12 +87,12 @@ const weigh = (delivery: Delivery): number =>
   overheadBytes + (delivery.body?.length ?? 0) + (delivery.value?.length ?? 0) + delivery.entity.length
 const keyOf = (delivery: Pick<Delivery, 'sub' | 'entity'>): string => `${delivery.sub} ${delivery.entity}`
 
-export function createQueue(): Queue {
-  const pairs = new Map<string, Pair>()
+export function createQueue(): DeliveryQueue {
+  const pairs = new Map<string, EntityQueue>()
   const held = new Set<number>()
   const flying = new Set<number>()
-  let ready: Pair[] = []
-  let paused: Pair[] = []
+  let ready: EntityQueue[] = []
+  let paused: EntityQueue[] = []
   let bytes = 0
   let generation = 0
   let companions = 0
@@ -106,7 +106,7 @@ export function createQueue(): Queue {
     flight.pair.isFlying = false
     if (flight.isCompanion) companions--
   }
-  const startFlight = (pair: Pair, startedAt: number, isCompanion: boolean): Flight | undefined => {
+  const startFlight = (pair: EntityQueue, startedAt: number, isCompanion: boolean): Flight | undefined => {
     const delivery = pair.waiting.shift()
     if (delivery === undefined) return undefined
     pair.isFlying = true
@@ -118,13 +118,13 @@ export function createQueue(): Queue {
    * Makes a pair with waiting deliveries ready; otherwise deletes it, or returns it if the table contains
    * more.
    */
-  const requeue = (pair: Pair): Pair | undefined => {
+  const requeue = (pair: EntityQueue): EntityQueue | undefined => {
     if (pair.waiting.length > 0) ready.push(pair)
     else if (pair.isBehind) return pair
     else pairs.delete(pair.key)
     return undefined
   }
-  const hold = (pair: Pair, delivery: Delivery): void => {
+  const hold = (pair: EntityQueue, delivery: Delivery): void => {
     held.add(delivery.d)
     bytes += weigh(delivery)
     if (pair.waiting.push(delivery) === 1 && !pair.isFlying) ready.push(pair)
@@ -220,7 +220,7 @@ export function createQueue(): Queue {
     get bytes() {
       return bytes
     },
-  } satisfies Queue)
+  } satisfies DeliveryQueue)
 }
 
 const withoutFailures = {
@@ -232,8 +232,8 @@ const withoutFailures = {
   pausedUntil: 0,
 } as const
 
-function newPair(pairs: Map<string, Pair>, key: string): Pair {
-  const pair: Pair = { key, waiting: [], isFlying: false, isBehind: false, ...withoutFailures }
+function newPair(pairs: Map<string, EntityQueue>, key: string): EntityQueue {
+  const pair: EntityQueue = { key, waiting: [], isFlying: false, isBehind: false, ...withoutFailures }
   pairs.set(key, pair)
   return pair
 }

@@ -8,14 +8,14 @@ import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { type Interest, isOfInterest, namesOf } from '#ngsi-ld/federation/registration-match.ts'
-import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { offers, type SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
 import type { Requester, Sources, Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 
 /** A discovery operation with its interest; names are full IRIs. */
 export interface InventoryQuestion {
-  readonly operation: Operation
+  readonly operation: SourceOperation
   readonly interest: Interest
   /** Path and query for sources, with names in the context of the request. */
   readonly path: string

@@ -8,7 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import { pageOfIds } from '#broker/entities/page-cut.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
-import type { Linked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { ReportLinked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { withoutLinked } from '#ngsi-ld/query/query.ts'
 import { compileSearch } from '#ngsi-ld/query/search.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -21,7 +21,7 @@ export interface KnownEntities {
   /** An entity merged with the parts that sources reported. */
   whole(id: string, own: EntityView | undefined): EntityView | undefined
   /** Called with unknown linked entities. */
-  readonly linked: Linked | undefined
+  readonly linked: ReportLinked | undefined
   /** Called with local entities that satisfy all conditions except those on linked entities. */
   matched(id: string): void
 }

@@ -4,13 +4,13 @@
  * reached causes a warning and keeps its map until it expires.
  */
 import type { Context } from '#ngsi-ld/context/context.ts'
-import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { offers, type SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import type { EntityMap } from './entity-maps.ts'
 import type { Requester, Sources, Warning } from './sources.ts'
 import { warningsOf } from './warnings.ts'
 
 export interface MapChange {
-  readonly operation: Extract<Operation, 'updateEntityMap' | 'deleteEntityMap'>
+  readonly operation: Extract<SourceOperation, 'updateEntityMap' | 'deleteEntityMap'>
   /** The change; absent for a deletion. */
   readonly body?: object
 }

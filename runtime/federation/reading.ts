@@ -10,7 +10,7 @@ import type { OwnInventory } from '#broker/entities/inventory.ts'
 import { pageOfIds } from '#broker/entities/page-cut.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
-import type { Linked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { ReportLinked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { attributeNames, instancesOf, parseEntity } from '#ngsi-ld/entity/entity.ts'
 import { isExpired, withoutExpired } from '#ngsi-ld/entity/expiry.ts'
 import { type EntityCopy, mergeCopies, timesIn } from '#ngsi-ld/federation/distribution.ts'
@@ -32,7 +32,7 @@ export interface SourcedCopy extends EntityCopy {
   readonly source: string
 }
 
-export interface Gathered {
+export interface GatheredCopies {
   readonly broker: TenantBroker
   readonly copies: readonly SourcedCopy[]
   /** Locations of the entity maps that sources created, by registration id. */
@@ -97,7 +97,11 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   }
 
   /** Queries all sources and merges their entities. */
-  async function gather(read: ReadRequest, question: Question, one: string | undefined): Promise<Gathered> {
+  async function gather(
+    read: ReadRequest,
+    question: Question,
+    one: string | undefined,
+  ): Promise<GatheredCopies> {
     const queries = read.registrations.filter(isOfThePresent).flatMap((registration) => {
       const request = requestFor(registration, question, one, read)
       return request === undefined ? [] : [{ registration, answer: copiesOf(read, registration, request) }]
@@ -126,9 +130,9 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   /** Adds the results of follow-up queries, without creating entity maps; undefined if there are none. */
   async function further(
     { mapParameters: _, ...read }: ReadRequest,
-    known: Gathered,
+    known: GatheredCopies,
     queries: readonly FollowUpQuery[],
-  ): Promise<Gathered | undefined> {
+  ): Promise<GatheredCopies | undefined> {
     if (queries.length === 0) return undefined
     const answers = await Promise.all(
       queries.map(({ question, registrations }) => {
@@ -149,7 +153,7 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
 function together(
   broker: TenantBroker,
   copies: readonly SourcedCopy[],
-): Pick<Gathered, 'broker' | 'copies'> & { found(): ReadonlySet<string> } {
+): Pick<GatheredCopies, 'broker' | 'copies'> & { found(): ReadonlySet<string> } {
   const byId = new Map<string, EntityCopy[]>()
   for (const copy of copies) {
     const known = byId.get(copy.entity.id)
@@ -194,7 +198,7 @@ function overlay(
     ...broker,
     inventory: withKnownNames(broker.inventory, isReported),
     retrieve: (id) => merged(id, broker.retrieve(id)),
-    async query(query: EntityQuery, linked?: Linked): Promise<QueryPage> {
+    async query(query: EntityQuery, linked?: ReportLinked): Promise<QueryPage> {
       if (query.q !== undefined && hasLinked(query.q))
         return linkedPage(query, {
           here: broker,

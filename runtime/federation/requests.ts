@@ -13,7 +13,7 @@ import {
   mayHoldGeometry,
   namesOf,
 } from '#ngsi-ld/federation/registration-match.ts'
-import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { offers, type SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import type { GeoQuery } from '#ngsi-ld/query/geo-query.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
@@ -93,7 +93,7 @@ export function requestFor(
   const given = narrowed(registration, question, context)
   if (given === undefined) return undefined
   const contexts = [context] as const
-  const ways: readonly [Operation, () => SourceRequest][] = [
+  const ways: readonly [SourceOperation, () => SourceRequest][] = [
     [
       'retrieveEntity',
       () => {

@@ -11,7 +11,7 @@ import { toGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import type { Pair, PassedOn, PassedState } from '#broker/sources/passed-subscriptions.ts'
+import type { ForwardingPair, PassedOn, PassedState } from '#broker/sources/passed-subscriptions.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { type Context, coreContext } from '#ngsi-ld/context/context.ts'
 import { forwardedSubscription } from '#ngsi-ld/federation/forwarded-subscription.ts'
@@ -82,7 +82,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
   }
 
   /** Reconciles the subscriptions at a source with those needed now. */
-  async function settle(tenant: string, broker: TenantBroker, pair: Pair): Promise<void> {
+  async function settle(tenant: string, broker: TenantBroker, pair: ForwardingPair): Promise<void> {
     const subscription = broker.subscriptions.get(pair.subscription)?.subscription
     const registration = broker.registrations.get(pair.registration)?.registration
     const wanted = wantedOf(subscription, registration)
@@ -271,7 +271,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
   } satisfies SubscriptionForwarding)
 }
 
-type Settle = (tenant: string, broker: TenantBroker, pair: Pair) => Promise<void>
+type Settle = (tenant: string, broker: TenantBroker, pair: ForwardingPair) => Promise<void>
 
 /** Number of pairs handled in one commit and one turn. */
 const pairsAtOnce = 64

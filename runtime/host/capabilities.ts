@@ -12,7 +12,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import { openPluginFile, type PluginFile } from '#store/plugins/plugin-file.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
-import { createOwnBroker, type Serve } from './own-broker-port.ts'
+import { createOwnBrokerPort, type Serve } from './own-broker-port.ts'
 import { openRemoteBroker, type RemoteSettings } from './remote-broker-port.ts'
 import { createTimetable } from './timetable.ts'
 
@@ -58,7 +58,7 @@ export function createHost(
   const { name } = plugin
   const { clock, log, metrics, isOwn } = ports
   const make: { readonly [name in Capability]: () => Capabilities[name] } = {
-    mdr: () => createOwnBroker(ports.address, ports.serve),
+    mdr: () => createOwnBrokerPort(ports.address, ports.serve),
     component: () => component,
     remote: () => (broker) => openRemoteBroker(broker, settings, clock),
     changes: () => followed(createChanges(ports, { name, disable }), given),

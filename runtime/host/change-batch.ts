@@ -27,11 +27,11 @@ export function stateOf(rid: number, view: EntityView): EntityState {
 }
 
 /** A log row; those of observations are encoded, or left out for a follower that does not observe. */
-export type Row = Followed<ObservationBatch | undefined>
+export type FollowedRow = Followed<ObservationBatch | undefined>
 
 /** A position in a row of observations. */
 interface Place {
-  row: Row
+  row: FollowedRow
   batch: ObservationBatch
   at: number
 }
@@ -41,8 +41,8 @@ interface Place {
  * remaining rows wait; a row is never divided, since the cursor of a follower is the number of a row.
  */
 export function batchOf(
-  rows: readonly Row[],
-  { following, streams }: { readonly following: ChangeFeed; readonly streams: Streams },
+  rows: readonly FollowedRow[],
+  { following, streams }: { readonly following: ChangeFeed; readonly streams: NamedStreams },
   follower: Follower,
 ): ChangeBatch {
   /** The last change of each entity. */
@@ -85,7 +85,7 @@ export function batchOf(
 const isFollowed = ({ types }: Follower, type: string | readonly string[] | undefined): boolean =>
   types === undefined || type === undefined || [type].flat().some((one) => types.has(one))
 
-const isChange = (what: Row['what']): what is FollowedChange => what !== undefined && 'id' in what
+const isChange = (what: FollowedRow['what']): what is FollowedChange => what !== undefined && 'id' in what
 
 /**
  * Keeps only the newest value of each stream, since thousands may arrive between two batches. Returns the
@@ -94,7 +94,7 @@ const isChange = (what: Row['what']): what is FollowedChange => what !== undefin
 function note(
   newest: Map<number, Place>,
   { row, batch }: Pick<Place, 'row' | 'batch'>,
-  streams: Pick<Streams, 'has'>,
+  streams: Pick<NamedStreams, 'has'>,
 ): number {
   const { triples } = batch
   let unknown = 0
@@ -124,7 +124,7 @@ function observedAt(
 function addObservations(
   each: Observation[],
   { row, batch }: Pick<Place, 'row' | 'batch'>,
-  streams: Pick<Streams, 'of'>,
+  streams: Pick<NamedStreams, 'of'>,
 ): void {
   const otherValues = new Map(batch.others)
   for (let at = 0; at < batch.triples.length; at += 3) {
@@ -134,7 +134,7 @@ function addObservations(
 }
 
 /** Observations in a change record: the first of a stream, and those written together with other changes. */
-export function observedBy(change: FollowedChange, row: Pick<Row, 'at' | 'via'>): Observation[] {
+export function observedBy(change: FollowedChange, row: Pick<FollowedRow, 'at' | 'via'>): Observation[] {
   return change.instances.flatMap(([name, dataset, instance]) => {
     const past = instance === null ? undefined : observedIn(change.id, name, instance)
     const more = { committed: row.at, isLate: change.kind === 'temporal', via: row.via }
@@ -157,9 +157,9 @@ export function observedIn(
 /** The entity and attribute of a stream, which never change. */
 type Named = Pick<Observation, 'id' | 'name' | 'dataset'>
 
-export type Streams = ReturnType<typeof createStreams>
+export type NamedStreams = ReturnType<typeof createNamedStreams>
 
-export function createStreams(following: ChangeFeed) {
+export function createNamedStreams(following: ChangeFeed) {
   const known = new Map<number, Named>()
   let read = 0
   return Object.freeze({

@@ -11,7 +11,7 @@ import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { ChangesPort, Follower } from '#contract'
-import { batchOf, createStreams, stateOf } from './change-batch.ts'
+import { batchOf, createNamedStreams, stateOf } from './change-batch.ts'
 import { pastObservations } from './past-observations.ts'
 
 export interface ChangesPorts {
@@ -56,7 +56,7 @@ function follow(
   from: number,
   follower: Follower,
 ): { close(): void } {
-  const streams = createStreams(following)
+  const streams = createNamedStreams(following)
   let cursor = from
   let failures = 0
   let isBusy = false

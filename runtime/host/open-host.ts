@@ -22,7 +22,7 @@ import type { Components } from '#http/operator/components.ts'
 import { type Context, compileContext } from '#ngsi-ld/context/context.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
-import { createPlugins, type Wanted } from './plugins.ts'
+import { createPlugins, type WantedPlugin } from './plugins.ts'
 
 /** Loader of each plugin; a missing one is not built. */
 export type Loaders = {
@@ -75,9 +75,9 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
   let mainPort: number | undefined
   /** Reasons why listeners are not open. */
   const unopened: string[] = []
-  const wanted: Wanted[] = (Object.entries(loaders) as [PluginName, NonNullable<Loaders[PluginName]>][])
+  const wanted: WantedPlugin[] = (Object.entries(loaders) as [PluginName, NonNullable<Loaders[PluginName]>][])
     .filter(([name]) => settings[name].enabled)
-    .map(([name, load]) => ({ name, load: load as Wanted['load'], settings: settings[name] }))
+    .map(([name, load]) => ({ name, load: load as WantedPlugin['load'], settings: settings[name] }))
 
   const main = (): string[] =>
     mainPort === undefined ? [] : [http.publicUrl ?? `http://${reachableHost(host)}:${mainPort}`]

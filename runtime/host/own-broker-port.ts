@@ -30,7 +30,7 @@ export type Serve = (
 ) => Response | Promise<Response>
 
 /** A broker whose answers come from `serve`. */
-export function createOwnBroker(address: () => string, serve: Serve): BrokerPort {
+export function createOwnBrokerPort(address: () => string, serve: Serve): BrokerPort {
   return Object.freeze({
     get address() {
       return address()
@@ -51,7 +51,7 @@ export interface Component {
 /** A component as a broker whose lists need no serialization. */
 export function createComponentBroker(address: () => string, component: Component): Required<BrokerPort> {
   const { serve } = component
-  const { exchange } = createOwnBroker(address, serve)
+  const { exchange } = createOwnBrokerPort(address, serve)
   return Object.freeze({
     get address() {
       return address()

@@ -5,7 +5,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { createYield } from '#base/load/yielding.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { ChangeFeed, Span } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, CommitSpan } from '#broker/changes/change-feed.ts'
 import type { PastObservation } from '#contract'
 import { observedIn } from './change-batch.ts'
 
@@ -17,7 +17,7 @@ export async function* pastObservations(
     readonly following: Pick<ChangeFeed, 'observations' | 'changes' | 'streamOf'>
     readonly clock: Pick<Clock, 'monotonic'>
   },
-  span: Span,
+  span: CommitSpan,
 ): AsyncGenerator<readonly PastObservation[]> {
   const yieldIfDue = createYield(clock.monotonic, limits.pluginBatchMs.value)
   const most = limits.pluginSliceObservations.value

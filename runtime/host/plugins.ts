@@ -14,7 +14,7 @@ import { type CapabilityPorts, type CapabilitySettings, createHost, fileOf } fro
 import { createComponentBroker } from './own-broker-port.ts'
 
 /** A plugin to run; loaded when it starts. */
-export interface Wanted {
+export interface WantedPlugin {
   readonly name: string
   load(): Promise<Plugin<never, Capability>>
   readonly settings: unknown
@@ -45,7 +45,7 @@ export interface Plugins {
 
 /** A plugin and its state. */
 interface ManagedPlugin {
-  readonly wanted: Wanted
+  readonly wanted: WantedPlugin
   state: PluginState
   /** Whether its start exceeds the time limit. */
   isLate: boolean
@@ -71,7 +71,7 @@ interface ManagedPlugin {
 export function createPlugins(
   ports: CapabilityPorts,
   settings: CapabilitySettings,
-  wanted: readonly Wanted[],
+  wanted: readonly WantedPlugin[],
 ): Plugins {
   const { log } = ports
   const all = new Map(wanted.map((one) => [one.name, manage(one)]))
@@ -312,7 +312,7 @@ function restOf(one: ManagedPlugin): Promise<void> {
   })
 }
 
-const manage = (wanted: Wanted): ManagedPlugin => ({
+const manage = (wanted: WantedPlugin): ManagedPlugin => ({
   wanted,
   state: 'starting',
   isLate: false,

@@ -7,7 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { Documents, Draft } from '#broker/state/document-drafts.ts'
+import type { DocumentDraft, DocumentDrafts } from '#broker/state/document-drafts.ts'
 import type { Streams } from '#broker/state/streams.ts'
 import type { LiveStream } from '#broker/state/unwritten.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -54,7 +54,7 @@ export interface Channel {
 
 export interface ChannelsPorts {
   readonly door: Door
-  readonly documents: Documents
+  readonly documents: DocumentDrafts
   readonly streams: Streams
   readonly log: Log
   /**
@@ -131,11 +131,11 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
   /** Writes a result whose form differs from the previous one to the StreamObservation. */
   function writeResult(
     stage: Stage,
-    draft: Draft,
+    draft: DocumentDraft,
     before: AttributeInstance | undefined,
     result: AttributeInstance,
-  ): Draft {
-    const write = (to: Draft, instance: AttributeInstance): Draft =>
+  ): DocumentDraft {
+    const write = (to: DocumentDraft, instance: AttributeInstance): DocumentDraft =>
       append(stage, to, {
         [sosa.hasSimpleResult]: instance,
         [sosa.resultTime]: resultTime(dateTimeToMs(instance.observedAt!)!),
@@ -153,7 +153,7 @@ export function createChannels(ports: ChannelsPorts, settings: Settings['provisi
     return { entity: draft.entity, isAsMade }
   }
 
-  function append(stage: Stage, draft: Draft, fragment: Fragment): Draft {
+  function append(stage: Stage, draft: DocumentDraft, fragment: Fragment): DocumentDraft {
     const { entity, changes } = appendAttributes(draft.entity, fragment, { noOverwrite: false })
     return documents.update(stage, draft, entity, changes, 'provisioning')
   }

@@ -5,23 +5,23 @@
  */
 
 import type { Stage } from '#broker/commit/stage.ts'
-import type { Documents } from '#broker/state/document-drafts.ts'
+import type { DocumentDrafts } from '#broker/state/document-drafts.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { Choices } from './choices.ts'
 import { siteId } from './site-ids.ts'
 
 export type Decision = 'admitted' | 'waiting' | 'ignored'
 
-export interface Admission {
+export interface DeviceAdmission {
   of(stage: Stage, device: string): Decision
   /** The decision of the settings about a device; undefined when they leave it open. */
   settled(device: string): 'admitted' | 'ignored' | undefined
 }
 
-export function createAdmission(
-  { documents, choices }: { documents: Documents; choices: Pick<Choices, 'device'> },
+export function createDeviceAdmission(
+  { documents, choices }: { documents: DocumentDrafts; choices: Pick<Choices, 'device'> },
   settings: Settings['provisioning'],
-): Admission {
+): DeviceAdmission {
   const allowed = new Set([...settings.allow, ...Object.keys(settings.devices)])
   const ignored = new Set(settings.ignore)
   const settled = (device: string): 'admitted' | 'ignored' | undefined => {

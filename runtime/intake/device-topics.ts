@@ -5,7 +5,7 @@
  */
 
 import type { Stage } from '#broker/commit/stage.ts'
-import type { Documents } from '#broker/state/document-drafts.ts'
+import type { DocumentDrafts } from '#broker/state/document-drafts.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { instancesOf } from '#ngsi-ld/entity/entity.ts'
@@ -16,7 +16,7 @@ import type { WaitingDevice } from './survey.ts'
 import { iotStream, selvedgeTopic, sosa } from './vocabulary.ts'
 
 export interface DeviceTopicsPorts {
-  readonly documents: Pick<Documents, 'find'>
+  readonly documents: Pick<DocumentDrafts, 'find'>
   readonly choices: Pick<Choices, 'all'>
   readonly claims: Pick<Claims, 'settledBy' | 'choiceOf'>
 }

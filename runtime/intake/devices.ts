@@ -16,7 +16,7 @@ import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Channels } from './channels.ts'
 import type { Choice, ChoiceKind, Choices, Mapping } from './choices.ts'
 import { type BridgeProposal, type Claims, matchesFilter } from './claims.ts'
-import type { Admission } from './device-admission.ts'
+import type { DeviceAdmission } from './device-admission.ts'
 import type { OtherTopicOf } from './device-topics.ts'
 import { assertUnsettled, type MappingRequest, type PlanMapping } from './mapping-plan.ts'
 import type { Quarantine } from './quarantine.ts'
@@ -36,7 +36,7 @@ export interface DeviceLists {
 }
 
 /** All information about one name. */
-export interface Shown {
+export interface DeviceView {
   readonly waiting: WaitingDevice | undefined
   readonly undecoded: readonly UndecodedGroup[]
   readonly unclaimed: ListedTopic | undefined
@@ -72,7 +72,7 @@ export interface Ignored {
 export interface Devices {
   list(): Promise<DeviceLists>
   /** Undefined when nothing is known about the name. */
-  show(name: string): Promise<Shown | undefined>
+  show(name: string): Promise<DeviceView | undefined>
   /** @throws ngsi-ld.bad-request-data, ngsi-ld.conflict with the settings, ngsi-ld.too-complex at a limit */
   accept(name: string, request: AcceptRequest): Promise<Accepted>
   /** @throws as `accept` */
@@ -86,7 +86,7 @@ export interface Devices {
 
 export interface DevicesPorts extends Surveyor {
   readonly door: Door
-  readonly admission: Admission
+  readonly admission: DeviceAdmission
   readonly channels: Pick<Channels, 'forget'>
   readonly choices: Choices
   readonly claims: Claims
@@ -286,7 +286,7 @@ export function createDevices(ports: DevicesPorts): Devices {
   } satisfies Devices)
 }
 
-function previewOf(claims: Claims, topic: ListedTopic | undefined): Shown['preview'] {
+function previewOf(claims: Claims, topic: ListedTopic | undefined): DeviceView['preview'] {
   const frame = topic?.frames.at(-1)
   if (frame === undefined || topic?.proposal === undefined) return undefined
   const { bridge, source, topic: name } = topic.proposal

@@ -15,7 +15,7 @@ import type { Observer } from '#broker/entities/observer.ts'
 import type { DecodeProblem, Frame, Reading } from '#contract'
 import { type Channel, type Channels, channelKey } from './channels.ts'
 import type { Claimant, Claims } from './claims.ts'
-import type { Admission, Decision } from './device-admission.ts'
+import type { Decision, DeviceAdmission } from './device-admission.ts'
 import { createDigestWindow } from './digest-window.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { FirstReading } from './site-model.ts'
@@ -65,7 +65,7 @@ export interface IntakePorts {
   readonly observer: Observer
   readonly claims: Claims
   readonly channels: Channels
-  readonly admission: Admission
+  readonly admission: DeviceAdmission
   readonly quarantine: Quarantine
   readonly unclaimed: Pick<Unclaimed, 'note'>
   /** Ids of the gateway's own MQTT clients, whose topics are not reported to an operator. */

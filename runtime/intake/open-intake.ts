@@ -9,14 +9,14 @@ import type { Records } from '#store/tables/records.ts'
 import { type ChannelsPorts, createChannels } from './channels.ts'
 import { createChoices } from './choices.ts'
 import { createClaims } from './claims.ts'
-import { createAdmission } from './device-admission.ts'
+import { createDeviceAdmission } from './device-admission.ts'
 import { createDeviceTopics } from './device-topics.ts'
 import { createDevices, type Devices } from './devices.ts'
 import { createIntake, type Intake, type IntakePorts } from './intake.ts'
 import { createMappingPlan } from './mapping-plan.ts'
 import { createQuarantine } from './quarantine.ts'
 import { createRelease } from './release.ts'
-import { createSurvey } from './survey.ts'
+import { createDeviceSurvey } from './survey.ts'
 import { createUnclaimed } from './unclaimed.ts'
 
 export interface IntakeParts {
@@ -39,7 +39,7 @@ export async function openIntake(
   const choices = createChoices(ports.records)
   const claims = createClaims(ports.bridges, bridges)
   const channels = createChannels(ports, provisioning)
-  const admission = createAdmission({ documents: ports.documents, choices }, provisioning)
+  const admission = createDeviceAdmission({ documents: ports.documents, choices }, provisioning)
   const quarantine = createQuarantine(ports)
   const unclaimed = createUnclaimed({
     ...ports,
@@ -51,7 +51,13 @@ export async function openIntake(
   const release = createRelease({ ...parts, intake })
   const planMapping = createMappingPlan(parts)
   const otherTopicOf = createDeviceTopics(parts)
-  const devices = createDevices({ ...parts, ...createSurvey(parts), planMapping, otherTopicOf, release })
+  const devices = createDevices({
+    ...parts,
+    ...createDeviceSurvey(parts),
+    planMapping,
+    otherTopicOf,
+    release,
+  })
   await release()
   return { intake, devices }
 }

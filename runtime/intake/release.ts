@@ -9,7 +9,7 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
 import type { Claims } from './claims.ts'
-import type { Admission } from './device-admission.ts'
+import type { DeviceAdmission } from './device-admission.ts'
 import type { Intake } from './intake.ts'
 import type { Quarantine } from './quarantine.ts'
 import { letOthersWork } from './survey.ts'
@@ -17,7 +17,7 @@ import type { Unclaimed } from './unclaimed.ts'
 
 export interface ReleasePorts {
   readonly door: Door
-  readonly admission: Admission
+  readonly admission: DeviceAdmission
   readonly claims: Claims
   readonly quarantine: Quarantine
   readonly unclaimed: Unclaimed

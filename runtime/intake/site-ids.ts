@@ -5,7 +5,7 @@
  * field `b:c`, as SenML requires.
  */
 
-export type Kind =
+export type SiteEntityKind =
   | 'Platform'
   | 'Sensor'
   | 'IotStream'
@@ -24,7 +24,7 @@ export interface SiteIds {
   readonly service: string
 }
 
-export interface Place {
+export interface FieldPlace {
   readonly device: string
   readonly field: string
   /** MQTT topic or HTTP path on which the field was first seen. */
@@ -33,7 +33,7 @@ export interface Place {
   readonly sharedLabel?: string | undefined
 }
 
-export function siteIds({ device, field, topic, sharedLabel }: Place): SiteIds {
+export function siteIds({ device, field, topic, sharedLabel }: FieldPlace): SiteIds {
   const property = sharedLabel === undefined ? [device, field] : [sharedLabel]
   return {
     platform: siteId('Platform', device),
@@ -45,7 +45,7 @@ export function siteIds({ device, field, topic, sharedLabel }: Place): SiteIds {
   }
 }
 
-export function siteId(kind: Kind, ...parts: readonly string[]): string {
+export function siteId(kind: SiteEntityKind, ...parts: readonly string[]): string {
   return ['urn:ngsi-ld', kind, ...parts.map(uriText)].join(':')
 }
 

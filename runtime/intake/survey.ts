@@ -9,7 +9,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Frame, Reading } from '#contract'
 import type { Claims } from './claims.ts'
-import type { Admission, Decision } from './device-admission.ts'
+import type { Decision, DeviceAdmission } from './device-admission.ts'
 import type { Quarantine, Quarantined } from './quarantine.ts'
 import { judgeReading } from './time-rules.ts'
 
@@ -39,7 +39,7 @@ export interface UndecodedGroup extends Sighting {
 }
 
 /** Both lists begin with the newest frame. */
-export interface Survey {
+export interface DeviceSurvey {
   readonly waiting: readonly WaitingDevice[]
   readonly undecoded: readonly UndecodedGroup[]
 }
@@ -54,7 +54,7 @@ export interface HeldFrame extends Quarantined {
 
 export interface SurveyPorts {
   readonly door: Door
-  readonly admission: Admission
+  readonly admission: DeviceAdmission
   readonly claims: Claims
   readonly quarantine: Quarantine
   readonly clock: Pick<Clock, 'trust'>
@@ -66,7 +66,7 @@ export const letOthersWork = (): Promise<void> => new Promise((resolve) => setIm
 /** Number of readings of one frame in the lists. */
 const readingsShown = 16
 
-export function createSurvey({ door, admission, claims, quarantine, clock }: SurveyPorts) {
+export function createDeviceSurvey({ door, admission, claims, quarantine, clock }: SurveyPorts) {
   function decoded(q: number): HeldFrame | undefined {
     const found = quarantine.find(q)
     if (found === undefined) return undefined
@@ -91,7 +91,7 @@ export function createSurvey({ door, admission, claims, quarantine, clock }: Sur
   const decide = (devices: Iterable<string>): Promise<ReadonlyMap<string, Decision>> =>
     door.commit((stage) => new Map([...devices].map((device) => [device, admission.of(stage, device)])))
 
-  async function survey(): Promise<Survey> {
+  async function survey(): Promise<DeviceSurvey> {
     const byDevice = new Map<string, WaitingDevice>()
     const refused: (UndecodedGroup & { readonly storable: readonly string[] })[] = []
     await each(({ frame, bridge, reason, readings, storable }) => {
@@ -118,7 +118,7 @@ export function createSurvey({ door, admission, claims, quarantine, clock }: Sur
   return Object.freeze({ survey, each, decide })
 }
 
-export type Surveyor = ReturnType<typeof createSurvey>
+export type Surveyor = ReturnType<typeof createDeviceSurvey>
 
 function sightingOf(frame: Frame, bridge: string | undefined, before: Sighting | undefined): Sighting {
   return {

@@ -16,19 +16,19 @@ export interface Stamp {
   readonly refused?: undefined
 }
 
-export interface Refusal {
+export interface ReadingRefusal {
   /** value: not a value at all; retained: a stale value of unknown age; time-window: implausible time. */
   readonly refused: 'value' | 'retained' | 'time-window'
   readonly reason: string
 }
 
-export type Verdict = Stamp | Refusal
+export type TimeVerdict = Stamp | ReadingRefusal
 
 /**
  * Never throws. The window is [2000-01-01, reception + 24 h], both ends included. While the gateway's clock
  * is not set, the window ends where a clock could be set to, because the reception time means nothing.
  */
-export function judgeReading(reading: Reading, frame: Frame, isSynced = true): Verdict {
+export function judgeReading(reading: Reading, frame: Frame, isSynced = true): TimeVerdict {
   const objection = objectionTo(reading)
   if (objection !== undefined) return { refused: 'value', reason: objection }
   if (frame.retained && !hasOwnTime(reading))

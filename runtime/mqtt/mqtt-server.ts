@@ -15,17 +15,17 @@ import type { Metrics } from '#base/register/metrics.ts'
 import { productToken } from '#base/register/version.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
-import { createAnswers } from '#mqtt/clients/acknowledgements.ts'
+import { createAcknowledgements } from '#mqtt/clients/acknowledgements.ts'
 import { type Credentials, createConnections } from '#mqtt/clients/connections.ts'
 import { createSubscriptions } from '#mqtt/clients/mqtt-subscriptions.ts'
 import { createLink, type Link } from '#mqtt/link/client-connection.ts'
 import { createFaults } from '#mqtt/link/client-faults.ts'
 import type { Leaving } from '#mqtt/link/incoming.ts'
 import { createArrivals, type IntakePort } from '#mqtt/publish/arrivals.ts'
-import { createAdmission } from '#mqtt/publish/publish-queue.ts'
+import { createPublishQueue } from '#mqtt/publish/publish-queue.ts'
 import { createReceipts } from '#mqtt/publish/receipts.ts'
-import { createRetained } from '#mqtt/publish/retained.ts'
-import { createRoutes } from '#mqtt/publish/topic-routes.ts'
+import { createRetainedMessages } from '#mqtt/publish/retained.ts'
+import { createTopicRoutes } from '#mqtt/publish/topic-routes.ts'
 import { createChores } from '#mqtt/sessions/chores.ts'
 import { createPresences } from '#mqtt/sessions/presence.ts'
 import { createSessionQueues, type Session } from '#mqtt/sessions/session-queue.ts'
@@ -33,7 +33,7 @@ import { createSessions } from '#mqtt/sessions/sessions.ts'
 import { createWills, type Will } from '#mqtt/sessions/wills.ts'
 import { createFilterTree } from '#mqtt/wire/filter-tree.ts'
 import { createFlow, createReadingTurn, createTurnEnd } from '#mqtt/wire/flow.ts'
-import { type Fault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
+import { type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
 import { systemPrefix } from '#mqtt/wire/topics.ts'
 import type { Message } from '#mqtt/wire/wire.ts'
 import type { SessionRows } from '#store/tables/mqtt-rows.ts'
@@ -164,9 +164,9 @@ function createAcceptor(
   const backlog = { bytes: 0 }
   const turn = createReadingTurn(clock.monotonic, limits.mqttTurnMs.value)
   const unsent = metrics.counter('selvedge_mqtt_unsent_total')
-  const answered = createAnswers(parts)
+  const answered = createAcknowledgements(parts)
 
-  function left(link: Link, { keepsWill, expirySeconds }: Leaving): Fault | undefined {
+  function left(link: Link, { keepsWill, expirySeconds }: Leaving): PacketFault | undefined {
     const presence = presences.of(link)
     if (presence === undefined) return undefined
     if (expirySeconds !== undefined) {
@@ -215,7 +215,7 @@ function createAcceptor(
 function createParts(ports: MqttPorts, settings: MqttSettings) {
   const { door, rows, clock, log, metrics, authenticate } = ports
   const flow = createFlow(limits.framesInFlightBytesMax.value)
-  const admission = createAdmission(door)
+  const admission = createPublishQueue(door)
   const chores = createChores(door)
   const linkTree = createFilterTree<Link>()
   const sessionTree = createFilterTree<Session>()
@@ -234,7 +234,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
       sessionAgeMs: settings.sessionAgeMs ?? limits.sessionAgeMs.value,
     },
   )
-  const retained = createRetained(
+  const retained = createRetainedMessages(
     { rows, log, chores, clock, standing: [versionMessage] },
     {
       retainedMessages: settings.retainedMessagesMax ?? limits.retainedMessagesMax.value,
@@ -248,7 +248,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   const wills = createWills({ rows, door, chores, clock, graceMs, publish })
   const presences = createPresences(linkTree)
   const undelivered = metrics.counter('selvedge_mqtt_undelivered_total')
-  const routes = createRoutes({ links: linkTree, sessions: sessionTree, undelivered })
+  const routes = createTopicRoutes({ links: linkTree, sessions: sessionTree, undelivered })
   const holdMs = settings.holdMs ?? limits.mqttHoldMs.value
   const arrivals = createArrivals({
     holdMs,

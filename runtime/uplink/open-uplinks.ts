@@ -5,7 +5,7 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import type { Inside } from '#broker/tenant/tenant-connections.ts'
+import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
@@ -31,7 +31,7 @@ export function openUplinks(parts: UplinksParts) {
   const byTenant = new Map<string, Uplinks>()
   return Object.freeze({
     /** Starts the uplinks of a tenant. */
-    open(tenant: Inside): Uplinks {
+    open(tenant: TenantParts): Uplinks {
       const declared = declaredIn(tenant.name)
       const ofClients = () => [...tenant.matcher.all()].filter(({ subscription }) => isUplink(subscription))
       const uplinks = createUplinks({

@@ -11,10 +11,10 @@ import { GatewayError } from '#base/register/errors.ts'
 import { createLog } from '#base/register/log.ts'
 import { createMetrics, type Metrics } from '#base/register/metrics.ts'
 import { type Clock, systemClock } from '#base/time/clock.ts'
-import type { Verdict } from '#broker/state/streams.ts'
+import type { ObservationVerdict } from '#broker/state/streams.ts'
 import type { Tenant, TenantSettings } from '#broker/tenant/tenant.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
-import type { Inside } from '#broker/tenant/tenant-connections.ts'
+import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { openTenants, type Tenants } from '#broker/tenant/tenants.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
@@ -49,7 +49,7 @@ export interface OpenBroker {
   readonly main: Tenant
   readonly broker: TenantBroker
   /** What the sender of deliveries gets of the main tenant. */
-  readonly inside: Inside
+  readonly inside: TenantParts
   readonly clock: SettableClock
   readonly metrics: Metrics
   /** What was announced as owed since it was opened. */
@@ -91,7 +91,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
   const metrics = createMetrics()
   const owed: Delivery[] = []
   const logged: OpenBroker['logged'] = []
-  let inside: Inside | undefined
+  let inside: TenantParts | undefined
   let refusal: GatewayError | undefined
   let isRefusing = false
   const refusing: Writer = {
@@ -162,7 +162,7 @@ export function observe(
   time: number,
   value: Json,
   { dataset = '', mirror }: { dataset?: string; mirror?: string } = {},
-): Promise<Verdict> {
+): Promise<ObservationVerdict> {
   return main.door.commit((stage) => {
     const draft = main.documents.find(stage, id)
     if (draft === undefined) throw new GatewayError('ngsi-ld.not-found', `there is no ${id}`)

@@ -18,7 +18,7 @@ import type { Database } from '#store/file/database.ts'
 import type { StreamFold } from '#store/history/fold.ts'
 import { createHistoryEdits } from '#store/history/history-edits.ts'
 import { createHistory } from '#store/history/history-rows.ts'
-import { createRetained, type GapRow } from '#store/history/oldest-parts.ts'
+import { createRemovableParts, type GapRow } from '#store/history/oldest-parts.ts'
 import { createRollUps } from '#store/history/roll-ups.ts'
 import { createRecords } from '#store/tables/records.ts'
 import { createWriter } from '#store/writer/writer.ts'
@@ -73,7 +73,7 @@ async function openHistorySite(dataFolder: string, retention: RetentionSettings)
     { lingerMs: 0, synchronous: 'NORMAL', writebackMs: 60_000, history: retention },
   )
   const { main } = tenants
-  const retained = createRetained(main.database)
+  const retained = createRemovableParts(main.database)
   const history = createHistory(main.database)
   let isClosed = false
   const close = async (): Promise<void> => {

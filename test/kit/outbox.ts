@@ -8,7 +8,7 @@ import { createMetrics, type Metrics } from '#base/register/metrics.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { createDispatcher, type Dispatcher, type DispatcherSettings } from '#delivery/dispatcher.ts'
 import { createHttpEndpoint } from '#delivery/http-endpoint.ts'
-import type { Outcome, Rendered } from '#delivery/pump.ts'
+import type { AttemptOutcome, RenderedRequest } from '#delivery/pump.ts'
 import { createDeliveries, type Deliveries, type Delivery } from '#store/tables/delivery-rows.ts'
 import { type OpenDoor, openDoor } from './door.ts'
 
@@ -25,7 +25,7 @@ export interface Outbox extends OpenDoor {
   readonly dispatcher: Dispatcher
   readonly reads: Deliveries
   readonly metrics: Metrics
-  readonly outcomes: { sub: number; outcome: Outcome }[]
+  readonly outcomes: { sub: number; outcome: AttemptOutcome }[]
   readonly dropped: Map<number, number>
   readonly logged: string[]
   /** Commits deliveries in one group and announces them. */
@@ -36,7 +36,7 @@ export interface Outbox extends OpenDoor {
 
 export interface OutboxOptions extends DispatcherSettings {
   /** Changes what is sent; undefined makes the delivery void. */
-  readonly render?: (rendered: Rendered, delivery: Delivery) => Rendered | undefined
+  readonly render?: (rendered: RenderedRequest, delivery: Delivery) => RenderedRequest | undefined
   /** How many deliveries of a batch one request may hold. */
   readonly sharing?: number
 }
@@ -50,7 +50,7 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
   const dropped = new Map<number, number>()
   const logged: string[] = []
   const http = createHttpEndpoint(systemClock, { allowsLoopback: true })
-  const { render = (rendered: Rendered) => rendered, sharing = 1, ...settings } = options
+  const { render = (rendered: RenderedRequest) => rendered, sharing = 1, ...settings } = options
   const dispatcher = createDispatcher(
     {
       door,
@@ -110,7 +110,7 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
   }
 }
 
-function rendered(deliveries: readonly Delivery[]): Rendered {
+function rendered(deliveries: readonly Delivery[]): RenderedRequest {
   const [{ d, sub, endpoint, body }] = deliveries as [Delivery]
   const entities = deliveries.map(({ entity }) => entity)
   const values = deliveries.map((one) => (JSON.parse(one.body ?? '{}') as { value?: number }).value)

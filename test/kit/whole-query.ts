@@ -1,8 +1,8 @@
 /** Entity queries run to the end in one go, for tests of what they find and not of how they let others pass. */
 import { createEntityQuery } from '#store/query/entity-query.ts'
-import type { Steps } from '#store/query/query-plan.ts'
+import type { SearchSteps } from '#store/query/query-plan.ts'
 
-export function finished<T>(steps: Steps<T>): T {
+export function finished<T>(steps: SearchSteps<T>): T {
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value

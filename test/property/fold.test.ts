@@ -15,7 +15,7 @@ import { migrations } from '#store/file/database-schema.ts'
 import { decodeEntityChanges, isOpen } from '#store/history/entity-changes.ts'
 import { foldEntity, foldStream } from '#store/history/fold.ts'
 import { type ChunkRow, createHistory } from '#store/history/history-rows.ts'
-import { type Row, writeStatements } from '#store/writer/write-statements.ts'
+import { type WriteRow, writeStatements } from '#store/writer/write-statements.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { runs } from '#test/kit/runs.ts'
 
@@ -28,7 +28,7 @@ function openHistory() {
   const database = new BetterSqlite3(':memory:')
   for (const { sql } of migrations) database.exec(sql)
   database.exec(`INSERT INTO stream (s, rid, name, dataset, shape) VALUES (7, 1, 1, '', '{}')`)
-  const run = ([name, ...parameters]: Row): void => {
+  const run = ([name, ...parameters]: WriteRow): void => {
     database.prepare<SqlValue[]>(writeStatements[name]).run(...parameters)
   }
   return { history: createHistory(database), run, close: () => database.close() }

@@ -6,7 +6,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import type { Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { mirrorName } from '#ngsi-ld/entity/mirror.ts'
@@ -53,7 +53,7 @@ const ops: fc.Arbitrary<readonly Op[]> = fc.array(
   { maxLength: 15 },
 )
 
-async function write({ broker }: OpenBroker, by: Origin, op: Op): Promise<void> {
+async function write({ broker }: OpenBroker, by: ChangeOrigin, op: Op): Promise<void> {
   const put = (attributes: Readonly<Record<string, AttributeInstance>>): Promise<unknown> =>
     broker.batchUpsert([{ id, type: 'T', ...attributes } as Entity], { update: true, by })
   if (op[0] === 'both') await put({ v: value(op[1], op[2]), [mirrorName]: shown(op[2]) })

@@ -16,7 +16,7 @@ import { migrations } from '#store/file/database-schema.ts'
 import { createHistoryEdits } from '#store/history/history-edits.ts'
 import { createHistory } from '#store/history/history-rows.ts'
 import { createHistorySpans } from '#store/history/history-spans.ts'
-import { createRetained } from '#store/history/oldest-parts.ts'
+import { createRemovableParts } from '#store/history/oldest-parts.ts'
 import { createRollUps } from '#store/history/roll-ups.ts'
 import { createDeliveries } from '#store/tables/delivery-rows.ts'
 import { createDownwardNotes, createEntityCopies } from '#store/tables/downward-notes.ts'
@@ -109,7 +109,7 @@ describe('every statement', () => {
     createRollUps(recording)
     createDeliveries(recording)
     createSessionRows(recording)
-    createRetained(recording)
+    createRemovableParts(recording)
     expect(texts.length).toBeGreaterThan(30)
     const walking = texts.filter((sql) => scans(database, sql).length > 0)
     expect(walking.filter((sql) => !Object.hasOwn(readAtStart, sql))).toEqual([])

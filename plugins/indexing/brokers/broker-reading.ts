@@ -7,9 +7,9 @@ import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import { listIn } from '#plugins/indexing/entries/broker-messages.ts'
-import type { Answered, BrokerClient, Result, Trouble } from './broker-requests.ts'
+import type { BrokerClient, BrokerResponse, RequestTrouble, Result } from './broker-requests.ts'
 
-export interface Page {
+export interface BrokerPage {
   readonly items: readonly Json[]
   /** When the page was requested, monotonic ms. Notifications received since then are newer. */
   readonly requestedAt: number
@@ -36,8 +36,8 @@ interface AcceptedForm {
 export async function readAll(
   types: readonly string[],
   { client, monotonic }: { readonly client: BrokerClient; readonly monotonic: () => number },
-  take: (page: Page) => Promise<void>,
-): Promise<Trouble | undefined> {
+  take: (page: BrokerPage) => Promise<void>,
+): Promise<RequestTrouble | undefined> {
   const accepted: AcceptedForm = { form: 0 }
   for (const type of types) {
     const trouble = await readType(type, { client, monotonic, accepted }, take)
@@ -53,8 +53,8 @@ async function readType(
     monotonic,
     accepted,
   }: { readonly client: BrokerClient; readonly monotonic: () => number; readonly accepted: AcceptedForm },
-  take: (page: Page) => Promise<void>,
-): Promise<Trouble | undefined> {
+  take: (page: BrokerPage) => Promise<void>,
+): Promise<RequestTrouble | undefined> {
   const seen = new Set<string>()
   const query = `type=${encodeURIComponent(type)}`
   let requestedAt = monotonic()
@@ -97,7 +97,7 @@ async function firstPage(
   query: string,
   client: BrokerClient,
   accepted: AcceptedForm,
-): Promise<{ readonly size: number; readonly answer: Result<Answered> }> {
+): Promise<{ readonly size: number; readonly answer: Result<BrokerResponse> }> {
   for (let form = accepted.form; ; form++) {
     const { size, more } = forms[form]!
     await client.pace()
@@ -111,7 +111,7 @@ async function firstPage(
 }
 
 function pathBehind(
-  answered: Answered,
+  answered: BrokerResponse,
   { query, size, read, all }: { query: string; size: number; read: number; all: number },
 ): string | undefined {
   const next = nextPath(answered)
@@ -120,7 +120,7 @@ function pathBehind(
 }
 
 /** The path of the next page, if the broker sends a link to it. */
-function nextPath({ headers }: Answered): string | undefined {
+function nextPath({ headers }: BrokerResponse): string | undefined {
   const next = /<([^<>]*)>\s*;[^<]*\brel="?next\b/.exec(headers['link'] ?? '')?.[1]
   return next?.includes('?') === true ? `${entities}${next.slice(next.indexOf('?'))}` : undefined
 }

@@ -9,18 +9,18 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { BrokerPort, HostBase } from '#contract'
 import { alreadyExists, badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { listIn } from '#plugins/indexing/entries/broker-messages.ts'
-import type { BrokerRow, Brokers, Origin } from '#plugins/indexing/entries/broker-rows.ts'
+import type { BrokerOrigin, BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
 import { isLeaving } from './broker-removal.ts'
-import type { BrokerClient, Trouble } from './broker-requests.ts'
+import type { BrokerClient, RequestTrouble } from './broker-requests.ts'
 import { factsOf, type Remote, type RemoteFacts } from './followed-broker.ts'
 import { addressOf, type Reach } from './reach.ts'
 import { unsubscribe } from './remote-subscriptions.ts'
 import { watched } from './watched.ts'
 
 /** A followed broker and the objects used to reach it. */
-export interface Running {
+export interface FollowedBroker {
   readonly client: BrokerClient
   readonly port: BrokerPort & { close(): void }
   readonly remote: Remote
@@ -28,17 +28,17 @@ export interface Running {
   readonly abort: AbortController
 }
 
-export interface RegistrarPorts {
+export interface BrokerRegistrarPorts {
   readonly host: Pick<HostBase<unknown>, 'isOwn'>
   readonly reach: Reach
   readonly brokers: Brokers
   readonly catalogue: Catalogue
-  readonly add: (address: string, origin: Origin, more: Partial<RemoteFacts>) => BrokerRow
-  readonly open: (row: BrokerRow) => Running
+  readonly add: (address: string, origin: BrokerOrigin, more: Partial<RemoteFacts>) => BrokerRow
+  readonly open: (row: BrokerRow) => FollowedBroker
   readonly close: (b: number) => Promise<void>
 }
 
-export function createRegistrar(ports: RegistrarPorts) {
+export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
   const { host, reach, brokers, catalogue, add, open, close } = ports
   const registering = new Set<string>()
 
@@ -82,7 +82,7 @@ export function createRegistrar(ports: RegistrarPorts) {
   }
 
   /** Subscribes and starts to follow the broker. Undoes everything if that fails. */
-  async function follow(row: BrokerRow, { client, remote }: Running): Promise<void> {
+  async function follow(row: BrokerRow, { client, remote }: FollowedBroker): Promise<void> {
     const trouble = await remote.subscribeAll()
     if (trouble === undefined) return remote.start()
     const made = factsOf(brokers.get(row.b) ?? row).subscriptions ?? {}
@@ -124,7 +124,7 @@ export function createRegistrar(ports: RegistrarPorts) {
   })
 }
 
-function refusalOf(address: string, { kind, reason }: Trouble): GatewayError {
+function refusalOf(address: string, { kind, reason }: RequestTrouble): GatewayError {
   if (kind === 'refused')
     return new GatewayError('peer.refused', `${address} is not a broker that can be indexed: ${reason}`)
   const isLate = reason.startsWith('no answer within')

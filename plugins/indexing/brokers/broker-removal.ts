@@ -12,7 +12,7 @@ import { factsOf } from './followed-broker.ts'
 import type { Reach } from './reach.ts'
 import { unsubscribe } from './remote-subscriptions.ts'
 
-export interface RemovalPorts {
+export interface BrokerRemovalPorts {
   readonly brokers: Brokers
   readonly catalogue: Catalogue
   readonly reach: Reach
@@ -26,13 +26,13 @@ export interface RemovalPorts {
 export const isLeaving = ({ state }: BrokerRow): boolean => state === 'leaving'
 
 /** Runs one removal pass at a time: an unreachable broker may delay a pass beyond the next interval. */
-export function createRemovals(ports: RemovalPorts): () => Promise<void> {
+export function createRemovals(ports: BrokerRemovalPorts): () => Promise<void> {
   let pass: Promise<void> | undefined
   return () => (pass ??= runPass(ports).finally(() => (pass = undefined)))
 }
 
 /** Processes each removed broker once, including those added during the pass. */
-async function runPass(ports: RemovalPorts): Promise<void> {
+async function runPass(ports: BrokerRemovalPorts): Promise<void> {
   const { brokers, signal, reportError } = ports
   const processed = new Set<string>()
   const next = (): BrokerRow | undefined =>
@@ -46,7 +46,7 @@ async function runPass(ports: RemovalPorts): Promise<void> {
 /**
  * Deletes a broker's entries. Deletes its row once no subscription remains there, or the time limit passed.
  */
-async function removeBroker(row: BrokerRow, ports: RemovalPorts): Promise<void> {
+async function removeBroker(row: BrokerRow, ports: BrokerRemovalPorts): Promise<void> {
   const { brokers, catalogue, clock, log } = ports
   // A kill or a disk error may have left some entries.
   await catalogue.removeAll(row.b)
@@ -74,7 +74,7 @@ async function removeBroker(row: BrokerRow, ports: RemovalPorts): Promise<void> 
  */
 async function unsubscribeAll(
   row: BrokerRow,
-  { reach, log, reportError }: RemovalPorts,
+  { reach, log, reportError }: BrokerRemovalPorts,
 ): Promise<Readonly<Record<string, string>>> {
   const { subscriptions = {}, tenant } = factsOf(row)
   const left: Record<string, string> = { ...subscriptions }

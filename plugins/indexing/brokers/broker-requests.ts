@@ -6,15 +6,15 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
 
-export type Answered = Extract<BrokerAnswer, { status: number }>
+export type BrokerResponse = Extract<BrokerAnswer, { status: number }>
 
 /** Why a request failed. */
-export interface Trouble {
+export interface RequestTrouble {
   readonly kind: 'down' | 'refused'
   readonly reason: string
 }
 
-export type Result<T> = { readonly value: T } | { readonly trouble: Trouble }
+export type Result<T> = { readonly value: T } | { readonly trouble: RequestTrouble }
 
 export interface BrokerClientPorts {
   readonly port: BrokerPort
@@ -55,7 +55,7 @@ export function createBrokerClient({ port, signal, monotonic, paceMs }: BrokerCl
     },
 
     /** Sends a request and returns the response if its status is one of those expected. */
-    async request(request: BrokerRequest, expected: readonly number[]): Promise<Result<Answered>> {
+    async request(request: BrokerRequest, expected: readonly number[]): Promise<Result<BrokerResponse>> {
       const answer = await send(request)
       if ('failure' in answer) return { trouble: { kind: 'down', reason: answer.reason } }
       if (expected.includes(answer.status)) return { value: answer }
@@ -64,7 +64,7 @@ export function createBrokerClient({ port, signal, monotonic, paceMs }: BrokerCl
   })
 }
 
-function troubleOf({ method, path }: BrokerRequest, { status, text }: Answered): Trouble {
+function troubleOf({ method, path }: BrokerRequest, { status, text }: BrokerResponse): RequestTrouble {
   const what = `${method} ${path.split('?', 1)[0]} was answered with ${status}`
   // A proxy in front of an unavailable broker sends these.
   const isAway = status === 502 || status === 503 || status === 504

@@ -12,8 +12,8 @@ import type { Brokers, LoadProgress } from '#plugins/indexing/entries/broker-row
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { BrokerEntity } from '#plugins/indexing/entries/entries.ts'
-import { type Page, readAll, readByIds } from './broker-reading.ts'
-import type { BrokerClient, Trouble } from './broker-requests.ts'
+import { type BrokerPage, readAll, readByIds } from './broker-reading.ts'
+import type { BrokerClient, RequestTrouble } from './broker-requests.ts'
 
 export interface CrawlPorts {
   readonly b: number
@@ -40,14 +40,14 @@ export interface Crawled {
 
 export async function crawl(
   ports: CrawlPorts,
-): Promise<{ readonly crawled: Crawled } | { readonly trouble: Trouble }> {
+): Promise<{ readonly crawled: Crawled } | { readonly trouble: RequestTrouble }> {
   const { b, client, brokers, catalogue, clock, inTurn } = ports
   const began = clock.now()
   const sums = { read: 0, added: 0, changed: 0, removed: 0, unreadable: 0 }
   let total: number | undefined
   const progress = (): LoadProgress => ({ at: '', read: sums.read, total: total ?? null, since: began })
 
-  async function take({ items, requestedAt }: Omit<Page, 'total'>): Promise<void> {
+  async function take({ items, requestedAt }: Omit<BrokerPage, 'total'>): Promise<void> {
     const entities: BrokerEntity[] = []
     for (let at = 0; at < items.length; at += limits.indexSlice.value) {
       const some = itemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
@@ -67,7 +67,7 @@ export async function crawl(
   }
 
   /** Requests entities that no page contained: pages shift while entities are added or deleted. */
-  async function lookForMissing(types: readonly string[]): Promise<Trouble | undefined> {
+  async function lookForMissing(types: readonly string[]): Promise<RequestTrouble | undefined> {
     for (let behind = 0; ; ) {
       const missing = catalogue.unmarked(b, behind, limits.indexIdsPerRequest.value)
       if (missing.length === 0) return undefined

@@ -8,12 +8,12 @@ import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Items } from '#plugins/indexing/entries/broker-messages.ts'
+import type { BrokerItems } from '#plugins/indexing/entries/broker-messages.ts'
 import type { BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
 import { readSources } from './broker-reading.ts'
-import type { BrokerClient, Trouble } from './broker-requests.ts'
+import type { BrokerClient, RequestTrouble } from './broker-requests.ts'
 import { type Crawled, crawl } from './crawl.ts'
 import { subscribe, subscriptionStatus, unsubscribe } from './remote-subscriptions.ts'
 import { type Notifying, type Silence, silenceOf } from './silence.ts'
@@ -78,7 +78,7 @@ export function createRemote(ports: RemotePorts) {
   const facts = (): RemoteFacts => factsOf(brokers.get(b) ?? ports.row)
   const note = (change: Partial<RemoteFacts>): void => brokers.set(b, { facts: { ...facts(), ...change } })
 
-  async function make(purpose: string, uri: string): Promise<Trouble | undefined> {
+  async function make(purpose: string, uri: string): Promise<RequestTrouble | undefined> {
     const made = await subscribe(purpose, uri, client)
     if ('trouble' in made) return made.trouble
     const { id, tellsDeletions } = made.value
@@ -88,7 +88,7 @@ export function createRemote(ports: RemotePorts) {
   }
 
   /** Creates a subscription again if it is missing or differs. */
-  async function ensure(purpose: string): Promise<Trouble | undefined> {
+  async function ensure(purpose: string): Promise<RequestTrouble | undefined> {
     const uri = callback(purpose)
     if (uri === undefined) return { kind: 'down', reason: 'this gateway has no address for notifications' }
     const id = facts().subscriptions?.[purpose]
@@ -111,7 +111,7 @@ export function createRemote(ports: RemotePorts) {
   }
 
   /** Checks one subscription per call, in rotation; all of them if notifications may have been missed. */
-  async function checkSubscriptions(): Promise<Trouble | undefined> {
+  async function checkSubscriptions(): Promise<RequestTrouble | undefined> {
     if (!isBehind) {
       const trouble = await ensure(purposes[checks++ % purposes.length]!)
       if (trouble !== undefined || !isBehind) return trouble
@@ -123,7 +123,7 @@ export function createRemote(ports: RemotePorts) {
     return undefined
   }
 
-  async function read(): Promise<Trouble | undefined> {
+  async function read(): Promise<RequestTrouble | undefined> {
     isBehind = false
     const { undelivered = {} } = facts()
     const outcome = await crawl({ b, client, brokers, catalogue, clock, inTurn, isNotifiedSince })
@@ -165,7 +165,7 @@ export function createRemote(ports: RemotePorts) {
   }
 
   /** Records that the broker cannot be reached or used. */
-  function markFailed({ kind, reason }: Trouble): false {
+  function markFailed({ kind, reason }: RequestTrouble): false {
     const before = brokers.get(b)?.state
     isBehind = true
     brokers.set(b, { state: kind })
@@ -215,7 +215,7 @@ export function createRemote(ports: RemotePorts) {
       running.promise ??= run()
     },
     /** Creates the missing subscriptions now. */
-    async subscribeAll(): Promise<Trouble | undefined> {
+    async subscribeAll(): Promise<RequestTrouble | undefined> {
       return checkSubscriptions()
     },
     /** Another request could not reach the broker. */
@@ -234,7 +234,7 @@ export function createRemote(ports: RemotePorts) {
      * queued.
      * @param stamp when the broker sent it, ms by the broker's clock.
      */
-    async take({ entities, deleted, unreadable }: Items, stamp: number): Promise<boolean> {
+    async take({ entities, deleted, unreadable }: BrokerItems, stamp: number): Promise<boolean> {
       if (waiting >= limits.indexNotificationsMax.value) return false
       waiting++
       counts.notifications++

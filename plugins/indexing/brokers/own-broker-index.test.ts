@@ -13,7 +13,7 @@ import { createSeen } from '#plugins/indexing/entries/seen.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createPluginDatabase, type TestPluginDatabase } from '#test/kit/plugin-database.ts'
-import { createOwnBroker } from './own-broker-index.ts'
+import { createOwnBrokerIndex } from './own-broker-index.ts'
 
 let database: TestPluginDatabase
 beforeEach(() => {
@@ -40,7 +40,7 @@ function begin(all: readonly EntityState[] = []) {
       return { close: () => undefined }
     },
   }
-  const own = createOwnBroker({
+  const own = createOwnBrokerIndex({
     ...{
       changes,
       brokers,

@@ -34,7 +34,7 @@ interface ReadCursor {
   readonly from: number
 }
 
-export function createOwnBroker(ports: OwnBrokerPorts) {
+export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
   const { broker, changes, catalogue, brokers, seen, clock, signal } = ports
   /** All changes up to this log number are in the index; undefined during a full read. */
   let included: number | undefined

@@ -7,18 +7,18 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { BrokerPort, Host } from '#contract'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import type { Items } from '#plugins/indexing/entries/broker-messages.ts'
+import type { BrokerItems } from '#plugins/indexing/entries/broker-messages.ts'
 import {
+  type BrokerOrigin,
   type BrokerRow,
   type Brokers,
-  type Origin,
   ownBroker,
 } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
 import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
 import { readSources } from './broker-reading.ts'
-import { createRegistrar, type Running } from './broker-registrar.ts'
+import { createBrokerRegistrar, type FollowedBroker } from './broker-registrar.ts'
 import { createRemovals, isLeaving } from './broker-removal.ts'
 import { complaintsOf, seenWarningsOf, warningsOf } from './broker-warnings.ts'
 import { createRemote, factsOf, type RemoteFacts } from './followed-broker.ts'
@@ -43,10 +43,10 @@ export type Remotes = ReturnType<typeof createRemotes>
 export function createRemotes({ host, brokers, catalogue, reportError }: RemotesPorts) {
   const { settings, clock, log, signal } = host
   const reach = createReach(host)
-  const running = new Map<number, Running>()
+  const running = new Map<number, FollowedBroker>()
   let [removalTimer, startTimer]: (NodeJS.Timeout | undefined)[] = []
 
-  function open(row: BrokerRow): Running {
+  function open(row: BrokerRow): FollowedBroker {
     const { secret, tenant: given } = factsOf(row)
     // For a broker in the settings, the settings decide the tenant.
     const tenant = row.origin === 'declared' ? reach.tenantOf(row.host) : given
@@ -78,7 +78,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
     one?.port.close()
   }
 
-  function add(address: string, origin: Origin, more: Partial<RemoteFacts> = {}): BrokerRow {
+  function add(address: string, origin: BrokerOrigin, more: Partial<RemoteFacts> = {}): BrokerRow {
     const facts: RemoteFacts = { secret: randomBytes(24).toString('hex'), ...more }
     return brokers.add(address, origin, facts as never)
   }
@@ -147,7 +147,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
       updateLearnt(own.key, await readSources([...indexedTypes], reach.client(host.mdr)))
   }
 
-  const registrar = createRegistrar({ host, reach, brokers, catalogue, add, open, close })
+  const registrar = createBrokerRegistrar({ host, reach, brokers, catalogue, add, open, close })
 
   return Object.freeze({
     /** Resumes all registered brokers once this gateway has an address for notifications. */
@@ -195,7 +195,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
     async notified(
       purpose: string,
       { key, sign }: { key: string; sign: string },
-      items: Items,
+      items: BrokerItems,
       stamp: number,
     ): Promise<void> {
       const row = brokers.byKey(key)
@@ -238,7 +238,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
 }
 
 /** A port that marks the broker as down if a request cannot reach it. */
-const reportingPort = ({ port, remote }: Running): BrokerPort => ({
+const reportingPort = ({ port, remote }: FollowedBroker): BrokerPort => ({
   address: port.address,
   async exchange(request) {
     const answer = await port.exchange(request)

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { jsonIn } from '#plugins/indexing/entries/broker-messages.ts'
 import { paths, relativeLocation } from '#plugins/indexing/entries/entity-kinds.ts'
-import type { BrokerClient, Result, Trouble } from './broker-requests.ts'
+import type { BrokerClient, RequestTrouble, Result } from './broker-requests.ts'
 import { subscriptionOf } from './watched.ts'
 
 export interface CreatedSubscription {
@@ -15,7 +15,7 @@ export interface CreatedSubscription {
   readonly tellsDeletions: boolean
 }
 
-export interface SubscriptionStatus {
+export interface RemoteSubscriptionStatus {
   readonly kind: 'as expected' | 'different' | 'missing'
   /** When the broker last reported a failed delivery; undefined if the latest one succeeded. */
   readonly failedAt: string | undefined
@@ -50,7 +50,7 @@ export async function subscribe(
     [plain, false],
     [{ ...plain, watchedAttributes: watchedNames[purpose]! }, false],
   ]
-  let trouble: Trouble | undefined
+  let trouble: RequestTrouble | undefined
   for (const [body, tellsDeletions] of forms) {
     const answer = await client.request({ method: 'POST', path, headers, body: JSON.stringify(body) }, [201])
     if ('value' in answer) {
@@ -65,7 +65,7 @@ export async function subscribe(
 }
 
 /** Deletes a subscription. A missing one counts as deleted. */
-export async function unsubscribe(id: string, client: BrokerClient): Promise<Trouble | undefined> {
+export async function unsubscribe(id: string, client: BrokerClient): Promise<RequestTrouble | undefined> {
   const request = { method: 'DELETE', path: `${path}/${encodeURIComponent(id)}` }
   const answer = await client.request(request, [200, 202, 204, 404])
   return 'trouble' in answer ? answer.trouble : undefined
@@ -75,7 +75,7 @@ export async function subscriptionStatus(
   id: string,
   uri: string,
   client: BrokerClient,
-): Promise<Result<SubscriptionStatus>> {
+): Promise<Result<RemoteSubscriptionStatus>> {
   const request = {
     method: 'GET',
     path: `${path}/${encodeURIComponent(id)}`,

@@ -8,7 +8,7 @@ import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.
 import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import type { BrokerEntity } from './entries.ts'
 
-export interface Items {
+export interface BrokerItems {
   readonly entities: readonly BrokerEntity[]
   /** Ids of deleted entities. */
   readonly deleted: readonly string[]
@@ -16,7 +16,7 @@ export interface Items {
   readonly unreadable: readonly string[]
 }
 
-export function itemsOf(items: readonly Json[], now: number): Items {
+export function itemsOf(items: readonly Json[], now: number): BrokerItems {
   const entities: BrokerEntity[] = []
   const deleted: string[] = []
   const unreadable: string[] = []

@@ -13,7 +13,7 @@ import { prepareBrokerStatements } from './statements.ts'
 export const ownBroker = 1
 
 /** How a broker came to be indexed. */
-export type Origin = 'own' | 'registered' | 'declared' | 'learnt'
+export type BrokerOrigin = 'own' | 'registered' | 'declared' | 'learnt'
 
 /**
  * loading: being read in full; following: notifies of changes; down: unreachable; refused: its answers are
@@ -37,7 +37,7 @@ export interface BrokerRow {
   readonly key: string
   /** Address as registered, without `/ngsi-ld/v1` and trailing slashes. */
   readonly host: string
-  readonly origin: Origin
+  readonly origin: BrokerOrigin
   readonly state: BrokerState
   /** When the state last changed, ms. */
   readonly since: number
@@ -91,7 +91,7 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
     byKey: (key: string): BrokerRow | undefined => one(sql.byKey.get(key)),
 
     /** @throws ngsi-ld.already-exists if the address is registered. */
-    add(host: string, origin: Origin, facts: BrokerRow['facts'] = {}): BrokerRow {
+    add(host: string, origin: BrokerOrigin, facts: BrokerRow['facts'] = {}): BrokerRow {
       const known = byHost(host)
       if (known !== undefined)
         throw new GatewayError('ngsi-ld.already-exists', `${known.host} is registered already`, { host })
@@ -134,7 +134,7 @@ export function createBrokers(database: PluginDatabase, now: () => number) {
 
 const rowOf = (row: StoredRow): BrokerRow => ({
   ...row,
-  origin: row.origin as Origin,
+  origin: row.origin as BrokerOrigin,
   state: row.state as BrokerState,
   load: row.load === null ? null : (JSON.parse(row.load) as LoadProgress),
   facts: JSON.parse(row.facts) as BrokerRow['facts'],

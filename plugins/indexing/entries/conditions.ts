@@ -16,36 +16,36 @@ import {
 } from '#ngsi-ld/query/query.ts'
 import { type Way, waysOf } from './paths.ts'
 
-export interface Sql {
+export interface IndexSql {
   readonly text: string
   readonly parameters: readonly unknown[]
 }
 
-export interface Condition extends Sql {
+export interface IndexCondition extends IndexSql {
   /** False if the predicate must check the candidates too. */
   readonly isExact: boolean
   /** Finds all nodes that may match; only for comparisons with values. */
-  readonly drive?: Sql
+  readonly drive?: IndexSql
 }
 
 /** Numbers of names and ids; undefined if the index has none. */
-export interface Numbers {
+export interface NodeNumbers {
   nameOf(name: string): number | undefined
   nodeOf(id: string): number | undefined
   /** Whether any attribute with this name has values. Pure relationships need no lookup in `scalar`. */
   isValued(name: number): boolean
 }
 
-const never: Sql = { text: '0', parameters: [] }
+const never: IndexSql = { text: '0', parameters: [] }
 
 /** The terms of a tree that must all hold. */
 export const conjunctsOf = (tree: QueryTree): readonly QueryTree[] =>
   tree.kind === 'and' ? tree.parts : [tree]
 
 /** The tree as a condition; undefined if it has no SQL form. */
-export function conditionOf(tree: QueryTree, numbers: Numbers): Condition | undefined {
+export function conditionOf(tree: QueryTree, numbers: NodeNumbers): IndexCondition | undefined {
   if (tree.kind !== 'and' && tree.kind !== 'or') return termCondition(tree, numbers)
-  const parts: Condition[] = []
+  const parts: IndexCondition[] = []
   for (const part of tree.parts) {
     const condition = conditionOf(part, numbers)
     if (condition === undefined) return undefined
@@ -61,7 +61,7 @@ export function conditionOf(tree: QueryTree, numbers: Numbers): Condition | unde
   }
 }
 
-const union = (all: readonly Sql[]): Sql =>
+const union = (all: readonly IndexSql[]): IndexSql =>
   all.length === 0
     ? { text: 'SELECT NULL WHERE 0', parameters: [] }
     : {
@@ -71,12 +71,12 @@ const union = (all: readonly Sql[]): Sql =>
 
 /** Tests for the end of a path: one for a scalar `s`, one for the target of a link `l`. */
 interface Leaf {
-  readonly scalar: Sql | undefined
-  readonly link: Sql | undefined
+  readonly scalar: IndexSql | undefined
+  readonly link: IndexSql | undefined
   readonly isExact: boolean
 }
 
-function termCondition(term: QueryTerm, numbers: Numbers): Condition | undefined {
+function termCondition(term: QueryTerm, numbers: NodeNumbers): IndexCondition | undefined {
   const { path } = term
   if (path.member !== undefined || path.linked !== undefined) return undefined
   if (path.names.length > limits.indexPathNames.value || path.names.some(isBeside)) return undefined
@@ -94,10 +94,10 @@ function termCondition(term: QueryTerm, numbers: Numbers): Condition | undefined
 interface End {
   readonly way: readonly number[]
   readonly last: 'scalar' | 'link'
-  readonly test: Sql
+  readonly test: IndexSql
 }
 
-function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: Numbers): readonly End[] {
+function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: NodeNumbers): readonly End[] {
   return [
     ...(scalar === undefined || !isValued(way.at(-1)!)
       ? []
@@ -110,18 +110,18 @@ function endsOf(way: readonly number[], { scalar, link }: Leaf, { isValued }: Nu
 const isBeside = (name: string): boolean => timeMembers.has(name) || textMembers.has(name)
 
 /** A path interpretation as name numbers; none if the index does not know one of its names. */
-function numbersOf(way: Way, { nameOf }: Numbers): (readonly number[])[] {
+function numbersOf(way: Way, { nameOf }: NodeNumbers): (readonly number[])[] {
   const found = way.map((names) => nameOf(names.join(' ')))
   return found.includes(undefined) ? [] : [found as number[]]
 }
 
-const joined = (all: readonly Sql[], by: string): Sql => ({
+const joined = (all: readonly IndexSql[], by: string): IndexSql => ({
   text: `(${all.map(({ text }) => text).join(by)})`,
   parameters: all.flatMap(({ parameters }) => parameters),
 })
 
 /** Searches from the node to the value. */
-function existing({ way, last, test }: End): Sql {
+function existing({ way, last, test }: End): IndexSql {
   const alias = last === 'scalar' ? 's' : 'l'
   const hops = way.slice(0, -1)
   const tables = [...hops.map((_, i) => `link h${i}`), `${last} ${alias}`]
@@ -135,7 +135,7 @@ function existing({ way, last, test }: End): Sql {
 }
 
 /** Searches from the value to the nodes. */
-function driving({ way, last, test }: End): Sql {
+function driving({ way, last, test }: End): IndexSql {
   const alias = last === 'scalar' ? 's' : 'l'
   const hops = way.slice(0, -1)
   const backwards = hops.map((_, i) => hops.length - 1 - i)
@@ -149,9 +149,9 @@ function driving({ way, last, test }: End): Sql {
   }
 }
 
-const anything: Sql = { text: '1', parameters: [] }
+const anything: IndexSql = { text: '1', parameters: [] }
 
-function leafOf(term: QueryTerm, numbers: Numbers): Leaf | undefined {
+function leafOf(term: QueryTerm, numbers: NodeNumbers): Leaf | undefined {
   if (term.kind === 'exists' || term.kind === 'absent')
     return { scalar: anything, link: anything, isExact: true }
   if (term.kind !== 'compare' || term.operator === '!=') return undefined
@@ -161,7 +161,7 @@ function leafOf(term: QueryTerm, numbers: Numbers): Leaf | undefined {
   const tests = intervals.map(intervalTest)
   if (tests.includes(undefined)) return undefined
   return {
-    scalar: joined(tests as Sql[], ' OR '),
+    scalar: joined(tests as IndexSql[], ' OR '),
     link: term.operator === '==' ? linkTest(term, numbers) : undefined,
     // VocabProperty values are stored as names but also equal IRIs (4.9).
     isExact: term.operator !== '==' || texts.every(({ type }) => type !== 'string'),
@@ -177,7 +177,7 @@ function namesOf(interval: Interval): readonly Interval[] {
 }
 
 /** Relationships are compared with single ids only. */
-function linkTest(term: QueryComparison, { nodeOf }: Numbers): Sql | undefined {
+function linkTest(term: QueryComparison, { nodeOf }: NodeNumbers): IndexSql | undefined {
   const ids = intervalsOf(term).flatMap(({ type, low, high }) =>
     type === 'string' && low === high ? (nodeOf(low as string) ?? []) : [],
   )
@@ -186,13 +186,13 @@ function linkTest(term: QueryComparison, { nodeOf }: Numbers): Sql | undefined {
 }
 
 /** SQLite sorts numbers before texts and texts before blobs, which bounds each type. */
-function intervalTest({ type, low, high, lowOpen, highOpen }: Interval): Sql | undefined {
+function intervalTest({ type, low, high, lowOpen, highOpen }: Interval): IndexSql | undefined {
   if (type === 'boolean') return { text: 's.value = ?', parameters: [Buffer.from([low === true ? 1 : 0])] }
   if (type !== 'number' && type !== 'string') return undefined
   for (const bound of [low, high])
     if (typeof bound === 'string' && bound.length >= limits.indexTextCharacters.value) return undefined
   if (low !== undefined && low === high) return { text: 's.value = ?', parameters: [low] }
-  const parts: Sql[] = []
+  const parts: IndexSql[] = []
   if (low !== undefined) parts.push({ text: `s.value ${lowOpen === true ? '>' : '>='} ?`, parameters: [low] })
   else if (type === 'string') parts.push({ text: "s.value >= ''", parameters: [] })
   if (high !== undefined)

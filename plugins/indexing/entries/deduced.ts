@@ -13,7 +13,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { jsonIn } from './broker-messages.ts'
-import type { Numbers } from './conditions.ts'
+import type { NodeNumbers } from './conditions.ts'
 import { paths } from './entity-kinds.ts'
 import type { Seen } from './seen.ts'
 import type { QueryStatements } from './statements.ts'
@@ -40,7 +40,7 @@ export interface Derived {
   readonly places?: readonly Json[]
 }
 
-export interface DeducingPorts extends Omit<Numbers, 'isValued'> {
+export interface DeducingPorts extends Omit<NodeNumbers, 'isValued'> {
   readonly sql: QueryStatements
   readonly seen: Seen
 }

@@ -8,7 +8,7 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { sameJson } from '#ngsi-ld/values/json.ts'
 import type { Deriving } from './derive.ts'
 import { kindNames, kinds, kindsOf, paths } from './entity-kinds.ts'
-import { bareObservation, type Facts, factsOf, type Scalar } from './facts.ts'
+import { bareObservation, type Facts, factsOf, type StoredScalar } from './facts.ts'
 import type { Naming } from './naming.ts'
 import type { Statements } from './statements.ts'
 
@@ -124,9 +124,9 @@ function createRows(sql: Statements, naming: Naming) {
   }
 
   function writeScalars(n: number, wanted: Facts['scalars']): void {
-    const kept = new Map<string, readonly [number, Scalar]>()
+    const kept = new Map<string, readonly [number, StoredScalar]>()
     const before = new Set<string>()
-    for (const row of sql.scalars.all(n) as [number, Scalar][]) {
+    for (const row of sql.scalars.all(n) as [number, StoredScalar][]) {
       kept.set(scalarKey(...row), row)
       before.add(scalarKey(...row))
     }
@@ -191,7 +191,7 @@ function createRows(sql: Statements, naming: Naming) {
   }
 }
 
-const scalarKey = (k: number, value: Scalar): string => {
+const scalarKey = (k: number, value: StoredScalar): string => {
   if (typeof value === 'number') return `${k} n${value}`
   return typeof value === 'string' ? `${k} t${value}` : `${k} b${value.join()}`
 }

@@ -24,11 +24,11 @@ import {
 } from './entity-kinds.ts'
 
 /** As stored in SQLite: a number, a text, a boolean as one byte, anything else as an empty blob. */
-export type Scalar = number | string | Buffer
+export type StoredScalar = number | string | Buffer
 
 export interface Facts {
   /** By attribute name; sub-attribute names follow after a space. */
-  readonly scalars: readonly (readonly [name: string, value: Scalar])[]
+  readonly scalars: readonly (readonly [name: string, value: StoredScalar])[]
   readonly links: readonly (readonly [name: string, target: string])[]
   readonly words: string
   readonly places: readonly Json[]
@@ -42,7 +42,7 @@ const nothing = Buffer.alloc(0)
 const truths = { true: Buffer.from([1]), false: Buffer.from([0]) } as const
 
 /** A scalar as stored; undefined for values that cannot be compared. */
-export function scalarOf(value: Json): Scalar | undefined {
+export function scalarOf(value: Json): StoredScalar | undefined {
   if (typeof value === 'number') return value
   if (typeof value === 'string') return cut(value.toWellFormed())
   return typeof value === 'boolean' ? truths[`${value}`] : undefined
@@ -55,7 +55,7 @@ export const cut = (text: string): string =>
 /** @param known bits of the entity's types. */
 export function factsOf(entity: Entity, known: number): Facts {
   if ((known & ~kinds.observation) === 0) return observationFacts(entity)
-  const scalars: (readonly [string, Scalar])[] = []
+  const scalars: (readonly [string, StoredScalar])[] = []
   const links: (readonly [string, string])[] = []
   for (const name of attributeNames(entity))
     for (const instance of instancesOf(entity, name)) collect(name, rated(instance), { scalars, links })
@@ -90,7 +90,7 @@ function observationFacts(entity: Entity): Facts {
 }
 
 interface Collected {
-  readonly scalars: (readonly [string, Scalar])[]
+  readonly scalars: (readonly [string, StoredScalar])[]
   readonly links: (readonly [string, string])[]
 }
 

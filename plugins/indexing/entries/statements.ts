@@ -1,7 +1,7 @@
 /** The prepared SQL statements of the index. `conditions.ts` builds the conditions of queries. */
 import { limits } from '#base/limits/limits.ts'
 import type { PluginDatabase, PluginStatement } from '#contract'
-import type { Sql } from './conditions.ts'
+import type { IndexSql } from './conditions.ts'
 import { kindNames, kinds } from './entity-kinds.ts'
 
 export type Statements = ReturnType<typeof prepareStatements>
@@ -139,12 +139,12 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
         .all(...wanted.flatMap((kind) => [kind, behind, most]), most) as number[]
     },
     /** Nodes that a condition's value search finds, without duplicates. */
-    driven: ({ text, parameters }: Sql, most: number): number[] =>
+    driven: ({ text, parameters }: IndexSql, most: number): number[] =>
       dynamic(`SELECT DISTINCT * FROM (${text}) LIMIT ?`)
         .pluck()
         .all(...parameters, most) as number[],
     /** Spots in a box whose nodes satisfy all conditions. */
-    spots(conditions: readonly Sql[]): (box: readonly number[]) => Spot[] {
+    spots(conditions: readonly IndexSql[]): (box: readonly number[]) => Spot[] {
       const all = [within, ...conditions.map(({ text }) => text)].join(' AND ')
       const statement = dynamic(
         // Conditions use node.n, and the R-tree stores it, so no join is needed.
@@ -154,7 +154,7 @@ export function prepareQueryStatements(database: PluginDatabase, belongs: () => 
       return (box) => statement.all(...box, ...parameters) as Spot[]
     },
     /** The nodes of a slice that satisfy all conditions, with their kinds. */
-    narrowed(conditions: readonly Sql[]): (slice: readonly number[]) => [n: number, bits: number][] {
+    narrowed(conditions: readonly IndexSql[]): (slice: readonly number[]) => [n: number, bits: number][] {
       const all = ['node.prime NOT NULL', ...conditions.map(({ text }) => text)].join(' AND ')
       const statement = dynamic(
         `SELECT node.n, node.kinds ${each} node ON node.n = slice.value WHERE ${all}`,

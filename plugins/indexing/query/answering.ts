@@ -22,7 +22,13 @@ import {
 } from '#plugins/indexing/entries/deduced.ts'
 import { searchable } from '#plugins/indexing/entries/entity-kinds.ts'
 import { type Forwarded, requestAll, retrieveFromFirst, warningOf, writtenOut } from './forwarding.ts'
-import { checkForwarded, type Known, type Parameters, parseRequest, type Shown } from './index-query.ts'
+import {
+  checkForwarded,
+  type IndexProjection,
+  type Known,
+  type Parameters,
+  parseRequest,
+} from './index-query.ts'
 import type { Selecting } from './selecting.ts'
 
 export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
@@ -48,13 +54,13 @@ export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {
 }
 
 /** The client of a request. */
-export interface Requester {
+export interface IndexRequester {
   readonly headers: Pick<Headers, 'get' | 'has'>
   readonly signal: AbortSignal
 }
 
 /** A response: the text that a broker sent, or items not yet serialized. */
-export type Reply = WrittenAnswer | ListAnswer
+export type IndexReply = WrittenAnswer | ListAnswer
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
 const positionHeader = 'Selvedge-Index-Position'
@@ -78,7 +84,7 @@ export function createAnswering(ports: AnsweringPorts) {
     }
   }
 
-  const forwarded = (answer: Forwarded, warnings: readonly string[]): Reply => ({
+  const forwarded = (answer: Forwarded, warnings: readonly string[]): IndexReply => ({
     status: answer.status,
     headers: {
       ...headersOf(answer.by.join(', '), [...warnings, ...answer.warnings]),
@@ -89,7 +95,7 @@ export function createAnswering(ports: AnsweringPorts) {
   })
 
   /** Waits until the index includes the position that the client sent. Returns warnings for the response. */
-  async function warningsOf({ headers }: Requester): Promise<string[]> {
+  async function warningsOf({ headers }: IndexRequester): Promise<string[]> {
     const warnings: string[] = [...ports.staleWarnings()]
     if (headers.has('link')) warnings.push(warningOf('the index does not read Link headers'))
     const wanted = headers.get(positionHeader)
@@ -108,12 +114,12 @@ export function createAnswering(ports: AnsweringPorts) {
   /**
    * Brokers for a forwarded request: only the own broker if another tenant or local entities are requested.
    */
-  const brokersFor = (requester: Requester, parameters: Parameters): readonly BrokerPort[] =>
+  const brokersFor = (requester: IndexRequester, parameters: Parameters): readonly BrokerPort[] =>
     isForeign(requester) || parameters.get('local') === 'true' ? [broker] : ports.reachable()
 
   return Object.freeze({
     /** @throws GatewayError for an invalid query, or if no broker answers a forwarded one. */
-    async query(requester: Requester, parameters: Parameters): Promise<Reply> {
+    async query(requester: IndexRequester, parameters: Parameters): Promise<IndexReply> {
       const accept = acceptOf(requester)
       // Wait first: the latest changes may add names that the query uses.
       const warnings = await warningsOf(requester)
@@ -161,7 +167,7 @@ export function createAnswering(ports: AnsweringPorts) {
     },
 
     /** Retrieves one entity by id. @throws GatewayError as `query`. */
-    async retrieve(requester: Requester, id: string, parameters: Parameters): Promise<Reply> {
+    async retrieve(requester: IndexRequester, id: string, parameters: Parameters): Promise<IndexReply> {
       const accept = acceptOf(requester)
       const warnings = await warningsOf(requester)
       const { shown, forward, criteria } = parseRequest(
@@ -200,14 +206,14 @@ export function createAnswering(ports: AnsweringPorts) {
 const hasMembers = (one: JsonObject): boolean => Object.keys(one).some((name) => name !== '@context')
 
 /** Whether the request is for a tenant that is not indexed; the gateway's own broker answers it. */
-const isForeign = ({ headers }: Requester): boolean =>
+const isForeign = ({ headers }: IndexRequester): boolean =>
   !['', 'default', null].includes(headers.get('ngsild-tenant'))
 
 /** Media types of the index, and one that only brokers offer. */
 const offered = ['application/json', 'application/ld+json', 'application/geo+json'] as const
 
 /** The media type of the response; undefined if only a broker can provide it, or must refuse it. */
-function acceptOf({ headers }: Requester): 'application/json' | 'application/ld+json' | undefined {
+function acceptOf({ headers }: IndexRequester): 'application/json' | 'application/ld+json' | undefined {
   const qualities = qualitiesOf(headers.get('accept') || '*/*', offered)
   const best = Math.max(...qualities)
   const type = best === 0 ? undefined : offered[qualities.indexOf(best)]
@@ -218,13 +224,13 @@ function acceptOf({ headers }: Requester): 'application/json' | 'application/ld+
  * Headers that are forwarded. A client's credentials are for this gateway and are never sent to another
  * broker. A tenant is one of this gateway, so only its own broker receives the header.
  */
-function passedOn(requester: Requester): Record<string, string> {
+function passedOn(requester: IndexRequester): Record<string, string> {
   const accept = requester.headers.get('accept')
   const tenant = isForeign(requester) ? requester.headers.get('ngsild-tenant') : null
   return { ...(accept !== null && { Accept: accept }), ...(tenant !== null && { 'NGSILD-Tenant': tenant }) }
 }
 
-function rendered(entity: Entity, shown: Shown, type: string): JsonObject {
+function rendered(entity: Entity, shown: IndexProjection, type: string): JsonObject {
   return renderEntity(entity, undefined, {
     ...shown,
     context: coreContext,

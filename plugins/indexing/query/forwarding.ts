@@ -15,7 +15,7 @@ import { parseProjection, printProjection } from '#ngsi-ld/representation/projec
 import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
-import type { Criteria, Paging, Parameters } from './index-query.ts'
+import type { IndexCriteria, Paging, Parameters } from './index-query.ts'
 import { joined, unjoined } from './joining.ts'
 
 export interface Forwarded {
@@ -39,7 +39,7 @@ const itself = (name: string): string => name
 /** The parameters in a form that any broker understands, without the paging parameters. */
 export function writtenOut(
   parameters: Parameters,
-  { selection, q }: Criteria,
+  { selection, q }: IndexCriteria,
   expand: (term: string) => string,
 ): URLSearchParams {
   const written = new URLSearchParams()

@@ -35,7 +35,7 @@ export interface TimeWindow {
   readonly to: number
 }
 
-export interface Criteria {
+export interface IndexCriteria {
   readonly selection: TypeSelection | undefined
   /** Bits of the types in the selection; 0 without a selection. */
   readonly kinds: number
@@ -52,7 +52,7 @@ export interface Criteria {
   readonly isLocal: boolean
 }
 
-export interface Shown {
+export interface IndexProjection {
   readonly format: Format
   readonly attrs: ReadonlySet<string> | undefined
   readonly pick: ReadonlySet<string> | undefined
@@ -66,8 +66,8 @@ export interface Paging {
 }
 
 export interface ParsedRequest {
-  readonly criteria: Criteria
-  readonly shown: Shown
+  readonly criteria: IndexCriteria
+  readonly shown: IndexProjection
   readonly paging: Paging
   /** Why only brokers can answer; undefined if the index can. */
   readonly forward: string | undefined
@@ -148,7 +148,7 @@ export function parseRequest(parameters: Parameters, context: Context, known: Kn
  * @param reason why brokers must answer.
  * @throws ngsi-ld.not-supported
  */
-export function checkForwarded(parameters: Parameters, criteria: Criteria, reason: string): void {
+export function checkForwarded(parameters: Parameters, criteria: IndexCriteria, reason: string): void {
   const unsaid = aloneIn(parameters, criteria)
   if (unsaid === undefined) return
   throw new GatewayError(
@@ -158,11 +158,11 @@ export function checkForwarded(parameters: Parameters, criteria: Criteria, reaso
 }
 
 /** The part of a request that only the index can answer. */
-const aloneIn = (parameters: Parameters, criteria: Criteria): string | undefined =>
+const aloneIn = (parameters: Parameters, criteria: IndexCriteria): string | undefined =>
   foreign.find((name) => parameters.has(name)) ?? placeAlone(criteria)
 
 /** Streams and sensors inherit places from related entities, which only the index knows. */
-function placeAlone({ geo, selection, kinds: bits }: Criteria): string | undefined {
+function placeAlone({ geo, selection, kinds: bits }: IndexCriteria): string | undefined {
   if (geo === undefined || geo.property !== 'location') return undefined
   const isAnything = selection === undefined || selection.kind === 'any'
   const isMoved = isAnything || (bits & (kinds.stream | kinds.sensor)) !== 0
@@ -177,7 +177,7 @@ function checkKnown(parameters: Parameters): void {
   throw invalidRequest(`unknown query parameter ${unknown}; ${known}`)
 }
 
-function criteriaOf(parameters: Parameters, context: Context, expand: Context['expand']): Criteria {
+function criteriaOf(parameters: Parameters, context: Context, expand: Context['expand']): IndexCriteria {
   const given = (name: string): string | undefined => parameters.get(name)
   if (!['true', 'false', undefined].includes(given('local')))
     throw invalidRequest('local must be true or false')
@@ -285,7 +285,7 @@ function timeOf(parameters: Parameters, name: string): number | undefined {
 function shownOf(
   parameters: Parameters,
   expand: Context['expand'],
-): { readonly shown: Shown; readonly needsBroker: string | undefined } {
+): { readonly shown: IndexProjection; readonly needsBroker: string | undefined } {
   const names = (parameter: 'pick' | 'omit') => {
     const text = parameters.get(parameter)
     return text === undefined ? undefined : parseProjection(text, expand, parameter)
@@ -322,7 +322,7 @@ function shownOf(
 }
 
 /** Why the index cannot answer; undefined if it can. */
-function reasonOf(parameters: Parameters, criteria: Criteria, known: Known): string | undefined {
+function reasonOf(parameters: Parameters, criteria: IndexCriteria, known: Known): string | undefined {
   const { selection, ids, q, words, window } = criteria
   const stranger = [...parameters.keys()].find((name) => !own.has(name))
   if (stranger !== undefined) return `only brokers support ${stranger}`

@@ -14,7 +14,7 @@ import { prepareQueryStatements, prepareStatements } from '#plugins/indexing/ent
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { matchOf } from '#plugins/indexing/entries/words.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
-import type { Criteria } from './index-query.ts'
+import type { IndexCriteria } from './index-query.ts'
 import { createSelecting } from './selecting.ts'
 
 const database = createPluginDatabase(tables)
@@ -32,7 +32,7 @@ beforeAll(() => {
 })
 afterAll(() => database.close())
 
-const nothing: Omit<Criteria, 'words'> = {
+const nothing: Omit<IndexCriteria, 'words'> = {
   ...{ selection: undefined, kinds: kinds.sensor, ids: undefined, q: undefined, scope: undefined },
   ...{ geo: undefined, window: undefined, attrs: undefined, isLocal: false },
 }

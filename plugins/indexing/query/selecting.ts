@@ -23,10 +23,10 @@ import { matchesScope } from '#ngsi-ld/query/scope-query.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import {
-  type Condition,
   conditionOf,
   conjunctsOf,
-  type Numbers,
+  type IndexCondition,
+  type NodeNumbers,
 } from '#plugins/indexing/entries/conditions.ts'
 import { deduce } from '#plugins/indexing/entries/deduced.ts'
 import { kindNames, kindOf, kinds, searchable } from '#plugins/indexing/entries/entity-kinds.ts'
@@ -34,9 +34,9 @@ import { asCompared } from '#plugins/indexing/entries/facts.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
 import type { Seen } from '#plugins/indexing/entries/seen.ts'
 import type { QueryStatements } from '#plugins/indexing/entries/statements.ts'
-import type { Criteria } from './index-query.ts'
+import type { IndexCriteria } from './index-query.ts'
 
-export interface Found {
+export interface SelectedPage {
   /** The entities of the page. */
   readonly entities: readonly Entity[]
   /** Number of all matches, if requested. */
@@ -45,7 +45,7 @@ export interface Found {
   readonly bytes: number
 }
 
-export interface SelectingPorts extends Omit<Numbers, 'isValued'> {
+export interface SelectingPorts extends Omit<NodeNumbers, 'isValued'> {
   readonly sql: QueryStatements
   readonly seen: Seen
   /** A clock for intervals, ms. */
@@ -73,7 +73,7 @@ export function createSelecting(ports: SelectingPorts) {
      * @param signal aborted when the client no longer waits.
      * @throws ngsi-ld.too-complex after `limits.indexQueryMs`.
      */
-    async select(criteria: Criteria, page: Page, signal: AbortSignal): Promise<Found> {
+    async select(criteria: IndexCriteria, page: Page, signal: AbortSignal): Promise<SelectedPage> {
       if (signal.aborted) throw abandoned()
       const begun = ports.monotonic()
       const parts = sqlPartsOf(ports, criteria)
@@ -111,12 +111,12 @@ export function createSelecting(ports: SelectingPorts) {
 
 /** The part of a query that has an SQL form, and the terms left to predicates. */
 interface SqlParts {
-  readonly conditions: readonly Condition[]
+  readonly conditions: readonly IndexCondition[]
   readonly left: readonly QueryTree[]
 }
 
-function sqlPartsOf(ports: SelectingPorts, criteria: Criteria): SqlParts {
-  const conditions: Condition[] = []
+function sqlPartsOf(ports: SelectingPorts, criteria: IndexCriteria): SqlParts {
+  const conditions: IndexCondition[] = []
   const left: QueryTree[] = []
   const isValued = (name: number): boolean => ports.sql.hasScalar.get(name) === 1
   for (const part of criteria.q === undefined ? [] : conjunctsOf(criteria.q)) {
@@ -140,8 +140,8 @@ interface Candidates {
 
 function candidatesOf(
   ports: SelectingPorts,
-  criteria: Criteria,
-  conditions: readonly Condition[],
+  criteria: IndexCriteria,
+  conditions: readonly IndexCondition[],
 ): Candidates {
   const { list, isPlaced } = listedBy(ports, criteria, conditions)
   return { slices: slicesOf(ports, criteria, list), isPlaced }
@@ -149,7 +149,7 @@ function candidatesOf(
 
 function* slicesOf(
   { sql }: SelectingPorts,
-  criteria: Criteria,
+  criteria: IndexCriteria,
   list: number[] | undefined,
 ): Generator<readonly number[], void> {
   const most = limits.indexQuerySlice.value
@@ -193,8 +193,8 @@ function* byWords(sql: QueryStatements, words: string): Generator<readonly numbe
 /** The shortest available candidate list; undefined if none is short. */
 function listedBy(
   ports: SelectingPorts,
-  criteria: Criteria,
-  conditions: readonly Condition[],
+  criteria: IndexCriteria,
+  conditions: readonly IndexCondition[],
 ): { readonly list: number[] | undefined; readonly isPlaced: boolean } {
   const { ids } = criteria
   if (ids !== undefined)
@@ -214,8 +214,8 @@ function listedBy(
 /** Nodes from the R-tree that satisfy the conditions; undefined if too many are in the area. */
 function placedNear(
   { sql }: SelectingPorts,
-  { geo, kinds: bits }: Criteria,
-  conditions: readonly Condition[],
+  { geo, kinds: bits }: IndexCriteria,
+  conditions: readonly IndexCondition[],
 ): number[] | undefined {
   if (geo === undefined || geo.property !== 'location') return undefined
   const boxes = searchBoxesOf(geo)
@@ -248,7 +248,7 @@ const byOwn = { text: 'node.prime = ?', parameters: [ownBroker] }
 /** Returns a function that keeps the matching nodes of a slice. */
 function createNarrowing(
   ports: SelectingPorts,
-  criteria: Criteria,
+  criteria: IndexCriteria,
   {
     conditions,
     left,
@@ -288,7 +288,10 @@ function means(selection: TypeSelection, bits: number): boolean {
     : selection.parts.some((part) => means(part, bits))
 }
 
-function attrsCondition(attrs: readonly string[] | undefined, ports: SelectingPorts): Condition | undefined {
+function attrsCondition(
+  attrs: readonly string[] | undefined,
+  ports: SelectingPorts,
+): IndexCondition | undefined {
   if (attrs === undefined) return undefined
   const known = attrs.flatMap((name) => ports.nameOf(name) ?? [])
   const marks = known.map(() => '?').join()
@@ -301,7 +304,7 @@ function attrsCondition(attrs: readonly string[] | undefined, ports: SelectingPo
 
 type Test = ((numbers: readonly number[]) => number[]) | undefined
 
-function placeTest({ sql }: SelectingPorts, { geo }: Criteria): Test {
+function placeTest({ sql }: SelectingPorts, { geo }: IndexCriteria): Test {
   if (geo === undefined || geo.property !== 'location') return undefined
   const fits = compileGeometryTest(geo)
   const byBox = compileBoxTest(geo)
@@ -317,7 +320,7 @@ function placeTest({ sql }: SelectingPorts, { geo }: Criteria): Test {
   }
 }
 
-function windowTest({ sql, seen }: SelectingPorts, { window }: Criteria): Test {
+function windowTest({ sql, seen }: SelectingPorts, { window }: IndexCriteria): Test {
   if (window === undefined) return undefined
   const { property, from, to } = window
   return (numbers) => {
@@ -350,7 +353,7 @@ function windowTest({ sql, seen }: SelectingPorts, { window }: Criteria): Test {
 /** Tests that need documents. */
 function documentTest(
   { sql }: SelectingPorts,
-  { geo, scope }: Criteria,
+  { geo, scope }: IndexCriteria,
   left: readonly QueryTree[],
 ): ((entity: Entity) => boolean) | undefined {
   const tests: ((entity: Entity) => boolean)[] = []

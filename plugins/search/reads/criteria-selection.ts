@@ -14,25 +14,36 @@ import {
 } from '#plugins/search/schema/entity-values.ts'
 import type { Model } from '#plugins/search/schema/model.ts'
 import {
-  type Criteria,
   isBare,
   type LinkCriteria,
+  type QueryCriteria,
   type Words,
 } from '#plugins/search/schema/query-criteria.ts'
-import { type BrokerQuery, type Page, type Ranking, type Reads, rankScore, tooComplex } from './reads.ts'
+import {
+  type BrokerQuery,
+  type PageRequest,
+  type RankingParameters,
+  type Reads,
+  rankScore,
+  tooComplex,
+} from './reads.ts'
 
 export interface Selection {
   /** A page of entities; the best first if ranked. */
-  select(criteria: Criteria, page: Page, ranking?: Ranking): Promise<readonly EntityJson[]>
-  count(criteria: Criteria): Promise<number>
+  select(
+    criteria: QueryCriteria,
+    page: PageRequest,
+    ranking?: RankingParameters,
+  ): Promise<readonly EntityJson[]>
+  count(criteria: QueryCriteria): Promise<number>
 }
 
 export function createSelection(model: Model, reads: Reads): Selection {
   const parts: Parts = { model, reads }
   return Object.freeze({
-    select: (criteria: Criteria, page: Page, ranking?: Ranking) =>
+    select: (criteria: QueryCriteria, page: PageRequest, ranking?: RankingParameters) =>
       ranking === undefined ? select(parts, criteria, page) : selectRanked(parts, criteria, page, ranking),
-    count: (criteria: Criteria) => count(parts, criteria),
+    count: (criteria: QueryCriteria) => count(parts, criteria),
   })
 }
 
@@ -41,7 +52,11 @@ interface Parts {
   readonly reads: Reads
 }
 
-async function select(parts: Parts, criteria: Criteria, page: Page): Promise<readonly EntityJson[]> {
+async function select(
+  parts: Parts,
+  criteria: QueryCriteria,
+  page: PageRequest,
+): Promise<readonly EntityJson[]> {
   const queries = queriesOf(parts, criteria)
   // Only reading further shows whether a second query follows, which a first page does not need.
   if (page.offset === 0 && criteria.links.length > 0) return collected(parts, queries, page)
@@ -54,7 +69,7 @@ async function select(parts: Parts, criteria: Criteria, page: Page): Promise<rea
 async function collected(
   parts: Parts,
   queries: AsyncIterable<BrokerQuery>,
-  page: Page,
+  page: PageRequest,
 ): Promise<readonly EntityJson[]> {
   const found = new Map<string, EntityJson>()
   const wanted = page.offset + page.limit
@@ -71,9 +86,9 @@ async function collected(
 /** Each query returns its best entities first, so the first ones of each suffice. */
 async function selectRanked(
   parts: Parts,
-  criteria: Criteria,
-  page: Page,
-  ranking: Ranking,
+  criteria: QueryCriteria,
+  page: PageRequest,
+  ranking: RankingParameters,
 ): Promise<readonly EntityJson[]> {
   const { first, rest } = await peek(queriesOf(parts, criteria))
   if (first === undefined) return []
@@ -95,7 +110,7 @@ function scoreOf(entity: EntityJson): number {
   return typeof score === 'number' ? score : 0
 }
 
-async function count(parts: Parts, criteria: Criteria): Promise<number> {
+async function count(parts: Parts, criteria: QueryCriteria): Promise<number> {
   const { first, rest } = await peek(queriesOf(parts, criteria))
   if (first === undefined) return 0
   if (rest === undefined) return parts.reads.count(first)
@@ -112,7 +127,7 @@ async function count(parts: Parts, criteria: Criteria): Promise<number> {
 async function upTo(
   parts: Parts,
   query: BrokerQuery,
-  { offset, limit }: Page,
+  { offset, limit }: PageRequest,
 ): Promise<readonly EntityJson[]> {
   const found: EntityJson[] = []
   while (found.length < limit) {
@@ -167,7 +182,7 @@ interface Demand {
   readonly ids?: readonly string[]
 }
 
-async function* queriesOf(parts: Parts, criteria: Criteria): AsyncGenerator<BrokerQuery> {
+async function* queriesOf(parts: Parts, criteria: QueryCriteria): AsyncGenerator<BrokerQuery> {
   const { terms, near, words, type } = criteria
   const own: Demand = terms.length === 0 ? {} : { q: terms.join(';') }
   for await (const demand of demandsOf(parts, criteria)) {
@@ -249,7 +264,7 @@ function intersection(
  * Combines the demands of all links. The demands of one link are streamed; those of the others are collected
  * first, because each is combined with each.
  */
-async function* demandsOf(parts: Parts, criteria: Criteria): AsyncGenerator<Demand> {
+async function* demandsOf(parts: Parts, criteria: QueryCriteria): AsyncGenerator<Demand> {
   const { links } = criteria
   const [only] = links
   if (only === undefined) {
@@ -317,7 +332,7 @@ async function* demandsOfLink(parts: Parts, link: LinkCriteria, share: number): 
   }
 }
 
-async function* innerPages(parts: Parts, criteria: Criteria): AsyncGenerator<readonly EntityJson[]> {
+async function* innerPages(parts: Parts, criteria: QueryCriteria): AsyncGenerator<readonly EntityJson[]> {
   const seen = new Set<string>()
   for await (const query of queriesOf(parts, criteria)) {
     for await (const entities of pagesOf(parts, query, limits.searchFirstPage.value)) {

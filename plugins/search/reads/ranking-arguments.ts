@@ -3,11 +3,11 @@
  * functions. Rejects, naming the argument, what the ranking component would reject.
  */
 import { GraphQLError } from 'graphql'
-import { checkPoint, type Given, type Near } from '#plugins/search/schema/query-criteria.ts'
-import type { Ranking } from './reads.ts'
+import { checkPoint, type GivenArguments, type Near } from '#plugins/search/schema/query-criteria.ts'
+import type { RankingParameters } from './reads.ts'
 
 /** @param near of the query; its point is the default for rankPoint. @throws GraphQLError */
-export function rankingOf(given: Given, near: Near | undefined): Ranking | undefined {
+export function rankingOf(given: GivenArguments, near: Near | undefined): RankingParameters | undefined {
   const { ranking, rankPoint, rankDistance, rankAge } = given as Arguments
   const yardsticks = Object.entries({ rankPoint, rankDistance, rankAge })
   const lone = yardsticks.find(([, value]) => value !== undefined && value !== null)

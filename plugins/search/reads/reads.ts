@@ -17,7 +17,7 @@ export interface BrokerQuery {
   readonly ids?: readonly string[] | undefined
   readonly q?: string | undefined
   readonly near?: Near | undefined
-  readonly ranking?: Ranking | undefined
+  readonly ranking?: RankingParameters | undefined
 }
 
 /** A query to the index. */
@@ -27,7 +27,7 @@ export interface IndexQuery extends BrokerQuery {
 }
 
 /** Ranking parameters of a query. */
-export interface Ranking {
+export interface RankingParameters {
   /** Name and weight. */
   readonly weights: readonly (readonly [string, number])[]
   /** Reference point of proximity. */
@@ -38,17 +38,17 @@ export interface Ranking {
   readonly age?: number | undefined
 }
 
-export interface Page {
+export interface PageRequest {
   readonly offset: number
   readonly limit: number
 }
 
 export interface Reads {
   /** A page of matches in the order of the broker. */
-  page(query: BrokerQuery, page: Page): Promise<readonly EntityJson[]>
+  page(query: BrokerQuery, page: PageRequest): Promise<readonly EntityJson[]>
   count(query: BrokerQuery): Promise<number>
   /** Ids that the index finds by place and words; undefined without an index. */
-  indexed(query: IndexQuery, page: Page): Promise<readonly string[] | undefined>
+  indexed(query: IndexQuery, page: PageRequest): Promise<readonly string[] | undefined>
   /** The entity with an id and the type or a subtype; undefined if there is none. */
   byId(type: string, id: string): Promise<EntityJson | undefined>
   /** Entities that link to an id by an attribute. */
@@ -112,11 +112,11 @@ export function createReads(ports: ReadPorts): Reads {
   }
 
   return Object.freeze({
-    page: (query: BrokerQuery, page: Page) => readPage(ports, tally, query, page),
+    page: (query: BrokerQuery, page: PageRequest) => readPage(ports, tally, query, page),
     count: (query: BrokerQuery) => readCount(ports, tally, query),
     byId: (type: string, id: string) => byId(type).load(id),
     pointingTo: (field: FieldModel, id: string) => pointing(field).load(id),
-    indexed: (query: IndexQuery, page: Page) => readIndex(ports, tally, query, page),
+    indexed: (query: IndexQuery, page: PageRequest) => readIndex(ports, tally, query, page),
     warnings: () => [...tally.warnings],
     statistics: () => ({
       requests: tally.requests,
@@ -149,7 +149,7 @@ async function readPage(
   ports: ReadPorts,
   tally: Tally,
   query: BrokerQuery,
-  { offset, limit }: Page,
+  { offset, limit }: PageRequest,
 ): Promise<readonly EntityJson[]> {
   const found: EntityJson[] = []
   for (;;) {
@@ -164,7 +164,7 @@ async function readPart(
   ports: ReadPorts,
   tally: Tally,
   query: BrokerQuery,
-  { offset, limit }: Page,
+  { offset, limit }: PageRequest,
 ): Promise<{ readonly entities: readonly EntityJson[]; readonly more: boolean }> {
   const paging = `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`
   const { text, headers } = await exchange(ports, tally, query, paging)
@@ -201,7 +201,7 @@ async function readIndex(
   ports: ReadPorts,
   tally: Tally,
   query: IndexQuery,
-  { offset, limit }: Page,
+  { offset, limit }: PageRequest,
 ): Promise<readonly string[] | undefined> {
   const { index } = ports
   if (index === undefined) return undefined
@@ -286,7 +286,7 @@ export function queryOf({ types, ids, q, near, ranking }: BrokerQuery): string {
   return [...parts, ...(ranking === undefined ? [] : rankingQuery(ranking))].join('&')
 }
 
-function rankingQuery({ weights, point, distance, age }: Ranking): readonly string[] {
+function rankingQuery({ weights, point, distance, age }: RankingParameters): readonly string[] {
   const named = weights.map(([name, weight]) => `${encodeURIComponent(`rankWeights[${name}]`)}=${weight}`)
   if (point !== undefined) named.push(`rankPoint=${point.lon},${point.lat}`)
   if (distance !== undefined) named.push(`rankDistance=${distance}`)

@@ -5,9 +5,9 @@
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
 import type { EntityJson } from '#plugins/search/schema/entity-values.ts'
-import type { Criteria } from '#plugins/search/schema/query-criteria.ts'
+import type { QueryCriteria } from '#plugins/search/schema/query-criteria.ts'
 import type { Selection } from './criteria-selection.ts'
-import type { Ranking } from './reads.ts'
+import type { RankingParameters } from './reads.ts'
 
 export interface ConnectionArguments {
   readonly first?: number | null
@@ -22,9 +22,9 @@ interface Read {
 /** Fields of a connection, each resolved on request. */
 export function connection(
   selection: Selection,
-  criteria: Criteria,
+  criteria: QueryCriteria,
   { first, after }: ConnectionArguments,
-  ranking: Ranking | undefined,
+  ranking: RankingParameters | undefined,
 ): object {
   const limit = first ?? limits.searchPageDefault.value
   if (limit < 0) throw refuse('first must be 0 or more')
@@ -59,9 +59,9 @@ export function connection(
 /** Reads one entity more than requested to find out whether there are more. */
 async function readPage(
   selection: Selection,
-  criteria: Criteria,
+  criteria: QueryCriteria,
   { offset, limit }: { readonly offset: number; readonly limit: number },
-  ranking: Ranking | undefined,
+  ranking: RankingParameters | undefined,
 ): Promise<Read> {
   const found = await selection.select(criteria, { offset, limit: limit + 1 }, ranking)
   return { nodes: found.slice(0, limit), hasMore: found.length > limit }

@@ -21,7 +21,7 @@ import {
   typeOf,
 } from '#plugins/search/schema/entity-values.ts'
 import type { FieldModel, Model, TypeModel } from '#plugins/search/schema/model.ts'
-import { type Criteria, type Given, toCriteria } from '#plugins/search/schema/query-criteria.ts'
+import { type GivenArguments, type QueryCriteria, toCriteria } from '#plugins/search/schema/query-criteria.ts'
 import type { Selection } from './criteria-selection.ts'
 import { infer, linked } from './infer.ts'
 import { rankingOf } from './ranking-arguments.ts'
@@ -29,12 +29,12 @@ import type { Reads } from './reads.ts'
 import { connection } from './relay-connection.ts'
 
 /** State shared by the resolvers of one operation. For subscriptions it is renewed with each event. */
-export interface Operation {
+export interface RunningOperation {
   reads: Reads
   selection: Selection
 }
 
-type Resolve = GraphQLFieldResolver<unknown, Operation>
+type Resolve = GraphQLFieldResolver<unknown, RunningOperation>
 
 /** Sets the resolver of each field in the schema. */
 export function resolveBy(schema: GraphQLSchema, model: Model): void {
@@ -85,7 +85,7 @@ function valueAt(owner: Readonly<Record<string, unknown>>, field: FieldModel): u
 
 interface Following {
   readonly model: Model
-  readonly operation: Operation
+  readonly operation: RunningOperation
   /** Visited ids, because links may be circular. */
   readonly seen: Set<string>
 }
@@ -116,7 +116,7 @@ async function link(
   type: TypeModel,
   entity: EntityJson,
   field: FieldModel,
-  { reads }: Operation,
+  { reads }: RunningOperation,
 ): Promise<unknown> {
   const members = [...(await linked({ reads }, entity, field))]
   if (field.rules.length > 0 && members.length === 0) {
@@ -129,7 +129,7 @@ async function link(
 
 function rootOf(model: Model, field: GraphQLField<unknown, unknown>): Resolve {
   const isConnection = field.name.endsWith('Connection') && field.args.some(({ name }) => name === 'after')
-  return (_source, given: Given, operation, info) => {
+  return (_source, given: GivenArguments, operation, info) => {
     const type = model.types.get(rootTypeName(info))
     if (type === undefined || type.classes.length === 0) {
       throw new GraphQLError(`${field.name} returns a type without a class, so it cannot be queried`)
@@ -151,13 +151,18 @@ export function rootTypeName({ returnType }: Pick<GraphQLResolveInfo, 'returnTyp
 }
 
 /** The criteria in the arguments of a root field. */
-export function criteriaOf(model: Model, type: TypeModel, given: Given, info: GraphQLResolveInfo): Criteria {
+export function criteriaOf(
+  model: Model,
+  type: TypeModel,
+  given: GivenArguments,
+  info: GraphQLResolveInfo,
+): QueryCriteria {
   const field = info.parentType.getFields()[info.fieldName]
   return toCriteria(model, type, given, (name) => field?.args.find((one) => one.name === name)?.type)
 }
 
 /** Offset and limit; as in the original, 0 means unset. */
-function pageOf(given: Given): { offset: number; limit: number } {
+function pageOf(given: GivenArguments): { offset: number; limit: number } {
   const [offset, limit] = [Number(given['offset'] ?? 0), Number(given['limit'] ?? 0)]
   if (offset < 0) throw refuse('offset must be 0 or more')
   if (limit < 0) throw refuse('limit must be 0 or more; 0 means the default')

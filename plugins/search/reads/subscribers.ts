@@ -7,8 +7,8 @@
 import { GraphQLError, type GraphQLField, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
 import type { Model } from '#plugins/search/schema/model.ts'
-import type { Given } from '#plugins/search/schema/query-criteria.ts'
-import { criteriaOf, type Operation, rootTypeName } from './resolvers.ts'
+import type { GivenArguments } from '#plugins/search/schema/query-criteria.ts'
+import { criteriaOf, type RunningOperation, rootTypeName } from './resolvers.ts'
 
 /** Queued changes of one subscription. */
 export interface Waiting {
@@ -28,7 +28,7 @@ export interface Feed {
 }
 
 /** The additional state of a subscription's operation. */
-export interface LiveOperation extends Operation {
+export interface LiveOperation extends RunningOperation {
   readonly feed: Feed
   /** Discards cached reads; the next event reads again. */
   renew(): void
@@ -38,7 +38,7 @@ export interface LiveOperation extends Operation {
 export function liveFields(schema: GraphQLSchema, model: Model): void {
   for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) {
     const live = field as GraphQLField<unknown, LiveOperation>
-    live.subscribe = (_source, given: Given, operation, info) =>
+    live.subscribe = (_source, given: GivenArguments, operation, info) =>
       field.name === 'deletions' ? deletions(given, operation) : changed(model, given, operation, info)
     live.resolve = (event) => {
       if (event instanceof GraphQLError) throw event
@@ -49,7 +49,7 @@ export function liveFields(schema: GraphQLSchema, model: Model): void {
 
 function changed(
   model: Model,
-  given: Given,
+  given: GivenArguments,
   operation: LiveOperation,
   info: GraphQLResolveInfo,
 ): AsyncIterable<unknown> {
@@ -70,7 +70,7 @@ function changed(
   )
 }
 
-function deletions(given: Given, { feed }: LiveOperation): AsyncIterable<unknown> {
+function deletions(given: GivenArguments, { feed }: LiveOperation): AsyncIterable<unknown> {
   const { id } = given
   const waiting = feed.deletions(typeof id === 'string' ? new Set([id]) : undefined)
   return events(waiting, limits.searchIdsPerRead.value, (ids) => Promise.resolve(ids))

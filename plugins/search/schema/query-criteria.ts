@@ -8,7 +8,7 @@ import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import type { FieldModel, Model, TypeModel } from './model.ts'
 
 /** Conditions on entities of a type. */
-export interface Criteria {
+export interface QueryCriteria {
   readonly type: TypeModel
   /** Undefined: any id. */
   readonly ids?: readonly string[] | undefined
@@ -23,7 +23,7 @@ export interface Criteria {
 /** The field must link to an entity that satisfies one of these criteria. */
 export interface LinkCriteria {
   readonly field: FieldModel
-  readonly anyOf: readonly Criteria[]
+  readonly anyOf: readonly QueryCriteria[]
 }
 
 /** Words to search for. */
@@ -42,7 +42,7 @@ export interface Near {
   readonly minDistance?: number | null
 }
 
-export type Given = Readonly<Record<string, unknown>>
+export type GivenArguments = Readonly<Record<string, unknown>>
 
 /** Types of arguments or of the fields of an input, by name. */
 export type InputTypes = (name: string) => GraphQLInputType | undefined
@@ -64,7 +64,12 @@ const responseArguments = new Set([
 ])
 
 /** @throws GraphQLError for arguments by which the type cannot be searched. */
-export function toCriteria(model: Model, type: TypeModel, given: Given, types: InputTypes): Criteria {
+export function toCriteria(
+  model: Model,
+  type: TypeModel,
+  given: GivenArguments,
+  types: InputTypes,
+): QueryCriteria {
   const draft = emptyDraft(model, type)
   take(draft, given, types, undefined)
   return criteriaIn(draft)
@@ -75,15 +80,15 @@ const emptyDraft = (model: Model, type: TypeModel): Draft => ({
   ...{ terms: [], links: [] },
 })
 
-const criteriaIn = ({ type, ids, near, words, terms, links }: Draft): Criteria => ({
+const criteriaIn = ({ type, ids, near, words, terms, links }: Draft): QueryCriteria => ({
   ...{ type, ids, near, words, terms, links },
 })
 
 /** Whether the criteria are only ids, so that nothing must be read to evaluate them. */
-export const isBare = ({ terms, near, words, links }: Criteria): boolean =>
+export const isBare = ({ terms, near, words, links }: QueryCriteria): boolean =>
   terms.length === 0 && near === undefined && words === undefined && links.length === 0
 
-function take(draft: Draft, given: Given, types: InputTypes, input: string | undefined): void {
+function take(draft: Draft, given: GivenArguments, types: InputTypes, input: string | undefined): void {
   for (const [name, value] of Object.entries(given)) {
     if (value === null || value === undefined || responseArguments.has(name)) continue
     takeOne(draft, name, value, types(name), input)
@@ -282,7 +287,7 @@ function classesOf(model: Model, value: unknown): unknown {
   return classes.length === 0 ? value : classes
 }
 
-const isGiven = (value: unknown): value is Given =>
+const isGiven = (value: unknown): value is GivenArguments =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const refuse = (message: string): GraphQLError =>

@@ -14,7 +14,7 @@ import { createReads, type Reads } from '#plugins/search/reads/reads.ts'
 import type { LiveOperation } from '#plugins/search/reads/subscribers.ts'
 import type { SchemaMistake, SchemaText } from '#plugins/search/schema/schema-merge.ts'
 import { answerHttp } from './http-operations.ts'
-import { createDocuments, isErrors } from './operation-documents.ts'
+import { createOperationDocuments, isErrors } from './operation-documents.ts'
 import type { Runner } from './runner.ts'
 import { createSockets } from './sockets.ts'
 import { answerStream } from './sse.ts'
@@ -51,7 +51,7 @@ export async function createEngine(
   schemas: readonly SchemaText[],
 ): Promise<Engine> {
   const { schema, model, mistakes } = await buildSchema(schemas)
-  const documents = createDocuments({ schema, model, introspection: settings.introspection })
+  const documents = createOperationDocuments({ schema, model, introspection: settings.introspection })
   const feed = createFeed(ports.changes)
   let running = 0
 

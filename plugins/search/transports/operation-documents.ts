@@ -18,7 +18,7 @@ import { costOf, costRefusal } from '#plugins/search/schema/cost.ts'
 import type { Model } from '#plugins/search/schema/model.ts'
 
 /** Parameters of a client's request. */
-export interface Parameters {
+export interface OperationParameters {
   readonly query?: unknown
   readonly operationName?: unknown
   readonly variables?: unknown
@@ -31,9 +31,9 @@ export interface Admitted {
   readonly variableValues: Readonly<Record<string, unknown>>
 }
 
-export interface Documents {
+export interface OperationDocuments {
   /** Returns an executable operation, or the errors. */
-  admit(parameters: Parameters): Admitted | readonly GraphQLError[]
+  admit(parameters: OperationParameters): Admitted | readonly GraphQLError[]
 }
 
 export interface DocumentPorts {
@@ -43,7 +43,11 @@ export interface DocumentPorts {
   readonly introspection: boolean
 }
 
-export function createDocuments({ schema, model, introspection }: DocumentPorts): Documents {
+export function createOperationDocuments({
+  schema,
+  model,
+  introspection,
+}: DocumentPorts): OperationDocuments {
   const kept = new Map<string, DocumentNode | readonly GraphQLError[]>()
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule]
 
@@ -67,7 +71,7 @@ export function createDocuments({ schema, model, introspection }: DocumentPorts)
   }
 
   return Object.freeze({
-    admit({ query, operationName, variables }: Parameters) {
+    admit({ query, operationName, variables }: OperationParameters) {
       if (typeof query !== 'string') return [refuse('query is missing: a GraphQL document as text')]
       const isNamed = typeof operationName === 'string' && operationName !== ''
       const variableValues = isObject(variables) ? variables : {}
@@ -82,7 +86,7 @@ export function createDocuments({ schema, model, introspection }: DocumentPorts)
       if (refused !== undefined) return [refused]
       return { document, operation, operationName: isNamed ? operationName : undefined, variableValues }
     },
-  } satisfies Documents)
+  } satisfies OperationDocuments)
 }
 
 function parsed(query: string): DocumentNode | GraphQLError {

@@ -14,7 +14,7 @@ import { correctionsOf } from '#broker/history/corrections.ts'
 import { type DeletedInstance, deletionsBy, deletionsWith } from '#broker/state/deletions.ts'
 import { createView } from '#broker/state/entity-view.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
-import type { EntityView, Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin, EntityView } from '#broker/state/stored-entity.ts'
 import type { Streams } from '#broker/state/streams.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -31,7 +31,7 @@ import type { HistorySpans } from '#store/history/history-spans.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
 
 /** A position in the log: number and commit time (ms) of a row. */
-export interface Position {
+export interface LogPosition {
   readonly n: number
   readonly at: number
 }
@@ -50,7 +50,7 @@ export interface FollowedChange {
   readonly kind: 'created' | 'updated' | 'deleted' | 'temporal' | 'erased'
   readonly id: string
   readonly rid: number
-  readonly by: Origin
+  readonly by: ChangeOrigin
   readonly at: number
   readonly type?: Entity['type']
   readonly scope?: Entity['scope'] | null
@@ -74,7 +74,7 @@ export interface FollowedChange {
 export type Erased = Pick<HistoryErasedRow, 'name' | 'dataset'>
 
 /** The content of one log row. */
-export interface Followed<Observed = readonly FollowedObservation[]> extends Position {
+export interface Followed<Observed = readonly FollowedObservation[]> extends LogPosition {
   /** The Via chain of the write; undefined if it originates here. */
   readonly via: string | undefined
   readonly what: Observed | FollowedChange
@@ -103,7 +103,7 @@ const everSince = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY
 type Recorded = FollowedChange & { readonly n: number }
 
 /** Commit times from <= ms < to. */
-export interface Span {
+export interface CommitSpan {
   readonly from: number
   readonly to: number
 }
@@ -197,7 +197,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
   }
 
   /** Change records of an entity that were committed within from <= ms < to. */
-  function recordsOf(rid: number, { from, to }: Span): readonly Recorded[] {
+  function recordsOf(rid: number, { from, to }: CommitSpan): readonly Recorded[] {
     const parts = history.entityChanges(rid)
     const folded = parts.at(-1)?.n1 ?? 0
     const texts = parts.flatMap((part) => decodeEntityChanges(part))
@@ -209,7 +209,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
   }
 
   /** The contents of these records. */
-  function pastOf(rid: number, span: Span): FollowedPast | undefined {
+  function pastOf(rid: number, span: CommitSpan): FollowedPast | undefined {
     const owner = entities.byRid(rid) ?? entities.tombstoneOf(rid)
     if (owner === undefined) return undefined
     const { type } = JSON.parse(owner.doc) as Entity
@@ -234,12 +234,12 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
 
   return Object.freeze({
     /** The position of the last row on disk. */
-    position(): Position {
+    position(): LogPosition {
       const { number: n, at } = ports.door.status()
       return { n, at }
     },
     /** A commit time (ms) that no row behind this position precedes. */
-    since({ n, at }: Position): number {
+    since({ n, at }: LogPosition): number {
       if (n < ports.door.status().datedUpTo) return Math.max(0, at - limits.batchOneTimeMs.value)
       const [next] = records.logAfter(n, 1)
       return next?.n === n + 1 ? next.at : at
@@ -304,7 +304,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
       ]
     },
     /** Entities deleted within from <= ms < to, in order. */
-    tombstonesBetween: ({ from, to }: Span) => entities.tombstonesBetween(from, to),
+    tombstonesBetween: ({ from, to }: CommitSpan) => entities.tombstonesBetween(from, to),
     /** The first entities deleted after a log number, in order. */
     tombstonesSince: (n: number, limit: number) => entities.tombstonesSince(n, limit),
     /** The tombstone of an id with this log number. */
@@ -316,7 +316,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     /** Approximate earliest commit time of the contents of chunks, at `from` or later. */
     firstCommit: (from: number) => spans.firstCommit(from),
     /** Entities that may have change records committed within from <= ms < to, each with its reader. */
-    changes(span: Span): readonly (() => FollowedPast | undefined)[] {
+    changes(span: CommitSpan): readonly (() => FollowedPast | undefined)[] {
       // Spans of folded records are by commit, which is later than the commit time of a batch.
       const rids = new Set(spans.changed(span.from, span.to + limits.batchOneTimeMs.value))
       for (const rid of ports.streams.unfoldedEntities().keys()) rids.add(rid)
@@ -324,7 +324,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     },
     /** Streams that may have observations committed within from <= ms < to, each with its reader. */
     observations(
-      span: Span,
+      span: CommitSpan,
     ): readonly (readonly [s: number, read: (yieldIfDue: YieldIfDue) => Promise<CommittedPart>])[] {
       const touched = spans.touched(span.from, span.to)
       for (const { s, tail } of live.streams())
@@ -349,7 +349,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
 }
 
 /** The part of a span that was not erased from a stream. */
-function unerased({ history, edits, names }: ChangeFeedPorts, s: number, span: Span): Span {
+function unerased({ history, edits, names }: ChangeFeedPorts, s: number, span: CommitSpan): CommitSpan {
   const row = history.stream(s)
   if (row === undefined) return span
   const { erasedUntil } = correctionsOf(edits, row.rid).ofStream(s, names.text(row.name)!, row.dataset)

@@ -5,7 +5,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import { createLog } from '#base/register/log.ts'
 import { createMetrics } from '#base/register/metrics.ts'
 import { systemClock } from '#base/time/clock.ts'
-import { createAnswers } from './answer-order.ts'
+import { createAnswerOrder } from './answer-order.ts'
 import type { Work } from './work-queue.ts'
 
 const perTurn = limits.answersPerTurn.value
@@ -15,7 +15,7 @@ describe('answers', () => {
   const answered: string[] = []
   const logged: string[] = []
   let done = 0
-  const answers = createAnswers({
+  const answers = createAnswerOrder({
     log: createLog({ level: 'error', clock: systemClock, write: (line) => logged.push(line) }),
     metrics: createMetrics(),
     onAnswered: () => done++,

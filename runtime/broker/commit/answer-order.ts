@@ -18,7 +18,7 @@ interface Answered {
 }
 
 /** @param ports `onAnswered` is called whenever no answer is pending any more. */
-export function createAnswers(ports: { log: Log; metrics: Metrics; onAnswered: () => void }) {
+export function createAnswerOrder(ports: { log: Log; metrics: Metrics; onAnswered: () => void }) {
   const answered = ports.metrics.counter('selvedge_commit_works_total')
   const refusedTotal = ports.metrics.counter('selvedge_commit_works_refused_total')
   /** Groups whose works are still being answered, in order; `next` is the next work of the first group. */

@@ -27,7 +27,7 @@ export interface DiskRoomPorts {
 }
 
 /** Disk use of one database. */
-export interface Extent {
+export interface DiskUse {
   /** Bytes of free pages inside the file. */
   readonly freeBytes: number
   /** Bytes by which the file will grow when its write-ahead log is checkpointed. */
@@ -38,7 +38,7 @@ export interface Extent {
 
 /** The parts of the gateway that use disk space; known only after start. */
 export interface Holders {
-  readonly extents: () => readonly Extent[]
+  readonly extents: () => readonly DiskUse[]
   /** Deletes one snapshot. False when there is none. */
   readonly deleteSnapshot: () => Promise<boolean>
 }

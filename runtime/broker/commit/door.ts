@@ -12,7 +12,7 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Writer } from '#store/writer/writer.ts'
-import { createAnswers } from './answer-order.ts'
+import { createAnswerOrder } from './answer-order.ts'
 import { createCommitTimes } from './commit-times.ts'
 import { type DiskRoom, walBytesMax } from './disk-room.ts'
 import { createGroup, type Group, type Stage } from './stage.ts'
@@ -96,7 +96,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
   const retries = metrics.counter('selvedge_commit_retries_total')
   const seconds = metrics.histogram('selvedge_commit_seconds')
 
-  const answers = createAnswers({ log, metrics, onAnswered: notifyIdle })
+  const answers = createAnswerOrder({ log, metrics, onAnswered: notifyIdle })
   const queue = createWorkQueue()
   /** When the linger of the oldest waiting work began. */
   let firstAt = 0

@@ -13,7 +13,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { SqlValue } from '#store/chunks/sql-value.ts'
 import type { EntityFold, StreamFold } from '#store/history/fold.ts'
 import { unsettled } from '#store/tables/records.ts'
-import type { Row, WriteStatement } from '#store/writer/write-statements.ts'
+import type { WriteRow, WriteStatement } from '#store/writer/write-statements.ts'
 import type { WriteOutcome } from '#store/writer/writer.ts'
 import type { BlobMessage } from '#store/writer/writer-protocol.ts'
 
@@ -82,7 +82,7 @@ export interface Group {
   unsettledCount(): number
   foldEntity(fold: EntityFold): void
   message(): {
-    rows: readonly Row[]
+    rows: readonly WriteRow[]
     blobs: readonly BlobMessage[]
     streamFolds: StreamFold[]
     entityFolds: EntityFold[]
@@ -121,7 +121,7 @@ interface WriteFacts {
 
 export function createGroup(start: { at: number; number: number }): Group {
   let number = start.number
-  let rows: Row[] = []
+  let rows: WriteRow[] = []
   let blobs: OpenBlob[] = []
   let open: OpenBlob | undefined
   let streamFolds: StreamFold[] = []

@@ -9,12 +9,12 @@ import { footprintOf } from '#base/process/footprint.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { BatchItemError, BatchResult, Items } from './entity-requests.ts'
+import type { BatchItemError, BatchItems, BatchResult } from './entity-requests.ts'
 
 /** The outcome of one item; an error may accompany a partial write. */
-export type Outcome = 'created' | 'done' | GatewayError
+export type ItemOutcome = 'created' | 'done' | GatewayError
 
-const isShortage = (outcome: Outcome): boolean =>
+const isShortage = (outcome: ItemOutcome): boolean =>
   outcome instanceof GatewayError && outcome.entry.fault === 'resource'
 
 /** Items per slice. */
@@ -34,9 +34,9 @@ export function createBatches(door: Door) {
    * of queue or disk space, the batch is refused as a whole.
    */
   async function batch<Item>(
-    items: Items<Item>,
+    items: BatchItems<Item>,
     idOf: (item: Item) => string,
-    decide: (stage: Stage, item: Item) => Outcome,
+    decide: (stage: Stage, item: Item) => ItemOutcome,
   ): Promise<BatchResult> {
     if (items.length > limits.batchEntitiesMax.value) {
       throw new GatewayError(
@@ -46,7 +46,7 @@ export function createBatches(door: Door) {
     }
     // All items have the commit time of the first, across groups, unless that is too long ago.
     let at = Number.NEGATIVE_INFINITY
-    const dated = (stage: Stage, item: Item): Outcome => {
+    const dated = (stage: Stage, item: Item): ItemOutcome => {
       if (stage.at - at > limits.batchOneTimeMs.value) at = stage.at
       return decide(stage.ofBatch(at), item)
     }
@@ -55,7 +55,7 @@ export function createBatches(door: Door) {
     const errors: BatchItemError[] = []
     let part: readonly Item[] = []
     for (let from = 0; from < items.length; from += part.length) {
-      const commitPart = (items: readonly Item[]): Promise<Outcome[]> => {
+      const commitPart = (items: readonly Item[]): Promise<ItemOutcome[]> => {
         part = items
         return slice(items, dated)
       }
@@ -81,8 +81,8 @@ export function createBatches(door: Door) {
   /** Submits one work per item together: they share a commit, but each may be refused alone. */
   async function slice<Item>(
     items: readonly Item[],
-    decide: (stage: Stage, item: Item) => Outcome,
-  ): Promise<Outcome[]> {
+    decide: (stage: Stage, item: Item) => ItemOutcome,
+  ): Promise<ItemOutcome[]> {
     const settled = await Promise.allSettled(
       items.map((item) => commit(item, (stage) => decide(stage, item))),
     )

@@ -26,7 +26,7 @@ import type { Database } from '#store/file/database.ts'
 import type { OrderedPlace } from '#store/query/entity-order.ts'
 import { createEntityQuery, type EntityPageRequest } from '#store/query/entity-query.ts'
 import type { Unwritten, ValueTest } from '#store/query/newer-values.ts'
-import type { Steps } from '#store/query/query-plan.ts'
+import type { SearchSteps } from '#store/query/query-plan.ts'
 
 export interface ConsumePorts {
   readonly database: Database
@@ -66,7 +66,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
     const page = search.knownPage(query, inOrderOfCreation(query))
     return page && { entities: shownOf(page.rows), more: page.more, next: page.rows.at(-1)?.rid.toString() }
   }
-  function* answer(query: EntityQuery): Steps<QueryPage> {
+  function* answer(query: EntityQuery): SearchSteps<QueryPage> {
     const { limit, offset, after, count, order, ...what } = query
     const { rows, more, next } =
       limit === 0 ? nothing : yield* pageOf(search, what, { limit, offset, after, order })
@@ -81,7 +81,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   }
   // Reads in one transaction, so that one time slice reads one state. Opening a snapshot costs as much as
   // reading a row.
-  const stepUntil = database.transaction((steps: Steps<QueryPage>, until: number) => {
+  const stepUntil = database.transaction((steps: SearchSteps<QueryPage>, until: number) => {
     for (;;) {
       const step = steps.next()
       if (step.done === true) return step.value
@@ -90,7 +90,7 @@ export function createConsume({ database, entities, live, names, clock }: Consum
   })
   const turnMs = limits.queryTurnMs.value
   const yieldIfDue = createYield(clock.monotonic, turnMs)
-  const inTurns = async (steps: Steps<QueryPage>): Promise<QueryPage> => {
+  const inTurns = async (steps: SearchSteps<QueryPage>): Promise<QueryPage> => {
     for (;;) {
       await yieldIfDue()
       if (!database.open) throw new GatewayError('store.closed', 'the tenant was closed during the query')
@@ -153,7 +153,7 @@ function* pageOf(
   search: ReturnType<typeof createEntityQuery>,
   what: EntitySearch,
   { limit, offset, after, order }: Pick<EntityQuery, 'limit' | 'offset' | 'after' | 'order'>,
-): Steps<PositionedPage> {
+): SearchSteps<PositionedPage> {
   if (order === undefined) {
     const { rows, more } = yield* search.page(what, inOrderOfCreation({ limit, offset, after }))
     return { rows, more, next: rows.at(-1)?.rid.toString() }

@@ -1,7 +1,7 @@
 /** Requests that read and write entities of one tenant, and their results (GS CIM 009, 5.6 and 5.7). */
 
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
-import type { Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin } from '#broker/state/stored-entity.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Attribute } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity, Fragment } from '#ngsi-ld/entity/entity.ts'
@@ -19,7 +19,7 @@ export interface Precondition {
 
 /** The origin and condition of a write. */
 export interface WriteOptions {
-  readonly by: Origin
+  readonly by: ChangeOrigin
   readonly when?: Precondition | undefined
 }
 
@@ -33,7 +33,7 @@ export interface UpdateResult {
  * An array, or a source that creates its parts on demand: a part may be shorter than requested, but not
  * empty.
  */
-export interface Items<T> {
+export interface BatchItems<T> {
   readonly length: number
   slice(from: number, to: number): readonly T[] | Promise<readonly T[]>
 }
@@ -52,7 +52,7 @@ export interface BatchResult {
 
 /** The write operations of one tenant's broker. Every promise settles when the write is on disk. */
 export interface Provision {
-  create(entity: Entity, by: Origin): Promise<void>
+  create(entity: Entity, by: ChangeOrigin): Promise<void>
   /** POST attrs: adds; existing ones are replaced unless `noOverwrite`. */
   append(
     id: string,
@@ -87,12 +87,15 @@ export interface Provision {
     name: string,
     options: WriteOptions & { readonly datasetId?: string | undefined; readonly deleteAll: boolean },
   ): Promise<void>
-  remove(id: string, by: Origin, when?: Precondition): Promise<void>
-  batchCreate(entities: Items<Entity>, by: Origin): Promise<BatchResult>
-  batchUpsert(entities: Items<Entity>, options: UpsertOptions): Promise<BatchResult>
-  batchUpdate(entities: Items<Entity>, options: { noOverwrite: boolean; by: Origin }): Promise<BatchResult>
-  batchMerge(entities: Items<Entity>, by: Origin): Promise<BatchResult>
-  batchDelete(ids: readonly string[], by: Origin): Promise<BatchResult>
+  remove(id: string, by: ChangeOrigin, when?: Precondition): Promise<void>
+  batchCreate(entities: BatchItems<Entity>, by: ChangeOrigin): Promise<BatchResult>
+  batchUpsert(entities: BatchItems<Entity>, options: UpsertOptions): Promise<BatchResult>
+  batchUpdate(
+    entities: BatchItems<Entity>,
+    options: { noOverwrite: boolean; by: ChangeOrigin },
+  ): Promise<BatchResult>
+  batchMerge(entities: BatchItems<Entity>, by: ChangeOrigin): Promise<BatchResult>
+  batchDelete(ids: readonly string[], by: ChangeOrigin): Promise<BatchResult>
   /** Deletes all matching entities, regardless of pages, or some of their attributes. */
   purge(query: EntityQuery, options: PurgeOptions): Promise<BatchResult>
 }
@@ -100,7 +103,7 @@ export interface Provision {
 export interface UpsertOptions {
   /** True adds attributes to an existing entity; false replaces the entity. */
   readonly update: boolean
-  readonly by: Origin
+  readonly by: ChangeOrigin
   /** Facts about the items that another gateway states. */
   readonly stated?:
     | {
@@ -114,7 +117,7 @@ export interface UpsertOptions {
 
 /** Attributes that a purge deletes (`drop`) or keeps (`keep`); without either it deletes the whole entity. */
 export interface PurgeOptions {
-  readonly by: Origin
+  readonly by: ChangeOrigin
   readonly keep?: ReadonlySet<string> | undefined
   readonly drop?: ReadonlySet<string> | undefined
 }

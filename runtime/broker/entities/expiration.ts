@@ -7,14 +7,14 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Group, Stage } from '#broker/commit/stage.ts'
-import type { Documents } from '#broker/state/document-drafts.ts'
+import type { DocumentDrafts } from '#broker/state/document-drafts.ts'
 import { isExpired, withoutExpired } from '#ngsi-ld/entity/expiry.ts'
 import type { Entities } from '#store/entities/entity-rows.ts'
 
 export interface ExpiryPorts {
   readonly entities: Entities
   readonly clock: Clock
-  readonly documents: () => Documents
+  readonly documents: () => DocumentDrafts
 }
 
 /** Interval of checks, ms. */

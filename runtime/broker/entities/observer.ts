@@ -4,7 +4,7 @@
  */
 import type { Counter, Metrics } from '#base/register/metrics.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { StreamOwner, Streams, Verdict } from '#broker/state/streams.ts'
+import type { ObservationVerdict, StreamOwner, Streams } from '#broker/state/streams.ts'
 import type { LiveStream } from '#broker/state/unwritten.ts'
 import type { Matcher } from '#broker/subscriptions/matcher.ts'
 import type { Json } from '#contract/pipeline.ts'
@@ -16,7 +16,7 @@ export interface ObserverPorts {
 }
 
 export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
-  const counters: Record<Verdict, Counter> = {
+  const counters: Record<ObservationVerdict, Counter> = {
     new: metrics.counter('selvedge_observations_total'),
     late: metrics.counter('selvedge_observations_late_total'),
     duplicate: metrics.counter('selvedge_observations_duplicate_total'),
@@ -29,7 +29,7 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
     time: number,
     value: Json,
     replace: boolean,
-  ): Verdict {
+  ): ObservationVerdict {
     const previous = stream.nextValue
     const verdict = streams.observe(stage, stream, time, value, replace)
     counters[verdict].value++
@@ -66,7 +66,7 @@ export function createObserver({ streams, matcher, metrics }: ObserverPorts) {
       dataset: string,
       time: number,
       value: Json,
-    ): Verdict {
+    ): ObservationVerdict {
       return observeStream(stage, streams.open(stage, owner, name, dataset), time, value, true)
     },
   })

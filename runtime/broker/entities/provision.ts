@@ -7,9 +7,14 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { isSameTypes, writtenAt } from '#broker/state/document-changes.ts'
-import { type Documents, type Draft, documentText, timesOf } from '#broker/state/document-drafts.ts'
+import {
+  type DocumentDraft,
+  type DocumentDrafts,
+  documentText,
+  timesOf,
+} from '#broker/state/document-drafts.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
-import type { EntityView, Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin, EntityView } from '#broker/state/stored-entity.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
@@ -33,7 +38,7 @@ import { matchesType } from '#ngsi-ld/query/entity-selector.ts'
 import { compileSearch } from '#ngsi-ld/query/search.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { createBatches, type Outcome, sliceSize } from './batches.ts'
+import { createBatches, type ItemOutcome, sliceSize } from './batches.ts'
 import type {
   BatchItemError,
   BatchResult,
@@ -48,7 +53,7 @@ import type { Observer } from './observer.ts'
 
 export interface ProvisionPorts {
   readonly door: Door
-  readonly documents: Documents
+  readonly documents: DocumentDrafts
   readonly observer: Observer
   readonly retrieve: (id: string) => EntityView | undefined
   readonly query: (query: EntityQuery) => QueryPage | Promise<QueryPage>
@@ -57,7 +62,7 @@ export interface ProvisionPorts {
 export function createProvision({ door, documents, observer, retrieve, query }: ProvisionPorts): Provision {
   const { commit, batch } = createBatches(door)
 
-  function found(stage: Stage, id: string, when: Precondition = {}): Draft {
+  function found(stage: Stage, id: string, when: Precondition = {}): DocumentDraft {
     const draft = documents.find(stage, id)
     if (draft === undefined) throw notFound(`the entity ${id} does not exist`)
     checkPrecondition(draft, when)
@@ -65,7 +70,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
   }
 
   /** Stages the result of a merge: nothing, observations, or a new document. */
-  function apply(given: Stage, draft: Draft, merged: Merged, by: Origin): UpdateResult {
+  function apply(given: Stage, draft: DocumentDraft, merged: Merged, by: ChangeOrigin): UpdateResult {
     const stage = stageOf(inOrder(given, draft), by)
     const changes = merged.changes.filter(isEffective)
     const answer: UpdateResult = { updated: merged.updated, notUpdated: merged.notUpdated }
@@ -93,7 +98,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
    */
   function observesMirrored(
     stage: Stage,
-    draft: Draft,
+    draft: DocumentDraft,
     { entity, changes }: Pick<Merged, 'entity' | 'changes'>,
   ): boolean {
     const found = stage.via === undefined ? undefined : mirroredIn(changes)
@@ -119,7 +124,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     })
   }
 
-  const upsertOne = (stage: Stage, entity: Entity, { update, by, stated }: UpsertOptions): Outcome => {
+  const upsertOne = (stage: Stage, entity: Entity, { update, by, stated }: UpsertOptions): ItemOutcome => {
     const draft = documents.find(stage, entity.id)
     const written = stated?.written(entity)
     if (draft === undefined) {
@@ -251,7 +256,7 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
 }
 
 /** The stage with the Via chain of this origin. */
-export const stageOf = (stage: Stage, by: Origin): Stage => {
+export const stageOf = (stage: Stage, by: ChangeOrigin): Stage => {
   const via = viaFrom(by)
   return via === undefined ? stage : stage.from(via)
 }
@@ -260,11 +265,11 @@ export const stageOf = (stage: Stage, by: Origin): Stage => {
  * Keeps commit times of an entity ascending: a batch uses the time of its first item unless the entity
  * changed since.
  */
-const inOrder = (stage: Stage, { modified }: Draft): Stage =>
+const inOrder = (stage: Stage, { modified }: DocumentDraft): Stage =>
   stage.at < modified ? stage.dated(modified) : stage
 
 /** @throws ngsi-ld.not-found for an entity of other types, http.precondition-failed for another version. */
-function checkPrecondition({ entity, version }: Draft, { selection, versions }: Precondition): void {
+function checkPrecondition({ entity, version }: DocumentDraft, { selection, versions }: Precondition): void {
   if (selection !== undefined && !matchesType(selection, entity.type)) {
     throw notFound(`the entity ${entity.id} does not have the required types`)
   }
@@ -289,15 +294,15 @@ function fragmentOf(entity: Entity): Fragment {
   return fragment
 }
 
-export interface Observed {
+export interface ObservedChange {
   readonly change: AttributeChange
   readonly value: Json
   readonly time: number
 }
 
 /** All changes as observations, or undefined if one of them is not an observation. */
-export function observationsOf(changes: readonly AttributeChange[]): Observed[] | undefined {
-  const observed: Observed[] = []
+export function observationsOf(changes: readonly AttributeChange[]): ObservedChange[] | undefined {
+  const observed: ObservedChange[] = []
   for (const change of changes) {
     const observation = observationOf(change)
     if (observation === undefined) return undefined

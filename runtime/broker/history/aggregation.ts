@@ -23,7 +23,7 @@ import {
   windowOf,
 } from './evolution-sources.ts'
 import { withoutRepeats } from './stream-repeats.ts'
-import { addStream, firstTimeOf, type Steps, type StreamPart } from './stream-sums.ts'
+import { addStream, firstTimeOf, type HistorySteps, type StreamPart } from './stream-sums.ts'
 import type { AggregateQuery, EntityAggregates } from './temporal-requests.ts'
 
 export interface AggregationPorts extends EvolutionPorts {
@@ -52,7 +52,7 @@ export function* aggregatesOf(
   ports: AggregationPorts,
   id: string,
   query: AggregateQuery,
-): Steps<EntityAggregates | undefined> {
+): HistorySteps<EntityAggregates | undefined> {
   const lives = livesOf(ports, id)
   if (lives === undefined) return undefined
   const { loose, parts: all } =
@@ -152,7 +152,7 @@ function* firstOf(
   parts: readonly StreamPart[],
   query: AggregateQuery,
   loose: readonly LooseInstance[],
-): Steps<number> {
+): HistorySteps<number> {
   let first = Number.POSITIVE_INFINITY
   for (const { time } of loose) first = Math.min(first, time)
   for (const part of parts) first = Math.min(first, yield* firstTimeOf(ports, part, query))
@@ -165,7 +165,7 @@ function* addReplaced(
   parts: readonly StreamPart[],
   query: AggregateQuery,
   loose: LooseInstance[],
-): Steps<void> {
+): HistorySteps<void> {
   const { timeproperty: property } = query
   const fits = fittingIn(query)
   for (const { s, name, own } of parts)

@@ -9,7 +9,7 @@ import {
   type CompactNumbers,
   compactNumbers,
   createNumberReader,
-  type Numbers,
+  type NumericSeries,
 } from '#store/chunks/chunk-codec.ts'
 import type { ChunkSummary, History } from '#store/history/history-rows.ts'
 
@@ -25,7 +25,7 @@ export interface DecodedChunks {
    * The numbers of a chunk, valid until the next call; undefined if it was removed, packed again, or is not
    * numeric.
    */
-  numbersOf(s: number, chunk: ChunkSummary): Numbers | undefined
+  numbersOf(s: number, chunk: ChunkSummary): NumericSeries | undefined
   /**
    * The cached sums of a chunk between these borders, or those computed by `find`; undefined if there are
    * none.

@@ -42,7 +42,7 @@ export interface EvolutionPorts {
   readonly streams: Streams
 }
 
-export interface Window {
+export interface ObservedWindow {
   readonly from: number
   /** Exclusive. */
   readonly to: number
@@ -79,9 +79,9 @@ interface ChangeRecord {
 const earliest = Number.MIN_SAFE_INTEGER
 const latest = Number.MAX_SAFE_INTEGER
 /** Years 0000 to 9999: the range of times in chunks. */
-export const chunkTimes: Window = { from: -62_167_219_200_000, to: 253_402_300_799_999 }
+export const chunkTimes: ObservedWindow = { from: -62_167_219_200_000, to: 253_402_300_799_999 }
 
-export function windowOf(query: TemporalQuery): Window {
+export function windowOf(query: TemporalQuery): ObservedWindow {
   const at = query.timeAtMs ?? 0
   if (query.timerel === 'before') return { from: earliest, to: at }
   if (query.timerel === 'after') return { from: at, to: latest }
@@ -262,7 +262,7 @@ export function* replacedOf(
   { property, fits }: { property: TimeProperty; fits: (time: number) => boolean },
 ): Generator<TimedInstance> {
   if (replaced.length === 0) return
-  const find = createFinder(ports, s)
+  const find = createObservationFinder(ports, s)
   for (const edit of replaced) {
     const foreseen = replacementOf(edit, { createdAt: edit.at })!
     const time = timeOf(foreseen, property)
@@ -278,7 +278,10 @@ export function* replacedOf(
  * Finds the observations of a time, chunk before tail: readers show an observation that was sent twice as it
  * was first sent. Consecutive times in one chunk decode it once.
  */
-export function createFinder(ports: EvolutionPorts, s: number): (time: number) => readonly TailInstance[] {
+export function createObservationFinder(
+  ports: EvolutionPorts,
+  s: number,
+): (time: number) => readonly TailInstance[] {
   const tail = Map.groupBy(
     tailWithin(ports.live.stream(s)?.tail, { ...chunkTimes, to: chunkTimes.to + 1 }),
     ({ time }) => time,
@@ -310,7 +313,7 @@ export interface TailInstance {
 }
 
 /** Committed instances of a tail within a span of observedAt, in order of time. */
-export function tailWithin(tail: Tail | undefined, span: Window): TailInstance[] {
+export function tailWithin(tail: Tail | undefined, span: ObservedWindow): TailInstance[] {
   if (tail === undefined) return []
   const positions: number[] = []
   for (let i = 0; i < tail.committed; i++) {

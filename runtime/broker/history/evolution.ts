@@ -18,13 +18,13 @@ import {
   type EvolutionPorts,
   isWanted,
   type Life,
+  type ObservedWindow,
   observedInstance,
   type RecordedObservations,
   replacedOf,
   type TailInstance,
   tailWithin,
   takeChanges,
-  type Window,
   windowOf,
 } from './evolution-sources.ts'
 import { isScopeChangeId, observationIn } from './instance-ids.ts'
@@ -339,7 +339,7 @@ function partOf<One>(list: One[], { limit, lastN }: TemporalQuery, timeOfOne: (o
 function chunksOf(
   ports: EvolutionPorts,
   { s, own }: StreamReading,
-  { from, to }: Window,
+  { from, to }: ObservedWindow,
   query: TemporalQuery,
 ): Iterable<ChunkRow> {
   const { lastN, limit, timeproperty } = query

@@ -3,7 +3,7 @@
  * values if they are newer than the entity's own. All others are added to its past. Pure.
  */
 
-import type { Draft } from '#broker/state/document-drafts.ts'
+import type { DocumentDraft } from '#broker/state/document-drafts.ts'
 import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Fragment } from '#ngsi-ld/entity/entity.ts'
 import { findInstance } from '#ngsi-ld/entity/entity-draft.ts'
@@ -37,7 +37,11 @@ export function byDataset(instances: readonly AttributeInstance[]): Map<string, 
  * ones. An instance that the history already contains changes no current value. It adds an attribute that the
  * entity lacks, unless the fragment only repeats history.
  */
-export function newerThan({ entity }: Draft, given: TemporalFragment, unknown: TemporalFragment): Fragment {
+export function newerThan(
+  { entity }: DocumentDraft,
+  given: TemporalFragment,
+  unknown: TemporalFragment,
+): Fragment {
   const { types, scope, expiresAt, attributes, deletions = [], isReplay = false } = given
   const members: Record<string, Attribute> = {}
   for (const [name, instances] of attributes) {

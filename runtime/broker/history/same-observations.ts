@@ -8,7 +8,7 @@ import { identityOf } from '#broker/state/streams.ts'
 import type { TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
 import { replacementOf } from './corrections.ts'
 import {
-  createFinder,
+  createObservationFinder,
   type EvolutionPorts,
   inChangeRecords,
   type Life,
@@ -72,7 +72,7 @@ function observed(
   const row = ports.history.stream(s)
   if (row?.rid !== rid || ports.names.text(row.name) !== name) return undefined
   const own = corrections.ofStream(s, name, row.dataset)
-  const stored = createFinder(
+  const stored = createObservationFinder(
     ports,
     s,
   )(time).find(
@@ -111,7 +111,7 @@ function sameInStreams(
   return ports.history.streamsOf(rid).flatMap((row) => {
     if (ports.names.text(row.name) !== name || row.dataset !== datasetId) return []
     const own = corrections.ofStream(row.s, name, row.dataset)
-    const isLeft = createFinder(
+    const isLeft = createObservationFinder(
       ports,
       row.s,
     )(observedAt).some(

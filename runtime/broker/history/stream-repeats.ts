@@ -10,7 +10,7 @@ import { decodeChunk } from '#store/chunks/chunk-codec.ts'
 import type { ChunkSummary } from '#store/history/history-rows.ts'
 import { isSameChunk } from './decoded-chunks.ts'
 import { observationsOf, type RecordedObservations } from './evolution-sources.ts'
-import { isCounted, type Steps, type StreamPart, type StreamSumPorts } from './stream-sums.ts'
+import { type HistorySteps, isCounted, type StreamPart, type StreamSumPorts } from './stream-sums.ts'
 
 interface Observation {
   readonly time: number
@@ -32,7 +32,10 @@ interface Repeats {
 }
 
 /** The parts of streams, each without observations that an earlier one contains. */
-export function* withoutRepeats(ports: StreamSumPorts, parts: readonly StreamPart[]): Steps<StreamPart[]> {
+export function* withoutRepeats(
+  ports: StreamSumPorts,
+  parts: readonly StreamPart[],
+): HistorySteps<StreamPart[]> {
   const kept: StreamPart[] = []
   for (const group of Map.groupBy(parts, ({ name, dataset }) => `${name} ${dataset}`).values())
     for (const [i, part] of group.entries()) {
@@ -48,7 +51,7 @@ function* addRepeats(
   part: StreamPart,
   earlier: StreamPart,
   { times, identities }: Repeats,
-): Steps<void> {
+): HistorySteps<void> {
   const others = blocksOf(ports, earlier)
   for (const block of blocksOf(ports, part)) {
     const shared = others.filter(({ first, last }) => first <= block.last && last >= block.first)

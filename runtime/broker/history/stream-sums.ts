@@ -7,12 +7,17 @@
 
 import { identityOf } from '#broker/state/streams.ts'
 import type { Aggregation } from '#ngsi-ld/history/aggregate.ts'
-import { decodeChunk, type Numbers } from '#store/chunks/chunk-codec.ts'
+import { decodeChunk, type NumericSeries } from '#store/chunks/chunk-codec.ts'
 import type { ChunkSummary, History } from '#store/history/history-rows.ts'
 import type { RollUpRow } from '#store/history/roll-ups.ts'
 import type { StreamCorrections } from './corrections.ts'
 import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
-import { type RecordedObservations, type TailInstance, type Window, windowOf } from './evolution-sources.ts'
+import {
+  type ObservedWindow,
+  type RecordedObservations,
+  type TailInstance,
+  windowOf,
+} from './evolution-sources.ts'
 import type { AggregateQuery } from './temporal-requests.ts'
 
 export interface StreamSumPorts {
@@ -38,7 +43,7 @@ export interface StreamPart {
  * Reading history in steps, so that other work can interleave. Each step yields whether the chunk listed
  * earlier still exists unchanged. If false, the reader starts again.
  */
-export type Steps<T> = Generator<boolean, T, undefined>
+export type HistorySteps<T> = Generator<boolean, T, undefined>
 
 type Value = TailInstance['value']
 
@@ -56,7 +61,11 @@ export const isCounted = (part: StreamPart, one: Omit<TailInstance, 'shape'>): b
   one.modified > part.own.erasedUntil && !isReplaced(part, one.time, one.value)
 
 /** The time of the first value of a stream in the window; infinity if there is none. */
-export function* firstTimeOf(ports: StreamSumPorts, part: StreamPart, query: AggregateQuery): Steps<number> {
+export function* firstTimeOf(
+  ports: StreamSumPorts,
+  part: StreamPart,
+  query: AggregateQuery,
+): HistorySteps<number> {
   let first = part.rolled[0]?.hour ?? Number.POSITIVE_INFINITY
   const isObserved = query.timeproperty === 'observedAt'
   const window = windowOf(query)
@@ -81,7 +90,7 @@ export function* addStream(
   part: StreamPart,
   query: AggregateQuery,
   sum: () => Aggregation,
-): Steps<void> {
+): HistorySteps<void> {
   const window = windowOf(query)
   let known: Aggregation | undefined
   const own = (): Aggregation => {
@@ -115,7 +124,7 @@ export function* addStream(
 /** Observations between two steps, about as many as in a chunk. */
 const tailPerStep = 1024
 
-function* addTail(part: StreamPart, tail: StreamPart['tail'], adding: Adding): Steps<void> {
+function* addTail(part: StreamPart, tail: StreamPart['tail'], adding: Adding): HistorySteps<void> {
   for (const [i, one] of tail.entries()) {
     addOne(part, one, adding)
     if (i % tailPerStep === tailPerStep - 1) yield true
@@ -130,7 +139,7 @@ function addNumbers(
   ports: StreamSumPorts,
   part: StreamPart,
   chunk: ChunkSummary,
-  { window, touched, sum }: { window: Window; touched: readonly number[]; sum: Aggregation },
+  { window, touched, sum }: { window: ObservedWindow; touched: readonly number[]; sum: Aggregation },
 ): boolean {
   let next = 0
   // Values are in order of time.
@@ -149,7 +158,7 @@ function addNumbers(
 }
 
 /** The start, cuts and end of the part of a chunk to sum up; undefined if it is cut too often. */
-function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): number[] | undefined {
+function bordersOf({ t0, t1 }: ChunkSummary, window: ObservedWindow, sum: Aggregation): number[] | undefined {
   const borders = [Math.max(t0, window.from)]
   for (let end = sum.endOfPeriod(borders[0]!); end <= t1 && end < window.to; end = sum.endOfPeriod(end)) {
     borders.push(end)
@@ -163,13 +172,13 @@ function bordersOf({ t0, t1 }: ChunkSummary, window: Window, sum: Aggregation): 
 const bordersMax = 16
 
 interface Runs {
-  readonly window: Window
+  readonly window: ObservedWindow
   readonly sum: Aggregation
   readonly isCounted: (time: number, value: number) => boolean
 }
 
 /** Sums the values of a chunk within the window, one run per period. */
-function* runsOf({ times, values }: Numbers, { window, sum, isCounted }: Runs): Generator<Run> {
+function* runsOf({ times, values }: NumericSeries, { window, sum, isCounted }: Runs): Generator<Run> {
   let i = 0
   while (i < times.length && times[i]! < window.from) i++
   while (i < times.length && times[i]! < window.to) {
@@ -197,7 +206,7 @@ function* runsOf({ times, values }: Numbers, { window, sum, isCounted }: Runs): 
 }
 
 interface Adding {
-  readonly window: Window
+  readonly window: ObservedWindow
   readonly isObserved: boolean
   readonly add: (time: number, value: Value) => void
   /** Collects identities for comparison with the tail. */

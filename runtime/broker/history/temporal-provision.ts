@@ -13,9 +13,9 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Observer } from '#broker/entities/observer.ts'
 import { isSameBesideAttributes, observationsOf, stageOf } from '#broker/entities/provision.ts'
-import { type Documents, type Draft, documentText } from '#broker/state/document-drafts.ts'
+import { type DocumentDraft, type DocumentDrafts, documentText } from '#broker/state/document-drafts.ts'
 import { timesKey } from '#broker/state/entity-view.ts'
-import type { Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin } from '#broker/state/stored-entity.ts'
 import { instanceOf } from '#broker/state/streams.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
@@ -43,7 +43,7 @@ import type { TemporalBroker } from './temporal-requests.ts'
 
 export interface TemporalProvisionPorts extends EvolutionPorts {
   readonly door: Door
-  readonly documents: Documents
+  readonly documents: DocumentDrafts
   readonly observer: Observer
 }
 
@@ -60,7 +60,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   const commit = <T>(given: unknown, decide: (stage: Stage) => T): Promise<T> =>
     door.commit(decide, { bytes: workBytes + footprintOf(given) })
 
-  function create(stage: Stage, entity: TemporalEntity, by: Origin): void {
+  function create(stage: Stage, entity: TemporalEntity, by: ChangeOrigin): void {
     const newest = newestOf(entity)
     const draft = documents.create(stage, newest, by)
     stage.write('history-born.put', draft.rid)
@@ -74,13 +74,18 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   }
 
   /** Records scopes at their observed times. */
-  function addScopes(stage: Stage, { rid, id }: Draft, given: TemporalFragment, by: Origin): void {
+  function addScopes(
+    stage: Stage,
+    { rid, id }: DocumentDraft,
+    given: TemporalFragment,
+    by: ChangeOrigin,
+  ): void {
     const instances = unknownScopes(ports, id, given).map((instance) => ['scope', '', instance])
     if (instances.length > 0) log(stage, rid, { kind: 'temporal', id, by, instances })
   }
 
   /** Makes the newest instances current unless the entity has newer ones, and adds all others to the past. */
-  function extend(stage: Stage, draft: Draft, given: TemporalFragment, by: Origin): void {
+  function extend(stage: Stage, draft: DocumentDraft, given: TemporalFragment, by: ChangeOrigin): void {
     const unknown = unknownOf(ports, draft.id, given)
     const { scope: scopes, ...others } = newerThan(draft, given, unknown)
     const isOlder = scopes !== undefined && isOldScope(ports, draft.id, given)
@@ -110,7 +115,12 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
    * Adds instances that do not become current: to streams if possible, else to a change record. After an
    * erasure all of them are recorded, because a stream rejects values it had before.
    */
-  function addPast(stage: Stage, draft: Draft, { attributes }: TemporalFragment, by: Origin): void {
+  function addPast(
+    stage: Stage,
+    draft: DocumentDraft,
+    { attributes }: TemporalFragment,
+    by: ChangeOrigin,
+  ): void {
     const wasErased = isErased(draft.rid)
     const others: (readonly [name: string, dataset: string, instance: AttributeInstance])[] = []
     for (const [name, instances] of attributes) {
@@ -165,7 +175,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
   /**
    * Deletes current instances that were deleted after they were observed; adds other deletions to the past.
    */
-  function applyDeletions(stage: Stage, id: string, given: TemporalFragment, by: Origin): void {
+  function applyDeletions(stage: Stage, id: string, given: TemporalFragment, by: ChangeOrigin): void {
     const { deletions = [], isReplay = false, isPast = false } = given
     if (deletions.length === 0) return
     const draft = documents.find(stage, id)!
@@ -191,7 +201,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
 
   /** Whether an attribute, or the scope, exists and was not observed or written after some time (ms). */
   function endsCurrent(
-    { id, entity, times, created }: Draft,
+    { id, entity, times, created }: DocumentDraft,
     { name, dataset }: Pick<PastInstance, 'name' | 'dataset'>,
     at: number,
   ): boolean {
@@ -211,7 +221,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     stage: Stage,
     id: string,
     past: readonly PastInstance[] | undefined,
-    by: Origin,
+    by: ChangeOrigin,
   ): void {
     const rows = unknownPast(ports, id, past).map((one) => [
       one.name,
@@ -236,7 +246,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     return lives
   }
 
-  function removeAll(stage: Stage, id: string, by: Origin, selection?: TypeSelection): void {
+  function removeAll(stage: Stage, id: string, by: ChangeOrigin, selection?: TypeSelection): void {
     const lives = existing(id)
     const draft = documents.find(stage, id)
     if (selection !== undefined && !matchesType(selection, (draft ?? lives).entity.type))

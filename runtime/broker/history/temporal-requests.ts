@@ -1,7 +1,7 @@
 /** Requests on the history of entities (GS CIM 009, 5.6.11 to 5.6.16, 5.7.3, 5.7.4), and their results. */
 
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
-import type { Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { AggregateMethod } from '#ngsi-ld/history/aggregate.ts'
@@ -64,14 +64,14 @@ export interface TemporalBroker {
   search(search: EntityQuery, query: TemporalQuery): Promise<TemporalPage<EntityHistory>>
   searchAggregates(search: EntityQuery, query: AggregateQuery): Promise<TemporalPage<EntityAggregates>>
   /** Creates a temporal entity, or adds to an existing one. */
-  put(entity: TemporalEntity, by: Origin): Promise<'created' | 'extended'>
-  append(id: string, fragment: TemporalFragment, by: Origin): Promise<void>
+  put(entity: TemporalEntity, by: ChangeOrigin): Promise<'created' | 'extended'>
+  append(id: string, fragment: TemporalFragment, by: ChangeOrigin): Promise<void>
   /** With a selection only if the entity has, or last had, such types. */
-  remove(id: string, by: Origin, selection?: TypeSelection): Promise<void>
+  remove(id: string, by: ChangeOrigin, selection?: TypeSelection): Promise<void>
   removeAttribute(
     id: string,
     name: string,
-    options: { datasetId?: string | undefined; deleteAll: boolean; by: Origin },
+    options: { datasetId?: string | undefined; deleteAll: boolean; by: ChangeOrigin },
   ): Promise<void>
   replaceInstance(id: string, name: string, instanceId: string, instance: AttributeInstance): Promise<void>
   removeInstance(id: string, name: string, instanceId: string): Promise<void>

@@ -26,7 +26,7 @@ import { aggregatesOf } from './aggregation.ts'
 import { createDecodedChunks } from './decoded-chunks.ts'
 import { evolutionOf } from './evolution.ts'
 import { type EvolutionPorts, windowOf } from './evolution-sources.ts'
-import type { Steps } from './stream-sums.ts'
+import type { HistorySteps } from './stream-sums.ts'
 import type {
   AggregateQuery,
   EntityAggregates,
@@ -106,7 +106,7 @@ export function createTemporalSearch(
 /** Number of attempts that yield; the next one does not, so that nothing can change meanwhile. */
 const triesMax = 3
 
-function resultOf<T>(steps: Steps<T>): T {
+function resultOf<T>(steps: HistorySteps<T>): T {
   for (;;) {
     const step = steps.next()
     if (step.done === true) return step.value

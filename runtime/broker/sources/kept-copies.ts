@@ -20,7 +20,7 @@ export interface SourceCopiesPorts {
 /** Minimum interval of writes, ms: a long one spares flash storage. */
 const copiesEveryMs = 300_000
 
-export function createSourceCopies({ door, rows, clock, isAllowed }: SourceCopiesPorts) {
+export function createKeptCopies({ door, rows, clock, isAllowed }: SourceCopiesPorts) {
   /** By key; undefined means delete. */
   const pending = new Map<string, SourceCopyRow | undefined>()
   let writtenAt = clock.monotonic()

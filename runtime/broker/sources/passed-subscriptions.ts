@@ -34,7 +34,7 @@ export interface PassedOn {
 }
 
 /** The ids of a subscription here and of a source. */
-export interface Pair {
+export interface ForwardingPair {
   readonly subscription: string
   readonly registration: string
 }
@@ -44,7 +44,7 @@ export interface PassedOnBroker {
   count(): number
   get(id: string): PassedOn | undefined
   byToken(token: string): PassedOn | undefined
-  ofPair(pair: Pair): readonly PassedOn[]
+  ofPair(pair: ForwardingPair): readonly PassedOn[]
   put(one: PassedOn): Promise<void>
   delete(id: string): Promise<void>
 }
@@ -53,7 +53,7 @@ export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door
   const all = createStaged<PassedOn>('passed on')
   const byToken = new Map<string, string>()
   const byPair = new Map<string, Set<string>>()
-  const keyOf = ({ subscription, registration }: Pair): string => `${subscription} ${registration}`
+  const keyOf = ({ subscription, registration }: ForwardingPair): string => `${subscription} ${registration}`
   const pairOf = ({ subscription, registration }: PassedOn): string =>
     keyOf({ subscription, registration: registration.id })
   function index(one: PassedOn): void {

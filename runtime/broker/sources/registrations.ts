@@ -23,7 +23,7 @@ import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/federatio
 import { alreadyExists, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import type { ContextSources } from '#store/tables/source-rows.ts'
-import { createSourceCopies } from './kept-copies.ts'
+import { createKeptCopies } from './kept-copies.ts'
 import type { RegistrationBroker } from './source-requests.ts'
 
 export interface RegistrationPorts {
@@ -53,7 +53,7 @@ export function createRegistrations(ports: RegistrationPorts) {
   const live = (): RegistrationView[] => [...stored.values()].filter(isLive)
   let statisticsAt = Number.NEGATIVE_INFINITY
   const touched = new Set<string>()
-  const copies = createSourceCopies({
+  const copies = createKeptCopies({
     ...ports,
     isAllowed: (id) => stored.get(id)?.registration.management?.cacheDuration !== undefined,
   })

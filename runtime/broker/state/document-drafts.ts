@@ -24,11 +24,11 @@ import type { EntityRow } from '#store/entities/page-rows.ts'
 import { createDerivedRows } from './derived-rows.ts'
 import { isSameTypes, scopeChange, timesAfter, viaOfDeleted, writtenAt } from './document-changes.ts'
 import { overlayTimes, overlayValue, timesKey } from './entity-view.ts'
-import type { Origin, SystemTimes } from './stored-entity.ts'
+import type { ChangeOrigin, SystemTimes } from './stored-entity.ts'
 import { type Streams, typesOf } from './streams.ts'
 
 /** An entity as a work sees it while it is decided. */
-export interface Draft {
+export interface DocumentDraft {
   readonly rid: number
   readonly id: string
   /** With all values staged so far. */
@@ -53,34 +53,34 @@ export interface EntityChange {
   readonly before: Entity | undefined
   readonly after: Entity | undefined
   readonly changes: readonly AttributeChange[]
-  readonly by: Origin
+  readonly by: ChangeOrigin
 }
 
 export interface DocumentsPorts {
   readonly entities: Entities
   readonly names: Names
   readonly streams: Streams
-  readonly noteOrigins: (draft: Draft, changes: readonly AttributeChange[], by: Origin) => void
+  readonly noteOrigins: (draft: DocumentDraft, changes: readonly AttributeChange[], by: ChangeOrigin) => void
   /** Called for each change while it is decided, to match subscriptions. */
   readonly onChange: (stage: Stage, change: EntityChange, times: SystemTimes) => void
   /** Called for each deleted entity, to delete what belongs to it. */
   readonly onRemoved?: ((stage: Stage, rid: number) => void) | undefined
 }
 
-export function createDocuments(ports: DocumentsPorts) {
+export function createDocumentDrafts(ports: DocumentsPorts) {
   const { entities, names, streams } = ports
   const { writeExpiry, writeIndex, writeShape } = createDerivedRows({ entities, names })
   let lastRid = entities.lastRid()
   let count = entities.count()
 
-  function find(stage: Stage, id: string): Draft | undefined {
-    const staged = stage.scratch.get(`entity ${id}`) as Draft | null | undefined
+  function find(stage: Stage, id: string): DocumentDraft | undefined {
+    const staged = stage.scratch.get(`entity ${id}`) as DocumentDraft | null | undefined
     if (staged !== undefined) return staged === null ? undefined : withStagedValues(staged)
     const row = entities.byId(id)
     return row === undefined ? undefined : draftOf(row)
   }
 
-  function draftOf(row: EntityRow): Draft {
+  function draftOf(row: EntityRow): DocumentDraft {
     const indexed = JSON.parse(row.doc) as Entity
     return withStagedValues({
       rid: row.rid,
@@ -95,7 +95,7 @@ export function createDocuments(ports: DocumentsPorts) {
     })
   }
 
-  function withStagedValues(draft: Draft): Draft {
+  function withStagedValues(draft: DocumentDraft): DocumentDraft {
     const newer =
       streams
         .liveOf(draft.rid)
@@ -113,7 +113,7 @@ export function createDocuments(ports: DocumentsPorts) {
     return { ...draft, entity, times, modified, version }
   }
 
-  function create(stage: Stage, entity: Entity, by: Origin, written?: WrittenTimes): Draft {
+  function create(stage: Stage, entity: Entity, by: ChangeOrigin, written?: WrittenTimes): DocumentDraft {
     if (find(stage, entity.id) !== undefined) {
       throw new GatewayError('ngsi-ld.already-exists', `the entity ${entity.id} already exists`)
     }
@@ -124,7 +124,7 @@ export function createDocuments(ports: DocumentsPorts) {
     const born: StoredTimes = via === undefined ? {} : { '': [stage.at, stage.at, via] }
     const times = timesAfter(born, changes, { at: stage.at, via })
     const number = record(stage, { kind: 'created', rid, entity, changes, by, scope: entity.scope })
-    const draft: Draft = {
+    const draft: DocumentDraft = {
       rid,
       id: entity.id,
       entity,
@@ -154,11 +154,11 @@ export function createDocuments(ports: DocumentsPorts) {
   /** Stages a new version of an entity. `changes` are the instances that changed. */
   function update(
     stage: Stage,
-    draft: Draft,
+    draft: DocumentDraft,
     entity: Entity,
     changes: readonly AttributeChange[],
-    by: Origin,
-  ): Draft {
+    by: ChangeOrigin,
+  ): DocumentDraft {
     ports.noteOrigins(draft, changes, by)
     const times = timesAfter(draft.times, changes, { at: stage.at, via: viaFrom(by) })
     checkAttributeCount(draft.entity, entity)
@@ -174,7 +174,7 @@ export function createDocuments(ports: DocumentsPorts) {
       times: draft.times,
     })
     const changed = { entity, indexed: entity, number, version: number, modified: stage.at, times }
-    const next: Draft = { ...draft, ...changed }
+    const next: DocumentDraft = { ...draft, ...changed }
     writeRow(stage, next, doc)
     writeExpiry(stage, draft.rid, draft.indexed, entity)
     const difference = diffIndexRows(draft.indexed, entity)
@@ -207,7 +207,7 @@ export function createDocuments(ports: DocumentsPorts) {
     return next
   }
 
-  function remove(stage: Stage, draft: Draft, by: Origin): void {
+  function remove(stage: Stage, draft: DocumentDraft, by: ChangeOrigin): void {
     const changes = changesBetween(draft.entity, undefined)
     const scope = scopeChange(draft.entity.scope, undefined)
     const number = record(stage, {
@@ -277,7 +277,7 @@ export function createDocuments(ports: DocumentsPorts) {
     return true
   }
 
-  function writeRow(stage: Stage, draft: Draft, doc: string): void {
+  function writeRow(stage: Stage, draft: DocumentDraft, doc: string): void {
     const { rid, id, number, created, modified } = draft
     const sys = timesText(created, draft.times)
     stage.write('entity.update', number, modified, sys, doc, rid)
@@ -325,7 +325,7 @@ export function createDocuments(ports: DocumentsPorts) {
    * Applies an entity write to the stream of an observed attribute: sets its current value or shape, or ends
    * it.
    */
-  function applyToStream(stage: Stage, draft: Draft, change: AttributeChange, number: number): void {
+  function applyToStream(stage: Stage, draft: DocumentDraft, change: AttributeChange, number: number): void {
     const stream = streams.existing(stage, draft, change.name, change.datasetId ?? '')
     if (stream === undefined) return
     const { after } = change
@@ -346,11 +346,11 @@ export function createDocuments(ports: DocumentsPorts) {
   return Object.freeze({ find, create, update, remove, writeBack, count: () => count })
 }
 
-export type Documents = ReturnType<typeof createDocuments>
+export type DocumentDrafts = ReturnType<typeof createDocumentDrafts>
 
 const emptyRows: IndexRows = { types: [], attributes: [], scalars: [], places: [] }
 
-export function timesOf(draft: Draft): SystemTimes {
+export function timesOf(draft: DocumentDraft): SystemTimes {
   return { created: draft.created, modified: draft.modified, attributes: draft.times }
 }
 

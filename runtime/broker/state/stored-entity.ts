@@ -4,7 +4,7 @@ import type { ViaOrigin } from '#ngsi-ld/federation/via.ts'
 import type { Stamps } from '#ngsi-ld/representation/representation.ts'
 
 /** The origin of a change, stored in the log. */
-export type Origin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry' | ViaOrigin
+export type ChangeOrigin = 'http' | 'mqtt' | 'provisioning' | 'plugin' | 'import' | 'expiry' | ViaOrigin
 
 /**
  * createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name

@@ -40,7 +40,7 @@ export interface StreamOwner {
   readonly number: number
 }
 
-export type Verdict = 'new' | 'late' | 'duplicate'
+export type ObservationVerdict = 'new' | 'late' | 'duplicate'
 
 export interface StreamsPorts {
   readonly history: History
@@ -153,7 +153,13 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
    * Stages one observation. If it is not newer than the stream, the past is searched for the same identity.
    * A late one becomes current only with `replace` (HTTP writes, whose value must be readable afterwards).
    */
-  function observe(stage: Stage, stream: LiveStream, time: number, value: Json, replace: boolean): Verdict {
+  function observe(
+    stage: Stage,
+    stream: LiveStream,
+    time: number,
+    value: Json,
+    replace: boolean,
+  ): ObservationVerdict {
     if (time === stream.nextTime && same(stream.nextValue, value)) return 'duplicate'
     if (!replace && time <= stream.newestTime && isKnown(history, stream, time, value)) return 'duplicate'
     const current = replace || time >= stream.nextTime || stream.nextTime === Number.NEGATIVE_INFINITY

@@ -17,7 +17,7 @@ import { slotOf } from '#store/chunks/chunk-key.ts'
 import { decodeObservations, encodeObservations } from '#store/chunks/observation-blob.ts'
 import type { History } from '#store/history/history-rows.ts'
 import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
-import type { Documents } from './document-drafts.ts'
+import type { DocumentDrafts } from './document-drafts.ts'
 import type { LiveState } from './live-state.ts'
 import type { Streams } from './streams.ts'
 import type { LiveStream } from './unwritten.ts'
@@ -28,7 +28,7 @@ export interface UnsettledPorts {
   readonly history: History
   readonly live: LiveState
   readonly streams: Streams
-  readonly documents: () => Documents
+  readonly documents: () => DocumentDrafts
   readonly clock: Clock
   readonly log: Log
 }

@@ -25,7 +25,7 @@ export interface OutboxPorts {
 }
 
 /** Returns the function that stages a delivery to a subscriber. */
-export function createOutbox(ports: OutboxPorts) {
+export function createDeliveryOutbox(ports: OutboxPorts) {
   let last = ports.lastDelivery
   let lastAt = 0
   return (

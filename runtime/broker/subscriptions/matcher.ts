@@ -10,7 +10,7 @@
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import { type Draft, type EntityChange, timesOf } from '#broker/state/document-drafts.ts'
+import { type DocumentDraft, type EntityChange, timesOf } from '#broker/state/document-drafts.ts'
 import type { SystemTimes } from '#broker/state/stored-entity.ts'
 import { typesOf } from '#broker/state/streams.ts'
 import type { LiveStream } from '#broker/state/unwritten.ts'
@@ -29,8 +29,8 @@ import {
   streamUri,
 } from '#ngsi-ld/subscription/subscription.ts'
 import { type ChangeBudget, createChangeBudget } from '#ngsi-ld/values/pattern.ts'
-import { createOutbox, nothingObserved, type OutboxPorts } from './delivery-outbox.ts'
-import { createSubscriptionIndex, type Found } from './subscription-index.ts'
+import { createDeliveryOutbox, nothingObserved, type OutboxPorts } from './delivery-outbox.ts'
+import { createSubscriptionIndex, type MatchCandidates } from './subscription-index.ts'
 import type { ReportedEntity } from './subscription-requests.ts'
 import type { SubscriptionStatistics } from './subscription-statistics.ts'
 import { createThrottleWindows, type Throttled, unthrottled } from './throttle-windows.ts'
@@ -53,7 +53,7 @@ export interface PeriodReport {
 }
 
 /** A new value of a stream. */
-export interface Observed {
+export interface NewValue {
   readonly time: number
   readonly value: Json
   readonly previous: Json
@@ -63,7 +63,7 @@ export interface MatcherPorts extends OutboxPorts {
   readonly clock: Clock
   readonly metrics: Metrics
   /** The staged entity of a stream, for subscriptions with q or geoQ. */
-  readonly find: (stage: Stage, id: string) => Draft | undefined
+  readonly find: (stage: Stage, id: string) => DocumentDraft | undefined
   /** Called when an entity matched within the throttling window: `release` is due at its end. */
   readonly onHeld: (registered: Registered) => void
 }
@@ -72,7 +72,7 @@ export function createMatcher(ports: MatcherPorts) {
   const all = new Map<number, Registered>()
   /** How many of all belong to components of this gateway. */
   let followers = 0
-  const deliver = createOutbox(ports)
+  const deliver = createDeliveryOutbox(ports)
   const budget = createChangeBudget()
   const index = createSubscriptionIndex<Registered>(budget)
   const uncompared = ports.metrics.counter('selvedge_subscriptions_uncompared_total')
@@ -132,7 +132,11 @@ export function createMatcher(ports: MatcherPorts) {
   }
 
   /** Candidates for a change, without those whose idPattern exceeds the budget. Tests get a new budget. */
-  function found(id: string, types: readonly string[], names: readonly string[]): Found<Registered> {
+  function found(
+    id: string,
+    types: readonly string[],
+    names: readonly string[],
+  ): MatchCandidates<Registered> {
     budget.renew()
     const refused = budget.refused()
     const all = index.find(id, types, names)
@@ -142,7 +146,7 @@ export function createMatcher(ports: MatcherPorts) {
   }
 
   /** Matches a new value of a stream; `previous` is the value it replaced. */
-  function observation(stage: Stage, stream: LiveStream, { time, value, previous }: Observed): void {
+  function observation(stage: Stage, stream: LiveStream, { time, value, previous }: NewValue): void {
     if (all.size === 0) return
     budget.renew()
     const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
@@ -151,7 +155,7 @@ export function createMatcher(ports: MatcherPorts) {
       stream.candidates = { plain: plain.filter(isTriggeredByValues), valued }
       stream.candidatesVersion = index.version()
     }
-    const few = stream.candidates as Found<Registered>
+    const few = stream.candidates as MatchCandidates<Registered>
     let draft = few.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
     const more = draft === undefined ? [] : index.valued(few, draft.entity, names).filter(isTriggeredByValues)
     for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {

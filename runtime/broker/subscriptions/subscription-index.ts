@@ -48,7 +48,7 @@ interface Bucket<T> {
  * Candidates for a change: `plain` ones for certain, `valued` ones only if the entity has a value they
  * require.
  */
-export interface Found<T> {
+export interface MatchCandidates<T> {
   readonly plain: readonly T[]
   readonly valued: readonly Bucket<T>['valued'][]
 }
@@ -69,7 +69,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     [beginning]: { cut: (id, length) => id.slice(0, length), counts: new Map() },
     [end]: { cut: (id, length) => id.slice(-length), counts: new Map() },
   }
-  const cache = new Map<string, Found<T>>()
+  const cache = new Map<string, MatchCandidates<T>>()
   /** Total number of cached candidates. */
   let size = 0
   let evaluated = 0
@@ -90,7 +90,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
     else counts.set(length, now)
   }
 
-  function find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
+  function find(id: string, types: readonly string[], names: readonly string[]): MatchCandidates<T> {
     const found = new Set<Entry<T>>(broad.plain)
     const valued = broad.valued.size > 0 ? [broad.valued] : []
     const take = (key: string): void => {
@@ -147,7 +147,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       changed()
     },
     /** Subscriptions whose selectors match this entity and that watch one of these attributes. */
-    find(id: string, types: readonly string[], names: readonly string[]): Found<T> {
+    find(id: string, types: readonly string[], names: readonly string[]): MatchCandidates<T> {
       const key = `${id} ${types.join(' ')}|${names.join(' ')}`
       const known = cache.get(key)
       if (known !== undefined) return known
@@ -162,7 +162,7 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       return found
     },
     /** Those of the valued candidates whose required value the entity has. */
-    valued({ valued }: Found<T>, entity: Entity, names: readonly string[]): readonly T[] {
+    valued({ valued }: MatchCandidates<T>, entity: Entity, names: readonly string[]): readonly T[] {
       const found = new Set<Entry<T>>()
       for (const byAttribute of valued) {
         for (const [attribute, byValue] of byAttribute) {

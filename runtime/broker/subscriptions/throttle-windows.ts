@@ -8,7 +8,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import { type Draft, timesOf } from '#broker/state/document-drafts.ts'
+import { type DocumentDraft, timesOf } from '#broker/state/document-drafts.ts'
 import type { SystemTimes } from '#broker/state/stored-entity.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import type { EntityReport, ReportedChange } from '#ngsi-ld/subscription/notification-data.ts'
@@ -46,7 +46,7 @@ interface Match {
 
 export interface ThrottleWindowsPorts<Registered extends Throttled> {
   readonly clock: Pick<Clock, 'monotonic'>
-  readonly find: (stage: Stage, id: string) => Draft | undefined
+  readonly find: (stage: Stage, id: string) => DocumentDraft | undefined
   readonly matches: (
     stage: Stage,
     registered: Registered,

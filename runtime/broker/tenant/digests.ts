@@ -7,7 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import { createYield } from '#base/load/yielding.ts'
 import { collectDiscarded, noteDiscarded } from '#base/process/garbage-collection.ts'
-import type { ChangeFeed, Span } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, CommitSpan } from '#broker/changes/change-feed.ts'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { Collision, Collisions } from '#broker/state/collisions.ts'
 import { timesKey } from '#broker/state/entity-view.ts'
@@ -34,16 +34,16 @@ export type HistoryDigests = Readonly<Record<string, Readonly<Record<string, Dig
 export type Chosen = (view: EntityView) => boolean
 
 /** The form of an entity to be hashed, if the other broker stores it differently. */
-export type Seen = (entity: Entity) => Entity
+export type StoredForm = (entity: Entity) => Entity
 
 export interface Digests {
   /** Log number of the last change: it decreases when an older copy was restored. */
   position(): number
   /** When (ms) an older copy was last restored; undefined if never. */
   readonly restoredAt: number | undefined
-  buckets(isChosen: Chosen, seen?: Seen): Promise<readonly Digest[]>
+  buckets(isChosen: Chosen, seen?: StoredForm): Promise<readonly Digest[]>
   /** Hashes of the entities in a bucket, by id. */
-  bucket(bucket: number, isChosen: Chosen, seen?: Seen): Promise<ReadonlyMap<string, number>>
+  bucket(bucket: number, isChosen: Chosen, seen?: StoredForm): Promise<ReadonlyMap<string, number>>
   /** Recent collisions of an origin with others. */
   collisions(origin: string): readonly Collision[]
   /**
@@ -57,17 +57,17 @@ export interface Digests {
    */
   holds(id: string, key: string, instance: AttributeInstance): boolean
   /** Digests of the observations of an entity within from <= ms < to. */
-  history(id: string, span: Span): Promise<HistoryDigests>
+  history(id: string, span: CommitSpan): Promise<HistoryDigests>
   /** The observations of one attribute instance that were committed up to a time (ms), in parts. */
   observed(
     id: string,
     key: string,
-    span: Span & { readonly upTo: number },
-  ): AsyncIterable<readonly Observed[]>
+    span: CommitSpan & { readonly upTo: number },
+  ): AsyncIterable<readonly WrittenInstance[]>
 }
 
 /** An instance of a history, and when it was committed (ms). */
-export interface Observed {
+export interface WrittenInstance {
   readonly instance: AttributeInstance
   readonly writtenAt: number
 }
@@ -113,7 +113,11 @@ export function createDigests({ following, history, records, collisions }: Diges
   }
 
   /** Pages of a history in order. An instance is in two pages if many instances have the same time. */
-  async function* parts(id: string, span: Span, attrs?: ReadonlySet<string>): AsyncGenerator<EntityHistory> {
+  async function* parts(
+    id: string,
+    span: CommitSpan,
+    attrs?: ReadonlySet<string>,
+  ): AsyncGenerator<EntityHistory> {
     const limit = limits.digestInstancesPerTurn.value
     const window = { timeproperty: 'observedAt', timerel: 'between', limit } as const
     const found = history(id, { ...window, timeAtMs: span.from, endTimeAtMs: span.to, attrs })
@@ -129,7 +133,7 @@ export function createDigests({ following, history, records, collisions }: Diges
     }
   }
 
-  async function historyOf(id: string, span: Span): Promise<HistoryDigests> {
+  async function historyOf(id: string, span: CommitSpan): Promise<HistoryDigests> {
     const days = new Map<string, Record<string, Digest>>()
     const isKnown = createRepeats()
     for await (const { attributes, cut } of parts(id, span)) {

@@ -13,18 +13,18 @@ import type { SubscriptionBroker } from '#broker/subscriptions/subscription-requ
 import type { Digests } from './digests.ts'
 
 /** Called with linked entities that are not known locally, and the types that the link states. */
-export type Linked = (id: string, types: readonly string[]) => void
+export type ReportLinked = (id: string, types: readonly string[]) => void
 
 /** The requests of the HTTP room to one tenant. Reads see committed state. */
 export interface TenantBroker extends Provision {
   retrieve(id: string): EntityView | undefined
   /** Present if linked entities may be at other brokers. */
-  readonly linked?: Linked
+  readonly linked?: ReportLinked
   /**
    * A page, synchronously if one time slice is enough. @param linked is called with entities that conditions
    * link to.
    */
-  query(query: EntityQuery, linked?: Linked): QueryPage | Promise<QueryPage>
+  query(query: EntityQuery, linked?: ReportLinked): QueryPage | Promise<QueryPage>
   /** A page of this tenant alone; undefined if it is not found within one time slice. */
   shortQuery(query: EntityQuery): QueryPage | undefined
   /** A page of this tenant alone, found without yielding. */

@@ -11,14 +11,14 @@ import type { CommittedDeliveries } from '#broker/subscriptions/delivery-outbox.
 import type { Matcher } from '#broker/subscriptions/matcher.ts'
 import type { NotificationStreams } from '#broker/subscriptions/subscribe.ts'
 import type { StatisticsKeeper } from '#broker/subscriptions/subscription-statistics.ts'
-import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
+import type { UnfoldedBacklog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { Deliveries } from '#store/tables/delivery-rows.ts'
 import type { UplinkStates } from '#store/tables/uplink-states.ts'
 import type { Digests } from './digests.ts'
 import type { TenantBroker } from './tenant-broker.ts'
 
 /** The parts of a tenant that senders of deliveries use. */
-export interface Inside {
+export interface TenantParts {
   readonly name: string
   readonly door: Door
   readonly deliveries: Deliveries
@@ -34,7 +34,7 @@ export interface Inside {
   readonly history: TenantBroker['history']
   /** The read interface for followers of the changes. */
   readonly following: ChangeFeed
-  readonly backlog: Backlog
+  readonly backlog: UnfoldedBacklog
   readonly digests: Digests
   readonly uplinkStates: UplinkStates
   /** Statistics of notifications, by number of the subscription. */
@@ -52,8 +52,8 @@ export interface Outside extends NotificationStreams {
 
 /** Opens what sends the deliveries and the changes of a tenant; both send pending ones at once. */
 export interface Connections {
-  readonly outbox: (tenant: Inside) => Outside
-  readonly uplinks: (tenant: Inside) => { close(): Promise<void> }
+  readonly outbox: (tenant: TenantParts) => Outside
+  readonly uplinks: (tenant: TenantParts) => { close(): Promise<void> }
 }
 
 /** Deliveries stay on disk while there is no sender. */

@@ -11,7 +11,7 @@ import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { createChangeFeed } from '#broker/changes/change-feed.ts'
 import { createFollowerBacklogs } from '#broker/changes/follower-backlog.ts'
-import type { DiskRoom, Extent } from '#broker/commit/disk-room.ts'
+import type { DiskRoom, DiskUse } from '#broker/commit/disk-room.ts'
 import { createDoor } from '#broker/commit/door.ts'
 import { createNames, type Names } from '#broker/commit/interned-names.ts'
 import type { Stage } from '#broker/commit/stage.ts'
@@ -30,7 +30,7 @@ import { createPassedOn } from '#broker/sources/passed-subscriptions.ts'
 import { type ContextSourceParts, openContextSources } from '#broker/sources/tenant-sources.ts'
 import { createCollisions } from '#broker/state/collisions.ts'
 import { originsNoted } from '#broker/state/document-changes.ts'
-import { createDocuments, type Documents } from '#broker/state/document-drafts.ts'
+import { createDocumentDrafts, type DocumentDrafts } from '#broker/state/document-drafts.ts'
 import { createLiveState, type LiveState } from '#broker/state/live-state.ts'
 import type { StreamName } from '#broker/state/streams.ts'
 import { createStreams, type Streams } from '#broker/state/streams.ts'
@@ -44,7 +44,7 @@ import { createThrottling } from '#broker/subscriptions/throttle-timers.ts'
 import { createUpkeep } from '#broker/upkeep/folding.ts'
 import { replay } from '#broker/upkeep/replay.ts'
 import { createRetention, type RetentionSettings } from '#broker/upkeep/retention-policy.ts'
-import { createBacklog } from '#broker/upkeep/unfolded-backlog.ts'
+import { createUnfoldedBacklog } from '#broker/upkeep/unfolded-backlog.ts'
 import { createEntities, type Entities } from '#store/entities/entity-rows.ts'
 import { createShapes } from '#store/entities/entity-shape.ts'
 import type { RowBudget } from '#store/entities/recent-rows.ts'
@@ -52,7 +52,7 @@ import { createSnapshot, migrate, openReader, type Synchronous } from '#store/fi
 import { createHistoryEdits } from '#store/history/history-edits.ts'
 import { createHistory, type History } from '#store/history/history-rows.ts'
 import { createHistorySpans } from '#store/history/history-spans.ts'
-import { createRetained } from '#store/history/oldest-parts.ts'
+import { createRemovableParts } from '#store/history/oldest-parts.ts'
 import { createRollUps } from '#store/history/roll-ups.ts'
 import { createDeliveries, type Deliveries } from '#store/tables/delivery-rows.ts'
 import { createPassedSubscriptions } from '#store/tables/passed-subscription-rows.ts'
@@ -62,7 +62,7 @@ import { createUplinkStates } from '#store/tables/uplink-states.ts'
 import type { Writer } from '#store/writer/writer.ts'
 import { createDigests } from './digests.ts'
 import type { TenantBroker } from './tenant-broker.ts'
-import { type Connections, disconnected, type Inside, type Outside } from './tenant-connections.ts'
+import { type Connections, disconnected, type Outside, type TenantParts } from './tenant-connections.ts'
 
 export interface TenantPorts {
   readonly name: string
@@ -118,7 +118,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     onDeliveries: (list) => outside.committed(list),
     onHeld: (one) => followed.throttling.watch(one),
   })
-  const documents: Documents = createDocuments({
+  const documents: DocumentDrafts = createDocumentDrafts({
     entities,
     names,
     streams,
@@ -152,7 +152,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
 
   // Subscriptions to context sources have negative numbers.
   const holderOf = (i: number) => (i < 0 ? followed.sources.subscribe : matcher)
-  const inside: Inside = {
+  const inside: TenantParts = {
     name,
     door,
     deliveries,
@@ -166,7 +166,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     digests: broker.digests,
     uplinkStates: stored.uplinkStates,
     statistics: createStatisticsKeeper({ get: (i) => holderOf(i).get(i) }),
-    backlog: createBacklog({ ...stored, ...kept, live }, settings.history),
+    backlog: createUnfoldedBacklog({ ...stored, ...kept, live }, settings.history),
   }
 
   return Object.freeze({
@@ -211,7 +211,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   })
 }
 
-function extentOf(file: string, { whole, free }: { readonly whole: number; readonly free: number }): Extent {
+function extentOf(file: string, { whole, free }: { readonly whole: number; readonly free: number }): DiskUse {
   const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
   return {
     freeBytes: free,
@@ -256,11 +256,11 @@ function afterDeletion({ history: { afterDeletion: what } }: TenantSettings, his
     : undefined
 }
 
-const deadLettersOf = (ports: Pick<Inside, 'door' | 'matcher' | 'sources'>, rows: Deliveries) =>
+const deadLettersOf = (ports: Pick<TenantParts, 'door' | 'matcher' | 'sources'>, rows: Deliveries) =>
   createDeadLetters({ ...ports, rows, subscribed: (i) => subscribedBy(i, ports) })
 
 /** The subscription with this number; subscriptions to context sources have negative numbers. */
-function subscribedBy(i: number, { matcher, sources }: Pick<Inside, 'matcher' | 'sources'>) {
+function subscribedBy(i: number, { matcher, sources }: Pick<TenantParts, 'matcher' | 'sources'>) {
   if (i < 0) {
     const source = sources.get(i)
     return source && { i, endpoint: source.endpoint, id: source.one.subscription.id }
@@ -277,7 +277,7 @@ interface Parts extends Awaited<ReturnType<typeof openFile>> {
   readonly names: Names
   readonly live: LiveState
   readonly streams: Streams
-  readonly documents: Documents
+  readonly documents: DocumentDrafts
 }
 
 /** Replays the log into memory, then opens the door, with upkeep attached to its groups. */
@@ -372,7 +372,7 @@ async function openFile({ name, file, writer, log, rowBudget }: TenantPorts, set
     entities: createEntities(database, rowBudget),
     history: createHistory(database),
     edits: createHistoryEdits(database),
-    retained: createRetained(database),
+    retained: createRemovableParts(database),
     rollUps: createRollUps(database),
     deliveries: createDeliveries(database),
     contextSources: createContextSources(database),

@@ -11,7 +11,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { DiskRoom } from '#broker/commit/disk-room.ts'
 import type { Group } from '#broker/commit/stage.ts'
 import type { Expiry } from '#broker/entities/expiration.ts'
-import type { Documents } from '#broker/state/document-drafts.ts'
+import type { DocumentDrafts } from '#broker/state/document-drafts.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
 import type { Streams } from '#broker/state/streams.ts'
 import type { Unsettled } from '#broker/state/unsettled.ts'
@@ -31,7 +31,7 @@ export interface UpkeepPorts {
   readonly room?: Pick<DiskRoom, 'isShort'> | undefined
   readonly unsettled: Unsettled
   /** A function, because documents are created later (they need streams, as upkeep does). */
-  readonly documents: () => Documents
+  readonly documents: () => DocumentDrafts
 }
 
 export interface UpkeepSettings {

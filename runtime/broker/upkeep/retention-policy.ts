@@ -16,16 +16,21 @@ import type { FollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { DiskRoom } from '#broker/commit/disk-room.ts'
 import type { Group, Stage } from '#broker/commit/stage.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { type GapReason, type Part, type Retained, removalOf } from '#store/history/oldest-parts.ts'
+import {
+  type GapReason,
+  type RemovablePart,
+  type RemovableParts,
+  removalOf,
+} from '#store/history/oldest-parts.ts'
 import type { RollUps } from '#store/history/roll-ups.ts'
 import type { Records } from '#store/tables/records.ts'
-import { createSurvey, type Survey } from './retention-survey.ts'
+import { createRetentionSurvey, type RetentionSurvey } from './retention-survey.ts'
 import { type RollUpPorts, rollUpOf } from './roll-up.ts'
 
 export interface RetentionPorts extends RollUpPorts {
   readonly rollUps: RollUps
   readonly tenant: string
-  readonly retained: Retained
+  readonly retained: RemovableParts
   readonly records: Records
   readonly clock: Clock
   readonly log: Log
@@ -53,7 +58,7 @@ interface Run {
   readonly goalBytes: number
   /** Parts that end before this time (ms) are removed whatever the size. */
   readonly agedBefore: number
-  survey: Survey
+  survey: RetentionSurvey
   /** Number of parts removed when the search began. */
   partsBefore: number
   parts: number
@@ -144,7 +149,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
       isBySize,
       goalBytes: Math.min(maxBytes * keptShare, short > 0 ? used - short : Number.POSITIVE_INFINITY),
       agedBefore,
-      survey: createSurvey(retained.partIndexes, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
+      survey: createRetentionSurvey(retained.partIndexes, isBySize ? Number.POSITIVE_INFINITY : agedBefore),
       partsBefore: 0,
       parts: 0,
       evicted: { size: 0, age: 0 },
@@ -157,7 +162,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     const { survey, isBySize, agedBefore } = current
     const settled = Number(records.meta('replay') ?? 0)
     let excess = isBySize ? retained.usedBytes(logBytes) - current.goalBytes : 0
-    const reasonFor = (part: Part | undefined): GapReason | undefined => {
+    const reasonFor = (part: RemovablePart | undefined): GapReason | undefined => {
       if (part === undefined) return undefined
       if (part.t1 < agedBefore) return 'age'
       return excess > 0 ? 'size' : undefined
@@ -168,7 +173,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
       end(current, logBytes)
       return
     }
-    const removed: Part[] = []
+    const removed: RemovablePart[] = []
     for (let room: number = limits.evictionPartsPerGroup.value; room > 0; room--) {
       const part = survey.oldest()
       if (part === undefined || reasonFor(part) !== reason) break
@@ -185,7 +190,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
    * A chunk is never replayed from the log, since its stream knows up to where it is folded. Other parts must
    * precede the replay start. The last document of an entity is removed after the rest of its history.
    */
-  function isRemovable(part: Part, settled: number): boolean {
+  function isRemovable(part: RemovablePart, settled: number): boolean {
     if (part.kind === 'chunk') return true
     if (part.number > settled) return false
     return part.kind === 'changes' || !hasHistory(part.rid)
@@ -197,7 +202,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     return history.streamsOf(rid).some(({ s }) => chunk.seriesAfter(s - 1)?.series === s)
   }
 
-  function remove(stage: Stage, current: Run, parts: readonly Part[], reason: GapReason): void {
+  function remove(stage: Stage, current: Run, parts: readonly RemovablePart[], reason: GapReason): void {
     restoreWhenUndone(stage)
     const backlogSince = ports.followers?.since() ?? Number.POSITIVE_INFINITY
     for (const loss of lossesOf(parts, backlogSince)) recordGap(stage, loss, reason, backlogSince)
@@ -214,7 +219,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     })
   }
 
-  function rollUp(stage: Stage, { series: s, t0 }: Part): void {
+  function rollUp(stage: Stage, { series: s, t0 }: RemovablePart): void {
     for (const { hour, count, min, max, sum, sumsq } of rollUpOf(ports, s, t0)) {
       stage.write('rollup.add', s, hour, count, min, max, sum, sumsq)
     }
@@ -240,7 +245,7 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     })
   }
 
-  function lossesOf(parts: readonly Part[], backlogSince: number): Iterable<Loss> {
+  function lossesOf(parts: readonly RemovablePart[], backlogSince: number): Iterable<Loss> {
     const losses = new Map<string, Loss>()
     for (const { kind, series, rid, t0, t1, m1, count } of parts) {
       if (kind === 'tombstone') continue
@@ -293,7 +298,10 @@ export function createRetention(ports: RetentionPorts, settings: RetentionSettin
     const isExhausted = current.survey.oldest() === undefined
     if (isExhausted && current.survey.isCut() && current.parts > current.partsBefore) {
       const { isBySize, agedBefore } = current
-      current.survey = createSurvey(retained.partIndexes, isBySize ? Number.POSITIVE_INFINITY : agedBefore)
+      current.survey = createRetentionSurvey(
+        retained.partIndexes,
+        isBySize ? Number.POSITIVE_INFINITY : agedBefore,
+      )
       current.partsBefore = current.parts
       return
     }

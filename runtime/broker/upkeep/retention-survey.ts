@@ -5,17 +5,17 @@
  * next search.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Part, PartIndex, PartKind } from '#store/history/oldest-parts.ts'
+import type { PartIndex, PartKind, RemovablePart } from '#store/history/oldest-parts.ts'
 
 /** Searches for parts whose last time is before `bound`, ms. */
-export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>, bound: number) {
+export function createRetentionSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>, bound: number) {
   const most = limits.evictionCandidatesMax.value
   const toSearch = Object.values(partIndexes)
   let series = 0
   let before = bound
   let isCut = false
   /** The parts, one per series; after the search a heap, oldest first. */
-  const parts: Part[] = []
+  const parts: RemovablePart[] = []
 
   function keepOldest(): void {
     parts.sort((a, b) => a.t1 - b.t1)
@@ -26,7 +26,7 @@ export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>,
   }
 
   /** Replaces the first part of the heap and restores the heap order. */
-  function replaceFirst(part: Part): void {
+  function replaceFirst(part: RemovablePart): void {
     let place = 0
     for (;;) {
       const left = place * 2 + 1
@@ -40,7 +40,7 @@ export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>,
   }
 
   /** Removes the first part, or replaces it by another of its series that is old enough. */
-  function takeFirst(other: Part | undefined): void {
+  function takeFirst(other: RemovablePart | undefined): void {
     if (other !== undefined && other.t1 < before) replaceFirst(other)
     else {
       const last = parts.pop()
@@ -66,7 +66,7 @@ export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>,
       return true
     },
     /** The oldest part found, in its current form; undefined if there is none. */
-    oldest(): Part | undefined {
+    oldest(): RemovablePart | undefined {
       for (;;) {
         const part = parts[0]
         if (part === undefined) return undefined
@@ -86,4 +86,4 @@ export function createSurvey(partIndexes: Readonly<Record<PartKind, PartIndex>>,
   })
 }
 
-export type Survey = ReturnType<typeof createSurvey>
+export type RetentionSurvey = ReturnType<typeof createRetentionSurvey>

@@ -7,18 +7,18 @@
 import type { FollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { LiveState } from '#broker/state/live-state.ts'
 import type { HistorySpans, SpanVolume } from '#store/history/history-spans.ts'
-import type { GapRow, OwnedGapRow, Retained } from '#store/history/oldest-parts.ts'
+import type { GapRow, OwnedGapRow, RemovableParts } from '#store/history/oldest-parts.ts'
 
-export interface BacklogPorts {
+export interface UnfoldedBacklogPorts {
   readonly spans: HistorySpans
   readonly live: Pick<LiveState, 'streams'>
-  readonly retained: Retained
+  readonly retained: RemovableParts
   /** Bytes of the log, which has bounds of its own. */
   readonly logBytes: () => number
   readonly followers: FollowerBacklogs
 }
 
-export interface Backlog {
+export interface UnfoldedBacklog {
   /** Volumes of the observations committed at or after a time (ms). */
   volumes(from: number): readonly SpanVolume[]
   /** Bytes by which history may grow before something committed at `from` or later is removed. */
@@ -47,10 +47,10 @@ export interface Backlog {
 /** Approximate size of an observation after folding. */
 const unfoldedBytes = 3
 
-export function createBacklog(
-  { spans, live, retained, logBytes, followers }: BacklogPorts,
+export function createUnfoldedBacklog(
+  { spans, live, retained, logBytes, followers }: UnfoldedBacklogPorts,
   { maxBytes }: { readonly maxBytes: number },
-): Backlog {
+): UnfoldedBacklog {
   return Object.freeze({
     volumes(from) {
       const found = spans.volumes(from)
@@ -81,5 +81,5 @@ export function createBacklog(
     firstGap: retained.firstGap,
     gapSums: retained.gapSums,
     follow: followers.add,
-  } satisfies Backlog)
+  } satisfies UnfoldedBacklog)
 }

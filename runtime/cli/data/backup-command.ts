@@ -10,7 +10,7 @@ import { version } from '#base/register/version.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { findGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { makeBackup } from '#store/backup/backup.ts'
@@ -26,7 +26,7 @@ interface View {
   readonly verified: boolean
 }
 
-export async function backup(given: Given, terminal: Terminal): Promise<number> {
+export async function backup(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
@@ -43,7 +43,7 @@ export async function backup(given: Given, terminal: Terminal): Promise<number> 
  * Undefined if no gateway runs on the data folder; a gateway that responds on the default port may be another
  * one.
  */
-async function requestBackup(given: Given, settings: Settings): Promise<View | undefined> {
+async function requestBackup(given: GivenOptions, settings: Settings): Promise<View | undefined> {
   const unlock = given.text('url') === undefined ? lockUnlessInUse(settings.data) : undefined
   unlock?.()
   if (unlock !== undefined) return undefined
@@ -65,7 +65,7 @@ async function requestBackup(given: Given, settings: Settings): Promise<View | u
 /** Errors that mean: the settings contain no HTTP port, or no gateway responds there. */
 const absentCodes: readonly ErrorCode[] = ['cli.usage', 'cli.no-answer', 'cli.no-gateway']
 
-async function readFolder(given: Given, settings: Settings, terminal: Terminal): Promise<View> {
+async function readFolder(given: GivenOptions, settings: Settings, terminal: Terminal): Promise<View> {
   if (given.text('url') !== undefined)
     throw new GatewayError('cli.usage', '--to is for the data folder of this machine, without --url')
   const { data, backup, disk } = settings
@@ -107,7 +107,7 @@ function assertFree(folder: string): void {
     throw new GatewayError('cli.usage', `--to: ${folder} is itself a backup; name the folder for backups`)
 }
 
-function listAll(given: Given, terminal: Terminal, folder: string): number {
+function listAll(given: GivenOptions, terminal: Terminal, folder: string): number {
   const backups = listBackups(folder).map(({ name, path, manifest }) => ({
     name,
     path,

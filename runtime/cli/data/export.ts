@@ -7,7 +7,7 @@ import { closeSync, fsyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { GatewayError } from '#base/register/errors.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { csvRow } from '#cli/terminal/csv.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
@@ -17,7 +17,7 @@ import { createProgress, formatOf, writeResult } from './transfer.ts'
 
 const pageOf = 500
 
-export async function exportEntities(given: Given, terminal: Terminal): Promise<number> {
+export async function exportEntities(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const file = given.text('out')
@@ -52,7 +52,7 @@ export async function exportEntities(given: Given, terminal: Terminal): Promise<
   return writeResult(given, write, { words, facts: { entities: done }, failed: false })
 }
 
-function emptyReason(given: Given): string {
+function emptyReason(given: GivenOptions): string {
   const conditions = ['type', 'q']
     .filter((name) => given.has(name))
     .map((name) => `--${name} ${given.text(name)}`)
@@ -69,7 +69,7 @@ interface ExportPage {
   readonly warning: string | undefined
 }
 
-async function* pages(gateway: RunningGateway, given: Given): AsyncGenerator<ExportPage> {
+async function* pages(gateway: RunningGateway, given: GivenOptions): AsyncGenerator<ExportPage> {
   const [type, q] = [given.text('type'), given.text('q')]
   const parameters = new URLSearchParams({
     // Entities of other brokers are exported there.

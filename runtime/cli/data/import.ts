@@ -7,7 +7,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { GatewayError } from '#base/register/errors.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { createCsvReader } from '#cli/terminal/csv.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
@@ -31,7 +31,7 @@ interface Refusal {
   readonly error: { readonly detail?: string; readonly title?: string }
 }
 
-export async function importEntities(given: Given, terminal: Terminal): Promise<number> {
+export async function importEntities(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const mode = given.text('mode') ?? 'replace'

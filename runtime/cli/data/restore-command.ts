@@ -8,14 +8,14 @@ import { join, resolve } from 'node:path'
 import { GatewayError } from '#base/register/errors.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { type Backup, listBackups, manifestName, newestVerified } from '#store/backup/manifest.ts'
 import { restoreFolder } from '#store/backup/restore.ts'
 import { megabytes } from './backup-command.ts'
 import { createProgress, writeResult } from './transfer.ts'
 
-export async function restore(given: Given, terminal: Terminal): Promise<number> {
+export async function restore(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { data } = loaded.settings

@@ -6,19 +6,19 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import { type Pace, type Position, readTable, type Sample } from './series.ts'
+import { type LonLat, readTable, type Sample, type SeriesStep } from './series.ts'
 
 export interface Recording {
   readonly samples: readonly Sample[]
-  readonly places: ReadonlyMap<string, Position>
+  readonly places: ReadonlyMap<string, LonLat>
   /** `file: reason` of each skipped file. */
   readonly skipped: readonly string[]
 }
 
 /** @throws cli.usage if the folder cannot be read or contains no series. */
-export function readSeriesFolder(folder: string, pace: Pace): Recording {
+export function readSeriesFolder(folder: string, pace: SeriesStep): Recording {
   const samples: Sample[] = []
-  const places = new Map<string, Position>()
+  const places = new Map<string, LonLat>()
   const skipped: string[] = []
   for (const file of csvFiles(folder)) {
     const path = join(folder, file)

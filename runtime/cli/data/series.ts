@@ -11,15 +11,15 @@ export interface Sample {
   readonly values: readonly (readonly [quantity: string, value: number])[]
 }
 
-export type Position = readonly [longitude: number, latitude: number]
+export type LonLat = readonly [longitude: number, latitude: number]
 
-export type Table =
+export type SeriesTable =
   | { readonly kind: 'samples'; readonly samples: readonly Sample[] }
-  | { readonly kind: 'places'; readonly places: ReadonlyMap<string, Position> }
+  | { readonly kind: 'places'; readonly places: ReadonlyMap<string, LonLat> }
   | { readonly kind: 'unknown'; readonly reason: string }
 
 /** Times for series without a time column: the rows have a distance of `step`. */
-export interface Pace {
+export interface SeriesStep {
   readonly step: number
   /** Time of the last row, ms. */
   readonly end: number
@@ -30,7 +30,7 @@ const orderName = /^(reading|index|row|seq|sequence|no|n)$/i
 const deviceName = /^(.+_)?(id|device|sensor|mote|station)(_id)?$/i
 
 /** @param name the file name without extension; it names the quantity, or is a prefix of device numbers. */
-export function readTable(name: string, text: string, pace: Pace): Table {
+export function readTable(name: string, text: string, pace: SeriesStep): SeriesTable {
   const rows = text.split(/\r?\n/).filter((line) => line.trim() !== '')
   const header = rows.shift()?.split(',').map(unquoted) ?? []
   if (header.length < 2 || rows.length === 0)
@@ -92,9 +92,9 @@ function longSamples(
   })
 }
 
-function readPlaces(rows: readonly string[][], longitude: number, latitude: number): Table {
+function readPlaces(rows: readonly string[][], longitude: number, latitude: number): SeriesTable {
   const own = [0, 1, 2].find((i) => i !== longitude && i !== latitude)!
-  const places = new Map<string, Position>()
+  const places = new Map<string, LonLat>()
   for (const row of rows) {
     const [lon, lat] = [numberOf(row[longitude]), numberOf(row[latitude])]
     if (lon !== undefined && lat !== undefined && row[own] !== undefined) places.set(row[own], [lon, lat])
@@ -103,7 +103,7 @@ function readPlaces(rows: readonly string[][], longitude: number, latitude: numb
 }
 
 /** Times of rows without one: by the order column or the line number, ending at `pace.end`. */
-function paced(rows: readonly string[][], order: number, { step, end }: Pace): AtOf {
+function paced(rows: readonly string[][], order: number, { step, end }: SeriesStep): AtOf {
   const place = (row: readonly string[], index: number): number | undefined =>
     order < 0 ? index : numberOf(row[order])
   const last = rows.reduce((most, row, index) => Math.max(most, place(row, index) ?? 0), 0)

@@ -2,13 +2,13 @@
  * Shared parts of export and import: the file format, and progress lines.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 
 export type TransferFormat = 'jsonld' | 'csv'
 
 /** The format of --format, or by the extension of the file. @throws cli.usage */
-export function formatOf(given: Given, file: string | undefined): TransferFormat {
+export function formatOf(given: GivenOptions, file: string | undefined): TransferFormat {
   const format = given.text('format') ?? (file?.toLowerCase().endsWith('.csv') === true ? 'csv' : 'jsonld')
   if (format !== 'jsonld' && format !== 'csv')
     throw new GatewayError('cli.usage', `--format expects jsonld or csv, got ${format}`)
@@ -37,7 +37,7 @@ export function createProgress(terminal: Terminal, what: string): Progress {
 
 /** Writes the result as text or as JSON, and returns the exit code. */
 export function writeResult(
-  given: Given,
+  given: GivenOptions,
   write: (text: string) => void,
   { words, facts, failed }: { readonly words: string; readonly facts: object; readonly failed: boolean },
 ): number {

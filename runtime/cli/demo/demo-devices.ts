@@ -3,7 +3,7 @@
  * always has one value, so that simulated history and live values agree. One device is silent at night, one
  * has a failing radio link and one a stuck sensor. Another left only an old retained value.
  */
-import type { Position } from '#cli/data/series.ts'
+import type { LonLat } from '#cli/data/series.ts'
 
 export interface DemoField {
   readonly name: string
@@ -21,7 +21,7 @@ export interface DemoDevice {
   readonly name: string
   /** Payload format: SenML packs, or plain JSON. */
   readonly speaks: 'senml' | 'json'
-  readonly place: Position
+  readonly place: LonLat
   readonly everySeconds: number
   readonly fields: readonly DemoField[]
   /** Whether the device sends nothing at a time. */
@@ -83,7 +83,7 @@ const device = (
   id: string,
   name: string,
   speaks: DemoDevice['speaks'],
-  place: Position,
+  place: LonLat,
   everySeconds: number,
   fields: readonly DemoField[],
   isSilent: DemoDevice['isSilent'] = never,

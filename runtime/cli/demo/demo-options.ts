@@ -2,7 +2,7 @@
  * Parses and checks the options of `selvedge demo`.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 
 export interface DemoOptions {
   /** Folder of CSV series; if undefined, the site is simulated. */
@@ -24,7 +24,7 @@ const defaultSpeed = 3600
 const defaultStepSeconds = 5
 
 /** @throws cli.usage with the name of the option. */
-export function demoOptions(given: Given): DemoOptions {
+export function demoOptions(given: GivenOptions): DemoOptions {
   const seconds = (name: string): number | undefined =>
     positive(name, given.text(name), 'a number greater than 0')
   const speed = given.text('speed')

@@ -10,7 +10,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 
 export interface SitePorts {
-  readonly publisher: Publisher
+  readonly publisher: DemoPublisher
   /** URL of the gateway, without a trailing slash. */
   readonly httpUrl: string
   readonly clock: Clock
@@ -21,7 +21,7 @@ export interface SitePorts {
 }
 
 /** All methods throw peer.unavailable after the connection has ended. */
-export interface Publisher {
+export interface DemoPublisher {
   /** Sends a message at QoS 1; resolves when another one may be sent. */
   publish(topic: string, payload: string, options?: { retain?: boolean }): Promise<void>
   /** Resolves when the broker has acknowledged all messages. */
@@ -39,10 +39,10 @@ const connack = 2
 const puback = 4
 
 /** @throws peer.unavailable if there is no connection or the broker refuses it. */
-export async function createPublisher(
+export async function createDemoPublisher(
   address: { host: string; port: number },
   clientId: string,
-): Promise<Publisher> {
+): Promise<DemoPublisher> {
   const socket = await openSocket(address)
   const inFlight = new Set<number>()
   let watchers: (() => void)[] = []

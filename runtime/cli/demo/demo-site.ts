@@ -5,14 +5,14 @@
  */
 
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Position, Sample } from '#cli/data/series.ts'
+import type { LonLat, Sample } from '#cli/data/series.ts'
 import type { Recording } from '#cli/data/series-folder.ts'
 import { sendRequest } from '#cli/gateway/gateway-client.ts'
 import { siteId } from '#intake/site-ids.ts'
 import { type DemoDevice, demoDevices, messagesOf, weakLink } from './demo-devices.ts'
 import { stuckSensors } from './demo-history.ts'
 import { createRadioLink } from './demo-outage.ts'
-import type { Publisher, SitePorts } from './demo-publisher.ts'
+import type { DemoPublisher, SitePorts } from './demo-publisher.ts'
 
 const pastMs = 24 * 3_600_000
 const pastStepMs = 10 * 60_000
@@ -74,7 +74,7 @@ async function publishPast({ publisher }: SitePorts, start: number): Promise<voi
   await publisher.settled()
 }
 
-async function send(publisher: Publisher, device: DemoDevice, times: readonly number[]): Promise<void> {
+async function send(publisher: DemoPublisher, device: DemoDevice, times: readonly number[]): Promise<void> {
   for (const { topic, payload } of messagesOf(device, times)) await publisher.publish(topic, payload)
 }
 
@@ -119,7 +119,7 @@ const knownUnits: Readonly<Record<string, string>> = {
   o3: 'ug/m3',
 }
 
-function publishSample(publisher: Publisher, { at, device, values }: Sample): Promise<void> {
+function publishSample(publisher: DemoPublisher, { at, device, values }: Sample): Promise<void> {
   const records = values.map(([name, value], i) => ({
     ...(i === 0 && { bn: `${device}:`, bt: at / 1000 }),
     n: name,
@@ -134,7 +134,7 @@ async function addLocation(
   { httpUrl, print }: SitePorts,
   device: string,
   fields: readonly string[],
-  place: Position,
+  place: LonLat,
 ): Promise<void> {
   const location = { type: 'GeoProperty', value: { type: 'Point', coordinates: place } }
   const ids = [siteId('Platform', device), ...fields.map((field) => siteId('Sensor', device, field))]

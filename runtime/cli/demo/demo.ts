@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError } from '#base/register/errors.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { csvFiles, readSeriesFolder } from '#cli/data/series-folder.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { type Child, endChildren, startChild } from '#cli/terminal/child.ts'
 import { portOrAny } from '#cli/terminal/ports.ts'
 import { endSignal } from '#cli/terminal/signals.ts'
@@ -18,7 +18,7 @@ import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { demoSettings } from './demo-devices.ts'
 import { type DemoOptions, demoOptions } from './demo-options.ts'
 import type { SitePorts } from './demo-publisher.ts'
-import { createPublisher } from './demo-publisher.ts'
+import { createDemoPublisher } from './demo-publisher.ts'
 import { replay, simulate } from './demo-site.ts'
 import { readSnapshot, type Snapshot, statusLine } from './demo-watch.ts'
 import { invitation } from './demo-words.ts'
@@ -29,7 +29,7 @@ const refreshMs = 1000
 const readyWithinMs = 30_000
 const endWithinMs = 10_000
 
-export async function demo(given: Given, terminal: Terminal): Promise<number> {
+export async function demo(given: GivenOptions, terminal: Terminal): Promise<number> {
   const options = demoOptions(given)
   if (options.data !== undefined) csvFiles(options.data)
   const ending = new AbortController()
@@ -184,7 +184,7 @@ async function siteOnly(
   const recording =
     data === undefined ? undefined : readSeriesFolder(data, { step: stepMs, end: systemClock.now() })
   const address = { host: new URL(httpUrl).hostname, port: mqttPort ?? defaultPorts.mqtt }
-  const publisher = await createPublisher(address, `demo-site-${process.pid}`)
+  const publisher = await createDemoPublisher(address, `demo-site-${process.pid}`)
   const print = (line: string): void => terminal.out(`${line}\n`)
   const ports: SitePorts = { publisher, httpUrl, clock: systemClock, print, signal }
   try {

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import type { GatewayResponse } from './gateway-client.ts'
@@ -85,7 +85,7 @@ interface Accepted {
 const path = '/selvedge/v1/devices'
 const actions = ['ls', 'show', 'accept', 'ignore', 'forget'] as const
 
-export async function devices(given: Given, terminal: Terminal): Promise<number> {
+export async function devices(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [word = 'ls', name] = given.words
   const action = actions.find((one) => one === word)
   if (action === undefined) {
@@ -109,7 +109,7 @@ export async function devices(given: Given, terminal: Terminal): Promise<number>
 }
 
 /** The body of an accept request: the mapping of the topic, as given by options. */
-function acceptOptions(given: Given): object {
+function acceptOptions(given: GivenOptions): object {
   const source: Record<string, unknown> = { ...sourceText(given) }
   const device = given.text('device')
   if (device !== undefined) source['deviceName'] = device
@@ -125,7 +125,7 @@ function acceptOptions(given: Given): object {
   }
 }
 
-function sourceText(given: Given): object {
+function sourceText(given: GivenOptions): object {
   const text = given.text('source')
   if (text === undefined) return {}
   try {
@@ -146,7 +146,7 @@ function fieldOf(text: string): object {
   return { path: text.slice(0, at), name, ...(unit.length > 0 && { unit: unit.join(':') }) }
 }
 
-function kindOf(given: Given): { kind?: string } {
+function kindOf(given: GivenOptions): { kind?: string } {
   const kind = given.text('kind')
   if (kind === undefined) return {}
   if (kind === 'device' || kind === 'topic') return { kind }

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
 
@@ -19,7 +19,7 @@ interface Item {
 const path = '/selvedge/v1/queue'
 const pageSize = 1000
 
-export async function queue(given: Given, terminal: Terminal): Promise<number> {
+export async function queue(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [action = 'ls', ...ids] = given.words
   if (action !== 'ls' && action !== 'retry' && action !== 'drop')
     throw new GatewayError('cli.usage', `unknown action ${action}; actions are ls, retry, drop`)

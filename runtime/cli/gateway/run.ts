@@ -13,7 +13,7 @@ import { systemClock } from '#base/time/clock.ts'
 import { openTimekeeper } from '#base/time/timekeeper.ts'
 import { folderProblem } from '#cli/settings/data-folder.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { endSignal } from '#cli/terminal/signals.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import type { LoadedSettings } from '#config/load/load.ts'
@@ -23,7 +23,7 @@ import type { Settings } from '#config/schema/settings-schema.ts'
 import { createGateway } from '#gateway'
 import { ensurePasswordFile } from '#mqtt/clients/password-file.ts'
 
-export async function run(given: Given, terminal: Terminal): Promise<number> {
+export async function run(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded

@@ -5,7 +5,7 @@
 
 import { reachableHost } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { readSecretFile } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { type GatewayRequest, type GatewayResponse, sendRequest } from './gateway-client.ts'
@@ -46,7 +46,10 @@ interface ReachedGateway {
  * Returns undefined if neither contains an address.
  * @throws cli.usage, cli.no-answer, cli.no-gateway, cli.no-token
  */
-export async function reachGateway(given: Given, settings: Settings): Promise<ReachedGateway | undefined> {
+export async function reachGateway(
+  given: GivenOptions,
+  settings: Settings,
+): Promise<ReachedGateway | undefined> {
   const named = given.text('url') ?? addressOf(settings)
   if (named === undefined) return undefined
   const url = gatewayUrl(named)
@@ -82,7 +85,7 @@ function gatewayHealth(url: string, answer: GatewayResponse): GatewayResponse {
 }
 
 /** @throws cli.usage, cli.no-answer, cli.no-gateway, cli.no-token */
-export async function findGateway(given: Given, settings: Settings): Promise<RunningGateway> {
+export async function findGateway(given: GivenOptions, settings: Settings): Promise<RunningGateway> {
   const reached = await reachGateway(given, settings)
   if (reached === undefined)
     throw new GatewayError('cli.usage', '--url is required, because the settings contain no fixed HTTP port')

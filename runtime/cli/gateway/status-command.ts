@@ -7,7 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from '#cli/settings/standing.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { markedVersion } from '#config/load/version-mark.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -50,7 +50,7 @@ interface StoppedStatus {
 
 const rateOverMs = 1000
 
-export async function status(given: Given, terminal: Terminal): Promise<number> {
+export async function status(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const { settings } = loaded
@@ -66,7 +66,7 @@ export async function status(given: Given, terminal: Terminal): Promise<number> 
  * Undefined if the gateway of the settings does not respond. @throws cli.no-answer for that of --url, and as
  * reachGateway
  */
-async function queryGateway(given: Given, settings: Settings): Promise<RunningStatus | undefined> {
+async function queryGateway(given: GivenOptions, settings: Settings): Promise<RunningStatus | undefined> {
   const reached = await reachGateway(given, settings).catch((error: unknown) => {
     // The data folder of a remote gateway is unknown.
     if (given.has('url') || !isGatewayError(error, 'cli.no-answer')) throw error

@@ -5,11 +5,11 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { readTunnelNames, releaseTunnelName, tunnelNamesFile } from '#federation/tunnel-names.ts'
 
-export async function tunnels(given: Given, terminal: Terminal): Promise<number> {
+export async function tunnels(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [action = 'ls', name] = given.words
   if (action !== 'ls' && action !== 'release')
     throw new GatewayError('cli.usage', `unknown action ${action}; actions are ls, release`)

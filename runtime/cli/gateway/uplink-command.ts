@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import { findGateway, type RunningGateway } from './running-gateway.ts'
@@ -21,7 +21,7 @@ interface TrialView {
 const actions = ['status', 'test', 'pause', 'resume', 'reconcile'] as const
 type Action = (typeof actions)[number]
 
-export async function uplink(given: Given, terminal: Terminal): Promise<number> {
+export async function uplink(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [word = '', id] = given.words
   const action = actions.find((each) => each === word)
   if (action === undefined) {

@@ -3,7 +3,7 @@
  * continues the comparison if the command ends.
  */
 import { GatewayError } from '#base/register/errors.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes } from '#cli/terminal/terminal.ts'
 import type { RunningGateway } from './running-gateway.ts'
 import { call, counted, historyWaits, type UplinkView, uplinksPath, waits } from './uplink-view.ts'
@@ -30,7 +30,7 @@ export async function reconcileAll(
     show,
     print,
   }: {
-    readonly given: Given
+    readonly given: GivenOptions
     readonly show: (value: unknown, text: string) => void
     readonly print: (line: string) => void
   },

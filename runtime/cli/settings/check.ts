@@ -4,7 +4,7 @@
  */
 import { isLoopbackListener } from '#base/load/loopback.ts'
 import { toGatewayError } from '#base/register/errors.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { whyTaken } from '#cli/terminal/ports.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { isThere, readAuthorities, readSecretFile, requireSecretFile } from '#config/load/secret-files.ts'
@@ -22,7 +22,7 @@ interface Finding {
   readonly text: string
 }
 
-export async function check(given: Given, terminal: Terminal): Promise<number> {
+export async function check(given: GivenOptions, terminal: Terminal): Promise<number> {
   const asJson = given.has('json')
   const loaded = await settingsOf(given, terminal)
   if (loaded.mistakes !== undefined) {

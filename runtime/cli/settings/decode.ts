@@ -8,7 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { bridges } from '#bridges/registry.ts'
-import { type Given, table } from '#cli/terminal/arguments.ts'
+import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { DecodeProblem, Frame, Reading } from '#contract'
@@ -27,7 +27,7 @@ interface Outcome {
 }
 
 /** Exit code 0 if the whole payload was decoded, 1 if nothing or only a part was. */
-export async function decode(given: Given, terminal: Terminal): Promise<number> {
+export async function decode(given: GivenOptions, terminal: Terminal): Promise<number> {
   const topic = given.text('topic') ?? ''
   if (topic === '' && given.text('content-type') === undefined) {
     throw new GatewayError('cli.usage', '--topic or --content-type is required')
@@ -48,7 +48,7 @@ export async function decode(given: Given, terminal: Terminal): Promise<number> 
   return isWhole ? exitCodes.ok : exitCodes.failure
 }
 
-async function payloadOf(given: Given, { input }: Terminal): Promise<Uint8Array> {
+async function payloadOf(given: GivenOptions, { input }: Terminal): Promise<Uint8Array> {
   const text = given.text('payload')
   const file = given.text('file')
   if (text !== undefined && file !== undefined)

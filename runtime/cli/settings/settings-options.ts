@@ -3,7 +3,7 @@
  * setting; the others are short forms for common settings.
  */
 import { bridges } from '#bridges/registry.ts'
-import type { Given, Option } from '#cli/terminal/arguments.ts'
+import type { GivenOptions, Option } from '#cli/terminal/arguments.ts'
 import type { Terminal } from '#cli/terminal/terminal.ts'
 import { type LoadedSettings, loadSettings, type SettingFlag } from '#config/load/load.ts'
 import { type Mistake, mistakeLine } from '#config/schema/mistakes.ts'
@@ -38,7 +38,7 @@ export const settingsOptions: readonly Option[] = [
 ]
 
 /** Loads the settings from options, environment and file; or returns the mistakes. */
-export function settingsOf(given: Given, terminal: Terminal): ReturnType<typeof loadSettings> {
+export function settingsOf(given: GivenOptions, terminal: Terminal): ReturnType<typeof loadSettings> {
   const flags = shortForms.flatMap(({ name, path }): SettingFlag[] => {
     const text = given.text(name)
     return text === undefined ? [] : [{ path, text, source: `--${name}` }]
@@ -53,7 +53,7 @@ export function settingsOf(given: Given, terminal: Terminal): ReturnType<typeof 
 
 /** The settings, or undefined after printing the mistakes. */
 export async function settingsOrReport(
-  given: Given,
+  given: GivenOptions,
   terminal: Terminal,
 ): Promise<LoadedSettings | undefined> {
   const loaded = await settingsOf(given, terminal)

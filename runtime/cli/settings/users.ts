@@ -5,13 +5,13 @@
 import { randomBytes } from 'node:crypto'
 import { text } from 'node:stream/consumers'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Given } from '#cli/terminal/arguments.ts'
+import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { isThere } from '#config/load/secret-files.ts'
 import { addUser, listUsers, removeUser } from '#mqtt/clients/password-file.ts'
 import { settingsOrReport } from './settings-options.ts'
 
-export async function users(given: Given, terminal: Terminal): Promise<number> {
+export async function users(given: GivenOptions, terminal: Terminal): Promise<number> {
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const file = loaded.settings.mqtt.passwordFile

@@ -33,11 +33,11 @@ export interface Command {
    * Loads the command when it is called, without the libraries of other commands. Its result is the exit
    * code.
    */
-  load(): Promise<(given: Given, terminal: Terminal) => Promise<number>>
+  load(): Promise<(given: GivenOptions, terminal: Terminal) => Promise<number>>
 }
 
 /** The options of a command line. */
-export interface Given {
+export interface GivenOptions {
   has(name: string): boolean
   /** The value of an option; the last one if it is repeated. */
   text(name: string): string | undefined
@@ -46,11 +46,11 @@ export interface Given {
   readonly words: readonly string[]
 }
 
-export type Parsed = { readonly given: Given } | { readonly mistakes: readonly string[] }
+export type ParsedOptions = { readonly given: GivenOptions } | { readonly mistakes: readonly string[] }
 
 const helpOption: Option = { name: 'help', summary: 'Show this help' }
 
-export function parseOptions(command: Command, args: readonly string[]): Parsed {
+export function parseOptions(command: Command, args: readonly string[]): ParsedOptions {
   const options = [...command.options, helpOption]
   const known = new Map(options.map((option) => [option.name, option]))
   const types = new Map(

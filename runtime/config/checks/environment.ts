@@ -18,7 +18,7 @@ import {
 } from './foreign-names.ts'
 
 /** A value given for a setting, and its source. */
-export interface Given {
+export interface GivenSetting {
   readonly setting: Setting
   readonly value: unknown
   readonly source: string
@@ -45,11 +45,15 @@ export function variableOf(path: string): string {
   return `SELVEDGE_${path.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()}`
 }
 
-export function readEnvironment(env: Environment): { given: Given[]; absent: Absent[]; mistakes: Mistake[] } {
+export function readEnvironment(env: Environment): {
+  given: GivenSetting[]
+  absent: Absent[]
+  mistakes: Mistake[]
+} {
   const ours: ReadonlyMap<string, Setting> = new Map(
     fixedSettings().map((setting) => [variableOf(setting.path), setting]),
   )
-  const given: Given[] = []
+  const given: GivenSetting[] = []
   const absent: Absent[] = []
   const mistakes: Mistake[] = []
   for (const [name, text] of Object.entries(env)) {

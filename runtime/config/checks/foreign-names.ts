@@ -24,10 +24,10 @@ export const partNames = {
   search: 'search enabler',
 } as const
 
-export type Part = keyof typeof partNames
+export type ForeignComponent = keyof typeof partNames
 
 /** Variables that belong to one component, or mean the same in several. */
-export const foreignVariables: Readonly<Record<string, readonly Part[]>> = {
+export const foreignVariables: Readonly<Record<string, readonly ForeignComponent[]>> = {
   PLATFORM_AMQP_HOST: ['orchestrator'],
   IOTCRAWLER_RABBIT_HOST: ['orchestrator'],
   PLATFORM_CACHE_HOST: ['orchestrator'],
@@ -82,7 +82,7 @@ export const idleVariables: Readonly<Record<string, string>> = {
  * Variables that several original components read with different meanings, so that the name is ambiguous.
  * Listed are the components that could use them here.
  */
-export const ambiguousVariables: Readonly<Record<string, readonly Part[]>> = {
+export const ambiguousVariables: Readonly<Record<string, readonly ForeignComponent[]>> = {
   PORT: ['ranking', 'indexing', 'patterns'],
   BROKER_HOST: ['patterns'],
   IDM_HOST: ['patterns'],

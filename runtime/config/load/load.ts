@@ -12,7 +12,7 @@ import {
   type Absent,
   type Environment,
   fromText,
-  type Given,
+  type GivenSetting,
   readEnvironment,
 } from '#config/checks/environment.ts'
 import { relationMistakes, relationWarnings } from '#config/checks/relations.ts'
@@ -33,7 +33,7 @@ export interface SettingFlag {
   readonly source: string
 }
 
-export interface Sources {
+export interface SettingsSources {
   /**
    * The settings file. Default: SELVEDGE_CONFIG, else `selvedge.yaml` or `selvedge.json` in the working
    * folder.
@@ -72,7 +72,7 @@ interface Raw {
 }
 
 /** Never throws; all errors are in `mistakes`. */
-export async function loadSettings(sources: Sources): Promise<Loaded> {
+export async function loadSettings(sources: SettingsSources): Promise<Loaded> {
   const folder = resolve(sources.folder ?? '.')
   const file = findFile(sources, folder)
   const raw = await gather(file, sources)
@@ -91,7 +91,7 @@ export async function loadSettings(sources: Sources): Promise<Loaded> {
   return { settings: frozen(settings), file, absent: raw.absent, warnings: relationWarnings(settings) }
 }
 
-function findFile({ file, env }: Sources, folder: string): string | undefined {
+function findFile({ file, env }: SettingsSources, folder: string): string | undefined {
   const named = file ?? env['SELVEDGE_CONFIG']
   if (named !== undefined && named !== '') return resolve(folder, named)
   return ['selvedge.yaml', 'selvedge.json']
@@ -99,7 +99,7 @@ function findFile({ file, env }: Sources, folder: string): string | undefined {
     .find((name) => existsSync(name))
 }
 
-async function gather(file: string | undefined, { env, flags }: Sources): Promise<Raw> {
+async function gather(file: string | undefined, { env, flags }: SettingsSources): Promise<Raw> {
   const source = file ?? 'default'
   const read = file === undefined ? { value: {}, mistakes: [] } : await readSettingsFile(file)
   const environment = readEnvironment(env)
@@ -121,9 +121,9 @@ async function gather(file: string | undefined, { env, flags }: Sources): Promis
   return { value: raw, mistakes, absent: [...sifted.absent, ...environment.absent], sourceOf }
 }
 
-function readFlags(flags: readonly SettingFlag[]): { given: Given[]; mistakes: Mistake[] } {
+function readFlags(flags: readonly SettingFlag[]): { given: GivenSetting[]; mistakes: Mistake[] } {
   const settings = new Map(fixedSettings().map((setting) => [setting.path, setting]))
-  const given: Given[] = []
+  const given: GivenSetting[] = []
   const mistakes: Mistake[] = []
   for (const { path, text, source } of flags) {
     const setting = settings.get(path)

@@ -24,7 +24,7 @@ export interface Setting {
 }
 
 /** A place of the tree: known keys, keys chosen by the operator, list items, or a value. */
-export type Place =
+export type SettingPlace =
   | { readonly kind: 'group'; readonly entries: Readonly<Record<string, v.GenericSchema>> }
   | { readonly kind: 'map'; readonly each: v.GenericSchema }
   | { readonly kind: 'list'; readonly each: v.GenericSchema }
@@ -38,7 +38,7 @@ interface Inner {
   wrapped?: v.GenericSchema
 }
 
-export function placeOf(schema: v.GenericSchema): Place {
+export function placeOf(schema: v.GenericSchema): SettingPlace {
   const inner = unwrapped(schema) as unknown as Inner
   if (inner.type === 'object') return { kind: 'group', entries: inner.entries! }
   if (inner.type === 'record') return { kind: 'map', each: inner.value! }
@@ -66,7 +66,7 @@ export function expectedAt(keys: Keys): { expected: string; depth: number } {
   let schema: v.GenericSchema | undefined = settingsSchema
   let found = { expected: expectedOf(schema), depth: 0 }
   for (const [i, key] of keys.entries()) {
-    const place: Place = placeOf(schema)
+    const place: SettingPlace = placeOf(schema)
     if (place.kind === 'value') break
     schema = place.kind === 'group' ? place.entries[key] : place.each
     if (schema === undefined) break

@@ -22,14 +22,14 @@ import {
   type WritePart,
 } from '#ngsi-ld/federation/distribution.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
-import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { offers, type SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
 import { isUri } from '#ngsi-ld/values/names.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
 import { offersSingly, sendSingly } from './single-writes.ts'
 
 interface Batch {
-  readonly operation: Operation
+  readonly operation: SourceOperation
   readonly local: (c: HttpContext) => Response | Promise<Response>
 }
 
@@ -63,7 +63,7 @@ export function createDistributedBatches({
   function sharesOf(
     { broker, registrations, path }: Distributed,
     items: Iterable<BatchItem>,
-    operation: Operation,
+    operation: SourceOperation,
   ) {
     const isOffered = (registration: Registration): boolean =>
       offers(registration, operation) || offersSingly(registration, operation, path)
@@ -152,7 +152,11 @@ export function createDistributedBatches({
   }
 
   /** Whether a source takes part in any item. */
-  async function isShared(request: Distributed, items: BatchItems, operation: Operation): Promise<boolean> {
+  async function isShared(
+    request: Distributed,
+    items: BatchItems,
+    operation: SourceOperation,
+  ): Promise<boolean> {
     for (let index = 0; index < items.length; index++) {
       await items.yieldIfDue()
       if (sharesOf(request, [items.at(index)], operation).shares.length > 0) return true
@@ -179,7 +183,7 @@ export function createDistributedBatches({
     },
   })
 
-  function answer(parsed: BatchRequest, operation: Operation, results: readonly Result[]): Response {
+  function answer(parsed: BatchRequest, operation: SourceOperation, results: readonly Result[]): Response {
     const fine = new Set(results.flatMap(({ success }) => success))
     const keyOf = (part: string, { entityId }: JsonObject): string => `${part} ${entityId as string}`
     const done = new Set(

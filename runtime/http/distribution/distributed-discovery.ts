@@ -7,7 +7,7 @@ import type { HttpContext } from '#http/request/body.ts'
 import { anyParameter, type Distributed, runRoute, withWarnings } from '#http/request/distributed-request.ts'
 import { truthOf } from '#http/request/negotiate.ts'
 import type { Interest } from '#ngsi-ld/federation/registration-match.ts'
-import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
+import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
 
@@ -46,7 +46,7 @@ export function createDistributedDiscovery({ requests, problems, sources }: Dist
   })
 }
 
-function operationOf(kind: DiscoveryKind, details: boolean): Operation {
+function operationOf(kind: DiscoveryKind, details: boolean): SourceOperation {
   if (kind === 'type') return 'retrieveEntityTypeInfo'
   if (kind === 'attribute') return 'retrieveAttrTypeInfo'
   if (kind === 'types') return details ? 'retrieveEntityTypeDetails' : 'retrieveEntityTypes'

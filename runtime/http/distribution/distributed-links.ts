@@ -5,7 +5,7 @@
  * limit of a join.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Linked } from '#broker/tenant/tenant-broker.ts'
+import type { ReportLinked } from '#broker/tenant/tenant-broker.ts'
 import type { FollowUpQuery } from '#federation/reading.ts'
 import { splitIds } from '#federation/requests.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -15,7 +15,7 @@ import { tooManyJoined } from '#ngsi-ld/query/join.ts'
 /** Linked entities that one run of a route missed, and that were not queried before. */
 interface Missing {
   /** @throws ngsi-ld.too-complex */
-  readonly linked: Linked
+  readonly linked: ReportLinked
   /** The queries for the missing entities; these count as known from now on. */
   queriesFor(
     registrations: readonly Registration[],

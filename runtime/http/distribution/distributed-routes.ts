@@ -6,7 +6,7 @@
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
-import { createReader, type Gathered } from '#federation/reading.ts'
+import { createReader, type GatheredCopies } from '#federation/reading.ts'
 import { type Question, type ReadRequest, splitIds } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
 import {
@@ -34,7 +34,7 @@ import type { RequestHead, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { SnapshotSources } from '#http/snapshots/snapshot-queries.ts'
 import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
-import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
+import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import { checkUri } from '#ngsi-ld/values/names.ts'
@@ -113,7 +113,7 @@ export function createDistribution(ports: DistributionPorts) {
   ): Promise<Response> {
     const { map } = c.env
     const question = mappedQuestion({ ...given, splits: given.splits ?? splits }, map)
-    const through = (gathered: Gathered): TenantBroker =>
+    const through = (gathered: GatheredCopies): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
     const read = {
       requester,
@@ -146,8 +146,8 @@ export function createDistribution(ports: DistributionPorts) {
   function completed(
     read: ReadRequest,
     { interests, parameters: { type } }: Question,
-    first: Gathered,
-  ): Promise<Gathered | undefined> {
+    first: GatheredCopies,
+  ): Promise<GatheredCopies | undefined> {
     const attrs = interests[0]?.attrs
     const missing = first.uncertain().flatMap(({ registration, ids }) =>
       splitIds(ids).map((some) => {
@@ -261,9 +261,9 @@ export function createDistribution(ports: DistributionPorts) {
     historiesByBody: wrap(histories.queryByBody),
     discover: (kind: DiscoveryKind, local: Route): Route =>
       wrap((request, route) => discovery.discover(request, { kind, local: route }))(local),
-    write: (operation: Operation, kind: WriteKind, local: Route): Route =>
+    write: (operation: SourceOperation, kind: WriteKind, local: Route): Route =>
       wrap((request, route) => writes.write(request, { operation, kind, local: route }))(local),
-    batch: (operation: Operation, local: Route): Route =>
+    batch: (operation: SourceOperation, local: Route): Route =>
       wrap((request, route) => batches.batch(request, { operation, local: route }))(local),
   })
 }

@@ -24,7 +24,7 @@ import {
   splitWrite,
   type WritePart,
 } from '#ngsi-ld/federation/distribution.ts'
-import type { Operation } from '#ngsi-ld/federation/registration-operations.ts'
+import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import { parseTypeSelection, typeNamesOf } from '#ngsi-ld/query/entity-selector.ts'
 import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
 import { checkUri } from '#ngsi-ld/values/names.ts'
@@ -44,7 +44,7 @@ export interface DistributedWritePorts {
 }
 
 interface Write {
-  readonly operation: Operation
+  readonly operation: SourceOperation
   readonly kind: WriteKind
   readonly local: (c: HttpContext) => Response | Promise<Response>
 }
@@ -277,7 +277,7 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
 const listed = (body: Json | undefined, name: string): readonly Json[] =>
   isObject(body) ? listOf<Json>(body[name] ?? []) : []
 
-const isCreating = (operation: Operation): boolean =>
+const isCreating = (operation: SourceOperation): boolean =>
   operation === 'createEntity' || operation === 'upsertTemporal'
 
 const typesHeld = (type: string | readonly string[] | undefined): readonly string[] | undefined =>

@@ -11,10 +11,10 @@ import type { Requester, Sources } from '#federation/sources.ts'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
-import { type Operation, offers } from '#ngsi-ld/federation/registration-operations.ts'
+import { offers, type SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 
 /** The single operations that replace a batch operation; the path may contain options=update. */
-function singlesOf(operation: Operation, path: string): readonly Operation[] {
+function singlesOf(operation: SourceOperation, path: string): readonly SourceOperation[] {
   switch (operation) {
     case 'createBatch':
       return ['createEntity']
@@ -32,7 +32,7 @@ function singlesOf(operation: Operation, path: string): readonly Operation[] {
 }
 
 /** Whether a source can carry out a batch operation entity by entity. */
-export function offersSingly(registration: Registration, operation: Operation, path: string): boolean {
+export function offersSingly(registration: Registration, operation: SourceOperation, path: string): boolean {
   const singles = singlesOf(operation, path)
   return singles.length > 0 && singles.every((one) => offers(registration, one))
 }
@@ -41,7 +41,7 @@ export function offersSingly(registration: Registration, operation: Operation, p
 export interface SingleWrites {
   readonly registration: Registration
   readonly isProxied: boolean
-  readonly operation: Operation
+  readonly operation: SourceOperation
   /** Path and query of the batch request. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -60,7 +60,10 @@ export async function sendSingly(
   const takeTurn = createSemaphore(limits.sourceItemsAtOnce.value)
   const [, query = ''] = path.split('?')
   const part = { registration, isProxied, isOffered: true }
-  const send = (one: Operation, { id, json, context }: SingleWrites['items'][number]): Promise<PartOutcome> =>
+  const send = (
+    one: SourceOperation,
+    { id, json, context }: SingleWrites['items'][number],
+  ): Promise<PartOutcome> =>
     sendPart(sources, requester, { part, request: requestOf(one, { id, json, context, query, headers }) })
   const last = new Map<string, Promise<unknown>>()
   return Promise.all(
@@ -69,7 +72,7 @@ export async function sendSingly(
       const sent = (async () => {
         await before
         return takeTurn(async () => {
-          const [first, second] = singlesOf(operation, path) as [Operation, Operation?]
+          const [first, second] = singlesOf(operation, path) as [SourceOperation, SourceOperation?]
           const outcome = await send(first, item)
           return outcome.status === 409 && second !== undefined ? send(second, item) : outcome
         })
@@ -90,7 +93,7 @@ interface SingleRequest {
 
 const entities = '/ngsi-ld/v1/entities'
 
-function requestOf(operation: Operation, one: SingleRequest): SourceRequest {
+function requestOf(operation: SourceOperation, one: SingleRequest): SourceRequest {
   const { id, json, context, query, headers } = one
   const path = `${entities}/${encodeURIComponent(id)}`
   const common = { headers, contexts: [context] as const }

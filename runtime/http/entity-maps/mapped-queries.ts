@@ -12,7 +12,7 @@ import type { Clock } from '#base/time/clock.ts'
 import { pageOfIds } from '#broker/entities/page-cut.ts'
 import type { EntityAggregates, TemporalPage, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
-import type { Broker, Linked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { Broker, ReportLinked, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import type { MapUse, SourceResults } from '#http/request/http-environment.ts'
@@ -292,7 +292,7 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
 async function idsOf(
   broker: TenantBroker,
   query: EntityQuery,
-  linked: Linked | undefined,
+  linked: ReportLinked | undefined,
   max: number,
 ): Promise<readonly string[]> {
   const ids: string[] = []

@@ -6,11 +6,11 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
-import { type Part, partOf } from '#ngsi-ld/history/temporal-part.ts'
+import { partOf, type TemporalPart } from '#ngsi-ld/history/temporal-part.ts'
 import type { Evolution, TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
 import { capacityFor, firstRead, readMore } from './instance-budget.ts'
 
-export interface Retrieved extends Pick<Part, 'range'> {
+export interface Retrieved extends Pick<TemporalPart, 'range'> {
   readonly evolution: Evolution
 }
 

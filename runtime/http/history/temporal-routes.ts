@@ -22,7 +22,7 @@ import { idOf } from '#http/request/path-ids.ts'
 import { type ApiRequest, type RequestReader, withWarning } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
-import { type Part, partOf } from '#ngsi-ld/history/temporal-part.ts'
+import { partOf, type TemporalPart } from '#ngsi-ld/history/temporal-part.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/history/temporal-query.ts'
 import { type EntitySelector, matchesType } from '#ngsi-ld/query/entity-selector.ts'
 import { hasLinked, type QueryPath } from '#ngsi-ld/query/query.ts'
@@ -157,7 +157,7 @@ export function createTemporalRoutes(
     first: readonly EntityHistory[],
     query: TemporalQuery,
     { request, options }: { readonly request: ApiRequest; readonly options: HistoryOptions },
-  ): Part {
+  ): TemporalPart {
     const most = capacityFor(first, instancesMax)
     return partOf(readMore(first, { query, most }, reading(request, options)), most, options.query)
   }

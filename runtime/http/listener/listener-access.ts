@@ -23,7 +23,7 @@ type Fetch = (request: Request, env: HttpEnv) => Response | Promise<Response>
 const openPath = '/health/live'
 const bearer = /^bearer\s+(.+)$/i
 
-export interface Inside {
+export interface ListenerRoutes {
   readonly fetch: Fetch
   readonly direct?: DirectReads
   refuse(error: GatewayError): Response
@@ -40,7 +40,10 @@ export interface EntranceRules {
 }
 
 /** Puts the checks of `rules` in front of a listener's routes. Every listener gets its routes from here. */
-export function createEntrance(inside: Inside, rules: EntranceRules): Pick<Inside, 'fetch' | 'direct'> {
+export function createEntrance(
+  inside: ListenerRoutes,
+  rules: EntranceRules,
+): Pick<ListenerRoutes, 'fetch' | 'direct'> {
   const { fetch, direct, refuse } = inside
   const { token, pages, isOpen, isShared = () => false } = rules
   if (token === undefined) {
@@ -57,7 +60,7 @@ export function createEntrance(inside: Inside, rules: EntranceRules): Pick<Insid
 }
 
 /** Checks the path in the form used for routing, so no other spelling of it can bypass the check. */
-function keepPagesOut(inside: Inside, pages: PageGuard, isShared: (path: string) => boolean): Fetch {
+function keepPagesOut(inside: ListenerRoutes, pages: PageGuard, isShared: (path: string) => boolean): Fetch {
   return (request, env) => {
     const { headers } = env.incoming
     try {

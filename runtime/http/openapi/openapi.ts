@@ -5,7 +5,7 @@
 import { productToken, version } from '#base/register/version.ts'
 import { answerTypes } from '#http/request/negotiate.ts'
 import { parameters } from '#http/request/query-parameters.ts'
-import type { Operation, SchemaName } from './operation.ts'
+import type { OperationDescription, SchemaName } from './operation.ts'
 import { operations } from './operations.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -99,9 +99,13 @@ export function openApiOf(routes: readonly RouteEntry[]): Json {
 }
 
 /** Entry for a route missing from the register; a test reports it. */
-const notDescribed: Operation = { tag: 'Others', summary: 'Not described', answers: {} }
+const notDescribed: OperationDescription = { tag: 'Others', summary: 'Not described', answers: {} }
 
-function describe(path: string, method: string, { tag, summary, body, answers, ...more }: Operation): Json {
+function describe(
+  path: string,
+  method: string,
+  { tag, summary, body, answers, ...more }: OperationDescription,
+): Json {
   const isNgsiLd = path.startsWith(ngsiLdPrefix)
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,

@@ -26,7 +26,7 @@ export type SchemaName =
   | 'Text'
   | 'UpdateResult'
 
-export interface Operation {
+export interface OperationDescription {
   readonly tag: string
   readonly summary: string
   /** Query parameters, as in query-parameters.ts. */
@@ -91,6 +91,6 @@ export const batched = { 204: null, 207: 'BatchOperationResult' } as const
 export const op = (
   tag: string,
   summary: string,
-  answers: Operation['answers'],
-  more: Pick<Operation, 'parameters' | 'body'> = {},
-): Operation => ({ tag, summary, answers, ...more })
+  answers: OperationDescription['answers'],
+  more: Pick<OperationDescription, 'parameters' | 'body'> = {},
+): OperationDescription => ({ tag, summary, answers, ...more })

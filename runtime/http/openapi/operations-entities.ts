@@ -7,7 +7,7 @@ import {
   done,
   mapping,
   ngsiLd,
-  type Operation,
+  type OperationDescription,
   one,
   op,
   ordered,
@@ -16,7 +16,7 @@ import {
   updated,
 } from './operation.ts'
 
-export const entityOperations: Readonly<Record<string, Operation>> = {
+export const entityOperations: Readonly<Record<string, OperationDescription>> = {
   [`GET ${ngsiLd}/entities`]: op(
     'Entities',
     'Query entities',

@@ -1,8 +1,8 @@
 /** Descriptions of the routes outside NGSI-LD; collected in operations.ts. */
 
-import { done, type Operation, op } from './operation.ts'
+import { done, type OperationDescription, op } from './operation.ts'
 
-export const gatewayOperations: Readonly<Record<string, Operation>> = {
+export const gatewayOperations: Readonly<Record<string, OperationDescription>> = {
   'POST /senml': op('Devices', 'Receive one SenML pack', { 200: 'Object', 204: null }, { body: 'Senml' }),
   'GET /selvedge/v1/devices': op(
     'Devices',

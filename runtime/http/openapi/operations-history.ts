@@ -1,8 +1,18 @@
 /** Descriptions of the history routes; collected in operations.ts. */
 
-import { chosen, done, evolved, mapping, ngsiLd, type Operation, op, ordered, page } from './operation.ts'
+import {
+  chosen,
+  done,
+  evolved,
+  mapping,
+  ngsiLd,
+  type OperationDescription,
+  op,
+  ordered,
+  page,
+} from './operation.ts'
 
-export const historyOperations: Readonly<Record<string, Operation>> = {
+export const historyOperations: Readonly<Record<string, OperationDescription>> = {
   [`GET ${ngsiLd}/temporal/entities/:id`]: op(
     'History',
     'Retrieve the history of an entity',

@@ -7,7 +7,7 @@ import {
   evolved,
   mapping,
   ngsiLd,
-  type Operation,
+  type OperationDescription,
   op,
   ordered,
   page,
@@ -16,7 +16,7 @@ import {
   times,
 } from './operation.ts'
 
-export const resourceOperations: Readonly<Record<string, Operation>> = {
+export const resourceOperations: Readonly<Record<string, OperationDescription>> = {
   [`GET ${ngsiLd}/subscriptions`]: op(
     'Subscriptions',
     'List subscriptions',
@@ -182,7 +182,7 @@ export const resourceOperations: Readonly<Record<string, Operation>> = {
 }
 
 /** The standard has used both names for this resource. */
-function entityMapOperations(name: string): Readonly<Record<string, Operation>> {
+function entityMapOperations(name: string): Readonly<Record<string, OperationDescription>> {
   const path = `${ngsiLd}/${name}/:id`
   const parameters = ['options', 'local']
   return {

@@ -10,7 +10,7 @@ import { type Bodies, type HttpContext, parseJson } from '#http/request/body.ts'
 import type { ApiRequest, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
 import type { Choice, ChoiceKind } from '#intake/choices.ts'
-import type { AcceptRequest, Devices, ListedTopic, Shown } from '#intake/devices.ts'
+import type { AcceptRequest, Devices, DeviceView, ListedTopic } from '#intake/devices.ts'
 import type { UndecodedGroup, WaitingDevice } from '#intake/survey.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
@@ -143,7 +143,7 @@ const choiceView = ({ kind, name, decision, at, mapping }: Choice) => ({
   ...mapping,
 })
 
-const shownView = ({ waiting, undecoded, unclaimed, choices, preview }: Shown) => ({
+const shownView = ({ waiting, undecoded, unclaimed, choices, preview }: DeviceView) => ({
   waiting: waiting && waitingView(waiting),
   undecoded: undecoded.map(undecodedView),
   unclaimed: unclaimed && {

@@ -7,7 +7,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import { type Contexts, hostedContextsPath } from '#broker/contexts/context-resolver.ts'
-import type { Origin } from '#broker/state/stored-entity.ts'
+import type { ChangeOrigin } from '#broker/state/stored-entity.ts'
 import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -98,7 +98,7 @@ export interface BodyOptions {
 
 export interface RequestReader {
   /** The origin of a write: the brokers in its Via header, if any. @throws peer.loop */
-  by(c: HttpContext): Origin
+  by(c: HttpContext): ChangeOrigin
   /** A request without a body. */
   read(c: HttpContext, known: ReadonlySet<string>): ApiRequest | Promise<ApiRequest>
   /** A request without a body for entities; its response may be GeoJSON. */

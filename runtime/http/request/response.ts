@@ -23,7 +23,7 @@ export interface Reply {
 }
 
 /** Entities as JSON texts without @context, and the context of their names. */
-export interface Rendered {
+export interface RenderedEntities {
   readonly texts: readonly string[]
   readonly context: Context
 }
@@ -44,11 +44,11 @@ export interface Answers {
    * The reply for a version of an entity, with the version as ETag; 304 if the client's If-None-Match names
    * it.
    */
-  version(request: ApiRequest, text: string, context: Context, state: EntityState): Reply
+  version(request: ApiRequest, text: string, context: Context, state: EntityVersion): Reply
   /** 200 with a list of entities; 206 if `range` limits the histories. */
-  list(request: ApiRequest, rendered: Rendered, page?: Page): Response
+  list(request: ApiRequest, rendered: RenderedEntities, page?: PageHeaders): Response
   /** Like the method above, but as a plain reply. */
-  page(request: ApiRequest, rendered: Rendered, page?: Page): Reply
+  page(request: ApiRequest, rendered: RenderedEntities, page?: PageHeaders): Reply
   /** 206 with one entity whose history is cut; `range` is the value of Content-Range. */
   partial(request: ApiRequest, text: string, context: Context, range: string): Response
   /** 201 without a body, or with `text` for old clients that expect one. */
@@ -65,12 +65,12 @@ export interface Answers {
 }
 
 /** The current version of an entity, and the client's If-None-Match. */
-export interface EntityState {
+export interface EntityVersion {
   readonly version: number
   readonly knows: string | undefined
 }
 
-export interface Page {
+export interface PageHeaders {
   readonly count?: number | undefined
   readonly links: PageLinks
   /** Value of Content-Range. */
@@ -112,7 +112,7 @@ export function createAnswers({ core }: { core: Context }): Answers {
     const body = request.type === 'application/json' ? text : withMember(text, memberText(context))
     return { status: statusOf(request), headers: head(request, context), body }
   }
-  const pageOf = (request: ApiRequest, { texts, context }: Rendered, page?: Page): Reply => {
+  const pageOf = (request: ApiRequest, { texts, context }: RenderedEntities, page?: PageHeaders): Reply => {
     const member = request.type === 'application/json' ? undefined : memberText(context)
     const body = request.isGeoJson === true ? collection(texts, member) : array(texts, member)
     const headers = head(request, context)
@@ -237,7 +237,7 @@ function linkOf({ address: named }: Context): string | undefined {
   return `<${address}>; rel="${contextRelation}"; type="application/ld+json"`
 }
 
-function pageHeaders(headers: Headers, type: string, page: Page): Headers {
+function pageHeaders(headers: Headers, type: string, page: PageHeaders): Headers {
   const links = (['next', 'prev'] as const).flatMap((relation) => {
     const target = page.links[relation]
     return target === undefined ? [] : [`<${target}>;rel="${relation}";type="${type}"`]

@@ -16,7 +16,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { IntakePort } from '#mqtt/publish/arrivals.ts'
-import { createAdmission } from '#mqtt/publish/publish-queue.ts'
+import { createPublishQueue } from '#mqtt/publish/publish-queue.ts'
 import { createFilterTree, plainGrant } from '#mqtt/wire/filter-tree.ts'
 import { pubackBytes } from '#mqtt/wire/wire.ts'
 
@@ -70,7 +70,7 @@ const stableMs = 60_000
 export function createBridgeIn(ports: BridgeInPorts, settings: BridgeInSettings): BridgeIn {
   const { intake, clock, log, metrics } = ports
   const url = withoutCredentials(settings.url)
-  const admission = createAdmission(ports.door)
+  const admission = createPublishQueue(ports.door)
   const dropped = metrics.counter('selvedge_mqtt_dropped_total')
   const refused = metrics.counter('selvedge_mqtt_refused_total')
   const received = metrics.counter('selvedge_bridge_in_frames_total')

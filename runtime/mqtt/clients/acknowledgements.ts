@@ -18,7 +18,7 @@ export interface AnswersPorts {
   readonly receipts: Receipts
 }
 
-export function createAnswers({ presences, queues, receipts }: AnswersPorts) {
+export function createAcknowledgements({ presences, queues, receipts }: AnswersPorts) {
   /** The delivery of a message ended: the client acknowledged or refused it. */
   function settled(link: Link, id: number): void {
     const session = presences.of(link)?.session

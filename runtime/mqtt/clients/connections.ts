@@ -11,7 +11,7 @@ import type { Presence, Presences } from '#mqtt/sessions/presence.ts'
 import type { Session } from '#mqtt/sessions/session-queue.ts'
 import type { Sessions } from '#mqtt/sessions/sessions.ts'
 import type { Wills } from '#mqtt/sessions/wills.ts'
-import { type Fault, fault, reasons } from '#mqtt/wire/reasons.ts'
+import { fault, type PacketFault, reasons } from '#mqtt/wire/reasons.ts'
 import { topicProblem } from '#mqtt/wire/topics.ts'
 import { type ConnectRequest, readConnect } from './control-packets.ts'
 
@@ -36,7 +36,7 @@ export interface ConnectionsPorts {
 /**
  * The reason for refusing a CONNECT: a reason code of MQTT 5, and the return code of 3.1.1 if there is one.
  */
-interface Refusal extends Fault {
+interface Refusal extends PacketFault {
   readonly returnCode?: number
 }
 

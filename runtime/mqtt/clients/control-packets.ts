@@ -14,7 +14,7 @@ import type { Terms } from '#mqtt/link/traffic.ts'
 import type { Will } from '#mqtt/sessions/wills.ts'
 import { type Grant, plainGrant } from '#mqtt/wire/filter-tree.ts'
 import { encodeWill, type WillProperties } from '#mqtt/wire/properties.ts'
-import { type Fault, fault, malformed, protocolError, reasons } from '#mqtt/wire/reasons.ts'
+import { fault, malformed, type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
 import { asQos } from '#mqtt/wire/wire.ts'
 
 export interface ConnectRequest {
@@ -32,7 +32,7 @@ export interface ConnectRequest {
   readonly will: Omit<Will, 'client'> | undefined
 }
 
-export function readConnect(bytes: Buffer): ConnectRequest | Fault {
+export function readConnect(bytes: Buffer): ConnectRequest | PacketFault {
   const packet = parsed<IConnectPacket>(bytes, undefined)
   if ('reason' in packet) return packet
   const isFive = packet.protocolVersion === 5
@@ -94,7 +94,7 @@ export interface SubscribeRequest {
   }[]
 }
 
-export function readSubscribe(bytes: Buffer, isFive: boolean): SubscribeRequest | Fault {
+export function readSubscribe(bytes: Buffer, isFive: boolean): SubscribeRequest | PacketFault {
   const packet = parsed<ISubscribePacket>(bytes, isFive)
   if ('reason' in packet) return packet
   const { messageId: id, subscriptions } = packet
@@ -125,14 +125,18 @@ export interface UnsubscribeRequest {
   readonly filters: readonly string[]
 }
 
-export function readUnsubscribe(bytes: Buffer, isFive: boolean): UnsubscribeRequest | Fault {
+export function readUnsubscribe(bytes: Buffer, isFive: boolean): UnsubscribeRequest | PacketFault {
   const packet = parsed<IUnsubscribePacket>(bytes, isFive)
   if ('reason' in packet) return packet
   const { messageId: id, unsubscriptions: filters } = packet
   return requestProblem(id, filters.length, packet.properties) ?? { id: id!, filters }
 }
 
-function requestProblem(id: number | undefined, count: number, properties: object = {}): Fault | undefined {
+function requestProblem(
+  id: number | undefined,
+  count: number,
+  properties: object = {},
+): PacketFault | undefined {
   if (id === undefined || id <= 0) return protocolError('a packet identifier must not be 0 [MQTT-2.3.1-1]')
   if (count === 0) return protocolError('no topic filter [MQTT-3.8.3-3] [MQTT-3.10.3-2]')
   return isWellFormed(properties) ? undefined : protocolError('a property is repeated or truncated')
@@ -142,7 +146,7 @@ function requestProblem(id: number | undefined, count: number, properties: objec
 const isWellFormed = (properties: object): boolean =>
   Object.values(properties).every((value) => !Array.isArray(value) && value !== -1 && value !== null)
 
-function parsed<Kind extends Packet>(bytes: Buffer, isFive: boolean | undefined): Kind | Fault {
+function parsed<Kind extends Packet>(bytes: Buffer, isFive: boolean | undefined): Kind | PacketFault {
   let found: Packet | undefined
   let problem = 'the packet is truncated'
   const reader = parser(isFive === undefined ? {} : { protocolVersion: isFive ? 5 : 4 })

@@ -7,11 +7,11 @@ import { generate } from 'mqtt-packet'
 import { limits } from '#base/limits/limits.ts'
 import { createYield } from '#base/load/yielding.ts'
 import type { Link } from '#mqtt/link/client-connection.ts'
-import type { Retained } from '#mqtt/publish/retained.ts'
+import type { RetainedMessages } from '#mqtt/publish/retained.ts'
 import type { Routes } from '#mqtt/publish/topic-routes.ts'
 import type { Presence, Presences } from '#mqtt/sessions/presence.ts'
 import type { Sessions } from '#mqtt/sessions/sessions.ts'
-import { type Fault, reasons } from '#mqtt/wire/reasons.ts'
+import { type PacketFault, reasons } from '#mqtt/wire/reasons.ts'
 import { filterProblem, sharePrefix } from '#mqtt/wire/topics.ts'
 import { asQos } from '#mqtt/wire/wire.ts'
 import { readSubscribe, readUnsubscribe, type SubscribeRequest } from './control-packets.ts'
@@ -19,7 +19,7 @@ import { readSubscribe, readUnsubscribe, type SubscribeRequest } from './control
 export interface SubscriptionsPorts {
   readonly presences: Presences
   readonly sessions: Sessions
-  readonly retained: Retained
+  readonly retained: RetainedMessages
   readonly routes: Routes
 }
 
@@ -36,7 +36,7 @@ export function createSubscriptions({ presences, sessions, retained, routes }: S
   }
 
   /** An invalid filter ends the connection in every version. */
-  function faultOf(filters: readonly string[]): Fault | undefined {
+  function faultOf(filters: readonly string[]): PacketFault | undefined {
     for (const filter of filters) {
       const reason = filterProblem(filter)
       if (reason !== undefined) return { code: reasons.topicFilterInvalid, reason }

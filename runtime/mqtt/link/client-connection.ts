@@ -14,13 +14,13 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Flow, ReadingTurn } from '#mqtt/wire/flow.ts'
 import { createOrder, type Order } from '#mqtt/wire/message-order.ts'
 import { createPacketReader } from '#mqtt/wire/packet-reader.ts'
-import { type Fault, malformed, protocolError, reasons } from '#mqtt/wire/reasons.ts'
+import { malformed, type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
 import { disconnectBytes, pingrespBytes } from '#mqtt/wire/wire.ts'
 import {
   type Answer,
   type Incoming,
   type Leaving,
-  type Place,
+  type PacketPlace,
   readAnswer,
   readLeaving,
   readPublish,
@@ -62,13 +62,13 @@ export interface LinkPorts extends OutletPorts {
   /** How long a client may read nothing of what is sent to it. */
   readonly stallMs: number
   /** Handles a message; returns a fault if the message is invalid. */
-  readonly receive: (link: Link, incoming: Incoming) => Fault | undefined
+  readonly receive: (link: Link, incoming: Incoming) => PacketFault | undefined
   readonly answered: (link: Link, answer: Answer) => void
   /** Handles CONNECT, SUBSCRIBE or UNSUBSCRIBE; reading pauses until it is done. */
   readonly control: (link: Link, type: ControlType, bytes: Buffer) => Promise<void>
   readonly failed: (link: Link, reason: string) => void
   /** Handles DISCONNECT; returns a fault if it is invalid. */
-  readonly left: (link: Link, leaving: Leaving) => Fault | undefined
+  readonly left: (link: Link, leaving: Leaving) => PacketFault | undefined
   readonly closed: (link: Link) => void
 }
 
@@ -118,7 +118,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     if (problem !== undefined) fail(problem.reason, problem.code)
   }
 
-  function read(place: Place): Fault | undefined {
+  function read(place: PacketPlace): PacketFault | undefined {
     const type = place.first >> 4
     if ((stage === 'new') !== (type === types.connect)) {
       return protocolError('CONNECT must be first and must not be repeated [MQTT-3.1.0-1] [MQTT-3.1.0-2]')

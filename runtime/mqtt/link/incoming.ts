@@ -3,7 +3,7 @@
  * 3.14), straight from the bytes. Pure.
  */
 import { readAckProperties, readPublishProperties, readSessionExpiry } from '#mqtt/wire/properties.ts'
-import { type Fault, fault, malformed, protocolError, reasons } from '#mqtt/wire/reasons.ts'
+import { fault, malformed, type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
 import { type AckType, asQos, type Qos } from '#mqtt/wire/wire.ts'
 
 /** `topic` holds its bytes as Latin-1 characters, without decoding. */
@@ -26,7 +26,7 @@ export interface Incoming {
 }
 
 /** The location of a packet in a buffer: its beginning, its variable header, its end; and its first byte. */
-export interface Place {
+export interface PacketPlace {
   readonly bytes: Buffer
   readonly at: number
   readonly from: number
@@ -35,7 +35,10 @@ export interface Place {
 }
 
 /** Parses a PUBLISH. Returns a fault when it violates the protocol. */
-export function readPublish({ bytes, from, end, first }: Place, isFive: boolean): Incoming | Fault {
+export function readPublish(
+  { bytes, from, end, first }: PacketPlace,
+  isFive: boolean,
+): Incoming | PacketFault {
   const qos = (first >> 1) & 3
   const topicEnd = from + 2 + ((bytes[from]! << 8) | bytes[from + 1]!)
   const headEnd = qos === 0 ? topicEnd : topicEnd + 2
@@ -70,7 +73,7 @@ export interface Answer {
 const answerTypes: Readonly<Record<number, AckType>> = { 4: 'puback', 5: 'pubrec', 6: 'pubrel', 7: 'pubcomp' }
 
 /** Parses an acknowledgement; the upper half of its first byte is its type. */
-export function readAnswer({ bytes, from, end, first }: Place, isFive: boolean): Answer | Fault {
+export function readAnswer({ bytes, from, end, first }: PacketPlace, isFive: boolean): Answer | PacketFault {
   const type = answerTypes[first >> 4]!
   const flags = type === 'pubrel' ? 2 : 0
   if ((first & 15) !== flags) return malformed(`${type} has wrong reserved flags [MQTT-2.2.2-2]`)
@@ -91,7 +94,10 @@ export interface Leaving {
 }
 
 /** Parses a DISCONNECT. Before MQTT 5 it has no content. */
-export function readLeaving({ bytes, from, end, first }: Place, isFive: boolean): Leaving | Fault {
+export function readLeaving(
+  { bytes, from, end, first }: PacketPlace,
+  isFive: boolean,
+): Leaving | PacketFault {
   if ((first & 15) !== 0) return malformed('DISCONNECT has wrong reserved flags [MQTT-3.14.1-1]')
   if (!isFive) {
     return end === from
@@ -107,7 +113,7 @@ export function readLeaving({ bytes, from, end, first }: Place, isFive: boolean)
 /** Topic aliases of one MQTT 5 connection. */
 export interface Aliases {
   /** The message with its topic, or a fault if its alias is invalid. */
-  resolve(incoming: Incoming): Incoming | Fault
+  resolve(incoming: Incoming): Incoming | PacketFault
 }
 
 /** `aliasMax` is the highest alias that a client may use. */

@@ -31,14 +31,14 @@ export interface Outlet {
 const lastWordsMs = 2000
 
 /** Unsent bytes of all clients together. */
-export interface Backlog {
+export interface UnsentBytes {
   bytes: number
 }
 
 export interface OutletPorts {
   readonly atTurnEnd: (action: () => void) => void
   /** Shared by all connections. */
-  readonly backlog: Backlog
+  readonly backlog: UnsentBytes
 }
 
 export function createOutlet(socket: Socket, { atTurnEnd, backlog }: OutletPorts): Outlet {

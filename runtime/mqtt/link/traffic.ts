@@ -7,7 +7,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Counter } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { type Fault, fault, isFailure, reasons } from '#mqtt/wire/reasons.ts'
+import { fault, isFailure, type PacketFault, reasons } from '#mqtt/wire/reasons.ts'
 import { createWindow, type Window } from '#mqtt/wire/window.ts'
 import { type Message, type PublishFlags, publishBytes } from '#mqtt/wire/wire.ts'
 import { type Answer, createAliases, type Incoming } from './incoming.ts'
@@ -40,7 +40,7 @@ export interface OwnTraffic extends Traffic {
   greet(terms: Terms): void
   terms(): Terms
   /** A message from the client with its topic resolved, or a fault. */
-  check(read: Incoming | Fault): Incoming | Fault
+  check(read: Incoming | PacketFault): Incoming | PacketFault
 }
 
 export interface TrafficPorts {

@@ -32,7 +32,7 @@ export interface Publication {
   readonly mqtt: MqttOptions
 }
 
-export type FailureKind =
+export type PublishFailureKind =
   | 'refused'
   | 'unreachable'
   | 'dns'
@@ -43,14 +43,14 @@ export type FailureKind =
   | 'forbidden'
   | 'unsendable'
 
-export interface Failure {
+export interface PublishFailure {
   readonly ok: false
-  readonly kind: FailureKind
+  readonly kind: PublishFailureKind
   /** For people. */
   readonly reason: string
 }
 
-export type Published = { readonly ok: true; readonly status: number } | Failure
+export type Published = { readonly ok: true; readonly status: number } | PublishFailure
 
 export interface Publisher {
   send(publication: Publication): Promise<Published>
@@ -63,9 +63,9 @@ const usualPorts: Readonly<Record<string, number>> = { 'mqtt:': 1883, 'mqtts:': 
 interface Line {
   readonly client: MqttClient
   /** Resolves to undefined when the broker accepts the connection, otherwise to the failure. */
-  readonly opened: Promise<Failure | undefined>
+  readonly opened: Promise<PublishFailure | undefined>
   /** Called with the failure when the connection ends. */
-  readonly pending: Set<(failure: Failure) => void>
+  readonly pending: Set<(failure: PublishFailure) => void>
   usedAt: number
   isGone: boolean
   /** Largest packet in bytes that an MQTT 5 broker accepts, if it states one. */
@@ -173,7 +173,7 @@ export function createPublisher(clock: Clock, settings: PublisherSettings): Publ
 }
 
 /** The broker was reached but refused CONNECT, so it may be older than MQTT 5. */
-const speaksOlder = (sent: Failure): boolean => sent.kind === 'protocol'
+const speaksOlder = (sent: PublishFailure): boolean => sent.kind === 'protocol'
 
 function open({ url, host, port, version }: Target, settings: PublisherSettings): Line {
   let isConnected = false
@@ -195,9 +195,9 @@ function open({ url, host, port, version }: Target, settings: PublisherSettings)
     ...(url.username === '' ? {} : { username: decodeURIComponent(url.username) }),
     ...(url.password === '' ? {} : { password: decodeURIComponent(url.password) }),
   })
-  const pending = new Set<(failure: Failure) => void>()
-  let reason: Failure | undefined
-  const opened = new Promise<Failure | undefined>((resolve) => {
+  const pending = new Set<(failure: PublishFailure) => void>()
+  let reason: PublishFailure | undefined
+  const opened = new Promise<PublishFailure | undefined>((resolve) => {
     client.once('connect', ({ properties }) => {
       isTaken = true
       line.packetBytesMax = properties?.maximumPacketSize ?? Number.POSITIVE_INFINITY
@@ -287,20 +287,20 @@ function diagnose(
   error: Error & { code?: string | number },
   isConnected: boolean,
   shown: Validity | undefined,
-): Failure {
+): PublishFailure {
   const { code } = error
   if (typeof code === 'number') return failure('protocol', error.message)
   return failure(kindOf(code ?? '', isConnected), messageOf(error, shown))
 }
 
-function diagnoseEnd(isConnected: boolean, isTaken: boolean): Failure {
+function diagnoseEnd(isConnected: boolean, isTaken: boolean): PublishFailure {
   if (isTaken) return failure('reset', 'the connection was closed')
   return isConnected
     ? failure('protocol', 'the connection was closed without an answer to CONNECT')
     : failure('unreachable', 'the connection could not be opened')
 }
 
-function kindOf(code: string, isConnected: boolean): FailureKind {
+function kindOf(code: string, isConnected: boolean): PublishFailureKind {
   if (code === 'peer.loopback') return 'forbidden'
   if (code === 'ECONNREFUSED') return 'refused'
   if (code === 'ENOTFOUND' || code.startsWith('EAI_')) return 'dns'
@@ -309,4 +309,4 @@ function kindOf(code: string, isConnected: boolean): FailureKind {
   return code === '' ? 'protocol' : 'reset'
 }
 
-const failure = (kind: FailureKind, reason: string): Failure => ({ ok: false, kind, reason })
+const failure = (kind: PublishFailureKind, reason: string): PublishFailure => ({ ok: false, kind, reason })

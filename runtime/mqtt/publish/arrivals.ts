@@ -22,12 +22,12 @@ import type { SessionQueues } from '#mqtt/sessions/session-queue.ts'
 import type { Will, Wills } from '#mqtt/sessions/wills.ts'
 import type { Flow } from '#mqtt/wire/flow.ts'
 import type { OrderedMessage } from '#mqtt/wire/message-order.ts'
-import { type Fault, fault, reasons } from '#mqtt/wire/reasons.ts'
+import { fault, type PacketFault, reasons } from '#mqtt/wire/reasons.ts'
 import type { Message } from '#mqtt/wire/wire.ts'
-import type { Admission, Offered } from './publish-queue.ts'
+import type { Offered, PublishQueue } from './publish-queue.ts'
 import type { Receipt, Receipts } from './receipts.ts'
-import type { Retained } from './retained.ts'
-import { type Departure, deliveryTo, type Route, type Routes } from './topic-routes.ts'
+import type { RetainedMessages } from './retained.ts'
+import { type Departure, deliveryTo, type Routes, type TopicRoute } from './topic-routes.ts'
 
 /** The decoded content of a frame, as part of a commit. */
 export interface Intent {
@@ -49,10 +49,10 @@ export interface ArrivalsPorts {
   readonly holdMs: number
   /** Bytes on the way to disk; connections count theirs themselves. */
   readonly flow: Flow
-  readonly admission: Admission
+  readonly admission: PublishQueue
   readonly intake: IntakePort
   readonly routes: Routes
-  readonly retained: Retained
+  readonly retained: RetainedMessages
   readonly queues: SessionQueues
   readonly receipts: Receipts
   readonly wills: Wills
@@ -65,7 +65,7 @@ export interface ArrivalsPorts {
 interface Arrival extends Offered, OrderedMessage, Departure {
   /** The connection it arrived on; a will has none. */
   readonly link: Link | undefined
-  readonly route: Route
+  readonly route: TopicRoute
   readonly id: number
   readonly receipt: Receipt | undefined
   readonly will: Will | undefined
@@ -119,7 +119,7 @@ export function createArrivals(ports: ArrivalsPorts) {
     log.error('mqtt.frame-refused', { topic, code, error: message, ...details })
   }
 
-  const isKept = (route: Route, { qos, payload }: Message, retain: boolean): boolean =>
+  const isKept = (route: TopicRoute, { qos, payload }: Message, retain: boolean): boolean =>
     (retain && (payload.length > 0 || retained.has(route.topic))) || routes.storedCopies(route, qos) > 0
 
   function decide(this: Arrival, stage: Stage): void {
@@ -273,7 +273,7 @@ export function createArrivals(ports: ArrivalsPorts) {
   }
 
   /** Accepts a message with a well-formed topic. */
-  function take(link: Link, route: Route, incoming: Incoming): void {
+  function take(link: Link, route: TopicRoute, incoming: Incoming): void {
     const { payload, qos, retain, id, properties, expirySeconds } = incoming
     const source = link.id()
     const expiresAt = expirySeconds === undefined ? undefined : clock.now() + expirySeconds * 1000
@@ -308,7 +308,7 @@ export function createArrivals(ports: ArrivalsPorts) {
 
   return Object.freeze({
     /** Handles a PUBLISH from a connection; returns a fault if it is invalid. */
-    receive(link: Link, incoming: Incoming): Fault | undefined {
+    receive(link: Link, incoming: Incoming): PacketFault | undefined {
       const route = routes.find(incoming.topic)
       if (route.problem !== undefined) return route.problem
       if (incoming.qos === 2) {

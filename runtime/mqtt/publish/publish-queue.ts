@@ -12,7 +12,7 @@ export interface Offered extends Work {
   place: number | undefined
 }
 
-export interface Admission {
+export interface PublishQueue {
   /**
    * Submits a work to the door, now or as soon as there is room. Returns false when it must not wait but
    * would have to.
@@ -34,7 +34,7 @@ const retryMs = 250
 /** A single shared error, because there may be thousands of works. */
 const notYet = new GatewayError('store.full', 'earlier messages are waiting for disk space')
 
-export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admission {
+export function createPublishQueue(door: Pick<Door, 'submit' | 'whenRoom'>): PublishQueue {
   let queue: Offered[] = []
   let held: Offered[] = []
   let places = 0
@@ -96,5 +96,5 @@ export function createAdmission(door: Pick<Door, 'submit' | 'whenRoom'>): Admiss
       queue = []
       held = []
     },
-  } satisfies Admission)
+  } satisfies PublishQueue)
 }

@@ -8,7 +8,7 @@ import type { Stage } from '#broker/commit/stage.ts'
 import type { Session } from '#mqtt/sessions/session-queue.ts'
 import type { Sessions } from '#mqtt/sessions/sessions.ts'
 import type { SessionRows } from '#store/tables/mqtt-rows.ts'
-import type { Admission } from './publish-queue.ts'
+import type { PublishQueue } from './publish-queue.ts'
 
 export interface Receipt {
   readonly client: string
@@ -24,7 +24,7 @@ export interface Receipt {
 export interface ReceiptsPorts {
   readonly rows: Pick<SessionRows, 'incoming'>
   readonly sessions: Sessions
-  readonly admission: Admission
+  readonly admission: PublishQueue
 }
 
 export function createReceipts({ rows, sessions, admission }: ReceiptsPorts) {

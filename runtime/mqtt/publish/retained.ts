@@ -17,7 +17,7 @@ export interface RetainedSettings {
   readonly retainedBytes: number
 }
 
-export function createRetained(
+export function createRetainedMessages(
   ports: {
     readonly rows: Pick<SessionRows, 'retained'>
     /** Fixed messages of the server itself: in memory only, and not counted. */
@@ -120,4 +120,4 @@ export function createRetained(
   })
 }
 
-export type Retained = ReturnType<typeof createRetained>
+export type RetainedMessages = ReturnType<typeof createRetainedMessages>

@@ -8,16 +8,16 @@ import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
 import type { Counter } from '#base/register/metrics.ts'
 import type { Link } from '#mqtt/link/client-connection.ts'
-import type { Delivery, Session } from '#mqtt/sessions/session-queue.ts'
+import type { DeliveryOptions, Session } from '#mqtt/sessions/session-queue.ts'
 import type { FilterTree, Grant } from '#mqtt/wire/filter-tree.ts'
-import { type Fault, reasons } from '#mqtt/wire/reasons.ts'
+import { type PacketFault, reasons } from '#mqtt/wire/reasons.ts'
 import { topicProblem } from '#mqtt/wire/topics.ts'
 import { asQos, type Message, type Qos } from '#mqtt/wire/wire.ts'
 
-export interface Route {
+export interface TopicRoute {
   readonly topic: string
   /** The fault of an invalid topic; undefined when it is valid. */
-  readonly problem: Fault | undefined
+  readonly problem: PacketFault | undefined
   links: readonly (readonly [Link, Grant])[]
   sessions: readonly (readonly [Session, Grant])[]
   /** Number of sessions that subscribe with QoS 1 or 2. */
@@ -50,17 +50,17 @@ export function deliveryTo(
   client: string,
   grant: Grant,
   { message, retain, source }: Departure,
-): Delivery | undefined {
+): DeliveryOptions | undefined {
   const granted = client === source ? grant.ownQos : grant.qos
   if (granted === undefined) return undefined
   const qos = asQos(Math.min(message.qos, granted))
   return { qos, retain: retain && grant.keepsRetain, subscriptions: grant.subscriptions }
 }
 
-export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
-  const routes = new Map<string, Route>()
+export function createTopicRoutes({ links, sessions, undelivered }: RoutesPorts) {
+  const routes = new Map<string, TopicRoute>()
 
-  function create(topic: string, problem: Fault | undefined): Route {
+  function create(topic: string, problem: PacketFault | undefined): TopicRoute {
     return {
       topic,
       problem,
@@ -73,7 +73,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   }
 
   /** The route of a topic, whose bytes are given as Latin-1 characters. */
-  function find(key: string): Route {
+  function find(key: string): TopicRoute {
     let route = routes.get(key)
     if (route === undefined) {
       const bytes = Buffer.from(key, 'latin1')
@@ -90,7 +90,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     return route
   }
 
-  function linksOf(route: Route): Route['links'] {
+  function linksOf(route: TopicRoute): TopicRoute['links'] {
     const generation = links.generation()
     if (route.linksGeneration !== generation) {
       route.links = [...links.match(route.topic)]
@@ -100,7 +100,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   }
 
   /** Sessions that subscribe to the topic, each with its highest QoS. */
-  function sessionsOf(route: Route): Route['sessions'] {
+  function sessionsOf(route: TopicRoute): TopicRoute['sessions'] {
     const generation = sessions.generation()
     if (route.sessionsGeneration !== generation) {
       route.sessions = [...sessions.match(route.topic)]
@@ -111,7 +111,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   }
 
   /** Sends one message to one client. Without a session, messages are not kept for later. */
-  function deliver(link: Link, message: Message, { qos, retain, subscriptions }: Delivery): void {
+  function deliver(link: Link, message: Message, { qos, retain, subscriptions }: DeliveryOptions): void {
     if (!link.isOpen()) return
     if (link.isBacklogged()) {
       if (qos === 0) undelivered.value++
@@ -131,7 +131,7 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   }
 
   /** Sends a message to all current subscribers, except what session queues deliver. */
-  function fanOut(route: Route, departure: Departure): void {
+  function fanOut(route: TopicRoute, departure: Departure): void {
     const { message } = departure
     for (const [link, grant] of linksOf(route)) {
       const delivery = deliveryTo(link.id(), grant, departure)
@@ -146,10 +146,10 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
   return Object.freeze({
     find,
     /** The route of a topic given as text. */
-    ofTopic: (topic: string): Route => find(Buffer.from(topic).toString('latin1')),
+    ofTopic: (topic: string): TopicRoute => find(Buffer.from(topic).toString('latin1')),
     sessionsOf,
     /** Number of sessions that queue a message of this QoS. */
-    storedCopies(route: Route, qos: Qos): number {
+    storedCopies(route: TopicRoute, qos: Qos): number {
       if (qos === 0) return 0
       sessionsOf(route)
       return route.storedCopies
@@ -157,9 +157,9 @@ export function createRoutes({ links, sessions, undelivered }: RoutesPorts) {
     deliver,
     fanOut,
     /** True when nobody subscribes to the topic. */
-    hasNoSubscribers: (route: Route): boolean =>
+    hasNoSubscribers: (route: TopicRoute): boolean =>
       linksOf(route).length === 0 && sessionsOf(route).length === 0,
   })
 }
 
-export type Routes = ReturnType<typeof createRoutes>
+export type Routes = ReturnType<typeof createTopicRoutes>

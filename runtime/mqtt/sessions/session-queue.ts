@@ -24,7 +24,7 @@ import { messageKey, placeOf, type QueuedRow, type SessionRows } from '#store/ta
 import type { Chores } from './chores.ts'
 
 /** How a message is delivered to one subscriber. */
-export interface Delivery {
+export interface DeliveryOptions {
   readonly qos: Qos
   readonly retain: boolean
   readonly subscriptions: readonly number[]
@@ -43,10 +43,10 @@ export interface Session {
   expiryMs: number
   /** True once its row is on disk. */
   isStored: boolean
-  readonly queue: Queue
+  readonly queue: SessionQueue
 }
 
-export interface Queue {
+export interface SessionQueue {
   /** Newest assigned place; some places stay empty. */
   last: number
   /** Newest place on disk. */
@@ -95,7 +95,7 @@ const readAtOnce = 256
 /** Messages may be large, so few are read ahead of the client; reading them singly would be slow. */
 const sentAtOnce = 16
 
-export const emptyQueue = (): Queue => ({
+export const emptyQueue = (): SessionQueue => ({
   last: 0,
   stored: 0,
   cut: 0,
@@ -115,7 +115,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
   let messages = 0
   let bytes = 0
 
-  function account(queue: Queue, count: number, size: number): void {
+  function account(queue: SessionQueue, count: number, size: number): void {
     queue.messages += count
     queue.bytes += size
     messages += count
@@ -346,7 +346,7 @@ export type SessionQueues = ReturnType<typeof createSessionQueues>
 /** A message and its delivery to the client of a session; its QoS is 1 or 2. */
 export interface Enqueued {
   readonly message: Message
-  readonly delivery: Delivery
+  readonly delivery: DeliveryOptions
 }
 
 interface Queued {

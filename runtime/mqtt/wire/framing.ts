@@ -4,20 +4,20 @@
  */
 
 /** The packet at a position: complete, incomplete with known size, or neither. */
-export type Extent =
+export type PacketExtent =
   | { readonly kind: 'whole'; readonly head: number; readonly size: number }
   | { readonly kind: 'part'; readonly size: number }
   | { readonly kind: 'unknown' }
   | { readonly kind: 'malformed' }
 
-const unknown: Extent = { kind: 'unknown' }
-const malformed: Extent = { kind: 'malformed' }
+const unknown: PacketExtent = { kind: 'unknown' }
+const malformed: PacketExtent = { kind: 'malformed' }
 
 /**
  * The extent of the packet that begins at `at`: `head` is the size of its fixed header, `size` that of the
  * whole packet in bytes (MQTT 3.1.1, section 2.2.3). `unknown` until the remaining length is complete.
  */
-export function extentAt(bytes: Uint8Array, at: number): Extent {
+export function extentAt(bytes: Uint8Array, at: number): PacketExtent {
   let length = 0
   for (let i = 1; i <= 4; i++) {
     const byte = bytes[at + i]

@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
-import { type Fault, fault, malformed, protocolError, reasons } from './reasons.ts'
+import { fault, malformed, type PacketFault, protocolError, reasons } from './reasons.ts'
 
 export const ids = {
   payloadFormat: 0x01,
@@ -44,10 +44,14 @@ interface Property {
   readonly to: number
 }
 
-type Visit = (property: Property) => Fault | undefined
+type Visit = (property: Property) => PacketFault | undefined
 
 /** Reads the properties of a PUBLISH that begin at `from`; the packet ends at `end`. */
-export function readPublishProperties(bytes: Buffer, from: number, end: number): PublishProperties | Fault {
+export function readPublishProperties(
+  bytes: Buffer,
+  from: number,
+  end: number,
+): PublishProperties | PacketFault {
   const pieces: Buffer[] = []
   let expirySeconds: number | undefined
   let alias: number | undefined
@@ -79,7 +83,11 @@ export function readPublishProperties(bytes: Buffer, from: number, end: number):
 }
 
 /** The session expiry interval in a DISCONNECT, in seconds; undefined when it has none. */
-export function readSessionExpiry(bytes: Buffer, from: number, end: number): number | Fault | undefined {
+export function readSessionExpiry(
+  bytes: Buffer,
+  from: number,
+  end: number,
+): number | PacketFault | undefined {
   let expiry: number | undefined
   const visit: Visit = (property) => {
     if (property.id === ids.sessionExpiry) expiry = bytes.readUInt32BE(property.from)
@@ -90,7 +98,7 @@ export function readSessionExpiry(bytes: Buffer, from: number, end: number): num
 }
 
 /** Validates the properties of an acknowledgement. */
-export function readAckProperties(bytes: Buffer, from: number, end: number): Fault | undefined {
+export function readAckProperties(bytes: Buffer, from: number, end: number): PacketFault | undefined {
   const read = walk(bytes, { from, end, allowed: ackIds, visit: () => undefined, pieces: undefined })
   return typeof read === 'number' ? undefined : read
 }
@@ -105,7 +113,7 @@ interface Walk {
 }
 
 /** Visits all properties; returns the position after them. */
-function walk(bytes: Buffer, { from, end, allowed, visit, pieces }: Walk): number | Fault {
+function walk(bytes: Buffer, { from, end, allowed, visit, pieces }: Walk): number | PacketFault {
   const length = readVarint(bytes, from, end)
   if (length === undefined || length.next + length.value > end)
     return malformed('the properties are truncated')

@@ -31,14 +31,14 @@ export const reasons = {
 } as const
 
 /** The fault of a packet: a reason code for MQTT 5 clients, and a text for the log. */
-export interface Fault {
+export interface PacketFault {
   readonly code: number
   readonly reason: string
 }
 
-export const fault = (code: number, reason: string): Fault => ({ code, reason })
-export const protocolError = (reason: string): Fault => fault(reasons.protocolError, reason)
-export const malformed = (reason: string): Fault => fault(reasons.malformedPacket, reason)
+export const fault = (code: number, reason: string): PacketFault => ({ code, reason })
+export const protocolError = (reason: string): PacketFault => fault(reasons.protocolError, reason)
+export const malformed = (reason: string): PacketFault => fault(reasons.malformedPacket, reason)
 
 /** Reason codes from 0x80 on are failures. */
 export const isFailure = (code: number): boolean => code >= 0x80

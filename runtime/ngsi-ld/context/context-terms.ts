@@ -11,7 +11,7 @@ import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { corePrefixes, coreTerms, defaultContextIri, isCoreContextUrl } from './core-context.ts'
 
-export interface Term {
+export interface ContextTerm {
   /** Full IRI, or a keyword. */
   readonly iri: string
   /** Whether `term:suffix` may represent the IRI followed by the suffix. */
@@ -25,7 +25,7 @@ export interface Term {
 export type ContextDocuments = (url: string) => Json | undefined
 
 export interface LocalTerms {
-  readonly terms: ReadonlyMap<string, Term>
+  readonly terms: ReadonlyMap<string, ContextTerm>
   /** Addresses of documents that must be fetched first. Unless it is empty, `terms` is incomplete. */
   readonly missing: readonly string[]
   /** Whether one of the documents includes the core, so that responses need not list the core beside them. */
@@ -36,7 +36,7 @@ export interface LocalTerms {
 interface ParseState {
   readonly documents: ContextDocuments
   readonly missing: Set<string>
-  terms: Map<string, Term>
+  terms: Map<string, ContextTerm>
   vocabulary: string | undefined
   loaded: number
   bringsCore: boolean

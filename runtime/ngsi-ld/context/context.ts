@@ -7,7 +7,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { CoreVersion } from '#ngsi-ld/values/profile.ts'
-import { type ContextDocuments, readTerms, type Term } from './context-terms.ts'
+import { type ContextDocuments, type ContextTerm, readTerms } from './context-terms.ts'
 import {
   canonicalOf,
   coreContextUrl,
@@ -110,7 +110,7 @@ function createContext(
     address,
     isListed,
   }: Required<Pick<Context, 'key' | 'reference' | 'isListed'>> & Pick<Context, 'address'>,
-  terms: ReadonlyMap<string, Term>,
+  terms: ReadonlyMap<string, ContextTerm>,
 ): Context {
   const { expansions, compactions, prefixIris, prefixTerms } = tablesOf(terms)
 
@@ -161,7 +161,7 @@ interface Tables {
   readonly prefixTerms: ReadonlyMap<string, string>
 }
 
-function tablesOf(terms: ReadonlyMap<string, Term>): Tables {
+function tablesOf(terms: ReadonlyMap<string, ContextTerm>): Tables {
   const expansions = new Map<string, string>()
   const compactions = new Map<string, string>()
   const prefixIris = new Map(corePrefixes)

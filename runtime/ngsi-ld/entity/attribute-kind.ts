@@ -29,7 +29,7 @@ export interface ParseRules {
 /** @param depth level of JSON nesting of the value. */
 type Check = (value: Json, field: string, rules: ParseRules, depth: number) => Json
 
-export interface Kind {
+export interface AttributeKind {
   readonly name: string
   /** The member that carries the value. */
   readonly member: string
@@ -42,11 +42,16 @@ export interface Kind {
   readonly prohibited: readonly string[]
 }
 
-const kind = (name: string, member: string, check: Check, prohibited: readonly string[] = []): Kind => ({
+const kind = (
+  name: string,
+  member: string,
+  check: Check,
+  prohibited: readonly string[] = [],
+): AttributeKind => ({
   ...{ name, member, check, prohibited },
 })
 
-const kindList: readonly Kind[] = [
+const kindList: readonly AttributeKind[] = [
   kind('Property', 'value', checkValue),
   kind('GeoProperty', 'value', unlessNull(checkGeometryValue)),
   kind('Relationship', 'object', unlessNull(checkTargets), ['unitCode']),
@@ -57,7 +62,7 @@ const kindList: readonly Kind[] = [
   kind('ListRelationship', 'objectList', unlessNull(checkTargetList), ['unitCode']),
 ]
 
-const kindsByName: ReadonlyMap<string, Kind> = new Map([
+const kindsByName: ReadonlyMap<string, AttributeKind> = new Map([
   ...kindList.map((kind) => [kind.name, kind] as const),
   // Name of VocabProperty in the core context of 1.7 only.
   ['VocabularyProperty', kindList.find(({ name }) => name === 'VocabProperty')!],
@@ -66,7 +71,7 @@ const kindsByName: ReadonlyMap<string, Kind> = new Map([
 /**
  * First kind of each value member: a bare `value` belongs to a Property unless it turns out to be a geometry.
  */
-export const kindsByMember: ReadonlyMap<string, Kind> = new Map(
+export const kindsByMember: ReadonlyMap<string, AttributeKind> = new Map(
   kindList.toReversed().map((kind) => [kind.member, kind]),
 )
 
@@ -85,7 +90,7 @@ export const plainMembers: ReadonlySet<string> = new Set([
 ])
 
 /** The non-reified member of an instance that its kind prohibits, if any. */
-export const prohibitedIn = (kind: Kind, instance: object): string | undefined =>
+export const prohibitedIn = (kind: AttributeKind, instance: object): string | undefined =>
   kind.prohibited.find((member) => Object.hasOwn(instance, member))
 
 /** The only attribute with the members of a proof. */
@@ -115,16 +120,16 @@ export const property = kindList[0]!
 export const geoProperty = kindList[1]!
 
 /** Kind of a name, canonical or from an old core. */
-export const kindNamed = (name: string): Kind | undefined => kindsByName.get(name)
+export const kindNamed = (name: string): AttributeKind | undefined => kindsByName.get(name)
 
 /** Kind of a stored instance. */
-export const kindOf = (instance: { readonly type: string }): Kind =>
+export const kindOf = (instance: { readonly type: string }): AttributeKind =>
   kindsByName.get(instance.type) ?? property
 
 /**
  * Kind of a concise attribute, by the first value member it has (4.5.0, table of concise representations).
  */
-export function inferKind(raw: JsonObject): Kind | undefined {
+export function inferKind(raw: JsonObject): AttributeKind | undefined {
   for (const kind of kindsByMember.values()) {
     if (Object.hasOwn(raw, kind.member))
       return kind === property && isGeometry(raw['value']!) ? geoProperty : kind

@@ -16,11 +16,11 @@ import { isList, isObject, type JsonObject, listOf, own, sameJson } from '#ngsi-
 import { checkName, checkUri, keyword, ngsiLdNull } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import {
+  type AttributeKind,
   checkSeals,
   checkValue,
   geoProperty,
   inferKind,
-  type Kind,
   kindNamed,
   kindsByMember,
   type ParseRules,
@@ -92,7 +92,7 @@ export function readAttribute(raw: Json, path: string, rules: ParseRules, depth:
 }
 
 /** Attributes parsed so far, by canonical name. */
-export interface Gathering {
+export interface ParsedAttributes {
   readonly members: Record<string, Json>
   /** All instances of names that occurred under more than one alias; unset until the first repetition. */
   repeated?: Map<string, AttributeInstance[]>
@@ -102,7 +102,7 @@ export interface Gathering {
  * Adds an attribute.
  * @throws ngsi-ld.bad-request-data for the members of a proof in an attribute that is not a proof.
  */
-export function gather(gathering: Gathering, name: string, attribute: Attribute): void {
+export function gather(gathering: ParsedAttributes, name: string, attribute: Attribute): void {
   for (const instance of listOf<AttributeInstance>(attribute)) checkSeals(name, instance, name)
   const present = own(gathering.members, name) as Attribute | undefined
   if (present === undefined) {
@@ -119,7 +119,7 @@ export function gather(gathering: Gathering, name: string, attribute: Attribute)
  * All parsed attributes.
  * @throws ngsi-ld.bad-request-data for names that occurred twice and cannot be joined.
  */
-export function gathered({ members, repeated }: Gathering): Record<string, Json> {
+export function gathered({ members, repeated }: ParsedAttributes): Record<string, Json> {
   for (const [name, instances] of repeated ?? []) {
     members[name] = joinInstances(instances, name) as unknown as Json
   }
@@ -168,7 +168,7 @@ function readLacking(raw: JsonObject, path: string, rules: ParseRules, depth: nu
   return members as unknown as AttributeInstance
 }
 
-const statedKind = (type: Json, { context }: ParseRules): Kind | undefined =>
+const statedKind = (type: Json, { context }: ParseRules): AttributeKind | undefined =>
   typeof type === 'string' ? kindNamed(context.expand(type)) : undefined
 
 const unknownKind = (type: Json, path: string): Error =>
@@ -178,7 +178,7 @@ const unknownKind = (type: Json, path: string): Error =>
   )
 
 /** Kinds whose simplified form is an object with their value member; the others are bare. */
-const isSimplified = (kind: Kind): boolean => kind.member !== 'value' && kind.member !== 'object'
+const isSimplified = (kind: AttributeKind): boolean => kind.member !== 'value' && kind.member !== 'object'
 
 /** A bare value, without members around it. */
 function bare(raw: Json, path: string, rules: ParseRules, depth: number): AttributeInstance {
@@ -198,7 +198,7 @@ function readDatasets(datasets: JsonObject, path: string, rules: ParseRules, dep
 
 function readInstance(
   raw: JsonObject,
-  kind: Kind,
+  kind: AttributeKind,
   path: string,
   rules: ParseRules,
   depth: number,
@@ -220,11 +220,11 @@ interface Place {
 /** Parses every member except the type into `members`. */
 function readMembers(
   raw: JsonObject,
-  kind: Kind | undefined,
+  kind: AttributeKind | undefined,
   members: Record<string, Json>,
   { path, rules, depth }: Place,
 ): JsonObject {
-  const gathering: Gathering = { members }
+  const gathering: ParsedAttributes = { members }
   for (const key of Object.keys(raw)) {
     const name = rules.context.expand(key)
     const value = raw[key]!

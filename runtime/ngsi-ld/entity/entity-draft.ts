@@ -18,7 +18,7 @@ export interface AttributeChange {
 }
 
 /** Why an attribute was not written, for the body of a 207 (GS CIM 009, 5.2.19); the name is canonical. */
-export interface Refusal {
+export interface AttributeRefusal {
   readonly attributeName: string
   readonly reason: string
 }
@@ -28,11 +28,11 @@ export interface Merged {
   readonly entity: Entity
   /** Names of all attributes written, even if unchanged; may include `scope` and `expiresAt`. */
   readonly updated: readonly string[]
-  readonly notUpdated: readonly Refusal[]
+  readonly notUpdated: readonly AttributeRefusal[]
   readonly changes: readonly AttributeChange[]
 }
 
-export interface Draft {
+export interface EntityDraft {
   /** The instance in its current state. */
   find(name: string, datasetId: string | undefined): AttributeInstance | undefined
   /** Replaces the instance with the same datasetId, or adds a new one. */
@@ -46,10 +46,10 @@ export interface Draft {
   finish(): Merged
 }
 
-export function createDraft(original: Entity): Draft {
+export function createDraft(original: Entity): EntityDraft {
   const members: Record<string, Attribute | string | readonly string[] | undefined> = { ...original }
   const updated = new Set<string>()
-  const notUpdated: Refusal[] = []
+  const notUpdated: AttributeRefusal[] = []
   const changes: AttributeChange[] = []
   let typesAdded = false
 

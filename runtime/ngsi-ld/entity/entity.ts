@@ -16,9 +16,9 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Attribute, AttributeInstance } from './attribute.ts'
 import {
   checkDateTime,
-  type Gathering,
   gather,
   gathered,
+  type ParsedAttributes,
   readAttribute,
   readPartial,
   readTypes,
@@ -151,7 +151,7 @@ function readId(body: JsonObject, options: ParseOptions): string | undefined {
 }
 
 function readAttributes(body: JsonObject, members: Record<string, Json>, rules: ParseRules): JsonObject {
-  const gathering: Gathering = { members }
+  const gathering: ParsedAttributes = { members }
   let count = 0
   for (const key of Object.keys(body)) {
     if (key === '@context') continue

@@ -14,7 +14,7 @@ import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { modeOf, type Registration, type RegistrationMode } from './registration.ts'
 import { claimOf } from './registration-match.ts'
-import { type Operation, offers } from './registration-operations.ts'
+import { offers, type SourceOperation } from './registration-operations.ts'
 
 /** The part of a write for one source. */
 export interface WritePart {
@@ -40,7 +40,7 @@ export interface WriteSplit {
 type IsIncluded = (name: string, dataset: string) => boolean
 
 export interface WriteTarget {
-  readonly operation: Operation
+  readonly operation: SourceOperation
   readonly id: string
   /** Undefined types do not restrict. */
   readonly types: readonly string[] | undefined

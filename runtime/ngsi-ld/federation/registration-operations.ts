@@ -57,11 +57,11 @@ const singles = [
   'retrieveContextSourceIdentity',
 ] as const
 
-export type Operation = (typeof singles)[number]
+export type SourceOperation = (typeof singles)[number]
 
 const identity = 'retrieveContextSourceIdentity'
 
-const groups: Readonly<Record<string, readonly Operation[]>> = {
+const groups: Readonly<Record<string, readonly SourceOperation[]>> = {
   federationOps: [
     ...retrieveOps,
     'queryBatch',
@@ -87,7 +87,7 @@ const groups: Readonly<Record<string, readonly Operation[]>> = {
 }
 
 /** Operations that change no entity; an auxiliary source may offer only these. */
-const consumption: ReadonlySet<Operation> = new Set<Operation>([
+const consumption: ReadonlySet<SourceOperation> = new Set<SourceOperation>([
   ...retrieveOps,
   'queryBatch',
   ...discoveryOps,
@@ -104,8 +104,8 @@ const known: ReadonlySet<string> = new Set<string>([...singles, ...Object.keys(g
 export const isOperation = (name: string): boolean => known.has(name)
 
 /** Expands names of groups to single operations. */
-export function operationsOf(names: readonly string[] = ['federationOps']): ReadonlySet<Operation> {
-  return new Set(names.flatMap((name) => groups[name] ?? [name as Operation]))
+export function operationsOf(names: readonly string[] = ['federationOps']): ReadonlySet<SourceOperation> {
+  return new Set(names.flatMap((name) => groups[name] ?? [name as SourceOperation]))
 }
 
 /** Whether all of these only read. */
@@ -113,6 +113,6 @@ export function areConsumption(names: readonly string[] | undefined): boolean {
   return [...operationsOf(names)].every((operation) => consumption.has(operation))
 }
 
-export function offers(registration: Registration, operation: Operation): boolean {
+export function offers(registration: Registration, operation: SourceOperation): boolean {
   return operationsOf(registration.operations).has(operation)
 }

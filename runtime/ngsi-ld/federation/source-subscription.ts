@@ -7,9 +7,9 @@ import type { Json } from '#contract/pipeline.ts'
 import { parseTemporalSelection } from '#ngsi-ld/history/temporal-query.ts'
 import { printQuery, type QueryTree } from '#ngsi-ld/query/query.ts'
 import {
-  type RenderOptions,
   renderSubscription,
   type Subscription,
+  type SubscriptionRenderOptions,
   streamUri,
 } from '#ngsi-ld/subscription/subscription.ts'
 import {
@@ -88,7 +88,10 @@ export function discoveryOf({ subscription, csf, temporalQ }: SourceSubscription
 }
 
 /** The subscription as a client reads it, without @context. */
-export function renderSourceSubscription(one: SourceSubscription, options: RenderOptions): JsonObject {
+export function renderSourceSubscription(
+  one: SourceSubscription,
+  options: SubscriptionRenderOptions,
+): JsonObject {
   const { csf, temporalQ, timeInterval } = one
   // Only a change of a registration triggers a notification; triggers of entities do not apply.
   const { notificationTrigger: _, ...rendered } = renderSubscription(one.subscription, options)

@@ -8,9 +8,9 @@ import {
   type Box,
   edgesOf,
   type Figure,
+  type GeoPosition,
   intersects,
   nearestAlong,
-  type Position,
   verticesOf,
 } from './figure.ts'
 
@@ -20,7 +20,7 @@ export const earthRadiusMeters = 6_371_008.8
 const radians = Math.PI / 180
 
 /** Great-circle distance (haversine) in metres. */
-export function distanceMeters(a: Position, b: Position): number {
+export function distanceMeters(a: GeoPosition, b: GeoPosition): number {
   if (!isOnGlobe(a) || !isOnGlobe(b)) return Number.POSITIVE_INFINITY
   const latitudes = Math.sin(((b[1]! - a[1]!) * radians) / 2)
   const longitudes = Math.sin(((b[0]! - a[0]!) * radians) / 2)
@@ -32,7 +32,7 @@ export function distanceMeters(a: Position, b: Position): number {
  * Returns a function that computes haversines of the angles from one position to others on the globe, to
  * compare with `haversineOf`. That is half the work of computing metres. NaN if `from` is not on the globe.
  */
-export function haversinesFrom(from: Position): (longitude: number, latitude: number) => number {
+export function haversinesFrom(from: GeoPosition): (longitude: number, latitude: number) => number {
   const [longitude0, latitude0] = isOnGlobe(from) ? [from[0]! * radians, from[1]! * radians] : [NaN, NaN]
   const cosine = Math.cos(latitude0)
   return (longitude, latitude) => {
@@ -52,7 +52,7 @@ export function haversineOf(meters: number): number {
 }
 
 /** True within ±180 degrees of longitude and ±90 of latitude. */
-export function isOnGlobe(position: Position): boolean {
+export function isOnGlobe(position: GeoPosition): boolean {
   return Math.abs(position[0]!) <= 180 && Math.abs(position[1]!) <= 90
 }
 
@@ -77,18 +77,18 @@ function nearestVertexMeters(from: Figure, to: Figure): number {
   return least
 }
 
-function nearestOnEdge(vertex: Position, edge: readonly [Position, Position]): Position {
+function nearestOnEdge(vertex: GeoPosition, edge: readonly [GeoPosition, GeoPosition]): GeoPosition {
   const scale = Math.cos(vertex[1]! * radians)
   // Shifts longitudes to those around the vertex, so that an edge across the antimeridian is placed
   // correctly.
   const origin = vertex[0]! + Math.round((edge[0][0]! - vertex[0]!) / 360) * 360
-  const flat = ([x, y]: Position): Position => [(x! - origin) * scale, y! - vertex[1]!]
+  const flat = ([x, y]: GeoPosition): GeoPosition => [(x! - origin) * scale, y! - vertex[1]!]
   return along(edge, nearestAlong([flat(edge[0]), flat(edge[1])], [0, 0]))
 }
 
 /** Lower and upper bound in metres of the distances from a position to all positions of a box. */
 export function distanceBounds(
-  from: Position,
+  from: GeoPosition,
   [west, south, east, north]: Box,
 ): readonly [least: number, most: number] {
   if (!(west >= -180 && east <= 180 && south >= -90 && north <= 90)) return [0, Number.POSITIVE_INFINITY]

@@ -7,20 +7,20 @@ import type { Json } from '#contract/pipeline.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 
 /** Longitude, latitude, and an altitude that is ignored. */
-export type Position = readonly number[]
-export type Line = readonly Position[]
+export type GeoPosition = readonly number[]
+export type Line = readonly GeoPosition[]
 /** West, south, east, north in degrees, in the order of a GeoJSON bbox. */
 export type Box = readonly [west: number, south: number, east: number, north: number]
 
 export interface Figure {
-  readonly points: readonly Position[]
+  readonly points: readonly GeoPosition[]
   readonly lines: readonly Line[]
   /** Each is an outer ring and its holes; all rings are closed. */
   readonly polygons: readonly (readonly Line[])[]
   readonly box: Box
 }
 
-type Edge = readonly [from: Position, to: Position]
+type Edge = readonly [from: GeoPosition, to: GeoPosition]
 
 /** In degrees: positions closer than this are equal. */
 export const touchDegrees = 1e-9
@@ -36,7 +36,7 @@ export function figureOf(geometry: Json | undefined): Figure | undefined {
   }
   switch (geometry['type']) {
     case 'Point':
-      return figure({ points: [coordinates as Json as Position] })
+      return figure({ points: [coordinates as Json as GeoPosition] })
     case 'MultiPoint':
       return figure({ points: coordinates as Json as Line })
     case 'LineString':
@@ -67,7 +67,7 @@ export function figureOfBox(box: Box): Figure {
 
 type Parts = Pick<Figure, 'points' | 'lines' | 'polygons'>
 
-export function verticesOf(figure: Parts): readonly Position[] {
+export function verticesOf(figure: Parts): readonly GeoPosition[] {
   return [...figure.points, ...figure.lines.flat(), ...figure.polygons.flat(2)]
 }
 
@@ -79,7 +79,7 @@ function edgesOfLine(line: Line): readonly Edge[] {
   return line.slice(1).map((to, index) => [line[index]!, to] as const)
 }
 
-function boxAround(positions: readonly Position[]): Box {
+function boxAround(positions: readonly GeoPosition[]): Box {
   let [west, south, east, north] = [Infinity, Infinity, -Infinity, -Infinity]
   for (const [x, y] of positions as readonly [number, number][]) {
     if (x < west) west = x
@@ -144,7 +144,7 @@ function dimensionOf(figure: Figure): number {
 }
 
 /** Whether a position belongs to a figure. */
-export function holds(figure: Figure, position: Position): boolean {
+export function holds(figure: Figure, position: GeoPosition): boolean {
   return (
     figure.points.some((point) => isSame(point, position)) ||
     figure.lines.some((line) => edgesOfLine(line).some((edge) => isOnEdge(edge, position))) ||
@@ -152,12 +152,12 @@ export function holds(figure: Figure, position: Position): boolean {
   )
 }
 
-function holdsInPolygon(figure: Figure, position: Position): boolean {
+function holdsInPolygon(figure: Figure, position: GeoPosition): boolean {
   return figure.polygons.some((polygon) => side(polygon, position) !== 'outside')
 }
 
 /** The side of the boundary on which a position lies; a hole is outside. */
-function side(polygon: readonly Line[], [x, y]: Position): 'inside' | 'boundary' | 'outside' {
+function side(polygon: readonly Line[], [x, y]: GeoPosition): 'inside' | 'boundary' | 'outside' {
   let inside = false
   for (const ring of polygon) {
     for (let index = 1; index < ring.length; index++) {
@@ -179,9 +179,9 @@ function side(polygon: readonly Line[], [x, y]: Position): 'inside' | 'boundary'
  * A position strictly within a polygon: the middle of its widest section on a horizontal line between two
  * vertices.
  */
-function interiorPosition(polygon: readonly Line[]): Position {
+function interiorPosition(polygon: readonly Line[]): GeoPosition {
   const heights = [...new Set(polygon.flat().map((position) => position[1]!))].sort((a, b) => a - b)
-  let best: { width: number; position: Position } = { width: -1, position: polygon[0]![0]! }
+  let best: { width: number; position: GeoPosition } = { width: -1, position: polygon[0]![0]! }
   for (let index = 1; index < heights.length; index++) {
     const y = (heights[index - 1]! + heights[index]!) / 2
     const stops = polygon
@@ -198,10 +198,10 @@ function interiorPosition(polygon: readonly Line[]): Position {
 }
 
 /** Splits the edges at the crossings with the other edges and returns the middle of each section. */
-function middlesOf(edges: readonly Edge[], others: readonly Edge[]): readonly Position[] {
+function middlesOf(edges: readonly Edge[], others: readonly Edge[]): readonly GeoPosition[] {
   return edges.flatMap((edge) => {
     const cuts = [0, 1, ...others.flatMap((other) => crossings(edge, other))].sort((a, b) => a - b)
-    const middles: Position[] = []
+    const middles: GeoPosition[] = []
     for (let index = 1; index < cuts.length; index++) {
       const [from, to] = [cuts[index - 1]!, cuts[index]!]
       if (to > from) middles.push(along(edge, (from + to) / 2))
@@ -233,7 +233,7 @@ function crossings(edge: Edge, other: Edge): readonly number[] {
   return found
 }
 
-function isOnEdge(edge: Edge, position: Position): boolean {
+function isOnEdge(edge: Edge, position: GeoPosition): boolean {
   const [[px, py], [ex, ey]] = edge as readonly [readonly [number, number], readonly [number, number]]
   const [x, y] = position as readonly [number, number]
   const reach = touchDegrees
@@ -243,7 +243,7 @@ function isOnEdge(edge: Edge, position: Position): boolean {
 }
 
 /** The position along an edge (0 to 1) nearest to a given position. */
-export function nearestAlong([from, to]: Edge, position: Position): number {
+export function nearestAlong([from, to]: Edge, position: GeoPosition): number {
   const [dx, dy] = [to[0]! - from[0]!, to[1]! - from[1]!]
   const square = dx * dx + dy * dy
   if (square === 0) return 0
@@ -251,11 +251,11 @@ export function nearestAlong([from, to]: Edge, position: Position): number {
   return Math.min(1, Math.max(0, place))
 }
 
-export function along([from, to]: Edge, place: number): Position {
+export function along([from, to]: Edge, place: number): GeoPosition {
   return [from[0]! + (to[0]! - from[0]!) * place, from[1]! + (to[1]! - from[1]!) * place]
 }
 
-function isSame(a: Position, b: Position): boolean {
+function isSame(a: GeoPosition, b: GeoPosition): boolean {
   return Math.abs(a[0]! - b[0]!) <= touchDegrees && Math.abs(a[1]! - b[1]!) <= touchDegrees
 }
 

@@ -13,7 +13,7 @@ export interface CutEvolution extends Evolution {
   readonly cut: ReadonlySet<string>
 }
 
-export interface Part {
+export interface TemporalPart {
   readonly evolutions: readonly Evolution[]
   /** Value of Content-Range; undefined if the response is complete. */
   readonly range?: string | undefined
@@ -125,7 +125,11 @@ function shareOf(lengths: readonly number[], most: number): number {
  * Evolutions with at most `most` instances in total, plus those that share a time, and the range that they
  * cover.
  */
-export function partOf(evolutions: readonly CutEvolution[], most: number, options: PartOptions): Part {
+export function partOf(
+  evolutions: readonly CutEvolution[],
+  most: number,
+  options: PartOptions,
+): TemporalPart {
   const { lastN, timeproperty } = options
   const isBackwards = lastN !== undefined
   const fitting = cutToFit(evolutions, most, options)

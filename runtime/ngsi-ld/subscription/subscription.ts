@@ -175,7 +175,7 @@ export function notificationOf(
   }
 }
 
-export interface RenderOptions {
+export interface SubscriptionRenderOptions {
   /** The client's context, which determines the names in the result. */
   readonly context: Pick<Context, 'compact'>
   readonly nowMs: number
@@ -185,7 +185,10 @@ export interface RenderOptions {
 }
 
 /** The subscription as a client reads it, without @context. */
-export function renderSubscription(subscription: Subscription, options: RenderOptions): JsonObject {
+export function renderSubscription(
+  subscription: Subscription,
+  options: SubscriptionRenderOptions,
+): JsonObject {
   const { context, nowMs, statistics, sysAttrs } = options
   const show = (name: string): string => context.compact(name)
   const { entities, watchedAttributes, q, geoQ, csf, expiresAt } = subscription

@@ -134,13 +134,13 @@ function compactValues(reader: ByteReader, codec: number, count: number): Compac
 }
 
 /** Times and values of a numeric chunk. */
-export interface Numbers {
+export interface NumericSeries {
   readonly times: Float64Array
   readonly values: Float64Array
 }
 
 /** Expands compact chunks one at a time. Each call overwrites the result of the previous call. */
-export function createNumberReader(): (compact: CompactNumbers) => Numbers {
+export function createNumberReader(): (compact: CompactNumbers) => NumericSeries {
   let room = { times: new Float64Array(0), values: new Float64Array(0) }
   return ({ count, times, values }) => {
     if (room.times.length < count) room = { times: new Float64Array(count), values: new Float64Array(count) }

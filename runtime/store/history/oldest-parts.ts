@@ -37,7 +37,7 @@ export type PartKind = 'chunk' | 'changes' | 'tombstone'
 export type GapReason = 'size' | 'age'
 
 /** A removable part. Times are ms: observedAt in chunks, commit time otherwise. */
-export interface Part {
+export interface RemovablePart {
   readonly kind: PartKind
   /** Stream number, row number of the entity, or the tombstone's own log number. */
   readonly series: number
@@ -58,11 +58,11 @@ export interface Part {
 /** All parts of one kind, by series and place. */
 export interface PartIndex {
   /** The oldest part of the first series with a higher number; undefined when there is none. */
-  seriesAfter(series: number): Part | undefined
+  seriesAfter(series: number): RemovablePart | undefined
   /** The next part of the same series. */
-  partAfter(part: Part): Part | undefined
+  partAfter(part: RemovablePart): RemovablePart | undefined
   /** The part in its current state, which may have grown; undefined when it was removed. */
-  partNow(part: Part): Part | undefined
+  partNow(part: RemovablePart): RemovablePart | undefined
 }
 
 /** A removed span of one stream (`s` = 0: entity changes). The span may hold instances that arrived later. */
@@ -92,7 +92,7 @@ const rowBytes = 48
 const logRowBytes = 24
 
 /** Read access to removable parts and to gap records. */
-export function createRetained(database: Database) {
+export function createRemovableParts(database: Database) {
   const used = database.prepare<[], { used: number; rows: number }>(
     `SELECT (pages.page_count - free.freelist_count) * size.page_size AS used,
        coalesce((SELECT max(n) FROM log) - (SELECT min(n) FROM log) + 1, 0) AS rows
@@ -166,11 +166,11 @@ export function createRetained(database: Database) {
   })
 }
 
-export type Retained = ReturnType<typeof createRetained>
+export type RemovableParts = ReturnType<typeof createRemovableParts>
 
 /** The rows that remove a part. */
 export function removalOf(
-  part: Part,
+  part: RemovablePart,
 ): RowOf<typeof retentionWrites & typeof historyWrites & typeof historyEditWrites>[] {
   if (part.kind === 'chunk') return [['chunk.delete', part.series, part.place]]
   if (part.kind === 'changes') return [['entity-history.delete', part.series, part.place]]
@@ -184,7 +184,7 @@ export function removalOf(
   ]
 }
 
-type PartRow = Omit<Part, 'kind'>
+type PartRow = Omit<RemovablePart, 'kind'>
 
 function chunkIndex(database: Database): PartIndex {
   const columns = `k >> 41 AS series, k & ${slotMax} AS place, 0 AS rid, 0 AS number, t0, t1, m1, count,
@@ -232,13 +232,13 @@ interface PartReads {
 type PartRead = { get(series: number, place: number): PartRow | undefined }
 
 function partIndex(kind: PartKind, { after, at, placeMax }: PartReads): PartIndex {
-  const partOf = (row: PartRow | undefined): Part | undefined => row && { kind, ...row }
+  const partOf = (row: PartRow | undefined): RemovablePart | undefined => row && { kind, ...row }
   return Object.freeze({
     seriesAfter: (series: number) => partOf(after.get(series, placeMax)),
-    partAfter(part: Part) {
+    partAfter(part: RemovablePart) {
       const next = after.get(part.series, part.place)
       return next?.series === part.series ? partOf(next) : undefined
     },
-    partNow: ({ series, place }: Part) => partOf(at.get(series, place)),
+    partNow: ({ series, place }: RemovablePart) => partOf(at.get(series, place)),
   })
 }

@@ -31,12 +31,12 @@ import {
   type PlanPorts,
   passingStatement,
   ridsStatement,
-  type Steps,
+  type SearchSteps,
   severalStatement,
 } from './query-plan.ts'
 import { compileConditions } from './query-sql.ts'
 import { allAfter, isOneStatement, rangesOf, ridsPerStatement } from './rid-slices.ts'
-import type { Condition } from './sql-text.ts'
+import type { SqlCondition } from './sql-text.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 import { createStatements } from './statement-cache.ts'
 
@@ -88,7 +88,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   const statements = createStatements(ports.database)
   const { pages, columns, lastRid } = ports.entities
   /** Visits at most `most` rows of arms with equal columns, and maybe more from memory; returns how many. */
-  function* eachRow(alike: readonly Arm[], most: number, visit: (row: ArmRow) => void): Steps<number> {
+  function* eachRow(alike: readonly Arm[], most: number, visit: (row: ArmRow) => void): SearchSteps<number> {
     const queried: Arm[] = []
     const pairs: number[] = []
     for (const arm of alike) {
@@ -120,7 +120,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     (arm.part && columns.rids(arm.part, most)) ??
     statements.numbers(armRowsStatement([arm], most))
 
-  const conditionsOf = (search: EntitySearch): readonly Condition[] => {
+  const conditionsOf = (search: EntitySearch): readonly SqlCondition[] => {
     columns.begin()
     return compileConditions(search, sqlPorts)
   }
@@ -148,7 +148,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   /** At most `limit` rids of a plan after `after`, ascending; may pause between two statements. */
-  function* ridsOf(plan: Plan, after: number, limit: number, offset: number): Steps<readonly number[]> {
+  function* ridsOf(plan: Plan, after: number, limit: number, offset: number): SearchSteps<readonly number[]> {
     if (plan.rids !== undefined) return yield* knownRids(plan, plan.rids, after, { limit, offset })
     if (isOneStatement(plan)) {
       const rids = statements.numbers(ridsStatement(plan, { ...allAfter(after), limit, offset }))
@@ -171,7 +171,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     rids: readonly number[],
     after: number,
     { limit, offset }: { readonly limit: number; readonly offset: number },
-  ): Steps<readonly number[]> {
+  ): SearchSteps<readonly number[]> {
     const listed = rids.filter((rid) => rid > after)
     if (plan.filters.length === 0) return listed.slice(offset, offset + limit)
     const tests = plan.filters.map(({ type }) => (type === undefined ? undefined : columns.ofType(type)))
@@ -198,7 +198,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return found.slice(offset)
   }
 
-  function* listPage(plan: Plan, after: number, limit: number, offset: number): Steps<ListedPage> {
+  function* listPage(plan: Plan, after: number, limit: number, offset: number): SearchSteps<ListedPage> {
     const rids = yield* ridsOf(plan, after, limit + 1, offset)
     return rids.length > limit ? { rids: rids.slice(0, limit), more: true } : { rids, more: false }
   }
@@ -213,11 +213,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
    */
   function* walk(
     search: EntitySearch,
-    conditions: readonly Condition[],
+    conditions: readonly SqlCondition[],
     start: Plan,
     after: number,
     visit: (rid: number, row: EntityRow | undefined) => boolean,
-  ): Steps<{ readonly plan: Plan; readonly after: number } | undefined> {
+  ): SearchSteps<{ readonly plan: Plan; readonly after: number } | undefined> {
     const view = ports.view ?? storedEntity
     const { idPattern, q } = search
     const isMatch = compileSearch(search, (id) => {
@@ -256,7 +256,10 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     }
   }
 
-  function* page(search: EntitySearch, { limit, offset, after = 0 }: EntityPageRequest): Steps<EntityPage> {
+  function* page(
+    search: EntitySearch,
+    { limit, offset, after = 0 }: EntityPageRequest,
+  ): SearchSteps<EntityPage> {
     const known = pages.find(search, { limit, offset, after })
     if (known !== undefined) return pageOf(known)
     const version = pages.version()
@@ -287,7 +290,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
   }
 
   /** The matching rids, at most one more than can be ordered; undefined when SQL alone is not exact. */
-  function* listed(search: EntitySearch): Steps<readonly number[] | undefined> {
+  function* listed(search: EntitySearch): SearchSteps<readonly number[] | undefined> {
     if (search.idPattern !== undefined) return undefined
     const conditions = conditionsOf(search)
     const chosen = yield* choosePlan(conditions, planPorts)
@@ -306,7 +309,11 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     },
 
     /** A page in another order than that of creation, which breaks ties. */
-    *ordered(search: EntitySearch, order: EntityOrder, request: OrderedPageRequest): Steps<OrderedPage> {
+    *ordered(
+      search: EntitySearch,
+      order: EntityOrder,
+      request: OrderedPageRequest,
+    ): SearchSteps<OrderedPage> {
       const compiled = compileOrder(order)
       const view = ports.view ?? storedEntity
       const first = firstPlaces(compiled, request)
@@ -348,7 +355,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     },
 
     /** Number of matching entities. */
-    *count(search: EntitySearch): Steps<number> {
+    *count(search: EntitySearch): SearchSteps<number> {
       const conditions = conditionsOf(search)
       const chosen = yield* choosePlan(conditions, planPorts)
       const plan = chosen.selective ? chosen : yield* chooseSets(conditions, planPorts)

@@ -4,8 +4,8 @@
  * a polygon may have thousands of positions.
  */
 
-import type { RefinedCondition, Steps } from './query-plan.ts'
-import type { Arm, ArmRow, Condition } from './sql-text.ts'
+import type { RefinedCondition, SearchSteps } from './query-plan.ts'
+import type { Arm, ArmRow, SqlCondition } from './sql-text.ts'
 
 const noRids: ReadonlySet<number> = new Set()
 
@@ -18,12 +18,16 @@ export function* refineRows(
     eachRow,
     ridsOfArm,
   }: {
-    readonly eachRow: (alike: readonly Arm[], most: number, visit: (row: ArmRow) => void) => Steps<number>
+    readonly eachRow: (
+      alike: readonly Arm[],
+      most: number,
+      visit: (row: ArmRow) => void,
+    ) => SearchSteps<number>
     readonly ridsOfArm: (arm: Arm, most: number) => readonly number[]
   },
-  { arms = [], refine, armsExact: areExact }: Condition,
+  { arms = [], refine, armsExact: areExact }: SqlCondition,
   most: number,
-): Steps<Pick<RefinedCondition, 'rids' | 'sure' | 'armsExact'> | undefined> {
+): SearchSteps<Pick<RefinedCondition, 'rids' | 'sure' | 'armsExact'> | undefined> {
   if (refine === undefined) {
     const listed = arms.flatMap((arm) => ridsOfArm(arm, most + 1))
     return listed.length > most ? undefined : { rids: ascending(listed), sure: noRids, armsExact: areExact }

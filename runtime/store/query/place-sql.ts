@@ -20,7 +20,7 @@ import {
   middleOfCell,
 } from '#store/entities/place-cell.ts'
 import type { Unwritten, ValueTest } from './newer-values.ts'
-import type { Condition } from './sql-text.ts'
+import type { SqlCondition } from './sql-text.ts'
 import { type Arm, type ArmRow, listArm } from './sql-text.ts'
 
 export interface SqlPorts {
@@ -40,8 +40,8 @@ const rank = 2
 const noNumber = { low: Infinity, high: -Infinity }
 
 /** @param exists the condition that an entity has the property at all. */
-export function geoCondition(geo: GeoQuery, exists: Condition, ports: SqlPorts): Condition {
-  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
+export function geoCondition(geo: GeoQuery, exists: SqlCondition, ports: SqlPorts): SqlCondition {
+  const superset: SqlCondition = { ...exists, armsExact: false, probeExact: false }
   const boxes = searchBoxesOf(geo)
   if (boxes === undefined) return superset
   const name = ports.nameOf(geo.property)

@@ -4,11 +4,11 @@
  * in ascending order without duplicates. It is exact, or a superset that the caller must test.
  */
 import { scalarKinds } from '#store/entities/entity-index.ts'
-import type { Condition } from './sql-text.ts'
+import type { SqlCondition } from './sql-text.ts'
 import { type Arm, joined, listArm, type Probe, type Sql } from './sql-text.ts'
 
 /** A computation that may pause after each step. */
-export type Steps<T> = Generator<void, T>
+export type SearchSteps<T> = Generator<void, T>
 
 export interface Plan {
   readonly arms: readonly Arm[]
@@ -36,7 +36,7 @@ export interface RidRange {
 }
 
 /** A condition after refinement: its arms list the remaining rids. */
-export interface RefinedCondition extends Condition {
+export interface RefinedCondition extends SqlCondition {
   readonly rids: readonly number[]
   readonly sure: ReadonlySet<number>
 }
@@ -45,7 +45,10 @@ export interface PlanPorts {
   /** Number of rows of the arms; any number above `most` if there are more. */
   readonly countRows: (arms: readonly Arm[], most: number) => number
   /** Refines a condition; undefined when it has more than `most` rows. */
-  readonly refineCondition: (condition: Condition, most: number) => Steps<RefinedCondition | undefined>
+  readonly refineCondition: (
+    condition: SqlCondition,
+    most: number,
+  ) => SearchSteps<RefinedCondition | undefined>
   /** A condition with at most this many rows may drive. */
   readonly selectiveRowsMax: number
 }
@@ -59,12 +62,12 @@ const enoughRows = 100
 const rowsPerRefinement = 4
 
 /** Chooses the plan for a page from the start. */
-export function* choosePlan(conditions: readonly Condition[], ports: PlanPorts): Steps<Plan> {
+export function* choosePlan(conditions: readonly SqlCondition[], ports: PlanPorts): SearchSteps<Plan> {
   if (conditions.length === 1 && conditions[0]!.ordered)
     return assemble(conditions, conditions[0], () => false)
   const counts = yield* countConditions(conditions, ports)
-  const rowsOf = (condition: Condition): number => counts.get(condition)?.rows ?? Infinity
-  const isFew = (condition: Condition): boolean => rowsOf(condition) <= ports.selectiveRowsMax
+  const rowsOf = (condition: SqlCondition): number => counts.get(condition)?.rows ?? Infinity
+  const isFew = (condition: SqlCondition): boolean => rowsOf(condition) <= ports.selectiveRowsMax
   const [best] = [...counts.keys()].toSorted((a, b) => rowsOf(a) - rowsOf(b))
   if (best === undefined || !isFew(best)) return assemble(conditions, orderedDriver(conditions), () => false)
   const driver = counts.get(best)!.refined ?? best
@@ -75,8 +78,11 @@ export function* choosePlan(conditions: readonly Condition[], ports: PlanPorts):
 /**
  * Chooses the plan for a search that selects many entities or skips many: builds and intersects sets of rids.
  */
-export function* chooseSets(conditions: readonly Condition[], { refineCondition }: PlanPorts): Steps<Plan> {
-  const refined: Condition[] = []
+export function* chooseSets(
+  conditions: readonly SqlCondition[],
+  { refineCondition }: PlanPorts,
+): SearchSteps<Plan> {
+  const refined: SqlCondition[] = []
   for (const condition of conditions)
     refined.push(condition.refine === undefined ? condition : (yield* refineCondition(condition, Infinity))!)
   return assemble(refined, orderedDriver(refined), () => true)
@@ -88,10 +94,10 @@ interface Counted {
 }
 
 function* countConditions(
-  conditions: readonly Condition[],
+  conditions: readonly SqlCondition[],
   ports: PlanPorts,
-): Steps<ReadonlyMap<Condition, Counted>> {
-  const counts = new Map<Condition, Counted>()
+): SearchSteps<ReadonlyMap<SqlCondition, Counted>> {
+  const counts = new Map<SqlCondition, Counted>()
   const drivers = conditions
     .filter((condition) => condition.arms !== undefined)
     .toSorted((a, b) => a.rank - b.rank)
@@ -110,9 +116,9 @@ function* countConditions(
  * exception is a refinement that rejects few rows, because it may find too many.
  */
 function* countCondition(
-  condition: Condition,
+  condition: SqlCondition,
   { countRows, refineCondition, selectiveRowsMax }: PlanPorts,
-): Steps<Counted> {
+): SearchSteps<Counted> {
   const { arms, refine, ordered, isTight } = condition
   if (ordered || isTight === true) {
     const rows = countRows(arms!, selectiveRowsMax + 1)
@@ -125,16 +131,16 @@ function* countCondition(
   return { rows: refined?.rids.length ?? Infinity, refined }
 }
 
-function orderedDriver(conditions: readonly Condition[]): Condition | undefined {
+function orderedDriver(conditions: readonly SqlCondition[]): SqlCondition | undefined {
   return conditions
     .filter((condition) => condition.ordered && condition.arms !== undefined)
     .toSorted((a, b) => a.rank - b.rank)[0]
 }
 
 function assemble(
-  conditions: readonly Condition[],
-  driver: (Condition & Partial<RefinedCondition>) | undefined,
-  mayBeSet: (condition: Condition) => boolean,
+  conditions: readonly SqlCondition[],
+  driver: (SqlCondition & Partial<RefinedCondition>) | undefined,
+  mayBeSet: (condition: SqlCondition) => boolean,
 ): Plan {
   const filters: Probe[] = []
   let filtersExact = true

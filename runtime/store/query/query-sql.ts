@@ -24,11 +24,11 @@ import { allFit, asOfNow, testOf } from './newer-values.ts'
 import type { SqlPorts } from './place-sql.ts'
 import { geoCondition } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import type { Condition } from './sql-text.ts'
+import type { SqlCondition } from './sql-text.ts'
 import { type Arm, afterPrefix, joined, type Sql } from './sql-text.ts'
 
 /** The conditions whose conjunction, together with the id test of idPattern, is equivalent to the search. */
-export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly Condition[] {
+export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly SqlCondition[] {
   const { selection, ids, idPattern, selectors, scope, attrs, q, geo } = search
   return [
     ...(ids === undefined ? [] : [idCondition(ids)]),
@@ -62,7 +62,7 @@ const ranks = {
 } as const
 
 /** Matches nothing: no entity has the name. */
-const never: Condition = {
+const never: SqlCondition = {
   arms: [{ from: 'entity d', where: '0', params: [] }],
   armsExact: true,
   ordered: true,
@@ -72,9 +72,9 @@ const never: Condition = {
 }
 
 /** Only the predicate can decide. */
-const unknown: Condition = { armsExact: false, ordered: false, probeExact: false, rank: 9 }
+const unknown: SqlCondition = { armsExact: false, ordered: false, probeExact: false, rank: 9 }
 
-function anyOf(parts: readonly Condition[]): Condition {
+function anyOf(parts: readonly SqlCondition[]): SqlCondition {
   const live = parts.filter((part) => part !== never)
   if (live.length === 0) return never
   if (live.length === 1) return live[0]!
@@ -91,7 +91,7 @@ function anyOf(parts: readonly Condition[]): Condition {
 }
 
 /** A conjunction within an OR: the rids of the most selective part, tested by the probes of the others. */
-function allOf(parts: readonly Condition[]): Condition {
+function allOf(parts: readonly SqlCondition[]): SqlCondition {
   if (parts.includes(never)) return never
   const probes = parts.every((part) => part.probe !== undefined)
     ? parts.map((part) => part.probe!)
@@ -124,13 +124,13 @@ function allOf(parts: readonly Condition[]): Condition {
 }
 
 /** A part without an exact probe must drive, otherwise the conjunction is inexact. */
-function driverOrder(condition: Condition): number {
+function driverOrder(condition: SqlCondition): number {
   return condition.rank + (condition.probeExact ? 10 : 0)
 }
 
 // ---- Ids and types
 
-function idCondition(ids: readonly string[]): Condition {
+function idCondition(ids: readonly string[]): SqlCondition {
   const list = JSON.stringify(ids)
   return {
     arms: [{ from: 'entity d', where: 'd.id IN (SELECT value FROM json_each(?))', params: [list] }],
@@ -146,7 +146,7 @@ function idCondition(ids: readonly string[]): Condition {
 }
 
 /** The ids that can match a pattern; the caller tests the pattern itself on each id. */
-function prefixCondition(prefix: string): Condition {
+function prefixCondition(prefix: string): SqlCondition {
   const after = afterPrefix(prefix)
   const bounds: Sql =
     after === undefined
@@ -163,7 +163,7 @@ function prefixCondition(prefix: string): Condition {
 }
 
 /** A single selector; the predicate tests its pattern. */
-function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: SqlPorts): Condition {
+function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: SqlPorts): SqlCondition {
   const parts = [
     ...(ids === undefined ? [] : [idCondition(ids)]),
     ...(types === undefined ? [] : typeConditions(types, ports)),
@@ -176,7 +176,7 @@ function selectorCondition({ types, ids, idPattern }: EntitySelector, ports: Sql
 // ---- Scopes
 
 /** Scopes are texts of the scalar index: an equal value, or a common prefix. */
-function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
+function scopeCondition(scope: ScopeQuery, ports: SqlPorts): SqlCondition {
   if (scope.kind === 'or') return anyOf(scope.parts.map((part) => scopeCondition(part, ports)))
   if (scope.kind === 'and') return allOf(scope.parts.map((part) => scopeCondition(part, ports)))
   const { levels, below } = scope
@@ -198,13 +198,13 @@ function scopeCondition(scope: ScopeQuery, ports: SqlPorts): Condition {
 }
 
 /** Each part of a conjunction is a separate condition, so that each may drive. */
-function typeConditions(selection: TypeSelection, ports: SqlPorts): readonly Condition[] {
+function typeConditions(selection: TypeSelection, ports: SqlPorts): readonly SqlCondition[] {
   if (selection.kind === 'any') return []
   if (selection.kind === 'and') return selection.parts.flatMap((part) => typeConditions(part, ports))
   return [typeCondition(selection, ports)]
 }
 
-function typeCondition(selection: TypeSelection, ports: SqlPorts): Condition {
+function typeCondition(selection: TypeSelection, ports: SqlPorts): SqlCondition {
   if (selection.kind === 'any') return unknown
   if (selection.kind === 'or') return anyOf(selection.parts.map((part) => typeCondition(part, ports)))
   if (selection.kind === 'and') return allOf(selection.parts.map((part) => typeCondition(part, ports)))
@@ -213,12 +213,12 @@ function typeCondition(selection: TypeSelection, ports: SqlPorts): Condition {
   return type === undefined ? never : { ...condition, probe: { ...condition.probe!, type } }
 }
 
-function existenceCondition(name: string, ports: SqlPorts): Condition {
+function existenceCondition(name: string, ports: SqlPorts): SqlCondition {
   return keyCondition('has_attribute', 'name', ports.nameOf(name), ranks.existence)
 }
 
 /** A table of (key, rid): lists the rids of one key in order, or tests one rid. */
-function keyCondition(table: string, column: string, key: number | undefined, rank: number): Condition {
+function keyCondition(table: string, column: string, key: number | undefined, rank: number): SqlCondition {
   if (key === undefined) return never
   return {
     arms: [{ from: `${table} d`, where: `d.${column} = ?`, params: [key] }],
@@ -233,7 +233,7 @@ function keyCondition(table: string, column: string, key: number | undefined, ra
 
 // ---- The q language
 
-function treeCondition(tree: QueryTree, ports: SqlPorts): Condition {
+function treeCondition(tree: QueryTree, ports: SqlPorts): SqlCondition {
   if (tree.kind === 'or') return anyOf(tree.parts.map((part) => treeCondition(part, ports)))
   if (tree.kind === 'and') return allOf(conjunctConditions(tree.parts, ports))
   return termCondition(tree, ports)
@@ -243,7 +243,7 @@ function treeCondition(tree: QueryTree, ports: SqlPorts): Condition {
  * Compiles each part to a condition, but merges two bounds of the same attribute: together they are far more
  * selective.
  */
-function conjunctConditions(parts: readonly QueryTree[], ports: SqlPorts): readonly Condition[] {
+function conjunctConditions(parts: readonly QueryTree[], ports: SqlPorts): readonly SqlCondition[] {
   const [part, ...others] = parts
   if (part === undefined) return []
   for (const other of others) {
@@ -260,7 +260,7 @@ function conjunctConditions(parts: readonly QueryTree[], ports: SqlPorts): reado
   return [treeCondition(part, ports), ...conjunctConditions(others, ports)]
 }
 
-function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Condition | undefined {
+function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): SqlCondition | undefined {
   if (one.kind !== 'compare' || other.kind !== 'compare') return undefined
   const attribute = one.path.names[0]!
   if (!isPlain(one.path) || !isPlain(other.path) || other.path.names[0] !== attribute) return undefined
@@ -277,12 +277,12 @@ function betweenCondition(one: QueryTree, other: QueryTree, ports: SqlPorts): Co
   }
 }
 
-function termCondition(term: QueryTerm, ports: SqlPorts): Condition {
+function termCondition(term: QueryTerm, ports: SqlPorts): SqlCondition {
   if (isSystemTime(term.path)) return unknown
   const exists = existenceCondition(term.path.names[0]!, ports)
   if (term.kind === 'absent') return isPlain(term.path) ? absenceOf(exists) : unknown
   if (exists === never || (term.kind === 'exists' && isPlain(term.path))) return exists
-  const superset: Condition = { ...exists, armsExact: false, probeExact: false }
+  const superset: SqlCondition = { ...exists, armsExact: false, probeExact: false }
   if (!isPlain(term.path) || term.kind === 'exists') return superset
   const name = ports.nameOf(term.path.names[0]!)!
   const found =
@@ -335,7 +335,7 @@ function namedArms(term: QueryComparison, name: number): ScalarArms | undefined 
   return found && { ...found, exact: false }
 }
 
-function absenceOf(exists: Condition): Condition {
+function absenceOf(exists: SqlCondition): SqlCondition {
   if (exists === never) return { ...unknown, probe: { text: '1', params: [] }, probeExact: true }
   return {
     ...unknown,
@@ -344,7 +344,7 @@ function absenceOf(exists: Condition): Condition {
   }
 }
 
-function placeCondition(geo: GeoQuery, ports: SqlPorts): Condition {
+function placeCondition(geo: GeoQuery, ports: SqlPorts): SqlCondition {
   const exists = existenceCondition(geo.property, ports)
   return exists === never ? never : geoCondition(geo, exists, ports)
 }

@@ -5,7 +5,7 @@
 import type { SqlValue } from '#store/chunks/sql-value.ts'
 import type { ColumnPart } from '#store/entities/known-columns.ts'
 
-export interface Condition {
+export interface SqlCondition {
   /** Together they list every rid that may match; absent when no index can. */
   readonly arms?: readonly Arm[]
   readonly armsExact: boolean

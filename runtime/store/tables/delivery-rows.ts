@@ -63,7 +63,7 @@ export type DeadLetterHead = Omit<DeadLetter, 'body'>
 export type DeliveryHead = Pick<Delivery, 'd' | 'sub' | 'entity'>
 
 /** Selects rows of an endpoint, in order of d: those above `after`, at most `count`. */
-export interface Span {
+export interface DeliveryRange {
   readonly endpoint: string
   readonly after: number
   readonly count: number
@@ -117,7 +117,7 @@ export function createDeliveries(database: Database) {
       return { count: all.count - among.get(endpoint, JSON.stringify(except))!.count, last: all.last ?? 0 }
     },
     /** The next deliveries of an endpoint; stops once bodies and values exceed `bytes`. */
-    next(span: Span, bytes: number): Delivery[] {
+    next(span: DeliveryRange, bytes: number): Delivery[] {
       const rows: Delivery[] = []
       let left = bytes
       for (const row of next.iterate(span.endpoint, span.after, span.count)) {
@@ -128,10 +128,10 @@ export function createDeliveries(database: Database) {
       return rows
     },
     /** The next deliveries of the same subscription and entity, up to `last`. */
-    nextOfPair: (span: Span, last: number, pair: DeliveryHead): Delivery[] =>
+    nextOfPair: (span: DeliveryRange, last: number, pair: DeliveryHead): Delivery[] =>
       nextOfPair.all(span.endpoint, span.after, last, pair.sub, pair.entity, span.count),
     /** The oldest deliveries of an endpoint, without content. */
-    heads: (span: Span): DeliveryHead[] => heads.all(span.endpoint, span.after, span.count),
+    heads: (span: DeliveryRange): DeliveryHead[] => heads.all(span.endpoint, span.after, span.count),
     /** Dead letters without their bodies, newest first. */
     deadLetterHeads: (limit: number, offset: number): DeadLetterHead[] => deadHeads.all(limit, offset),
     deadLetter: (d: number): DeadLetter | undefined => deadLetter.get(d),

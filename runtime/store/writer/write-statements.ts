@@ -36,4 +36,4 @@ export const writeStatements = {
 export type WriteStatement = keyof typeof writeStatements
 
 /** A row to write: statement name and its positional parameters. */
-export type Row = RowOf<typeof writeStatements>
+export type WriteRow = RowOf<typeof writeStatements>

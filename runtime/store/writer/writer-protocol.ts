@@ -5,7 +5,7 @@ import type { BootTime } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Synchronous } from '#store/file/database.ts'
 import type { EntityFold, StreamFold } from '#store/history/fold.ts'
-import type { Row } from './write-statements.ts'
+import type { WriteRow } from './write-statements.ts'
 
 /** A log row of observations; `triples` is transferred. */
 export interface BlobMessage {
@@ -26,7 +26,7 @@ export interface GroupMessage {
    * WAL size in bytes at which it is checkpointed; 0 when disk space is short, so that it is also truncated.
    */
   readonly walBytesMax: number
-  readonly rows: readonly Row[]
+  readonly rows: readonly WriteRow[]
   readonly blobs: readonly BlobMessage[]
   readonly streamFolds: readonly StreamFold[]
   readonly entityFolds: readonly EntityFold[]

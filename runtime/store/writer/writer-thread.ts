@@ -15,13 +15,13 @@ import { releaseMemory } from '#store/file/free-memory.ts'
 import { foldEntity, foldStream } from '#store/history/fold.ts'
 import { createHistory, type History } from '#store/history/history-rows.ts'
 import { unsettled } from '#store/tables/records.ts'
-import { type Row, type WriteStatement, writeStatements } from './write-statements.ts'
+import { type WriteRow, type WriteStatement, writeStatements } from './write-statements.ts'
 import type { FromWriter, GroupMessage, OpenMessage, ToWriter } from './writer-protocol.ts'
 
 interface Tenant {
   readonly database: Database
   readonly history: History
-  readonly run: (row: Row) => void
+  readonly run: (row: WriteRow) => void
   readonly begin: () => void
   readonly commit: () => void
   readonly rollback: () => void

@@ -10,7 +10,7 @@ import { limits } from '#base/limits/limits.ts'
 import { createPeer } from '#federation/peer.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
-import { type Centre, createCentre } from './central-broker.ts'
+import { type CentralBroker, createCentralBroker } from './central-broker.ts'
 import { done } from './outcome.ts'
 import { areBuckets, replyOf } from './response-shapes.ts'
 
@@ -65,17 +65,21 @@ afterEach(() => {
   server.close()
 })
 
-function open(): Centre {
+function open(): CentralBroker {
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`
   const peer = createPeer({ allowsLoopback: true })
-  return createCentre(peer, { base, headers: {}, alias: 'a' }, { now: () => now, monotonic: () => now })
+  return createCentralBroker(
+    peer,
+    { base, headers: {}, alias: 'a' },
+    { now: () => now, monotonic: () => now },
+  )
 }
 const past = (i = 0, value = 'x'): Step => {
   const instance = { type: 'Property', value, observedAt: '2026-01-01T00:00:00Z' }
   return { kind: 'past', entity: { id: `urn:a:${i}`, type: 'A' }, attributes: new Map([['v', [instance]]]) }
 }
 const drop: Step = { kind: 'drop', entity: { id: 'urn:a:0', type: 'A' }, name: 'v', dataset: '' }
-const send = (centre: Centre, step: Step) => centre.send({ kind: step.kind, steps: [step] })
+const send = (centre: CentralBroker, step: Step) => centre.send({ kind: step.kind, steps: [step] })
 
 it.each(['<html>Welcome</html>', '{"login":"https://login.example.org"}'])(
   'refuses no compressed request sent before missing gzip support was known: %s',

@@ -35,10 +35,19 @@ import {
 } from '#uplink/steps/step-plan.ts'
 import { historyQuery, withoutKnown } from './dedupe-history.ts'
 import { clockLeadMs, foreignByTimes, requestForeign } from './foreign-attributes.ts'
-import { createSettle, done, inOrder, isRead, isTransient, later, type Outcome, parallel } from './outcome.ts'
+import {
+  createSettle,
+  done,
+  inOrder,
+  isRead,
+  isTransient,
+  later,
+  parallel,
+  type SendOutcome,
+} from './outcome.ts'
 import { createRemoval, type ForeignOf } from './removal.ts'
 
-export interface CentreSettings {
+export interface CentralBrokerSettings {
   /** Ends in /ngsi-ld/v1. */
   readonly base: string
   readonly headers: Readonly<Record<string, string>>
@@ -49,12 +58,12 @@ export interface CentreSettings {
   readonly pastMayBecomeCurrent?: boolean
 }
 
-export interface Centre {
+export interface CentralBroker {
   /**
    * Sends one layer, split into several requests where needed. `heldMs` bounds how long a put may wait for
    * the rate limit before its first request; beyond that, nothing is sent.
    */
-  send(layer: Layer, heldMs?: number): Promise<Outcome>
+  send(layer: Layer, heldMs?: number): Promise<SendOutcome>
   /** Sends one request of any kind, for link tests and reconciliation. */
   request(method: string, path: string, body?: unknown, provenance?: Provenance): Promise<PeerAnswer>
   /** Sends a GET to an operation that only Selvedge has; `path` is relative to its root. */
@@ -64,7 +73,7 @@ export interface Centre {
   /** Same for an operation that only Selvedge has. A confirmed 401 or 403 counts as absent. */
   confirmAbsentSelvedge(path: string): Promise<Confirmation>
   /** The centre's name in Via, requested at each call; falls back to its host name. */
-  pseudonym(): Promise<{ readonly name: string | undefined } | (Outcome & { kind: 'later' })>
+  pseudonym(): Promise<{ readonly name: string | undefined } | (SendOutcome & { kind: 'later' })>
   /** Whether the centre is a Selvedge; undefined while this cannot be determined. */
   isSelvedge(): Promise<boolean | undefined>
   /** Bytes handed to the connection so far. */
@@ -81,7 +90,11 @@ type RequestArgs = [
 
 const compress = promisify<string, ZlibOptions, Buffer>(gzip)
 
-export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock): Centre {
+export function createCentralBroker(
+  peer: Peer,
+  settings: CentralBrokerSettings,
+  clock: Clock,
+): CentralBroker {
   /** Compresses one body at a time, so that the main thread of a small board keeps a core. */
   const turn = createSemaphore()
   let bytes = 0
@@ -131,11 +144,11 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   const confirmAbsent = createConfirmAbsent(brokerResponds)
   const isOld = (at: number): boolean => clock.monotonic() - at >= limits.uplinkRecheckMs.value
 
-  const undetermined = (): Outcome & { kind: 'later' } => ({
+  const undetermined = (): SendOutcome & { kind: 'later' } => ({
     ...{ kind: 'later', ...lastFailure, reason: `unknown kind of centre: ${lastFailure.reason}` },
   })
 
-  async function put(steps: readonly Step[], heldMs?: number): Promise<Outcome> {
+  async function put(steps: readonly Step[], heldMs?: number): Promise<SendOutcome> {
     // If unsure, assume a Selvedge: other brokers must ignore its additions (clause 4.8).
     const isOurs = (await isSelvedge()) !== false
     const { stating = [], others = [] } = Object.groupBy(steps, ({ entity }) =>
@@ -157,7 +170,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     return settle(steps, answer, (some) => put(some))
   }
 
-  async function sendPast(step: Step): Promise<Outcome> {
+  async function sendPast(step: Step): Promise<SendOutcome> {
     const isOurs = await isSelvedge()
     if (isOurs === undefined) return undetermined()
     if (isOurs && attributesOf(step).size === 0) return done([], 1)
@@ -172,7 +185,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   }
 
   /** Sends only missing instances, because another broker stores a repeated one twice. */
-  async function sendPastOnce(step: Step): Promise<Outcome> {
+  async function sendPastOnce(step: Step): Promise<SendOutcome> {
     const { id } = step.entity
     const { answer, isConfirmed } = await confirmAbsent(() =>
       request('GET', historyQuery(id, attributesOf(step))),
@@ -204,7 +217,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
     step: Step,
     attributes: Attributes,
     post: () => Promise<PeerAnswer>,
-  ): Promise<Outcome> {
+  ): Promise<SendOutcome> {
     if (attributes.size === 0) return done([], 1)
     const { answer, isConfirmed } = await confirmAbsent(post)
     if (isConfirmed) {
@@ -215,7 +228,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
   }
 
   /** A centre without histories, or without this one, has nothing to erase. */
-  async function erase(step: Step): Promise<Outcome> {
+  async function erase(step: Step): Promise<SendOutcome> {
     if (step.kind !== 'erase') return done()
     const { entity, name, dataset } = step
     const which = dataset === '*' ? 'deleteAll=true' : `datasetId=${encodeURIComponent(dataset)}`
@@ -316,7 +329,7 @@ export function createCentre(peer: Peer, settings: CentreSettings, clock: Clock)
             : drop(step),
       )
     },
-  } satisfies Centre)
+  } satisfies CentralBroker)
 }
 
 /** Whether a reply is the info document of a Selvedge. */

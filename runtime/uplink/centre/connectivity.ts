@@ -10,7 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import { backoffMs } from '#delivery/backoff.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
-import type { Outcome } from './outcome.ts'
+import type { SendOutcome } from './outcome.ts'
 
 export interface ConnectivityPorts {
   readonly clock: Clock
@@ -25,7 +25,7 @@ export interface ConnectivityPorts {
 }
 
 /** Since when (wall-clock ms) and why nothing can be sent. */
-export interface Trouble {
+export interface ConnectionTrouble {
   readonly since: number
   readonly reason: string
 }
@@ -34,8 +34,8 @@ export interface Connectivity {
   /** Resolves when a lane may send; false when closed. */
   ready(lane: Lane): Promise<boolean>
   succeeded(lane: Lane): void
-  failed(lane: Lane, outcome: Outcome & { kind: 'later' }): void
-  trouble(lane: Lane): Trouble | undefined
+  failed(lane: Lane, outcome: SendOutcome & { kind: 'later' }): void
+  trouble(lane: Lane): ConnectionTrouble | undefined
   /** Waits, but no longer than until it is closed. */
   sleep(ms: number): Promise<void>
   isClosed(): boolean
@@ -97,12 +97,12 @@ export function createConnectivity({
     return false
   }
 
-  const trouble = (lane: Lane): Trouble | undefined =>
+  const trouble = (lane: Lane): ConnectionTrouble | undefined =>
     lanes[lane].trouble ??
     (unreachableSince === undefined ? undefined : (lanes.live.trouble ?? lanes.backfill.trouble))
 
   function reportChanges(): void {
-    const down: Record<Lane, Trouble | undefined> = { live: trouble('live'), backfill: undefined }
+    const down: Record<Lane, ConnectionTrouble | undefined> = { live: trouble('live'), backfill: undefined }
     // An outage is reported once for both lanes.
     if (down.live === undefined || isReportedDown.backfill) down.backfill = lanes.backfill.trouble
     for (const lane of ['live', 'backfill'] as const) {

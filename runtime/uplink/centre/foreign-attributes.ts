@@ -11,7 +11,7 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { toIdList } from '#ngsi-ld/federation/digest.ts'
 import type { Confirmation } from '#uplink/connection/absence.ts'
 import type { DeletionTimes } from '#uplink/steps/step-plan.ts'
-import type { Outcome } from './outcome.ts'
+import type { SendOutcome } from './outcome.ts'
 import { areForeignAttributes, remoteInstance, remoteKeys, remoteTime, replyOf } from './response-shapes.ts'
 
 /** Attributes written by other clients, by entity id, as `name` or `name datasetId`. */
@@ -24,7 +24,7 @@ export async function requestForeign(
   ids: readonly string[],
   alias: string,
   confirmAbsentSelvedge: (path: string) => Promise<Confirmation>,
-): Promise<ForeignAttributes | (Outcome & { kind: 'later' })> {
+): Promise<ForeignAttributes | (SendOutcome & { kind: 'later' })> {
   const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(alias)}`
   const reply = replyOf(await confirmAbsentSelvedge(`/selvedge/v1/digests?${question}`), areForeignAttributes)
   return 'kind' in reply ? reply : { keysById: new Map(Object.entries(reply.json?.others ?? {})) }

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
-import { createSettle, done, type Outcome } from './outcome.ts'
+import { createSettle, done, type SendOutcome } from './outcome.ts'
 
 const step = (id: string): Step => ({ kind: 'put', entity: { id, type: 'A' }, attributes: new Map() })
 const [a, b, c] = [step('urn:a'), step('urn:b'), step('urn:c')]
@@ -24,7 +24,7 @@ function settling({ isBroker = true }: { readonly isBroker?: boolean } = {}) {
   return {
     again,
     pass: (ms: number) => (now += ms),
-    settle: (steps: readonly Step[], sent: PeerAnswer): Promise<Outcome> =>
+    settle: (steps: readonly Step[], sent: PeerAnswer): Promise<SendOutcome> =>
       settle(steps, sent, (some) => {
         again.push(some.map(({ entity }) => entity.id))
         return Promise.resolve(done())
@@ -71,14 +71,14 @@ describe('a sent step', () => {
     expect(again).toEqual([['urn:a', 'urn:b'], ['urn:c']])
   })
 
-  it.each<[string, PeerAnswer, Outcome]>([
+  it.each<[string, PeerAnswer, SendOutcome]>([
     ['refused', answer(400, '<html>blocked</html>'), done([{ step: a, reason: '400 <html>blocked</html>' }])],
     ['taken', answer(200), done()],
   ])('is %s by an ambiguous response that is repeated after a broker responded', async (_, sent, outcome) => {
     expect(await settling({ isBroker: false }).settle([a], sent)).toMatchObject({ kind: 'later' })
     const settle = createSettle({ now: () => 0, monotonic: () => 0 }, () => Promise.resolve(true))
     let tries = 0
-    const again = (steps: readonly Step[]): Promise<Outcome> => {
+    const again = (steps: readonly Step[]): Promise<SendOutcome> => {
       tries++
       return settle(steps, sent, again)
     }

@@ -13,15 +13,15 @@ import { createSetbacks } from '#uplink/connection/setbacks.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 
 /** A step that the centre refuses as it is. */
-export interface Refusal {
+export interface StepRefusal {
   readonly step: Step
   readonly reason: string
   /** Whether the subject does not exist at the centre. */
   readonly isAbsent?: true
 }
 
-export type Outcome =
-  | { readonly kind: 'done'; readonly refused: readonly Refusal[]; readonly skipped: number }
+export type SendOutcome =
+  | { readonly kind: 'done'; readonly refused: readonly StepRefusal[]; readonly skipped: number }
   /** Retry later: the centre is unreachable, or asks to wait. */
   | {
       readonly kind: 'later'
@@ -43,22 +43,25 @@ export const isTransient = (status: number, meaningful: readonly number[] = []):
   !meaningful.includes(status)
 
 /** Retry later, although there was a response. */
-export const later = (reason: string, pauseMs?: number): Outcome & { kind: 'later' } => ({
+export const later = (reason: string, pauseMs?: number): SendOutcome & { kind: 'later' } => ({
   kind: 'later',
   reason,
   isUnreachable: false,
   retryAfterMs: pauseMs,
 })
 
-export const done = (refused: readonly Refusal[] = [], skipped = 0): Outcome => ({
+export const done = (refused: readonly StepRefusal[] = [], skipped = 0): SendOutcome => ({
   kind: 'done',
   refused,
   skipped,
 })
 
 /** Sends in order until one must be retried later. */
-export async function inOrder<T>(all: readonly T[], send: (one: T) => Promise<Outcome>): Promise<Outcome> {
-  const refused: Refusal[] = []
+export async function inOrder<T>(
+  all: readonly T[],
+  send: (one: T) => Promise<SendOutcome>,
+): Promise<SendOutcome> {
+  const refused: StepRefusal[] = []
   let skipped = 0
   for (const one of all) {
     const outcome = await send(one)
@@ -72,11 +75,11 @@ export async function inOrder<T>(all: readonly T[], send: (one: T) => Promise<Ou
 /** Sends a few at a time until one must be retried later. */
 export async function parallel(
   steps: readonly Step[],
-  send: (step: Step) => Promise<Outcome>,
-): Promise<Outcome> {
+  send: (step: Step) => Promise<SendOutcome>,
+): Promise<SendOutcome> {
   const waiting = [...steps]
-  const lane = async (): Promise<Outcome> => {
-    const refused: Refusal[] = []
+  const lane = async (): Promise<SendOutcome> => {
+    const refused: StepRefusal[] = []
     let skipped = 0
     for (let step = waiting.shift(); step !== undefined; step = waiting.shift()) {
       const outcome = await send(step)
@@ -99,8 +102,8 @@ export async function parallel(
 export type Settle = (
   steps: readonly Step[],
   answer: PeerAnswer,
-  again: (steps: readonly Step[]) => Promise<Outcome>,
-) => Promise<Outcome>
+  again: (steps: readonly Step[]) => Promise<SendOutcome>,
+) => Promise<SendOutcome>
 
 /**
  * Derives outcomes. Only responses in the form of a broker count as accepted or refused; a web page from an
@@ -112,7 +115,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
   /** Steps being resent to confirm an ambiguous response. */
   const confirming = new Set<string>()
 
-  async function confirmed(...[steps, answer, again, outcome]: ConfirmArguments): Promise<Outcome> {
+  async function confirmed(...[steps, answer, again, outcome]: ConfirmArguments): Promise<SendOutcome> {
     // Resent steps may be grouped differently, so the key consists of their subjects.
     const key = steps.map(({ kind, entity }) => `${kind} ${entity.id}`).join()
     if (confirming.has(key)) return outcome
@@ -125,7 +128,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     }
   }
 
-  async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<Outcome> {
+  async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<SendOutcome> {
     if ('failure' in answer) {
       const { reason, isHeldUp } = answer
       return { kind: 'later', reason, isUnreachable: true, isHeldUp }
@@ -145,18 +148,18 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     return problemOf(answer) === '' ? confirmed(steps, answer, again, refused) : refused
   }
 
-  function accepted(steps: readonly Step[]): Outcome {
+  function accepted(steps: readonly Step[]): SendOutcome {
     for (const { entity } of steps) setbacks.accepted(entity.id)
     return done()
   }
 
   /** The outcome per item (GS CIM 009, 5.2.16). Items named neither as succeeded nor as failed are resent. */
-  async function settleEach(...[steps, text, again]: ItemsArguments): Promise<Outcome> {
+  async function settleEach(...[steps, text, again]: ItemsArguments): Promise<SendOutcome> {
     const result = batchResult(steps, text)
     if (result === undefined) return later('answered 207 without a body that can be read')
     const { succeeded, failed } = result
     const hasSuccess = steps.some(({ entity }) => succeeded.has(entity.id))
-    const refused: Refusal[] = []
+    const refused: StepRefusal[] = []
     const open: Step[] = []
     let skipped = 0
     let transientReason: string | undefined
@@ -201,7 +204,7 @@ type ConfirmArguments = [
   steps: readonly Step[],
   answer: Extract<PeerAnswer, { status: number }>,
   again: ItemsArguments[2],
-  meant: Outcome,
+  meant: SendOutcome,
 ]
 
 /** Some brokers send the outcome per item with 200, as the first version of NGSI-LD did. */
@@ -268,7 +271,7 @@ function statusOf({ status, type = '' }: ItemError): number {
   return /(?:InternalError|LdContextNotAvailable)$/.test(type) ? 503 : 400
 }
 
-const refusalOf = (step: Step, error: ItemError | undefined): Refusal => ({
+const refusalOf = (step: Step, error: ItemError | undefined): StepRefusal => ({
   ...{ step, reason: reasonOf(error) },
   ...(error !== undefined && statusOf(error) === 404 ? { isAbsent: true } : {}),
 })

@@ -18,7 +18,7 @@ import { dropOf, keyOf } from '#uplink/steps/deletion-steps.ts'
 import { idQuery } from '#uplink/steps/id-parts.ts'
 import type { Provenance, Step } from '#uplink/steps/step-plan.ts'
 import type { ForeignAttributes } from './foreign-attributes.ts'
-import { done, halvesOf, inOrder, later, type Outcome, type Settle } from './outcome.ts'
+import { done, halvesOf, inOrder, later, type SendOutcome, type Settle } from './outcome.ts'
 import { remoteKeys } from './response-shapes.ts'
 
 type SendRequest = (
@@ -29,8 +29,8 @@ type SendRequest = (
 ) => Promise<PeerAnswer>
 
 export interface Removal {
-  remove(steps: readonly Step[]): Promise<Outcome>
-  drop(step: Step): Promise<Outcome>
+  remove(steps: readonly Step[]): Promise<SendOutcome>
+  drop(step: Step): Promise<SendOutcome>
 }
 
 /** Finds attributes that other clients wrote since their deletion here, given the centre's entities. */
@@ -38,7 +38,7 @@ export type ForeignOf = (
   there: ReadonlyMap<string, Entity>,
   steps: readonly Deletion[],
   headers: IncomingHttpHeaders,
-) => Promise<ForeignAttributes | (Outcome & { kind: 'later' })>
+) => Promise<ForeignAttributes | (SendOutcome & { kind: 'later' })>
 
 /** A step that deletes something. */
 type Deletion = Step & { readonly kind: 'drop' | 'remove' }
@@ -81,9 +81,10 @@ export function createRemoval({
   /** Fetches entities and their foreign attributes; or an outcome if that is impossible now. */
   async function lookUp(
     steps: readonly Deletion[],
-    again: (steps: readonly Deletion[]) => Promise<Outcome>,
+    again: (steps: readonly Deletion[]) => Promise<SendOutcome>,
   ): Promise<
-    { readonly there: ReadonlyMap<string, Entity>; readonly foreign: ForeignAttributes['keysById'] } | Outcome
+    | { readonly there: ReadonlyMap<string, Entity>; readonly foreign: ForeignAttributes['keysById'] }
+    | SendOutcome
   > {
     const answer = await fetchRemote(steps)
     if (isNoTenant(answer)) return done()
@@ -98,7 +99,7 @@ export function createRemoval({
     return 'kind' in others ? others : { there, foreign: others.keysById }
   }
 
-  async function remove(steps: readonly Step[]): Promise<Outcome> {
+  async function remove(steps: readonly Step[]): Promise<SendOutcome> {
     const found = await lookUp(steps.filter(isDeletion), remove)
     if ('kind' in found) return found
     const whole: Step[] = []
@@ -120,7 +121,7 @@ export function createRemoval({
     return rest.kind === 'later' ? rest : { ...rest, refused: [...outcome.refused, ...rest.refused] }
   }
 
-  async function removeWhole(steps: readonly Step[]): Promise<Outcome> {
+  async function removeWhole(steps: readonly Step[]): Promise<SendOutcome> {
     const ids = steps.map(({ entity }) => entity.id)
     const answer = await request('POST', '/entityOperations/delete', ids, steps[0])
     const outcome = await settle(steps, answer, removeWhole)
@@ -128,7 +129,7 @@ export function createRemoval({
     return { ...outcome, refused: outcome.refused.filter(({ isAbsent }) => isAbsent !== true) }
   }
 
-  async function drop(step: Step): Promise<Outcome> {
+  async function drop(step: Step): Promise<SendOutcome> {
     const isRecent =
       step.kind !== 'drop' || step.at === undefined || now() - step.at <= limits.uplinkBehindMs.value
     if (isRecent) return dropNow(step)
@@ -140,7 +141,7 @@ export function createRemoval({
     return isForeign || !found.there.has(id) ? done() : dropNow(step)
   }
 
-  async function dropNow(step: Step): Promise<Outcome> {
+  async function dropNow(step: Step): Promise<SendOutcome> {
     if (step.kind !== 'drop') return done()
     const { entity, name, dataset } = step
     const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`

@@ -9,10 +9,10 @@ import type { Digest } from '#ngsi-ld/federation/digest.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import { type Confirmation, endedEarly, isTooLarge } from '#uplink/connection/absence.ts'
 import { keyOf } from '#uplink/steps/deletion-steps.ts'
-import { later, type Outcome } from './outcome.ts'
+import { later, type SendOutcome } from './outcome.ts'
 
 /** A validated response. */
-export interface Reply<T> {
+export interface CentreReply<T> {
   /** Undefined if nothing of the kind exists at the centre. */
   readonly json: T | undefined
   readonly isTooLarge?: boolean
@@ -22,7 +22,7 @@ export interface Reply<T> {
 export function replyOf<T>(
   { answer, isConfirmed }: Confirmation,
   is: (json: unknown) => json is T,
-): Reply<T> | (Outcome & { kind: 'later' }) {
+): CentreReply<T> | (SendOutcome & { kind: 'later' }) {
   if (isTooLarge(answer) || endedEarly(answer)) return { json: undefined, isTooLarge: true }
   if ('failure' in answer) return { kind: 'later', reason: answer.reason, isUnreachable: true }
   const json = answer.status === 200 ? parsedJson(answer.text) : undefined
@@ -76,16 +76,16 @@ export const areForeignAttributes = (
   isObject(json) && isObject(json['others']) && Object.values(json['others']).every(Array.isArray)
 
 /** Another gateway that writes the same entities at the centre: their number, and an example. */
-export interface Collision {
+export interface CollisionAtCentre {
   readonly origin: string
   readonly entities: number
   readonly entity: string
 }
 
 /** The collisions of a gateway in the pairs that a centre reports. */
-export function collisionsIn(json: unknown, alias: string): readonly Collision[] {
+export function collisionsIn(json: unknown, alias: string): readonly CollisionAtCentre[] {
   if (!Array.isArray(json)) return []
-  return json.flatMap((one: unknown): Collision[] => {
+  return json.flatMap((one: unknown): CollisionAtCentre[] => {
     if (!isObject(one) || !Array.isArray(one['origins'])) return []
     const origin: unknown = one['origins'].find((name) => name !== alias)
     const { entities, entity } = one

@@ -9,7 +9,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '#base/time/clock.ts'
 import { createPeer, type Peer } from '#federation/peer.ts'
 import { certificate, futureCertificate, futureKey, key } from '#test/kit/certificate.ts'
-import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createCentralBroker } from '#uplink/centre/central-broker.ts'
 import { type Trial, tryUplink } from './link-test.ts'
 
 const closing: (() => unknown)[] = []
@@ -34,7 +34,7 @@ const answering = (status: number, text = '{}'): RequestListener => {
 async function tried(origin: string, ca?: readonly string[]): Promise<Trial> {
   const peer: Peer = createPeer({ allowsLoopback: true, ca })
   closing.push(() => peer.close())
-  const centre = createCentre(
+  const centre = createCentralBroker(
     peer,
     { base: `${origin}/ngsi-ld/v1`, headers: {}, alias: 'selvedge-1' },
     systemClock,

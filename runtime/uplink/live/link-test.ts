@@ -3,7 +3,7 @@
  * stores its history and deletes it. The result is described for operators. The test entity is deleted again.
  */
 import type { PeerAnswer } from '#federation/peer.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
 import { brokerProbePath, isList, probeType } from '#uplink/connection/absence.ts'
 
 export interface TrialStep {
@@ -23,7 +23,7 @@ export interface Trial {
 }
 
 export async function tryUplink(
-  centre: Pick<Centre, 'request'>,
+  centre: Pick<CentralBroker, 'request'>,
   { alias, clock }: { alias: string; clock: { now(): number; monotonic(): number } },
 ): Promise<Trial> {
   const began = clock.monotonic()
@@ -88,7 +88,7 @@ export async function tryUplink(
 
 /** Writes a value of an hour ago as history and reads it back. */
 async function keepsHistory(
-  centre: Pick<Centre, 'request'>,
+  centre: Pick<CentralBroker, 'request'>,
   { id, value, observedAt }: { id: string; value: number; observedAt: string },
 ): Promise<boolean> {
   const then = new Date(Date.parse(observedAt) - 3_600_000).toISOString()

@@ -5,19 +5,19 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
-import { done, inOrder, later, type Outcome } from '#uplink/centre/outcome.ts'
+import { done, inOrder, later, type SendOutcome } from '#uplink/centre/outcome.ts'
 import type { CurrentSteps } from '#uplink/progress/current-steps.ts'
 import { retrySteps } from '#uplink/steps/retry-plan.ts'
 import { layersOf, type Step } from '#uplink/steps/step-plan.ts'
 import type { Gate } from './gate.ts'
 
-export interface RetryingPorts {
+export interface RetryRefusedPorts {
   readonly following: Pick<ChangeFeed, 'entity'>
   readonly current: Pick<CurrentSteps, 'turn' | 'unsentSteps'>
   /** The client of the centre on the live lane. */
-  readonly live: Pick<Centre, 'send'>
+  readonly live: Pick<CentralBroker, 'send'>
   readonly gate: Pick<Gate, 'closedBy'>
   readonly connectivity: Pick<Connectivity, 'trouble' | 'sleep' | 'isClosed'>
   /** Sends until accepted; false when the uplink was closed. */
@@ -25,14 +25,14 @@ export interface RetryingPorts {
 }
 
 /** Retries a refused step, as far as it still applies. */
-export function createRetrying(ports: RetryingPorts): (step: Step) => Promise<Outcome> {
+export function createRefusedRetry(ports: RetryRefusedPorts): (step: Step) => Promise<SendOutcome> {
   const { following, current, live, gate, connectivity, deliverNow } = ports
   const unavailable = (): string | undefined =>
     connectivity.isClosed()
       ? 'the uplink is closed'
       : (gate.closedBy('live') ?? connectivity.trouble('live')?.reason)
 
-  async function now(step: Step, isOver: () => boolean): Promise<Outcome> {
+  async function now(step: Step, isOver: () => boolean): Promise<SendOutcome> {
     const reason = unavailable()
     if (reason !== undefined) return later(reason)
     // Both are read at the same log position.
@@ -52,7 +52,7 @@ export function createRetrying(ports: RetryingPorts): (step: Step) => Promise<Ou
     const sent = current
       .turn(() => (isOver ? Promise.resolve(later('')) : now(step, () => isOver)))
       .finally(() => (isOver = true))
-    const abandoned = async (): Promise<Outcome> => {
+    const abandoned = async (): Promise<SendOutcome> => {
       for (; !isOver; await connectivity.sleep(limits.uplinkPollMs.value)) {
         const since = unavailable()
         if (since === undefined) continue

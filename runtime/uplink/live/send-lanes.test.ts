@@ -8,7 +8,7 @@ import type { PeerRequest } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
-import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createCentralBroker } from '#uplink/centre/central-broker.ts'
 import { createConnectivity } from '#uplink/centre/connectivity.ts'
 import { newState } from '#uplink/progress/uplink-state.ts'
 import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
@@ -76,7 +76,7 @@ function sendingTo(
     },
     { windows: [], thinSeconds: 60, isPaused: false, ...(bytesPerSecond && { bytesPerSecond }) },
   )
-  const centre = createCentre(gate.peer('live'), { base, headers: {}, alias: 'here' }, clock)
+  const centre = createCentralBroker(gate.peer('live'), { base, headers: {}, alias: 'here' }, clock)
   const sending = createSending({
     ...{ state, connectivity, gate, clock, centres: { live: centre, backfill: centre } },
     ...{

@@ -6,10 +6,10 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Span } from '#broker/changes/change-feed.ts'
-import { type Centre, partsOf } from '#uplink/centre/central-broker.ts'
+import type { CommitSpan } from '#broker/changes/change-feed.ts'
+import { type CentralBroker, partsOf } from '#uplink/centre/central-broker.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
-import { later, type Outcome, type Refusal } from '#uplink/centre/outcome.ts'
+import { later, type SendOutcome, type StepRefusal } from '#uplink/centre/outcome.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { addPendingInFull, type UplinkState } from '#uplink/progress/uplink-state.ts'
 import type { ScopeLookups } from '#uplink/steps/deletion-steps.ts'
@@ -20,7 +20,7 @@ import type { Gate } from './gate.ts'
 export interface SendingPorts {
   readonly state: UplinkState
   /** The client of the centre on each lane. */
-  readonly centres: Readonly<Record<Lane, Centre>>
+  readonly centres: Readonly<Record<Lane, CentralBroker>>
   readonly gate: Gate
   readonly connectivity: Connectivity
   readonly clock: Clock
@@ -28,7 +28,7 @@ export interface SendingPorts {
   readonly onOutcome: (what: { isOk: boolean; at: number; reason: string | undefined }) => void
   readonly lookups: ScopeLookups
   /** Stores refusals. */
-  readonly saveRefusals: (refusals: readonly Refusal[]) => Promise<void>
+  readonly saveRefusals: (refusals: readonly StepRefusal[]) => Promise<void>
   /** Requests the centre's log position where it is unknown. */
   readonly checkCentre: () => Promise<unknown>
   /** Called when the state changed. */
@@ -45,7 +45,7 @@ export interface Sending {
    * Same for steps on the live lane. `commitSpan` spans the commit times of all steps, if they are changes of
    * the log.
    */
-  deliverAll(steps: readonly Step[], commitSpan?: Span): Promise<boolean>
+  deliverAll(steps: readonly Step[], commitSpan?: CommitSpan): Promise<boolean>
   /** Requests the centre's name in Via. False when the uplink was closed. */
   learnCentreName(): Promise<boolean>
 }
@@ -73,7 +73,7 @@ export function createSending(ports: SendingPorts): Sending {
     onChanged()
   }
 
-  function recordFailure(lane: Lane, outcome: Outcome & { kind: 'later' }): void {
+  function recordFailure(lane: Lane, outcome: SendOutcome & { kind: 'later' }): void {
     connectivity.failed(lane, outcome)
     record({ failure: clock.now(), reason: outcome.reason })
   }
@@ -81,7 +81,7 @@ export function createSending(ports: SendingPorts): Sending {
   async function recordAccepted(
     lane: Lane,
     layer: Layer,
-    outcome: Outcome & { kind: 'done' },
+    outcome: SendOutcome & { kind: 'done' },
   ): Promise<void> {
     record({ success: clock.now() })
     gate.accepted(

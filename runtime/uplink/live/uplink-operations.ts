@@ -11,7 +11,7 @@ import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
 import { parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { UplinkStates } from '#store/tables/uplink-states.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
 import type { Refusals } from '#uplink/progress/refusals.ts'
 import { parseStep } from '#uplink/steps/retry-plan.ts'
@@ -24,7 +24,7 @@ export interface Operated {
   readonly one: UplinkSubscription
   readonly uplink: Uplink
   /** The client of the centre for a link test, which ignores the rate limit. */
-  readonly centre: () => Pick<Centre, 'request'>
+  readonly centre: () => Pick<CentralBroker, 'request'>
 }
 
 export interface OperationsPorts {

@@ -2,8 +2,8 @@
  * The status of an uplink for operators: activity, backlog, problems. Read-only.
  */
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
-import type { Connectivity, Trouble } from '#uplink/centre/connectivity.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
+import type { ConnectionTrouble, Connectivity } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import type { BacklogMeasure, BacklogSize } from '#uplink/progress/backlog-size.ts'
 import type { UplinkState } from '#uplink/progress/uplink-state.ts'
@@ -16,9 +16,9 @@ export interface UplinkStatus {
   /** Like `shut`, for history alone. */
   readonly historyClosedBy: ClosedReason | undefined
   /** Since when (ms) and why nothing can be sent. */
-  readonly trouble: Trouble | undefined
+  readonly trouble: ConnectionTrouble | undefined
   /** Like `trouble`, for history alone. */
-  readonly historyTrouble: Trouble | undefined
+  readonly historyTrouble: ConnectionTrouble | undefined
   /** Number of log rows that are not sent yet. */
   readonly behind: number
   /** Commit time (ms) of the oldest unsent change. */
@@ -36,7 +36,7 @@ export interface UplinkStatus {
 
 export interface StatusPorts {
   readonly following: Pick<ChangeFeed, 'position'>
-  readonly centres: Readonly<Record<Lane, Pick<Centre, 'sentBytes'>>>
+  readonly centres: Readonly<Record<Lane, Pick<CentralBroker, 'sentBytes'>>>
   readonly gate: Pick<Gate, 'closedBy'>
   readonly connectivity: Pick<Connectivity, 'trouble'>
   readonly measure: Pick<BacklogMeasure, 'size'>

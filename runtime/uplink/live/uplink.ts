@@ -15,7 +15,7 @@ import type { Digests } from '#broker/tenant/digests.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { fillSpan } from '#uplink/backfill/backfill.ts'
-import type { Outcome } from '#uplink/centre/outcome.ts'
+import type { SendOutcome } from '#uplink/centre/outcome.ts'
 import type { BacklogMeasure } from '#uplink/progress/backlog-size.ts'
 import { createCurrentSteps } from '#uplink/progress/current-steps.ts'
 import type { Losses } from '#uplink/progress/losses.ts'
@@ -35,7 +35,7 @@ import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import { isObserved, type Layer, layersOf, type Step, withoutMirror } from '#uplink/steps/step-plan.ts'
 import type { UplinkSelection } from '#uplink/steps/uplink-selection.ts'
 import { budgetLane } from './budget-lane.ts'
-import { createRetrying } from './retry-refused.ts'
+import { createRefusedRetry } from './retry-refused.ts'
 import { createSending, type SendingPorts } from './send-lanes.ts'
 import { statusOf, type UplinkStatus } from './uplink-status.ts'
 import { createThrottle } from './uplink-throttle.ts'
@@ -72,7 +72,7 @@ export interface Uplink {
   /** Cancels the reconciliation; false if none is in progress. */
   cancelReconcile(): Promise<boolean>
   /** Retries a refused step now, as far as it still applies. */
-  retry(step: Step): Promise<Outcome>
+  retry(step: Step): Promise<SendOutcome>
   close(): Promise<void>
 }
 
@@ -362,7 +362,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       await save(true)
       return true
     },
-    retry: createRetrying({ ...ports, current, live: centres.live, deliverNow: deliverAll }),
+    retry: createRefusedRetry({ ...ports, current, live: centres.live, deliverNow: deliverAll }),
     async close() {
       isClosed = true
       connectivity.close()

@@ -9,14 +9,18 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { Inside } from '#broker/tenant/tenant-connections.ts'
+import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { isActive } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerBase, parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
-import { type Centre, type CentreSettings, createCentre } from '#uplink/centre/central-broker.ts'
+import {
+  type CentralBroker,
+  type CentralBrokerSettings,
+  createCentralBroker,
+} from '#uplink/centre/central-broker.ts'
 import { type Connectivity, createConnectivity } from '#uplink/centre/connectivity.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { openWindows, type Windows } from '#uplink/connection/windows.ts'
@@ -36,7 +40,7 @@ import { createOperations, type Operated } from './uplink-operations.ts'
 
 export interface UplinksPorts {
   readonly tenant: Pick<
-    Inside,
+    TenantParts,
     'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates' | 'statistics'
   >
   /** Subscriptions that are uplinks now. */
@@ -106,7 +110,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
   /** The state of an uplink; a new one starts with everything. */
   function stateOf(
     { subscription }: UplinkSubscription,
-    { base, headers }: CentreSettings,
+    { base, headers }: CentralBrokerSettings,
   ): { readonly state: UplinkState; readonly isNew: boolean } {
     const text = uplinkStates.get(subscription.id)
     const { scope } = parseUplinkOptions(subscription.notification.endpoint.notifierInfo)
@@ -144,8 +148,8 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       { uplink: id, alias: settings.alias, thinMs: options.thinSeconds * 1000, scopePrefix },
     )
     const pastMayBecomeCurrent = selection.dependsOnValues
-    const centreBy = (lane: Lane): Centre =>
-      createCentre(gate.peer(lane), { ...settings, pastMayBecomeCurrent }, clock)
+    const centreBy = (lane: Lane): CentralBroker =>
+      createCentralBroker(gate.peer(lane), { ...settings, pastMayBecomeCurrent }, clock)
     return createUplink(
       id,
       state,
@@ -201,8 +205,12 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
     }
     for (const [id, one] of wanted) {
       if (isClosed || running.has(id)) continue
-      const centre = (): Centre =>
-        createCentre(one.peer ?? ports.peer, centreOf(one.subscription, ports.alias(tenant.name)), clock)
+      const centre = (): CentralBroker =>
+        createCentralBroker(
+          one.peer ?? ports.peer,
+          centreOf(one.subscription, ports.alias(tenant.name)),
+          clock,
+        )
       running.set(id, { one, centre, text: JSON.stringify(one.subscription), uplink: await open(one) })
     }
   }
@@ -266,7 +274,7 @@ function openConnection(
 }
 
 /** The endpoint of a subscription, and its headers (GS CIM 009, 5.2.22). */
-function centreOf({ notification }: Subscription, alias: string): CentreSettings {
+function centreOf({ notification }: Subscription, alias: string): CentralBrokerSettings {
   const { uri, receiverInfo = [] } = notification.endpoint
   const headers = Object.fromEntries(receiverInfo.map(({ key, value }) => [key.toLowerCase(), value]))
   return { base: brokerBase(uri), headers, alias }

@@ -5,7 +5,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
+import type { UnfoldedBacklog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import {
   type Amount,
@@ -46,7 +46,7 @@ export interface BudgetScope {
 
 export interface BacklogMeasurePorts {
   readonly state: UplinkState
-  readonly backlog: Pick<Backlog, 'volumes' | 'roomBytes'>
+  readonly backlog: Pick<UnfoldedBacklog, 'volumes' | 'roomBytes'>
   readonly clock: Clock
   /** The streams of the history that count. */
   readonly selected: SelectedStreams
@@ -68,7 +68,7 @@ export function createBacklogMeasure(
   const behind = (to: number): readonly Portion[] =>
     stretchOf(state.ahead, Math.max(state.spans.at(-1)?.to ?? 0, state.position.at), to)
 
-  function selectedOf(volumes: ReturnType<Backlog['volumes']>): readonly Volume[] {
+  function selectedOf(volumes: ReturnType<UnfoldedBacklog['volumes']>): readonly Volume[] {
     const isSelected = selected()
     return volumes.filter(({ s }) => isSelected(s))
   }

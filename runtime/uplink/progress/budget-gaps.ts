@@ -4,19 +4,19 @@
  * there, its observations are sent.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Span } from '#broker/changes/change-feed.ts'
+import type { CommitSpan } from '#broker/changes/change-feed.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
-import type { Reply } from '#uplink/centre/response-shapes.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
+import type { CentreReply } from '#uplink/centre/response-shapes.ts'
 import type { Confirmation } from '#uplink/connection/absence.ts'
 import { areEntities } from '#uplink/connection/absence.ts'
 import { keyOf } from '#uplink/steps/deletion-steps.ts'
 import { gapPrefix, gapType } from './gap-step.ts'
 
 /** The part of an attribute instance (`name` or `name datasetId`) within from <= ms < to that was dropped. */
-export type DroppedWithin = (key: string, span: Span) => IsDropped
+export type DroppedWithin = (key: string, span: CommitSpan) => IsDropped
 
 /** Whether an observation of a time, committed at another time (both ms), was dropped. */
 export type IsDropped = (at: number, writtenAt: number) => boolean
@@ -36,12 +36,12 @@ interface GapSpan {
 const reasons: ReadonlySet<unknown> = new Set(['thinned', 'budget'])
 
 export interface GapReadingPorts {
-  readonly centre: Centre
+  readonly centre: CentralBroker
   /** Fetches JSON of the given shape; undefined when the uplink was closed. */
   readonly fetchReply: <T>(
     is: (json: unknown) => json is T,
     see: () => Promise<Confirmation>,
-  ) => Promise<Reply<T> | undefined>
+  ) => Promise<CentreReply<T> | undefined>
   /** The names of this gateway and of the uplink, as in the ids of its gaps. */
   readonly alias: string
   readonly uplink: string
@@ -57,7 +57,7 @@ export async function budgetGapsOf(
   const stretches: GapSpan[] = []
   for (let offset = 0; ; offset += limit) {
     const path = `/entities?type=${gapType}&q=${q}&limit=${limit}&offset=${offset}`
-    const answer: Reply<readonly Entity[]> | undefined = await fetchReply(areEntities, () =>
+    const answer: CentreReply<readonly Entity[]> | undefined = await fetchReply(areEntities, () =>
       centre.confirmAbsent(() => centre.request('GET', path)),
     )
     if (answer === undefined) return undefined

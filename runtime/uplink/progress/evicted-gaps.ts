@@ -6,7 +6,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
-import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
+import type { UnfoldedBacklog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { GapReason, OwnedGapRow } from '#store/history/oldest-parts.ts'
 import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
@@ -18,7 +18,7 @@ import type { GapReport, UnnamedLoss, UplinkState } from './uplink-state.ts'
 export interface EvictedPorts {
   readonly state: UplinkState
   readonly following: Pick<ChangeFeed, 'lastState' | 'attributeOf'>
-  readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap'>
+  readonly backlog: Pick<UnfoldedBacklog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap'>
   readonly selection: UplinkSelection
 }
 

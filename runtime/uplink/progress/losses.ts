@@ -6,7 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { CommittedPart } from '#broker/history/committed-part.ts'
-import type { Backlog } from '#broker/upkeep/unfolded-backlog.ts'
+import type { UnfoldedBacklog } from '#broker/upkeep/unfolded-backlog.ts'
 import type { ScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import type { Level } from './budget.ts'
 import { type EvictedPorts, evictedGaps } from './evicted-gaps.ts'
@@ -23,7 +23,7 @@ export interface LossesPorts extends EvictedPorts {
   /** Whether the uplink has a new centre, so that earlier losses are discarded. */
   readonly isNew: boolean
   readonly following: Pick<ChangeFeed, 'streamOf' | 'lastState' | 'attributeOf' | 'since'>
-  readonly backlog: Pick<Backlog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap' | 'follow'>
+  readonly backlog: Pick<UnfoldedBacklog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap' | 'follow'>
 }
 
 export interface Losses {

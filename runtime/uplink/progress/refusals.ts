@@ -13,7 +13,7 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { lastRefusalKey, type UplinkStates } from '#store/tables/uplink-states.ts'
-import type { Refusal } from '#uplink/centre/outcome.ts'
+import type { StepRefusal } from '#uplink/centre/outcome.ts'
 import { serializeStep } from '#uplink/steps/retry-plan.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 
@@ -29,7 +29,7 @@ export interface Refusals {
    * Stores refusals; resolves once they are on disk. DeletedInstance entries are passed to `onDropped`, whose
    * result stages the gaps in the same commit; if the commit fails, it is undone.
    */
-  add(uplink: string, refusals: readonly Refusal[], onDropped: OnDropped): Promise<void>
+  add(uplink: string, refusals: readonly StepRefusal[], onDropped: OnDropped): Promise<void>
   /** Resolves once it is deleted from disk. */
   remove(q: number): Promise<void>
   /**

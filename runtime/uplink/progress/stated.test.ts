@@ -6,7 +6,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { createPeer } from '#federation/peer.ts'
-import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createCentralBroker } from '#uplink/centre/central-broker.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 
 let server: Server
@@ -49,7 +49,11 @@ it.each([
   info = answer
   const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`
   const clock = { now: () => 0, monotonic: () => 0 }
-  const centre = createCentre(createPeer({ allowsLoopback: true }), { base, headers: {}, alias: 'a' }, clock)
+  const centre = createCentralBroker(
+    createPeer({ allowsLoopback: true }),
+    { base, headers: {}, alias: 'a' },
+    clock,
+  )
   const steps = [step('urn:a', true), step('urn:b', false)]
   expect(await centre.send({ kind: 'put', steps })).toMatchObject({ kind: 'done', refused: [] })
   const together = { states: undefined, body: [...sent('urn:a', false), ...sent('urn:b', false)] }

@@ -3,8 +3,8 @@
  * pending spans. It is written through the door, so it is never ahead of the data it refers to, at most once
  * a second. The centre recognizes what is sent again after a crash.
  */
-import type { Position, Span } from '#broker/changes/change-feed.ts'
-import type { Collision } from '#uplink/centre/response-shapes.ts'
+import type { CommitSpan, LogPosition } from '#broker/changes/change-feed.ts'
+import type { CollisionAtCentre } from '#uplink/centre/response-shapes.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { type Level, type Portion, stretchOf } from './budget.ts'
 import type { ReconcileTask } from './reconcile-task.ts'
@@ -67,7 +67,7 @@ export interface UnsentDeletions {
 
 export interface UplinkState extends UnsentDeletions {
   /** Everything in the log up to here was sent, except for `refresh` and `spans`. */
-  position: Position
+  position: LogPosition
   /** Entities after `rid` that changed after a commit time are still to be sent in their current state. */
   refresh: { since: number; deletionsAfter: number; rid: number } | undefined
   /** Commit times (from <= ms < to) whose history is still to be sent, oldest first. */
@@ -115,14 +115,14 @@ export interface UplinkState extends UnsentDeletions {
   centre?: string
   selected?: string
   /** Other gateways that write the same entities at the centre, as last reported. */
-  collisions?: readonly Collision[]
+  collisions?: readonly CollisionAtCentre[]
   /** The centre's name in Via; absent if it reports none. */
   pseudonym?: string | undefined
   /** Counts of accepted changes and histories, and of those that were not. */
   readonly counts: { sent: number; past: number; refused: number; skipped: number; evicted: number }
 }
 
-export function newState(position: Position, refresh: UplinkState['refresh']): UplinkState {
+export function newState(position: LogPosition, refresh: UplinkState['refresh']): UplinkState {
   return {
     position,
     refresh,
@@ -145,7 +145,7 @@ export function newState(position: Position, refresh: UplinkState['refresh']): U
 export function adaptState(
   state: UplinkState | undefined,
   { centre, selected }: { readonly centre: string; readonly selected: string },
-  here: Position,
+  here: LogPosition,
 ): UplinkState {
   const isOtherCentre = state?.centre !== undefined && state.centre !== centre
   if (state === undefined || isOtherCentre) {
@@ -187,7 +187,7 @@ export function addPending(state: UplinkState, from: number, to: number): void {
 }
 
 /** Adds a span in full, without a hole after the last span; the earlier part may have been sent already. */
-export function addPendingInFull(state: UplinkState, { from, to }: Span): void {
+export function addPendingInFull(state: UplinkState, { from, to }: CommitSpan): void {
   appendSpans(state, stretchOf([], unreadEnd(state, from) ?? from, to))
 }
 

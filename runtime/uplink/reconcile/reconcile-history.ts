@@ -4,13 +4,13 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { ChangeFeed, Span } from '#broker/changes/change-feed.ts'
+import type { ChangeFeed, CommitSpan } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
-import type { Digests, HistoryDigests, Observed } from '#broker/tenant/digests.ts'
+import type { Digests, HistoryDigests, WrittenInstance } from '#broker/tenant/digests.ts'
 import { toIdList } from '#ngsi-ld/federation/digest.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
-import type { Outcome } from '#uplink/centre/outcome.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
+import type { SendOutcome } from '#uplink/centre/outcome.ts'
 import { halvesOf } from '#uplink/centre/outcome.ts'
 import { areHistories } from '#uplink/centre/response-shapes.ts'
 import {
@@ -30,9 +30,9 @@ import type { Head, Layer, Step } from '#uplink/steps/step-plan.ts'
 export interface ReconcilePorts {
   readonly following: ChangeFeed
   readonly digests: Digests
-  readonly centre: Centre
+  readonly centre: CentralBroker
   /** The client of the live lane, for requests in its turn. */
-  readonly live: Centre
+  readonly live: CentralBroker
   readonly current: CurrentSteps
   readonly lookups: DeletionLookups
   /** The selected entity types, if only types decide. */
@@ -41,12 +41,12 @@ export interface ReconcilePorts {
   /** The id of the uplink. */
   readonly uplink: string
   /** Requests until there is a usable response; undefined when the uplink was closed. */
-  readonly until: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  readonly until: <T>(ask: () => Promise<T | (SendOutcome & { kind: 'later' })>) => Promise<T | undefined>
   /**
    * Requests once, because others wait for it; undefined without a usable response now, or when the uplink
    * was closed.
    */
-  readonly once: <T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>) => Promise<T | undefined>
+  readonly once: <T>(ask: () => Promise<T | (SendOutcome & { kind: 'later' })>) => Promise<T | undefined>
   /** Resolves when something may be sent; with false when the uplink was closed. */
   readonly ready: () => Promise<boolean>
   /** Whether a task was cancelled or replaced. */
@@ -232,8 +232,8 @@ export function countTooLarge(task: ReconcileTask): void {
 /** Filters out instances that the budget dropped. */
 const sentBy =
   (isLetGo: IsDropped) =>
-  ({ instance: { observedAt = '' }, writtenAt }: Observed): boolean =>
+  ({ instance: { observedAt = '' }, writtenAt }: WrittenInstance): boolean =>
     !isLetGo(dateTimeToMs(observedAt) ?? 0, writtenAt)
 
 const dayMs = 86_400_000
-const allTimes: Span = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }
+const allTimes: CommitSpan = { from: Number.MIN_SAFE_INTEGER, to: Number.MAX_SAFE_INTEGER }

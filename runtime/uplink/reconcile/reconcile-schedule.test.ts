@@ -1,6 +1,6 @@
 /** A centre restored from an older copy is reconciled; unreported losses are discarded. */
 import { expect, it } from 'vitest'
-import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createCentralBroker } from '#uplink/centre/central-broker.ts'
 import { createConnectivity } from '#uplink/centre/connectivity.ts'
 import { newState } from '#uplink/progress/uplink-state.ts'
 import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
@@ -20,7 +20,11 @@ function comparingWith(report: () => object | number | undefined, onForget: () =
       return Promise.resolve({ status, headers: {}, text: JSON.stringify(said) })
     },
   }
-  const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'here' }, clock)
+  const centre = createCentralBroker(
+    peer,
+    { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'here' },
+    clock,
+  )
   const connectivity = createConnectivity({
     ...{ clock, random: () => 0, probe: () => Promise.resolve(true) },
     ...{ onChange: () => undefined, isGateClosed: () => false },

@@ -7,10 +7,10 @@ import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
-import type { Centre } from '#uplink/centre/central-broker.ts'
+import type { CentralBroker } from '#uplink/centre/central-broker.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
-import type { Outcome } from '#uplink/centre/outcome.ts'
-import { type Collision, collisionsIn } from '#uplink/centre/response-shapes.ts'
+import type { SendOutcome } from '#uplink/centre/outcome.ts'
+import { type CollisionAtCentre, collisionsIn } from '#uplink/centre/response-shapes.ts'
 import { isNoTenant } from '#uplink/connection/absence.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import type { Losses } from '#uplink/progress/losses.ts'
@@ -41,7 +41,7 @@ export interface ReconcileSchedulePorts
     ReconcilePorts,
     'uplink' | 'until' | 'once' | 'ready' | 'isStopped' | 'types' | 'centre' | 'live'
   > {
-  readonly centres: Readonly<Record<Lane, Centre>>
+  readonly centres: Readonly<Record<Lane, CentralBroker>>
   readonly id: string
   readonly state: UplinkState
   readonly connectivity: Connectivity
@@ -57,7 +57,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
   let sentBefore = 0
   let troubleSince: number | undefined
 
-  async function until<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
+  async function until<T>(ask: () => Promise<T | (SendOutcome & { kind: 'later' })>): Promise<T | undefined> {
     while (await connectivity.ready('backfill')) {
       const answer = await once(ask)
       if (answer !== undefined) return answer
@@ -65,7 +65,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     return undefined
   }
 
-  async function once<T>(ask: () => Promise<T | (Outcome & { kind: 'later' })>): Promise<T | undefined> {
+  async function once<T>(ask: () => Promise<T | (SendOutcome & { kind: 'later' })>): Promise<T | undefined> {
     const answer = await ask()
     if (!isLater(answer)) {
       connectivity.succeeded('backfill')
@@ -114,7 +114,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     begin('restored')
   }
 
-  function recordCollisions(met: readonly Collision[]): void {
+  function recordCollisions(met: readonly CollisionAtCentre[]): void {
     for (const one of met)
       if (state.collisions?.some(({ origin }) => origin === one.origin) !== true)
         log.warn('uplink.collision', { uplink: id, ...one })
@@ -209,5 +209,5 @@ const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined &
 
 const isUnderWay = ({ phase }: ReconcileTask): boolean => phase !== 'done' && phase !== 'cancelled'
 
-const isLater = (answer: unknown): answer is Outcome & { kind: 'later' } =>
+const isLater = (answer: unknown): answer is SendOutcome & { kind: 'later' } =>
   (answer as { kind?: unknown } | null)?.kind === 'later'

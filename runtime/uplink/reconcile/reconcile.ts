@@ -12,7 +12,13 @@ import { listOf } from '#ngsi-ld/values/json.ts'
 import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import { requestForeign } from '#uplink/centre/foreign-attributes.ts'
 import { halvesOf, later } from '#uplink/centre/outcome.ts'
-import { areBuckets, isBucket, type Reply, remoteKeys, replyOf } from '#uplink/centre/response-shapes.ts'
+import {
+  areBuckets,
+  type CentreReply,
+  isBucket,
+  remoteKeys,
+  replyOf,
+} from '#uplink/centre/response-shapes.ts'
 import { areEntities, type Confirmation } from '#uplink/connection/absence.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
 import { stepsOfEntity } from '#uplink/steps/change-steps.ts'
@@ -70,7 +76,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     is: (json: unknown) => json is T,
     see: () => Promise<Confirmation>,
     ask = ports.until,
-  ) => ask<Reply<T>>(async () => replyOf(await see(), is))
+  ) => ask<CentreReply<T>>(async () => replyOf(await see(), is))
 
   const send = async (task: ReconcileTask, steps: readonly Step[]): Promise<boolean> => {
     if (isStopped(task)) return false

@@ -11,19 +11,19 @@ import { createMetrics } from '#base/register/metrics.ts'
 import { systemClock } from '#base/time/clock.ts'
 import { createGroup, type Group } from '#broker/commit/stage.ts'
 import { createRetention } from '#broker/upkeep/retention-policy.ts'
-import { createSurvey } from '#broker/upkeep/retention-survey.ts'
+import { createRetentionSurvey } from '#broker/upkeep/retention-survey.ts'
 import type { SqlValue } from '#store/chunks/sql-value.ts'
 import { migrations } from '#store/file/database-schema.ts'
 import { createHistory } from '#store/history/history-rows.ts'
-import { createRetained, type Part } from '#store/history/oldest-parts.ts'
+import { createRemovableParts, type RemovablePart } from '#store/history/oldest-parts.ts'
 import { createRecords } from '#store/tables/records.ts'
-import { type Row, type WriteStatement, writeStatements } from '#store/writer/write-statements.ts'
+import { type WriteRow, type WriteStatement, writeStatements } from '#store/writer/write-statements.ts'
 import { rollUpParts } from '#test/kit/history-site.ts'
 
 const dayMs = 86_400_000
 const streams = limits.evictionCandidatesMax.value * 2 + 5000
 const database = openDatabase()
-const retained = createRetained(database)
+const retained = createRemovableParts(database)
 afterAll(() => database.close())
 
 /** Two chunks of ten instances per stream: one from the first 90 days, one from the last ten. */
@@ -51,7 +51,7 @@ function openDatabase() {
 
 const prepared = new Map<WriteStatement, BetterSqlite3.Statement<SqlValue[]>>()
 
-function run([name, ...parameters]: Row): void {
+function run([name, ...parameters]: WriteRow): void {
   const statement = prepared.get(name) ?? database.prepare<SqlValue[]>(writeStatements[name])
   prepared.set(name, statement)
   statement.run(...parameters)
@@ -66,7 +66,7 @@ function apply(group: Group): number {
 }
 
 test('a search reads a few series at a time and returns the oldest parts, in order', () => {
-  const survey = createSurvey(retained.partIndexes, Number.POSITIVE_INFINITY)
+  const survey = createRetentionSurvey(retained.partIndexes, Number.POSITIVE_INFINITY)
   let steps = 1
   while (!survey.search()) steps++
   expect(steps).toBeGreaterThanOrEqual(streams / limits.evictionSearchesPerGroup.value)
@@ -88,7 +88,7 @@ test('a search reads a few series at a time and returns the oldest parts, in ord
 })
 
 test('a search within a bound keeps only parts that end before it', () => {
-  const survey = createSurvey(retained.partIndexes, 10 * dayMs)
+  const survey = createRetentionSurvey(retained.partIndexes, 10 * dayMs)
   while (!survey.search());
   expect(survey.isCut()).toBe(false)
   const ends: number[] = []
@@ -101,7 +101,7 @@ test('a search within a bound keeps only parts that end before it', () => {
 })
 
 test('a part that grew since it was found has its current age and size, and a removed one is skipped', () => {
-  const survey = createSurvey(retained.partIndexes, 10 * dayMs)
+  const survey = createRetentionSurvey(retained.partIndexes, 10 * dayMs)
   while (!survey.search());
   const oldest = database
     .prepare<[], { s: number }>('SELECT k >> 41 AS s FROM chunk ORDER BY t1 LIMIT 5')
@@ -113,7 +113,7 @@ test('a part that grew since it was found has its current age and size, and a re
     number,
     number,
   ]
-  const first = (s: number): Part => retained.partIndexes.chunk.seriesAfter(s - 1)!
+  const first = (s: number): RemovablePart => retained.partIndexes.chunk.seriesAfter(s - 1)!
   const grow = database.prepare('UPDATE chunk SET count = ?, t1 = ? WHERE k = (? << 41) | 1')
   database.exec('SAVEPOINT grown')
   grow.run(12, first(more).t1, more)

@@ -8,7 +8,7 @@ import { isGatewayError } from '#base/register/errors.ts'
 import { walFrameBytes } from '#store/file/copy-back.ts'
 import { migrate, openReader } from '#store/file/database.ts'
 import { createRecords } from '#store/tables/records.ts'
-import type { Row } from '#store/writer/write-statements.ts'
+import type { WriteRow } from '#store/writer/write-statements.ts'
 import { createWriter, type Writer } from '#store/writer/writer.ts'
 
 let folder: string
@@ -29,7 +29,7 @@ afterEach(async () => {
 
 const walBytesMax = limits.walPagesMax.value * walFrameBytes
 const nothingElse = { blobs: [], streamFolds: [], entityFolds: [] }
-const write = (rows: readonly Row[], tenant = 'a'): Promise<string> =>
+const write = (rows: readonly WriteRow[], tenant = 'a'): Promise<string> =>
   new Promise((resolve) => {
     writer.write({ tenant, walBytesMax, rows, ...nothingElse }, (error) => resolve(error?.code ?? 'written'))
   })

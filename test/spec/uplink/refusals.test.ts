@@ -11,7 +11,7 @@ import { type BareDoor, openBareDoor } from '#test/kit/bare-door.ts'
 import { immortalWriter } from '#test/kit/broker.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { openDoor, temporaryDatabase } from '#test/kit/door.ts'
-import type { Refusal } from '#uplink/centre/outcome.ts'
+import type { StepRefusal } from '#uplink/centre/outcome.ts'
 import { createRefusals, type OnDropped } from '#uplink/progress/refusals.ts'
 import { addRefusedGaps, refusedGapSteps } from '#uplink/progress/refused-gaps.ts'
 import { newState, readState, type UplinkState } from '#uplink/progress/uplink-state.ts'
@@ -39,7 +39,7 @@ const open = () => {
   })
   return { states, refusals: createRefusals({ states, door: bare.door, clock: bare.clock, log }) }
 }
-const refused = (count: number, value = ''): readonly Refusal[] =>
+const refused = (count: number, value = ''): readonly StepRefusal[] =>
   Array.from({ length: count }, (_, i) => ({
     reason: '400',
     step: {

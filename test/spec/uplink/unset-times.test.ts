@@ -10,7 +10,7 @@ import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { createBoard } from '#test/kit/board.ts'
 import { historyOf, type OpenBroker, openBroker, temporaryFolder } from '#test/kit/broker.ts'
-import { createCentre } from '#uplink/centre/central-broker.ts'
+import { createCentralBroker } from '#uplink/centre/central-broker.ts'
 import { createCurrentSteps } from '#uplink/progress/current-steps.ts'
 import { createReconciler, newTask } from '#uplink/reconcile/reconcile.ts'
 import { createLookups } from '#uplink/steps/change-steps.ts'
@@ -69,7 +69,11 @@ function compareHistories(
   const exchange: Peer['exchange'] = ({ url }) =>
     Promise.resolve({ status: 200, headers: {}, text: textOf(url) })
   const peer = { exchange, close: () => undefined }
-  const centre = createCentre(peer, { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'a' }, clock)
+  const centre = createCentralBroker(
+    peer,
+    { base: 'http://centre/ngsi-ld/v1', headers: {}, alias: 'a' },
+    clock,
+  )
   const reconciler = createReconciler({
     ...{
       following,
