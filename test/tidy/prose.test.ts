@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import {
   ambiguousNames,
+  ambiguousTypes,
   commentsOf,
   dialectSentences,
   longSentences,
@@ -19,8 +20,9 @@ describe('comments', () => {
   it('have lines of at most 110 columns', () => expect(wideComments(tree)).toEqual([]))
 })
 
-describe('file names', () => {
-  it('mean one thing', () => expect(ambiguousNames(tree)).toEqual([]))
+describe('names', () => {
+  it('of files mean one thing', () => expect(ambiguousNames(tree)).toEqual([]))
+  it('of exported types mean one thing', () => expect(ambiguousTypes(tree)).toEqual([]))
 })
 
 describe('the checks', () => {
@@ -47,6 +49,12 @@ describe('the checks', () => {
     expect(wideComments([file(path, `// ${'x'.repeat(110)}`)])).toHaveLength(1)
     expect(wideComments([file(path, `const x = '${'x'.repeat(110)}'`)])).toEqual([])
     expect(ambiguousNames([file('runtime/http/a.ts', ''), file('runtime/mqtt/b/a.ts', '')])).toHaveLength(1)
+    const [one, other] = [
+      file('runtime/http/a.ts', 'export type A = 1'),
+      file('runtime/mqtt/b.ts', 'export interface A {}'),
+    ]
+    expect(ambiguousTypes([one, other])).toHaveLength(1)
+    expect(ambiguousTypes([one])).toEqual([])
     expect(ambiguousNames([file('runtime/host/plugin.ts', ''), file('plugins/x/plugin.ts', '')])).toEqual([])
   })
 })

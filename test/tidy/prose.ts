@@ -1,5 +1,5 @@
 /**
- * The prose of comments: how sentences begin, words that are no terms of the field, the spelling -ize, and lengths of sentences and lines.
+ * The prose of comments: how sentences begin, words that are no terms of the field, the spelling -ize, names, and lengths of sentences and lines.
  * A comment is split into sentences at full stops, colons, semicolons, question and exclamation marks.
  */
 import { isProduct, type TreeFile } from './tree.ts'
@@ -77,4 +77,19 @@ export function ambiguousNames(files: readonly TreeFile[]): string[] {
   return [...byName]
     .filter(([name, all]) => all.length > 1 && !sharedNames.has(name))
     .map(([name, all]) => `${name} names ${all.map(({ path }) => path).join(' and ')}`)
+}
+
+/** Types that mean the same in a room and in a plugin, which cannot import it. */
+const sharedTypes: ReadonlySet<string> = new Set(['Paging', 'Parameters'])
+
+/** A name of an exported type means one thing. */
+export function ambiguousTypes(files: readonly TreeFile[]): string[] {
+  const types = files
+    .filter(isProduct)
+    .flatMap(({ path, text }) =>
+      [...text.matchAll(/^export (?:interface|type) (\w+)/gm)].map(([, name]) => ({ path, name: name! })),
+    )
+  return [...Map.groupBy(types, ({ name }) => name)]
+    .filter(([name, all]) => all.length > 1 && !sharedTypes.has(name))
+    .map(([name, all]) => `${name} is a type of ${all.map(({ path }) => path).join(' and of ')}`)
 }

@@ -9,7 +9,7 @@ import { footprintOf } from '#base/process/footprint.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { BatchItemError, BatchItems, BatchResult } from './entity-requests.ts'
+import type { BatchItemError, BatchResult, ItemSource } from './entity-requests.ts'
 
 /** The outcome of one item; an error may accompany a partial write. */
 export type ItemOutcome = 'created' | 'done' | GatewayError
@@ -34,7 +34,7 @@ export function createBatches(door: Door) {
    * of queue or disk space, the batch is refused as a whole.
    */
   async function batch<Item>(
-    items: BatchItems<Item>,
+    items: ItemSource<Item>,
     idOf: (item: Item) => string,
     decide: (stage: Stage, item: Item) => ItemOutcome,
   ): Promise<BatchResult> {

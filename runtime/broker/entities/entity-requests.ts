@@ -33,7 +33,7 @@ export interface UpdateResult {
  * An array, or a source that creates its parts on demand: a part may be shorter than requested, but not
  * empty.
  */
-export interface BatchItems<T> {
+export interface ItemSource<T> {
   readonly length: number
   slice(from: number, to: number): readonly T[] | Promise<readonly T[]>
 }
@@ -88,13 +88,13 @@ export interface Provision {
     options: WriteOptions & { readonly datasetId?: string | undefined; readonly deleteAll: boolean },
   ): Promise<void>
   remove(id: string, by: ChangeOrigin, when?: Precondition): Promise<void>
-  batchCreate(entities: BatchItems<Entity>, by: ChangeOrigin): Promise<BatchResult>
-  batchUpsert(entities: BatchItems<Entity>, options: UpsertOptions): Promise<BatchResult>
+  batchCreate(entities: ItemSource<Entity>, by: ChangeOrigin): Promise<BatchResult>
+  batchUpsert(entities: ItemSource<Entity>, options: UpsertOptions): Promise<BatchResult>
   batchUpdate(
-    entities: BatchItems<Entity>,
+    entities: ItemSource<Entity>,
     options: { noOverwrite: boolean; by: ChangeOrigin },
   ): Promise<BatchResult>
-  batchMerge(entities: BatchItems<Entity>, by: ChangeOrigin): Promise<BatchResult>
+  batchMerge(entities: ItemSource<Entity>, by: ChangeOrigin): Promise<BatchResult>
   batchDelete(ids: readonly string[], by: ChangeOrigin): Promise<BatchResult>
   /** Deletes all matching entities, regardless of pages, or some of their attributes. */
   purge(query: EntityQuery, options: PurgeOptions): Promise<BatchResult>

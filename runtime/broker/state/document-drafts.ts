@@ -15,6 +15,7 @@ import { type AttributeChange, changesBetween } from '#ngsi-ld/entity/entity-dra
 import { shapeOf } from '#ngsi-ld/entity/merge.ts'
 import type { WrittenTimes } from '#ngsi-ld/federation/uplink-statements.ts'
 import { viaFrom } from '#ngsi-ld/federation/via.ts'
+import type { SystemTimes } from '#ngsi-ld/representation/representation.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { type StoredTimes, storedTimes, timesText } from '#store/entities/attribute-times.ts'
@@ -24,7 +25,7 @@ import type { EntityRow } from '#store/entities/page-rows.ts'
 import { createDerivedRows } from './derived-rows.ts'
 import { isSameTypes, scopeChange, timesAfter, viaOfDeleted, writtenAt } from './document-changes.ts'
 import { overlayTimes, overlayValue, timesKey } from './entity-view.ts'
-import type { ChangeOrigin, SystemTimes } from './stored-entity.ts'
+import type { ChangeOrigin } from './stored-entity.ts'
 import { type Streams, typesOf } from './streams.ts'
 
 /** An entity as a work sees it while it is decided. */

@@ -2,14 +2,16 @@
  * Reading an entity: the stored document overlaid with newer observed values. The work is lazy: without newer
  * values the stored text is returned unchanged, and newer values are patched into the text where possible.
  */
+
 import type { Json } from '#contract/pipeline.ts'
 import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { SystemTimes } from '#ngsi-ld/representation/representation.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { type StoredTimes, storedTimes } from '#store/entities/attribute-times.ts'
 import type { EntityRow } from '#store/entities/page-rows.ts'
 import { patchText } from './document-patch.ts'
-import type { EntityView, SystemTimes } from './stored-entity.ts'
+import type { EntityView } from './stored-entity.ts'
 import type { LiveEntity, LiveStream } from './unwritten.ts'
 
 /** The times of a value written now, with its Via chain if it has one. */

@@ -1,7 +1,7 @@
 /** Requests on subscriptions of one tenant (GS CIM 009, 5.8), and their consumers. */
 
-import type { SystemTimes } from '#broker/state/stored-entity.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { SystemTimes } from '#ngsi-ld/representation/representation.ts'
 import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 

@@ -5,7 +5,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { BatchItemError, BatchItems, BatchResult } from '#broker/entities/entity-requests.ts'
+import type { BatchItemError, BatchResult, ItemSource } from '#broker/entities/entity-requests.ts'
 import type { Json } from '#contract'
 import type { BatchItem } from '#http/request/batch-items.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
@@ -131,7 +131,7 @@ interface ReadOptions extends ParseOptions {
 }
 
 interface Entities {
-  readonly entities: BatchItems<Entity>
+  readonly entities: ItemSource<Entity>
   readonly errors: readonly BatchItemError[]
 }
 

@@ -23,7 +23,11 @@ export type Format = 'normalized' | 'concise' | 'simplified'
  */
 export type Stamps = readonly [created: number, modified: number, via?: string | undefined]
 
-/** createdAt and modifiedAt (ms) of an entity and of its instances, keyed `name` or `name datasetId`. */
+/**
+ * createdAt and modifiedAt (ms) of an entity and of its attribute instances, keyed `name` or `name
+ * datasetId`. A value written through other brokers includes their Via chain; '' is the entity itself if it
+ * was created that way.
+ */
 export interface SystemTimes {
   readonly created: number
   readonly modified: number

@@ -3,13 +3,15 @@
  * different attributes are sent, attributes deleted here are deleted, and later writes at the centre are
  * kept. Sends nothing itself.
  */
+
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
-import type { EntityView, SystemTimes } from '#broker/state/stored-entity.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
 import { isSubAttribute } from '#ngsi-ld/entity/attribute-kind.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { covers } from '#ngsi-ld/federation/digest.ts'
+import type { SystemTimes } from '#ngsi-ld/representation/representation.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
 import { remoteInstance, remoteKeys, remoteTime } from '#uplink/centre/response-shapes.ts'
