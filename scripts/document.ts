@@ -11,6 +11,7 @@ import { metricRegister } from '#base/register/metrics.ts'
 import { apiPage } from './api-page.ts'
 import { commandsPage } from './commands-page.ts'
 import { compatPage } from './compat-page.ts'
+import { settingsJsonSchema } from './settings-json-schema.ts'
 import { settingsExample, settingsPage } from './settings-pages.ts'
 
 /** Every generated page: path from the top of the repository to its text. */
@@ -21,6 +22,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['docs/reference/metrics.md', metricsPage()],
     ['docs/reference/events.md', eventsPage()],
     ['docs/reference/settings.md', settingsPage()],
+    ['docs/reference/selvedge.schema.json', settingsJsonSchema()],
     ['docs/reference/commands.md', commandsPage()],
     ['docs/reference/api.md', apiPage()],
     ['docs/compat.md', compatPage()],

@@ -58,6 +58,7 @@ export function settingsExample(): string {
     return [...(isSection ? [`${name}:`] : []), ...lines, ''].join('\n')
   })
   return [
+    '# yaml-language-server: $schema=/opt/selvedge/docs/reference/selvedge.schema.json',
     '# Every setting, with its default. Remove the # before a setting to change it.',
     '# Generated from runtime/config/schema/settings-schema.ts by `npm run document`; `selvedge check` reports every mistake.',
     '',
@@ -110,7 +111,8 @@ export function settingsPage(): string {
     'working folder), from the environment, and from the command line (`--set PATH=VALUE`), in this order of increasing',
     'precedence. In a path, `*` stands for a name chosen by the operator and `[]` for each item of a list. In the environment, a list is',
     'comma-separated, and a group is JSON. Relative file names are relative to the data folder. Any mistake prevents the',
-    'gateway from starting; `selvedge check` reports all of them at once.\n',
+    'gateway from starting; `selvedge check` reports all of them at once. [selvedge.schema.json](selvedge.schema.json) lets editors complete',
+    'and check the file: the first line of the example settings names it for YAML; in JSON, the member `$schema` does.\n',
     `Generated from \`runtime/config/schema/settings-schema.ts\` by \`npm run document\`.\n`,
     table(['Setting', 'Variable', 'Value', 'Default', 'Meaning', 'Takes effect'], rows),
     '\n## Names of components that are not built\n',

@@ -7,6 +7,7 @@ import { bridges } from '#bridges/registry.ts'
 import { loadSettings } from '#config/load/load.ts'
 import { mistakeLine } from '#config/schema/mistakes.ts'
 import { allSettings } from '#config/schema/settings-tree.ts'
+import { settingsJsonSchema } from '#scripts/settings-json-schema.ts'
 import { settingsExample, settingsPage } from '#scripts/settings-pages.ts'
 import { isProduct, wholeTree } from './tree.ts'
 
@@ -46,6 +47,47 @@ it('holds every setting, each with a value that is allowed', async () => {
 it('has a line in the reference page for every setting', () => {
   const page = settingsPage()
   for (const { path } of allSettings()) expect(page).toContain(`| \`${path}\` |`)
+})
+
+interface SchemaNode {
+  readonly title?: string
+  readonly description?: string
+  readonly default?: unknown
+  readonly properties?: Readonly<Record<string, SchemaNode>>
+  readonly items?: SchemaNode
+  readonly additionalProperties?: SchemaNode | false
+}
+
+it('has a JSON Schema with every setting, its description, expected value and default', () => {
+  const root = JSON.parse(settingsJsonSchema()) as SchemaNode
+  for (const { path, title, description, expected, byDefault } of allSettings()) {
+    const node = path
+      .replaceAll('[]', '.[]')
+      .split('.')
+      .reduce<SchemaNode | undefined>((at, name) => {
+        if (name === '[]') return at?.items
+        if (name === '*') return at?.additionalProperties || undefined
+        return at?.properties?.[name]
+      }, root)
+    expect(node, path).toMatchObject({ title, description: expect.stringContaining(description) as string })
+    expect(node!.description, path).toContain(expected)
+    expect(node!.default, path).toEqual(byDefault)
+  }
+})
+
+it('has a JSON Schema that rejects unknown names in every group', () => {
+  const open = (node: SchemaNode | false | undefined, path: string): string[] => {
+    if (typeof node !== 'object') return []
+    const members = Object.entries(node.properties ?? {})
+    const isOpen = node.properties !== undefined && node.additionalProperties === undefined
+    return [
+      ...(isOpen ? [path] : []),
+      ...members.flatMap(([name, member]) => open(member, `${path}.${name}`)),
+      ...open(node.items, `${path}[]`),
+      ...open(node.additionalProperties, `${path}.*`),
+    ]
+  }
+  expect(open(JSON.parse(settingsJsonSchema()) as SchemaNode, '')).toEqual([])
 })
 
 it('holds no setting that nobody reads', () => {

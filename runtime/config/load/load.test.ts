@@ -82,6 +82,24 @@ describe('valid settings', () => {
     }
   })
 
+  it('treat a device or field without facts as declared', async () => {
+    const { settings } = await settingsOf({ yaml: 'provisioning: {devices: {a: ~, b: {fields: {t: ~}}}}\n' })
+    expect(settings.provisioning.devices).toEqual({ a: { fields: {} }, b: { fields: { t: {} } } })
+  })
+
+  it('keep sections apart that are one value in YAML', async () => {
+    const env = { SELVEDGE_HTTP_PORT: '2001' }
+    const { settings } = await settingsOf({ yaml: 'http: &off {port: off}\nmqtt: *off\n', env })
+    expect([settings.http.port, settings.mqtt.port]).toEqual([2001, 'off'])
+  })
+
+  it('accept $schema, which names the JSON Schema for editors', async () => {
+    const { settings } = await settingsOf({
+      json: '{"$schema":"selvedge.schema.json","log":{"level":"warn"}}',
+    })
+    expect(settings).not.toHaveProperty('$schema')
+  })
+
   it('have safer defaults if a listener is not loopback', async () => {
     for (const host of ['localhost', '127.0.0.2', '::1']) {
       const { settings } = await settingsOf({ env: { SELVEDGE_HOST: host } })

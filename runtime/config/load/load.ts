@@ -15,13 +15,15 @@ import {
   type GivenSetting,
   readEnvironment,
 } from '#config/checks/environment.ts'
+import { absentSections } from '#config/checks/foreign-names.ts'
 import { relationMistakes, relationWarnings } from '#config/checks/relations.ts'
-import { isGroup, sift } from '#config/checks/sift.ts'
 import { type UplinkCheck, uplinkMistakes } from '#config/checks/uplink-mistakes.ts'
-import { type Keys, type Mistake, mistakeAt } from '#config/schema/mistakes.ts'
+import { valueMistakes, type WrongPlace, wrongPlaces } from '#config/checks/value-mistakes.ts'
+import type { Keys, Mistake } from '#config/schema/mistakes.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import { type Settings, settingsSchema } from '#config/schema/settings-schema.ts'
-import { expectedAt, fixedSettings } from '#config/schema/settings-tree.ts'
+import { fixedSettings } from '#config/schema/settings-tree.ts'
+import { settingsCopy } from './settings-copy.ts'
 import { readSettingsFile } from './settings-file.ts'
 
 /** A setting given on the command line. */
@@ -78,14 +80,16 @@ export async function loadSettings(sources: SettingsSources): Promise<Loaded> {
   const raw = await gather(file, sources)
   const { mistakes } = raw
   const result = v.safeParse(settingsSchema, raw.value)
-  const issues = result.issues ?? []
-  mistakes.push(...valueMistakes(issues, raw))
-  const sound = result.success ? result : v.safeParse(settingsSchema, withoutWrong(raw.value, issues))
+  const wrong = wrongPlaces(result.issues ?? [])
+  mistakes.push(...valueMistakes(wrong, raw))
+  const sound = result.success ? result : v.safeParse(settingsSchema, withoutWrong(raw.value, wrong))
   if (!sound.success) return { mistakes }
   const settings = withFullNames(sound.output, folder)
   mistakes.push(...bridgeMistakes(settings, sources.bridgeChecks ?? {}, raw.sourceOf))
   mistakes.push(...uplinkMistakes(settings, sources.uplinkCheck ?? (() => []), raw.sourceOf))
-  const wrongSections = new Set(issues.map((issue) => String(issue.path?.[0].key)))
+  const wrongSections = new Set(
+    wrong.filter(({ isUnknown }) => !isUnknown).map(({ keys }) => String(keys[0])),
+  )
   mistakes.push(...relationMistakes(settings, { sourceOf: raw.sourceOf, wrongSections }))
   if (mistakes.length > 0) return { mistakes }
   return { settings: frozen(settings), file, absent: raw.absent, warnings: relationWarnings(settings) }
@@ -100,25 +104,38 @@ function findFile({ file, env }: SettingsSources, folder: string): string | unde
 }
 
 async function gather(file: string | undefined, { env, flags }: SettingsSources): Promise<Raw> {
-  const source = file ?? 'default'
+  const fileSource = file ?? 'default'
   const read = file === undefined ? { value: {}, mistakes: [] } : await readSettingsFile(file)
   const environment = readEnvironment(env)
   const flagged = readFlags(flags ?? [])
-  const sifted = sift(read.value, source)
-  const raw = sifted.value
-  const mistakes = [...read.mistakes, ...sifted.mistakes, ...environment.mistakes, ...flagged.mistakes]
   const given = [...environment.given, ...flagged.given]
+  const copied = settingsCopy(read.value ?? {}, [], fileSource)
+  const raw = copied.value ?? {}
+  const absent = [...takeAbsentSections(raw), ...environment.absent]
+  const mistakes = [...read.mistakes, ...copied.mistakes, ...environment.mistakes, ...flagged.mistakes]
   for (const one of given) {
-    const inner = sift(one.value, one.source, one.setting)
+    const path = one.setting.path.split('.')
+    const inner = settingsCopy(one.value, path, one.source)
     mistakes.push(...inner.mistakes)
-    place(raw, one.setting.path.split('.'), inner.value)
+    place(raw, path, inner.value)
   }
   fillDependentDefaults(raw)
   const sourceOf = (keys: Keys): string => {
     const path = `${keys.join('.')}.`
-    return given.findLast(({ setting }) => path.startsWith(`${setting.path}.`))?.source ?? source
+    return given.findLast(({ setting }) => path.startsWith(`${setting.path}.`))?.source ?? fileSource
   }
-  return { value: raw, mistakes, absent: [...sifted.absent, ...environment.absent], sourceOf }
+  return { value: raw, mistakes, absent, sourceOf }
+}
+
+/** Removes sections of components that are not built, and `$schema`, which is for editors. */
+function takeAbsentSections(raw: unknown): Absent[] {
+  if (!isGroup(raw)) return []
+  delete raw['$schema']
+  return Object.entries(absentSections).flatMap(([name, part]) => {
+    if (!Object.hasOwn(raw, name)) return []
+    delete raw[name]
+    return [{ setting: name, part }]
+  })
 }
 
 function readFlags(flags: readonly SettingFlag[]): { given: GivenSetting[]; mistakes: Mistake[] } {
@@ -134,6 +151,10 @@ function readFlags(flags: readonly SettingFlag[]): { given: GivenSetting[]; mist
     }
   }
   return { given, mistakes }
+}
+
+function isGroup(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /**
@@ -160,31 +181,19 @@ function fillDependentDefaults(raw: unknown): void {
   fill('outbound', 'allowLoopback', false)
 }
 
-/** Returns one mistake per path, however many rules the value violates. */
-function valueMistakes(issues: readonly v.BaseIssue<unknown>[], raw: Raw): Mistake[] {
-  const byPlace = new Map<string, Mistake>()
-  for (const issue of issues) {
-    const all = (issue.path ?? []).map(({ key }) => key as string | number)
-    const { expected, depth } = expectedAt(all)
-    const keys = all.slice(0, depth)
-    const mistake = mistakeAt(raw.value, keys, { expected, source: raw.sourceOf(keys) })
-    if (!byPlace.has(mistake.path)) byPlace.set(mistake.path, mistake)
-  }
-  return [...byPlace.values()]
-}
-
 /**
  * Removes invalid values, and lists with invalid items, so that rules between the other settings can be
  * checked.
  */
-function withoutWrong(value: unknown, issues: readonly v.BaseIssue<unknown>[]): unknown {
+function withoutWrong(value: unknown, places: readonly WrongPlace[]): unknown {
   const left = structuredClone(value)
-  for (const { path = [] } of issues) {
-    const keys = path.map(({ key }) => key)
-    const inList = keys.findIndex((key) => typeof key === 'number')
-    const named = inList < 0 ? keys : keys.slice(0, inList)
-    const parent = named.slice(0, -1).reduce((at, key) => (isGroup(at) ? at[String(key)] : at), left)
-    if (isGroup(parent)) delete parent[String(named.at(-1))]
+  for (const { keys, isUnknown } of places) {
+    const list = isUnknown ? -1 : keys.findIndex((key) => typeof key === 'number')
+    const removed = list < 0 ? keys : keys.slice(0, list)
+    const parent = removed
+      .slice(0, -1)
+      .reduce((at, key) => (at as Record<string | number, unknown> | undefined)?.[key], left)
+    if (isGroup(parent)) delete parent[String(removed.at(-1))]
   }
   return left
 }

@@ -280,7 +280,6 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
     'several mistakes at once',
     { yaml: 'htpp: {}\nhttp: {port: x}', env: { SELVEDGE_MQTT_PORT: 'y', PORT: '1' } },
     [
-      ['htpp', '{}', top, 'http'],
       [
         'PORT',
         undefined,
@@ -288,7 +287,30 @@ const broken: [title: string, given: GivenSettings, mistakes: MistakeRow[]][] = 
       ],
       ['http.port', '"x"', port],
       ['mqtt.port', '"y"', port],
+      ['htpp', '{}', top, 'http'],
     ],
+  ],
+  [
+    'several unknown keys of one group, one of them empty',
+    { yaml: 'http: {prot: 1, toString: 2, tokenfile: ~}' },
+    [
+      ['http.prot', '1', httpNames, 'http.port'],
+      ['http.toString', '2', httpNames, undefined],
+      ['http.tokenfile', undefined, httpNames, 'http.tokenFile'],
+    ],
+  ],
+  [
+    'an unknown key in a list, with the mistakes between the other settings of the list',
+    { yaml: bridge('usrname: u, passwordFile: p') },
+    [
+      ['bridgeIn[0].usrname', '"u"', /^one of url, topics, clientId, /, 'bridgeIn[0].username'],
+      ['bridgeIn[0].username', undefined, 'a user name, because passwordFile is set'],
+    ],
+  ],
+  [
+    'a list for a map',
+    { yaml: 'provisioning: {devices: [d]}' },
+    [['provisioning.devices', '["d"]', 'a group of devices, by id']],
   ],
 ]
 

@@ -117,7 +117,7 @@ const device = kind.groupOf('a group of settings of a device', {
     description: 'Longitude first. Location of the Platform entity and of its sensors.',
   }),
   fields: setting(
-    kind.mapOf('a group of fields, by name', field),
+    kind.mapOf('a group of fields, by name', v.optional(field, {})),
     {},
     {
       title: 'Fields',
@@ -143,7 +143,7 @@ const provisioning = section('Devices', {
     description: 'One ObservableProperty per label instead of one per field of a device.',
   }),
   devices: setting(
-    kind.mapOf('a group of devices, by id', device),
+    kind.mapOf('a group of devices, by id', v.optional(device, {})),
     {},
     {
       title: 'Declared devices',

@@ -40,7 +40,7 @@ interface Inner {
 
 export function placeOf(schema: v.GenericSchema): SettingPlace {
   const inner = unwrapped(schema) as unknown as Inner
-  if (inner.type === 'object') return { kind: 'group', entries: inner.entries! }
+  if (inner.type === 'strict_object') return { kind: 'group', entries: inner.entries! }
   if (inner.type === 'record') return { kind: 'map', each: inner.value! }
   if (inner.type === 'array') return { kind: 'list', each: inner.item! }
   return { kind: 'value' }
@@ -66,14 +66,28 @@ export function expectedAt(keys: Keys): { expected: string; depth: number } {
   let schema: v.GenericSchema | undefined = settingsSchema
   let found = { expected: expectedOf(schema), depth: 0 }
   for (const [i, key] of keys.entries()) {
-    const place: SettingPlace = placeOf(schema)
-    if (place.kind === 'value') break
-    schema = place.kind === 'group' ? place.entries[key] : place.each
+    schema = memberOf(schema, key)
     if (schema === undefined) break
     const expected = expectedOf(schema)
     if (expected !== '') found = { expected, depth: i + 1 }
   }
   return found
+}
+
+/** The names in the group at a path. */
+export function namesAt(keys: Keys): readonly string[] {
+  const schema = keys.reduce<v.GenericSchema | undefined>(
+    (group, key) => group && memberOf(group, key),
+    settingsSchema,
+  )
+  const place = schema && placeOf(schema)
+  return place?.kind === 'group' ? Object.keys(place.entries) : []
+}
+
+function memberOf(schema: v.GenericSchema, key: string | number): v.GenericSchema | undefined {
+  const place = placeOf(schema)
+  if (place.kind === 'value') return undefined
+  return place.kind === 'group' ? place.entries[key] : place.each
 }
 
 function expectedOf(schema: v.GenericSchema): string {

@@ -32,7 +32,14 @@ export const oneOf = <const T extends readonly [string, ...string[]]>(...names: 
 export const versionOf = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(
     `one of ${names.join(', ')}`,
-    v.pipe(v.union([v.string(), v.number()]), v.transform(String), v.picklist(names)),
+    v.union([
+      v.picklist(names),
+      v.pipe(
+        v.number(),
+        v.check((number) => names.includes(String(number))),
+        v.transform((number): T[number] => String(number)),
+      ),
+    ]),
   )
 
 const oneLine = (most: number) =>
@@ -77,7 +84,7 @@ export const filledListOf = <S extends v.GenericSchema>(what: string, most: numb
 
 /** A group of settings, each with its name. */
 export const groupOf = <E extends v.ObjectEntries>(what: string, entries: E) =>
-  described(what, v.object(entries))
+  described(what, v.strictObject(entries))
 
 /** A group with names chosen by the operator, such as device ids. */
 export const mapOf = <S extends v.GenericSchema>(what: string, each: S) =>
@@ -151,10 +158,14 @@ const toBrokerBase = (value: string): string =>
 export const geometry = () =>
   described(
     'a GeoJSON geometry with type and coordinates',
-    v.strictObject({
-      type: v.picklist(['Point', 'MultiPoint', 'LineString', 'MultiLineString', 'Polygon', 'MultiPolygon']),
-      coordinates: v.array(v.unknown()),
-    }),
+    // Not `strictObject`, which is a group of settings.
+    v.objectWithRest(
+      {
+        type: v.picklist(['Point', 'MultiPoint', 'LineString', 'MultiLineString', 'Polygon', 'MultiPolygon']),
+        coordinates: v.array(v.unknown()),
+      },
+      v.never(),
+    ),
   )
 
 /** A name that is usable in paths. */

@@ -1,0 +1,61 @@
+/**
+ * Generates the JSON Schema of the settings file from the schema of the settings, so that editors complete
+ * names, show descriptions with bounds, units and defaults, and mark mistakes. Rules that JSON Schema cannot
+ * express are left to `selvedge check`.
+ */
+import { toJsonSchema } from '@valibot/to-json-schema'
+import { absentSections } from '#config/checks/foreign-names.ts'
+import { settingsSchema } from '#config/schema/settings-schema.ts'
+
+interface Node {
+  [member: string]: unknown
+  type?: unknown
+  description?: string
+  properties?: Record<string, Node>
+  required?: readonly string[]
+}
+
+export function settingsJsonSchema(): string {
+  const { $schema, ...root } = toJsonSchema(settingsSchema, { errorMode: 'ignore' })
+  const { properties, ...rest } = readable(root as unknown as Node)
+  const absent = Object.entries(absentSections).map(([name, part]) => [
+    name,
+    { description: `Accepted without effect: this version has no ${part}.` },
+  ])
+  const schema = {
+    $schema,
+    title: 'Settings of Selvedge',
+    ...rest,
+    properties: { $schema: { type: 'string' }, ...properties, ...Object.fromEntries(absent) },
+  }
+  return `${JSON.stringify(schema, undefined, 2)}\n`
+}
+
+/** Turns the documentation of a setting into one description. */
+function readable(node: Node): Node {
+  const { expected, defaultText, restart, description, ...own } = node
+  for (const name of ['items', 'additionalProperties']) {
+    if (typeof own[name] === 'object') own[name] = readable(own[name] as Node)
+  }
+  if (own.properties !== undefined)
+    own.properties = Object.fromEntries(
+      Object.entries(own.properties).map(([key, value]) => [
+        key,
+        own.required?.includes(key) === true ? readable(value) : emptyable(readable(value)),
+      ]),
+    )
+  const words = [
+    description,
+    typeof expected === 'string' && `Expected: ${expected}.`,
+    typeof defaultText === 'string' && `Default: ${defaultText}.`,
+    restart === false && 'Takes effect without a restart.',
+  ].filter((text) => typeof text === 'string')
+  return words.length === 0 ? own : { ...own, description: words.join(' ') }
+}
+
+/** Allows null, which counts as absent: the value of a YAML section without lines. */
+function emptyable(node: Node): Node {
+  return typeof node.type === 'string' && node['enum'] === undefined
+    ? { ...node, type: [node.type, 'null'] }
+    : node
+}
