@@ -99,7 +99,12 @@ export function openApiOf(routes: readonly RouteEntry[]): Json {
 }
 
 /** Entry for a route missing from the register; a test reports it. */
-const notDescribed: OperationDescription = { tag: 'Others', summary: 'Not described', answers: {} }
+const notDescribed: OperationDescription = {
+  tag: 'Others',
+  summary: 'Not described',
+  answers: {},
+  parameters: [],
+}
 
 function describe(
   path: string,
@@ -113,7 +118,7 @@ function describe(
     required: true,
     schema: text,
   }))
-  const inQuery = (more.parameters ?? []).map((name) => {
+  const inQuery = more.parameters.map((name) => {
     const [description, type = 'string'] = parameters[name]!
     return { name, in: 'query', description, schema: { type } }
   })

@@ -30,8 +30,8 @@ export interface OperationDescription {
   readonly tag: string
   readonly summary: string
   /** Query parameters, as in query-parameters.ts. */
-  readonly parameters?: readonly string[]
-  readonly body?: SchemaName | readonly [SchemaName]
+  readonly parameters: readonly string[]
+  readonly body?: SchemaName | readonly [SchemaName] | undefined
   /** Body schema of each success status; null for no body, in brackets for a list. */
   readonly answers: Readonly<Record<number, SchemaName | readonly [SchemaName] | null>>
 }
@@ -88,9 +88,23 @@ export const done = { 204: null } as const
 export const updated = { 204: null, 207: 'UpdateResult' } as const
 export const batched = { 204: null, 207: 'BatchOperationResult' } as const
 
-export const op = (
-  tag: string,
+/** An operation in a table of operations; without parameters and body, none. */
+export type OperationRow = readonly [
   summary: string,
   answers: OperationDescription['answers'],
-  more: Pick<OperationDescription, 'parameters' | 'body'> = {},
-): OperationDescription => ({ tag, summary, answers, ...more })
+  parameters?: readonly string[],
+  body?: OperationDescription['body'],
+]
+
+/** The operations of one tag, by method and path; `prefix` stands before each path. */
+export function operationsOf(
+  tag: string,
+  prefix: string,
+  rows: Readonly<Record<string, OperationRow>>,
+): Readonly<Record<string, OperationDescription>> {
+  const entries = Object.entries(rows).map(([route, [summary, answers, parameters = [], body]]) => {
+    const operation: OperationDescription = { tag, summary, answers, parameters, body }
+    return [route.replace(' ', ` ${prefix}`), operation] as const
+  })
+  return Object.fromEntries(entries)
+}

@@ -9,7 +9,7 @@ import {
   ngsiLd,
   type OperationDescription,
   one,
-  op,
+  operationsOf,
   ordered,
   page,
   shown,
@@ -17,114 +17,69 @@ import {
 } from './operation.ts'
 
 export const entityOperations: Readonly<Record<string, OperationDescription>> = {
-  [`GET ${ngsiLd}/entities`]: op(
-    'Entities',
-    'Query entities',
-    { 200: ['Entity'] },
-    {
-      parameters: [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page, ...mapping],
-    },
-  ),
-  [`POST ${ngsiLd}/entities`]: op('Entities', 'Create an entity', created, {
-    parameters: ['local'],
-    body: 'Entity',
+  ...operationsOf('Entities', ngsiLd, {
+    'GET /entities': [
+      'Query entities',
+      { 200: ['Entity'] },
+      [...shown, 'type', ...chosen, ...ordered, 'pageKey', ...page, ...mapping],
+    ],
+    'POST /entities': ['Create an entity', created, ['local'], 'Entity'],
+    'DELETE /entities': [
+      'Delete all entities that match a query, or some of their attributes',
+      batched,
+      ['type', 'attrs', ...chosen, 'keep', 'drop', 'local'],
+    ],
+    'GET /entities/:id': ['Retrieve an entity', { 200: 'Entity' }, [...shown, 'type', ...mapping]],
+    'PATCH /entities/:id': [
+      'Merge into an entity',
+      done,
+      [...one, 'options', 'format', 'lang', 'observedAt'],
+      'Fragment',
+    ],
+    'PUT /entities/:id': ['Replace an entity', done, one, 'Entity'],
+    'DELETE /entities/:id': ['Delete an entity', done, one],
+    'POST /entities/:id/attrs': ['Append attributes', updated, [...one, 'options'], 'Fragment'],
+    'PATCH /entities/:id/attrs': ['Update attributes', updated, one, 'Fragment'],
+    'PATCH /entities/:id/attrs/:attribute': ['Update parts of an attribute', done, one, 'Attribute'],
+    'PUT /entities/:id/attrs/:attribute': ['Replace an attribute', done, one, 'Attribute'],
+    'DELETE /entities/:id/attrs/:attribute': [
+      'Delete an attribute',
+      done,
+      [...one, 'datasetId', 'deleteAll'],
+    ],
+    'POST /entityOperations/query': [
+      'Query entities with a query body',
+      { 200: ['Entity'] },
+      ['local', 'format', 'options', 'pageKey', ...page],
+      'Query',
+    ],
   }),
-  [`DELETE ${ngsiLd}/entities`]: op(
-    'Entities',
-    'Delete all entities that match a query, or some of their attributes',
-    batched,
-    {
-      parameters: ['type', 'attrs', ...chosen, 'keep', 'drop', 'local'],
-    },
-  ),
-  [`GET ${ngsiLd}/entities/:id`]: op(
-    'Entities',
-    'Retrieve an entity',
-    { 200: 'Entity' },
-    { parameters: [...shown, 'type', ...mapping] },
-  ),
-  [`PATCH ${ngsiLd}/entities/:id`]: op('Entities', 'Merge into an entity', done, {
-    parameters: [...one, 'options', 'format', 'lang', 'observedAt'],
-    body: 'Fragment',
+  ...operationsOf('Batches', ngsiLd, {
+    'POST /entityOperations/create': [
+      'Create entities',
+      { 201: 'Ids', 207: 'BatchOperationResult' },
+      ['local'],
+      ['Entity'],
+    ],
+    'POST /entityOperations/upsert': [
+      'Create or replace entities; with options=update, update existing ones',
+      { 201: 'Ids', 204: null, 207: 'BatchOperationResult' },
+      ['local', 'options'],
+      ['Entity'],
+    ],
+    'POST /entityOperations/update': [
+      'Append or update attributes of entities',
+      batched,
+      ['local', 'options'],
+      ['Entity'],
+    ],
+    'POST /entityOperations/merge': ['Merge into entities', batched, ['local'], ['Entity']],
+    'POST /entityOperations/delete': ['Delete entities', batched, ['local'], 'Ids'],
   }),
-  [`PUT ${ngsiLd}/entities/:id`]: op('Entities', 'Replace an entity', done, {
-    parameters: one,
-    body: 'Entity',
+  ...operationsOf('Discovery', ngsiLd, {
+    'GET /types': ['List entity types', { 200: 'EntityTypeList' }, ['details', 'local']],
+    'GET /types/:type': ['Retrieve details of an entity type', { 200: 'EntityTypeInfo' }, ['local']],
+    'GET /attributes': ['List attributes', { 200: 'AttributeList' }, ['details', 'local']],
+    'GET /attributes/:attribute': ['Retrieve details of an attribute', { 200: 'Object' }, ['local']],
   }),
-  [`DELETE ${ngsiLd}/entities/:id`]: op('Entities', 'Delete an entity', done, { parameters: one }),
-  [`POST ${ngsiLd}/entities/:id/attrs`]: op('Entities', 'Append attributes', updated, {
-    parameters: [...one, 'options'],
-    body: 'Fragment',
-  }),
-  [`PATCH ${ngsiLd}/entities/:id/attrs`]: op('Entities', 'Update attributes', updated, {
-    parameters: one,
-    body: 'Fragment',
-  }),
-  [`PATCH ${ngsiLd}/entities/:id/attrs/:attribute`]: op('Entities', 'Update parts of an attribute', done, {
-    parameters: one,
-    body: 'Attribute',
-  }),
-  [`PUT ${ngsiLd}/entities/:id/attrs/:attribute`]: op('Entities', 'Replace an attribute', done, {
-    parameters: one,
-    body: 'Attribute',
-  }),
-  [`DELETE ${ngsiLd}/entities/:id/attrs/:attribute`]: op('Entities', 'Delete an attribute', done, {
-    parameters: [...one, 'datasetId', 'deleteAll'],
-  }),
-  [`POST ${ngsiLd}/entityOperations/query`]: op(
-    'Entities',
-    'Query entities with a query body',
-    { 200: ['Entity'] },
-    { parameters: ['local', 'format', 'options', 'pageKey', ...page], body: 'Query' },
-  ),
-  [`POST ${ngsiLd}/entityOperations/create`]: op(
-    'Batches',
-    'Create entities',
-    { 201: 'Ids', 207: 'BatchOperationResult' },
-    { parameters: ['local'], body: ['Entity'] },
-  ),
-  [`POST ${ngsiLd}/entityOperations/upsert`]: op(
-    'Batches',
-    'Create or replace entities; with options=update, update existing ones',
-    { 201: 'Ids', 204: null, 207: 'BatchOperationResult' },
-    { parameters: ['local', 'options'], body: ['Entity'] },
-  ),
-  [`POST ${ngsiLd}/entityOperations/update`]: op(
-    'Batches',
-    'Append or update attributes of entities',
-    batched,
-    { parameters: ['local', 'options'], body: ['Entity'] },
-  ),
-  [`POST ${ngsiLd}/entityOperations/merge`]: op('Batches', 'Merge into entities', batched, {
-    parameters: ['local'],
-    body: ['Entity'],
-  }),
-  [`POST ${ngsiLd}/entityOperations/delete`]: op('Batches', 'Delete entities', batched, {
-    parameters: ['local'],
-    body: 'Ids',
-  }),
-  [`GET ${ngsiLd}/types`]: op(
-    'Discovery',
-    'List entity types',
-    { 200: 'EntityTypeList' },
-    { parameters: ['details', 'local'] },
-  ),
-  [`GET ${ngsiLd}/types/:type`]: op(
-    'Discovery',
-    'Retrieve details of an entity type',
-    { 200: 'EntityTypeInfo' },
-    { parameters: ['local'] },
-  ),
-  [`GET ${ngsiLd}/attributes`]: op(
-    'Discovery',
-    'List attributes',
-    { 200: 'AttributeList' },
-    { parameters: ['details', 'local'] },
-  ),
-  [`GET ${ngsiLd}/attributes/:attribute`]: op(
-    'Discovery',
-    'Retrieve details of an attribute',
-    { 200: 'Object' },
-    { parameters: ['local'] },
-  ),
 }

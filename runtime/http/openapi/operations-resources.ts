@@ -8,7 +8,8 @@ import {
   mapping,
   ngsiLd,
   type OperationDescription,
-  op,
+  type OperationRow,
+  operationsOf,
   ordered,
   page,
   shown,
@@ -17,180 +18,116 @@ import {
 } from './operation.ts'
 
 export const resourceOperations: Readonly<Record<string, OperationDescription>> = {
-  [`GET ${ngsiLd}/subscriptions`]: op(
-    'Subscriptions',
-    'List subscriptions',
-    { 200: ['Subscription'] },
-    { parameters: ['options', 'local', ...page] },
-  ),
-  [`POST ${ngsiLd}/subscriptions`]: op('Subscriptions', 'Create a subscription', created, {
-    parameters: ['local'],
-    body: 'Subscription',
+  ...operationsOf('Subscriptions', ngsiLd, {
+    'GET /subscriptions': ['List subscriptions', { 200: ['Subscription'] }, ['options', 'local', ...page]],
+    'POST /subscriptions': ['Create a subscription', created, ['local'], 'Subscription'],
+    'GET /subscriptions/:id': ['Retrieve a subscription', { 200: 'Subscription' }, ['options', 'local']],
+    'PATCH /subscriptions/:id': ['Change a subscription', done, ['local'], 'Subscription'],
+    'DELETE /subscriptions/:id': ['Delete a subscription', done, ['local']],
+    'GET /subscriptions/:id/notifications': [
+      'Receive notifications as a stream: Server-Sent Events (Last-Event-ID confirms) or WebSocket',
+      { 200: null },
+    ],
+    'DELETE /subscriptions/:id/notifications': ['Confirm notifications of a stream', done, ['until']],
   }),
-  [`GET ${ngsiLd}/subscriptions/:id`]: op(
-    'Subscriptions',
-    'Retrieve a subscription',
-    { 200: 'Subscription' },
-    { parameters: ['options', 'local'] },
-  ),
-  [`PATCH ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Change a subscription', done, {
-    parameters: ['local'],
-    body: 'Subscription',
+  ...operationsOf('Context sources', ngsiLd, {
+    'GET /csourceRegistrations': [
+      'Query registrations',
+      { 200: ['Registration'] },
+      [...source, ...times.slice(0, 4), ...page],
+    ],
+    'POST /csourceRegistrations': ['Register a context source', created, [], 'Registration'],
+    'GET /csourceRegistrations/:id': [
+      'Retrieve a registration',
+      { 200: 'Registration' },
+      ['options', 'local'],
+    ],
+    'PATCH /csourceRegistrations/:id': ['Change a registration', done, [], 'Registration'],
+    'DELETE /csourceRegistrations/:id': ['Delete a registration', done],
+    'GET /csourceSubscriptions': [
+      'List subscriptions to registrations',
+      { 200: ['Subscription'] },
+      ['options', 'local', ...page],
+    ],
+    'POST /csourceSubscriptions': ['Create a subscription to registrations', created, [], 'Subscription'],
+    'GET /csourceSubscriptions/:id': [
+      'Retrieve a subscription to registrations',
+      { 200: 'Subscription' },
+      ['options', 'local'],
+    ],
+    'PATCH /csourceSubscriptions/:id': ['Change a subscription to registrations', done, [], 'Subscription'],
+    'DELETE /csourceSubscriptions/:id': ['Delete a subscription to registrations', done],
   }),
-  [`DELETE ${ngsiLd}/subscriptions/:id`]: op('Subscriptions', 'Delete a subscription', done, {
-    parameters: ['local'],
+  ...operationsOf('Contexts', ngsiLd, {
+    'GET /jsonldContexts': [
+      'List the addresses of stored contexts; with details, objects',
+      { 200: ['ContextDetails'] },
+      ['details', 'kind'],
+    ],
+    'POST /jsonldContexts': ['Add a context', created, [], 'Context'],
+    'GET /jsonldContexts/:context': [
+      'Retrieve a context; with details, its metadata',
+      { 200: 'Context' },
+      ['details'],
+    ],
+    'DELETE /jsonldContexts/:context': [
+      'Delete a context; with reload, fetch a cached one again',
+      done,
+      ['reload'],
+    ],
   }),
-  [`GET ${ngsiLd}/subscriptions/:id/notifications`]: op(
-    'Subscriptions',
-    'Receive notifications as a stream: Server-Sent Events (Last-Event-ID confirms) or WebSocket',
-    { 200: null },
-  ),
-  [`DELETE ${ngsiLd}/subscriptions/:id/notifications`]: op(
-    'Subscriptions',
-    'Confirm notifications of a stream',
-    done,
-    { parameters: ['until'] },
-  ),
-  [`GET ${ngsiLd}/csourceRegistrations`]: op(
-    'Context sources',
-    'Query registrations',
-    { 200: ['Registration'] },
-    { parameters: [...source, ...times.slice(0, 4), ...page] },
-  ),
-  [`POST ${ngsiLd}/csourceRegistrations`]: op('Context sources', 'Register a context source', created, {
-    body: 'Registration',
+  ...operationsOf('Snapshots', ngsiLd, {
+    'POST /snapshots': ['Create a snapshot of the current results of queries', created, [], 'Snapshot'],
+    'GET /snapshots': ['List snapshots', { 200: ['Snapshot'] }, page],
+    'DELETE /snapshots': ['Delete the snapshots that q selects', done, ['q']],
+    'GET /snapshots/:id': ['Retrieve the state of a snapshot', { 200: 'Snapshot' }],
+    'PATCH /snapshots/:id': [
+      'Change the lifetime, priority or endpoint of a snapshot',
+      { 200: 'Snapshot' },
+      [],
+      'Snapshot',
+    ],
+    'DELETE /snapshots/:id': ['Delete a snapshot', done],
+    'POST /snapshots/:id/clone': ['Copy a snapshot', created],
   }),
-  [`GET ${ngsiLd}/csourceRegistrations/:id`]: op(
-    'Context sources',
-    'Retrieve a registration',
-    { 200: 'Registration' },
-    { parameters: ['options', 'local'] },
-  ),
-  [`PATCH ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Change a registration', done, {
-    body: 'Registration',
+  ...operationsOf('Information', ngsiLd, {
+    'GET /info/sourceIdentity': [
+      'Retrieve the identity of this gateway as a context source',
+      { 200: 'ContextSourceIdentity' },
+    ],
   }),
-  [`DELETE ${ngsiLd}/csourceRegistrations/:id`]: op('Context sources', 'Delete a registration', done),
-  [`GET ${ngsiLd}/csourceSubscriptions`]: op(
-    'Context sources',
-    'List subscriptions to registrations',
-    { 200: ['Subscription'] },
-    { parameters: ['options', 'local', ...page] },
-  ),
-  [`POST ${ngsiLd}/csourceSubscriptions`]: op(
-    'Context sources',
-    'Create a subscription to registrations',
-    created,
-    {
-      body: 'Subscription',
-    },
-  ),
-  [`GET ${ngsiLd}/csourceSubscriptions/:id`]: op(
-    'Context sources',
-    'Retrieve a subscription to registrations',
-    { 200: 'Subscription' },
-    { parameters: ['options', 'local'] },
-  ),
-  [`PATCH ${ngsiLd}/csourceSubscriptions/:id`]: op(
-    'Context sources',
-    'Change a subscription to registrations',
-    done,
-    { body: 'Subscription' },
-  ),
-  [`DELETE ${ngsiLd}/csourceSubscriptions/:id`]: op(
-    'Context sources',
-    'Delete a subscription to registrations',
-    done,
-  ),
-  [`GET ${ngsiLd}/jsonldContexts`]: op(
-    'Contexts',
-    'List the addresses of stored contexts; with details, objects',
-    { 200: ['ContextDetails'] },
-    { parameters: ['details', 'kind'] },
-  ),
-  [`POST ${ngsiLd}/jsonldContexts`]: op('Contexts', 'Add a context', created, { body: 'Context' }),
-  [`GET ${ngsiLd}/jsonldContexts/:context`]: op(
-    'Contexts',
-    'Retrieve a context; with details, its metadata',
-    { 200: 'Context' },
-    { parameters: ['details'] },
-  ),
-  [`DELETE ${ngsiLd}/jsonldContexts/:context`]: op(
-    'Contexts',
-    'Delete a context; with reload, fetch a cached one again',
-    done,
-    { parameters: ['reload'] },
-  ),
-  'GET /contexts/selvedge-platform.jsonld': op('Contexts', 'Retrieve the context of the platform', {
-    200: 'Context',
+  ...operationsOf('Entity maps', ngsiLd, {
+    'GET /entityMaps': [
+      'Create an entity map of an entity query',
+      { 201: 'Object' },
+      [...shown, 'type', ...chosen, ...ordered, ...page, ...mapping],
+    ],
+    'POST /entityMaps': [
+      'Create an entity map of an entity query with a query body',
+      { 201: 'Object' },
+      ['local', 'format', 'options', ...page],
+      'Query',
+    ],
+    'GET /temporal/entityMaps': [
+      'Create an entity map of a temporal query',
+      { 201: 'Object' },
+      [...evolved, 'type', ...chosen, ...ordered, ...page, ...mapping],
+    ],
+    'POST /temporal/entityMaps': [
+      'Create an entity map of a temporal query with a query body',
+      { 201: 'Object' },
+      [...evolved, ...page],
+      'Query',
+    ],
   }),
-  [`POST ${ngsiLd}/snapshots`]: op(
-    'Snapshots',
-    'Create a snapshot of the current results of queries',
-    created,
-    {
-      body: 'Snapshot',
-    },
-  ),
-  [`GET ${ngsiLd}/snapshots`]: op('Snapshots', 'List snapshots', { 200: ['Snapshot'] }, { parameters: page }),
-  [`DELETE ${ngsiLd}/snapshots`]: op('Snapshots', 'Delete the snapshots that q selects', done, {
-    parameters: ['q'],
-  }),
-  [`GET ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Retrieve the state of a snapshot', {
-    200: 'Snapshot',
-  }),
-  [`PATCH ${ngsiLd}/snapshots/:id`]: op(
-    'Snapshots',
-    'Change the lifetime, priority or endpoint of a snapshot',
-    { 200: 'Snapshot' },
-    { body: 'Snapshot' },
-  ),
-  [`DELETE ${ngsiLd}/snapshots/:id`]: op('Snapshots', 'Delete a snapshot', done),
-  [`POST ${ngsiLd}/snapshots/:id/clone`]: op('Snapshots', 'Copy a snapshot', created),
-  [`GET ${ngsiLd}/info/sourceIdentity`]: op(
-    'Information',
-    'Retrieve the identity of this gateway as a context source',
-    {
-      200: 'ContextSourceIdentity',
-    },
-  ),
-  [`GET ${ngsiLd}/entityMaps`]: op(
-    'Entity maps',
-    'Create an entity map of an entity query',
-    { 201: 'Object' },
-    { parameters: [...shown, 'type', ...chosen, ...ordered, ...page, ...mapping] },
-  ),
-  [`POST ${ngsiLd}/entityMaps`]: op(
-    'Entity maps',
-    'Create an entity map of an entity query with a query body',
-    { 201: 'Object' },
-    { parameters: ['local', 'format', 'options', ...page], body: 'Query' },
-  ),
-  [`GET ${ngsiLd}/temporal/entityMaps`]: op(
-    'Entity maps',
-    'Create an entity map of a temporal query',
-    { 201: 'Object' },
-    { parameters: [...evolved, 'type', ...chosen, ...ordered, ...page, ...mapping] },
-  ),
-  [`POST ${ngsiLd}/temporal/entityMaps`]: op(
-    'Entity maps',
-    'Create an entity map of a temporal query with a query body',
-    { 201: 'Object' },
-    { parameters: [...evolved, ...page], body: 'Query' },
-  ),
-  ...entityMapOperations('entityMap'),
-  ...entityMapOperations('entityMaps'),
+  ...operationsOf('Entity maps', ngsiLd, { ...entityMapRows('entityMap'), ...entityMapRows('entityMaps') }),
 }
 
 /** The standard has used both names for this resource. */
-function entityMapOperations(name: string): Readonly<Record<string, OperationDescription>> {
-  const path = `${ngsiLd}/${name}/:id`
-  const parameters = ['options', 'local']
+function entityMapRows(name: string): Readonly<Record<string, OperationRow>> {
   return {
-    [`GET ${path}`]: op('Entity maps', 'Retrieve an entity map', { 200: 'Object' }, { parameters }),
-    [`PATCH ${path}`]: op('Entity maps', 'Change the expiry of an entity map', done, {
-      parameters: ['local'],
-      body: 'Object',
-    }),
-    [`DELETE ${path}`]: op('Entity maps', 'Delete an entity map', done, { parameters: ['local'] }),
+    [`GET /${name}/:id`]: ['Retrieve an entity map', { 200: 'Object' }, ['options', 'local']],
+    [`PATCH /${name}/:id`]: ['Change the expiry of an entity map', done, ['local'], 'Object'],
+    [`DELETE /${name}/:id`]: ['Delete an entity map', done, ['local']],
   }
 }

@@ -167,7 +167,7 @@ it.each(all)('%s %s shall ignore no parameter, with and without a trailing slash
 
 const asked = all.filter(([, , { parameters = [] }]) => parameters.length > 0)
 it.each(asked)('%s %s shall refuse invalid values of its parameters', async (...route) => {
-  for (const name of route[2].parameters ?? [])
+  for (const name of route[2].parameters)
     for (const value of wrong[name] ?? [`no wrong value of ${name}`]) {
       const said = `${name}=${value}`
       const { status, detail } = await ask(route, said)
