@@ -90,6 +90,18 @@ type RequestArgs = [
 
 const compress = promisify<string, ZlibOptions, Buffer>(gzip)
 
+const headersFor = (
+  { alias, tenant, headers }: CentralBrokerSettings,
+  { via }: Provenance,
+  states?: readonly Stated[],
+): Readonly<Record<string, string>> => ({
+  accept: 'application/json',
+  Via: viaHeader(via, alias),
+  ...headers,
+  ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
+  ...(states === undefined ? {} : { [statedHeader]: states.join() }),
+})
+
 export function createCentralBroker(
   peer: Peer,
   settings: CentralBrokerSettings,
@@ -112,18 +124,12 @@ export function createCentralBroker(
   ): Promise<PeerAnswer> {
     const { heldMs, states } = how
     const text = body === undefined ? undefined : JSON.stringify(body)
-    const headers: Record<string, string> = {
-      accept: 'application/json',
-      Via: viaHeader(provenance.via, settings.alias),
-      ...settings.headers,
-    }
-    if (settings.tenant !== undefined) headers['ngsild-tenant'] = settings.tenant
-    if (text !== undefined) headers['content-type'] = 'application/json'
-    if (states !== undefined) headers[statedHeader] = states.join()
     const isGzip = sendsGzip !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
     // Until gzip support is confirmed, any error status may mean "cannot decompress".
     const isUnknown = sendsGzip === undefined
     const payload = isGzip ? await turn(() => compress(text, { level: 1 })) : text
+    const headers: Record<string, string> = { ...headersFor(settings, provenance, states) }
+    if (text !== undefined) headers['content-type'] = 'application/json'
     if (isGzip) headers['content-encoding'] = 'gzip'
     if (payload !== undefined) bytes += Buffer.byteLength(payload)
     const url = settings.base + path

@@ -136,7 +136,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     const { status, text } = answer
     if (status === 207 || (status === 200 && isResult(parsedJson(text))))
       return settleEach(steps, text, again)
-    if (status === 201 || status === 204 || (status === 200 && isListOf(steps, text))) return accepted(steps)
+    if (isAcceptance(steps, answer)) return accepted(steps)
     if (status === 200 && text.trim() === '') return confirmed(steps, answer, again, accepted(steps))
     // The change already passed through the centre.
     if (status === loopDetected) return done([], steps.length)
@@ -174,8 +174,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
       else transientReason ??= `${id}: ${reasonOf(error)}`
     }
     if (transientReason !== undefined) return later(transientReason)
-    const parts = open.length < steps.length ? [open] : halvesOf(open)
-    const rest = await inOrder(open.length === 0 ? [] : parts, again)
+    const rest = await inOrder(partsToResend(open, steps.length), again)
     if (rest.kind === 'later') return rest
     return done([...refused, ...rest.refused], skipped + rest.skipped)
   }
@@ -193,6 +192,12 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
 }
 
 type ItemsArguments = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
+
+/** Without progress, halves, so that resending ends. */
+function partsToResend(open: readonly Step[], sentCount: number): readonly (readonly Step[])[] {
+  if (open.length === 0) return []
+  return open.length < sentCount ? [open] : halvesOf(open)
+}
 
 /** Halves of a list that is too large for one request. */
 export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
@@ -216,6 +221,10 @@ function isListOf(steps: readonly Step[], text: string): boolean {
   const body = parsedJson(text)
   return Array.isArray(body) && body.every((id) => steps.some(({ entity }) => entity.id === id))
 }
+
+/** Whether a response accepts everything that was sent. */
+const isAcceptance = (steps: readonly Step[], { status, text }: ConfirmArguments[1]): boolean =>
+  status === 201 || status === 204 || (status === 200 && isListOf(steps, text))
 
 /** Whether a response shows, in a form only brokers use, that the request body was read. */
 export function isRead({ status, text }: ConfirmArguments[1]): boolean {

@@ -9,7 +9,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { CommitSpan } from '#broker/changes/change-feed.ts'
 import { type CentralBroker, partsOf } from '#uplink/centre/central-broker.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
-import { later, type SendOutcome, type StepRefusal } from '#uplink/centre/outcome.ts'
+import { done, later, type SendOutcome, type StepRefusal } from '#uplink/centre/outcome.ts'
 import type { Lane } from '#uplink/connection/rate-limit.ts'
 import { addPendingInFull, type UplinkState } from '#uplink/progress/uplink-state.ts'
 import type { ScopeLookups } from '#uplink/steps/deletion-steps.ts'
@@ -103,33 +103,37 @@ export function createSending(ports: SendingPorts): Sending {
     if (counts.sent + counts.past === 0) await ports.checkCentre()
   }
 
-  /** `read` receives the layers that replace one that was read long ago. */
-  async function deliver(lane: Lane, layer: Layer, { read, isValid }: SendChecks): Promise<boolean> {
+  async function deliver(lane: Lane, layer: Layer, checks: SendChecks): Promise<boolean> {
     while (await connectivity.ready(lane)) {
-      await checkBeforeFirst()
-      const is = isValid === undefined || (await isValid())
-      if (is === false) return true
-      if (is === undefined) {
-        if (!connectivity.isClosed())
-          recordFailure(lane, later('the centre does not report its log position'))
-        continue
-      }
-      const others = read === undefined ? undefined : await replacementFor(layer, read)
-      if (others !== undefined) {
-        read!.enqueue(others)
-        return true
-      }
-      const outcome = await centres[lane].send(layer, read && limits.uplinkBehindMs.value)
-      if (outcome.kind === 'later' && outcome.isHeldUp === true) continue
-      if (outcome.kind === 'done') {
-        connectivity.succeeded(lane)
-        await recordAccepted(lane, layer, outcome)
-        return true
-      }
+      const outcome = await sendOnce(lane, layer, checks)
+      if (outcome.kind === 'done') return true
+      if (outcome.isHeldUp === true) continue
       if (connectivity.isClosed()) break
       recordFailure(lane, outcome)
     }
     return false
+  }
+
+  /**
+   * A layer that is no longer valid is done without a request. `read` receives the layers that replace one
+   * that was read long ago.
+   */
+  async function sendOnce(lane: Lane, layer: Layer, { read, isValid }: SendChecks): Promise<SendOutcome> {
+    await checkBeforeFirst()
+    const is = isValid === undefined || (await isValid())
+    if (is === false) return done()
+    if (is === undefined) return later('the centre does not report its log position')
+    const others = read && (await replacementFor(layer, read))
+    if (others !== undefined) {
+      read!.enqueue(others)
+      return done()
+    }
+    const outcome = await centres[lane].send(layer, read && limits.uplinkBehindMs.value)
+    if (outcome.kind === 'done') {
+      connectivity.succeeded(lane)
+      await recordAccepted(lane, layer, outcome)
+    }
+    return outcome
   }
 
   /**

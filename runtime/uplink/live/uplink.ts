@@ -25,6 +25,7 @@ import {
   addPending,
   endUnsentDeletions,
   type GapReport,
+  type PendingSpan,
   resendGaps,
   type UplinkState,
 } from '#uplink/progress/uplink-state.ts'
@@ -118,6 +119,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   let [isFilling, isUnsaved, isOnDisk] = [false, true, !ports.isNew]
   const lookups = createLookups(following, { selection, scopePrefix }, isCentreOrSelf(ports.alias, state))
   const resurrections = createResurrections(lookups)
+  const sliceSizes = { sliceMs: limits.uplinkSliceMs.value }
   const onChanged = (): void => {
     isUnsaved = true
   }
@@ -255,41 +257,46 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   }
 
   async function backfillLane(): Promise<void> {
-    const sizes = { sliceMs: limits.uplinkSliceMs.value }
     const yieldIfDue = createYield(ports.clock.monotonic, limits.uplinkTurnMs.value)
-    while (!isClosed) {
+    for (let isOpen = true; isOpen && !isClosed; ) {
       isFilling = false
-      const span = state.spans[0]
       const mayFill = state.refresh === undefined && !following.isHeld()
       resendGaps(state, ports.clock.now())
-      if (mayFill && state.telling !== undefined) {
-        if (!(await sendGaps(state.telling, yieldIfDue))) return
-        continue
-      }
-      if (!mayFill || span === undefined) {
-        if (mayFill && (await reconciling.portion())) isUnsaved = true
-        await connectivity.sleep(limits.uplinkPollMs.value)
-        continue
-      }
-      if (measure.enforceBudget()) continue
-      span.began ??= span.from
-      isFilling = true
-      const way = {
-        deliver: fill,
-        ensureDeleted: resurrections.ensureDeleted,
-        ensureSynced: matching.ensureSynced,
-        yieldIfDue,
-      }
-      const to = await fillSpan(span, sizes, { following, lookups, losses, ...way })
-      if (to === undefined) return
-      losses.end(to)
-      span.from = to
-      isUnsaved = true
-      if (span.from < span.to) continue
-      state.spans.splice(state.spans.indexOf(span), 1)
-      endUnsentDeletions(state, following.position().n)
-      state.telling = { began: span.began, to: span.to, unnamed: {} }
+      if (mayFill) isOpen = await backfillNext(yieldIfDue)
+      else await connectivity.sleep(limits.uplinkPollMs.value)
     }
+  }
+
+  /** Sends gaps, else past values, else a portion of a reconciliation. False when the uplink was closed. */
+  async function backfillNext(yieldIfDue: YieldIfDue): Promise<boolean> {
+    if (state.telling !== undefined) return sendGaps(state.telling, yieldIfDue)
+    const span = state.spans[0]
+    if (span !== undefined) return measure.enforceBudget() || sendSlice(span, yieldIfDue)
+    if (await reconciling.portion()) isUnsaved = true
+    await connectivity.sleep(limits.uplinkPollMs.value)
+    return true
+  }
+
+  /** Sends the next slice of a span. False when the uplink was closed. */
+  async function sendSlice(span: PendingSpan, yieldIfDue: YieldIfDue): Promise<boolean> {
+    span.began ??= span.from
+    isFilling = true
+    const way = {
+      deliver: fill,
+      ensureDeleted: resurrections.ensureDeleted,
+      ensureSynced: matching.ensureSynced,
+      yieldIfDue,
+    }
+    const to = await fillSpan(span, sliceSizes, { following, lookups, losses, ...way })
+    if (to === undefined) return false
+    losses.end(to)
+    span.from = to
+    isUnsaved = true
+    if (span.from < span.to) return true
+    state.spans.splice(state.spans.indexOf(span), 1)
+    endUnsentDeletions(state, following.position().n)
+    state.telling = { began: span.began, to: span.to, unnamed: {} }
+    return true
   }
 
   /** Reports the gaps of a sent span in several requests. False when the uplink was closed. */

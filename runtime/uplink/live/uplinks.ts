@@ -191,8 +191,7 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       running.delete(id)
       await uplink.close()
     }
-    for (const id of stored) {
-      if (known.has(id)) continue
+    for (const id of stored.difference(known)) {
       await door.commit(
         (stage) => {
           stage.write('uplink.delete', id)

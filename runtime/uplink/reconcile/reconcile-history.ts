@@ -7,6 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { ChangeFeed, CommitSpan } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { Digests, HistoryDigests, WrittenInstance } from '#broker/tenant/digests.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { toIdList } from '#ngsi-ld/federation/digest.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import type { CentralBroker } from '#uplink/centre/central-broker.ts'
@@ -25,7 +26,7 @@ import type { DeletionLookups } from '#uplink/steps/deletion-steps.ts'
 import { pastHead, removalSteps } from '#uplink/steps/deletion-steps.ts'
 import { idParts } from '#uplink/steps/id-parts.ts'
 import type { Resurrections } from '#uplink/steps/resurrections.ts'
-import type { Head, Layer, Step } from '#uplink/steps/step-plan.ts'
+import { type Head, instanceCount, type Layer, type Step } from '#uplink/steps/step-plan.ts'
 
 export interface ReconcilePorts {
   readonly following: ChangeFeed
@@ -125,8 +126,10 @@ export function createPastPhases(ports: PastPorts) {
 
   /** Compares the histories of some entities; ends the task if the centre keeps no such histories. */
   async function historiesOf(task: ReconcileTask, heads: readonly Head[]): Promise<boolean> {
-    const ours: { readonly head: Head; readonly own: HistoryDigests }[] = []
-    for (const head of heads) ours.push({ head, own: await digests.history(head.id, allTimes) })
+    const ours = await Array.fromAsync(heads, async (head) => ({
+      head,
+      own: await digests.history(head.id, allTimes),
+    }))
     const parts = [...idParts(ours, ({ head }) => head.id)]
     for (let part = parts.shift(); part !== undefined; part = parts.shift()) {
       const answer = await digestsThere(part.map(({ head }) => head.id))
@@ -142,19 +145,24 @@ export function createPastPhases(ports: PastPorts) {
       }
       for (const { head, own } of part) {
         const there = answer.json.histories[head.id] ?? {}
-        const before = task.observations
-        if (!(await fill(task, { head, own, there }))) return false
-        const isNew = Object.keys(there).length === 0 && task.observations > before
-        if (task.phase !== 'deletedHistories' || !isNew) continue
-        // A centre that deletes histories with their entities is not sent all of them.
-        const after = await digestsThere([head.id])
-        if (after === undefined) return false
-        if (after.isTooLarge === true) continue
-        if (Object.keys(after.json?.histories[head.id] ?? {}).length > 0) continue
-        task.phase = 'done'
-        return true
+        if (!(await complete(task, { head, own, there }))) return false
+        if (task.phase === 'done') return true
       }
     }
+    return true
+  }
+
+  /** Completes one history. Ends the task if the centre deletes histories together with their entities. */
+  async function complete(task: ReconcileTask, pair: HistoryPair): Promise<boolean> {
+    const before = task.observations
+    if (!(await fill(task, pair))) return false
+    const isNew = Object.keys(pair.there).length === 0 && task.observations > before
+    if (task.phase !== 'deletedHistories' || !isNew) return true
+    const { id } = pair.head
+    const after = await digestsThere([id])
+    if (after === undefined) return false
+    const isKept = after.isTooLarge === true || Object.keys(after.json?.histories[id] ?? {}).length > 0
+    if (!isKept) task.phase = 'done'
     return true
   }
 
@@ -175,49 +183,63 @@ export function createPastPhases(ports: PastPorts) {
   }
 
   /** Sends the days of a history that differ at the centre, except what the budget dropped. */
-  async function fill(
-    task: ReconcileTask,
-    {
-      head,
-      own,
-      there,
-    }: { readonly head: Head; readonly own: HistoryDigests; readonly there: HistoryDigests },
-  ): Promise<boolean> {
+  async function fill(task: ReconcileTask, { head, own, there }: HistoryPair): Promise<boolean> {
     let upTo: number | undefined
     let isDroppedWithin: DroppedWithin | undefined
-    for (const [key, days] of Object.entries(own)) {
+    for (const [key, day] of differingDays(own, there)) {
       const name = key.split(' ', 1)[0]!
       if (!lookups.selection.takesAttribute(name)) continue
-      for (const [day, [count, sum]] of Object.entries(days)) {
-        const theirs = there[key]?.[day]
-        if (theirs?.[0] === count && theirs[1] === sum) continue
-        task.days++
-        if (task.isDry) continue
-        if (isStopped(task)) return false
-        upTo ??= await sendUnsent(head.id)
-        if (upTo === undefined) return false
-        isDroppedWithin ??= await budgetGapsOf(head.id, ports)
-        if (isDroppedWithin === undefined) return false
-        const from = dateTimeToMs(`${day}T00:00:00Z`)!
-        // Later commits may have times that are still to be corrected.
-        const span = { from, to: from + dayMs, upTo }
-        const isSent = sentBy(isDroppedWithin(key, span))
-        for await (const some of digests.observed(head.id, key, span)) {
-          if (isStopped(task)) return false
-          const instances = some.filter(isSent).map(({ instance }) => instance)
-          if (instances.length === 0) continue
-          task.observations += instances.length
-          const attributes = new Map([[name, instances]])
-          const step: Step = { kind: 'past', entity: head, attributes }
-          if (!(await ports.deliver({ kind: 'past', steps: [step] }))) return false
-          if (!(await ports.ensureDeleted(head, attributes))) return false
-        }
+      task.days++
+      if (task.isDry) continue
+      if (isStopped(task)) return false
+      upTo ??= await sendUnsent(head.id)
+      if (upTo === undefined) return false
+      isDroppedWithin ??= await budgetGapsOf(head.id, ports)
+      if (isDroppedWithin === undefined) return false
+      const from = dateTimeToMs(`${day}T00:00:00Z`)!
+      // Later commits may have times that are still to be corrected.
+      const span = { from, to: from + dayMs, upTo }
+      const isSent = sentBy(isDroppedWithin(key, span))
+      for await (const some of digests.observed(head.id, key, span)) {
+        const instances = some.filter(isSent).map(({ instance }) => instance)
+        if (!(await sendPast(task, head, new Map([[name, instances]])))) return false
       }
     }
     return true
   }
 
+  async function sendPast(
+    task: ReconcileTask,
+    head: Head,
+    attributes: ReadonlyMap<string, readonly AttributeInstance[]>,
+  ): Promise<boolean> {
+    const step: Step = { kind: 'past', entity: head, attributes }
+    const count = instanceCount(step)
+    if (isStopped(task)) return false
+    if (count === 0) return true
+    task.observations += count
+    return (
+      (await ports.deliver({ kind: 'past', steps: [step] })) && (await ports.ensureDeleted(head, attributes))
+    )
+  }
+
   return Object.freeze({ histories, deletedHistories })
+}
+
+/** The digests of one history, here and at the centre. */
+interface HistoryPair {
+  readonly head: Head
+  readonly own: HistoryDigests
+  readonly there: HistoryDigests
+}
+
+/** The days on which the histories of a stream differ, with the key of the stream. */
+function* differingDays(own: HistoryDigests, there: HistoryDigests): Generator<[key: string, day: string]> {
+  for (const [key, days] of Object.entries(own))
+    for (const [day, [count, sum]] of Object.entries(days)) {
+      const theirs = there[key]?.[day]
+      if (theirs?.[0] !== count || theirs[1] !== sum) yield [key, day]
+    }
 }
 
 /** Whether an entity was created since a reconciliation began, so that neither phase may include it. */

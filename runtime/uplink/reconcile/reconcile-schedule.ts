@@ -6,6 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
+import type { PeerAnswer } from '#federation/peer.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { CentralBroker } from '#uplink/centre/central-broker.ts'
 import type { Connectivity } from '#uplink/centre/connectivity.ts'
@@ -131,21 +132,18 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     checkedAt = clock.monotonic()
     const isOurs = await centres.live.isSelvedge()
     const answer = isOurs === true ? await centres.live.getSelvedge(question) : undefined
-    const status = answer !== undefined && 'status' in answer ? answer.status : undefined
-    const isUnsupported = isOurs === false || (status !== undefined && unsupportedStatuses.has(status))
-    const failure =
-      isUnsupported || (status !== undefined && !temporaryStatuses.has(status))
-        ? 'unsupported'
-        : 'unavailable'
+    const reported = positionIn(answer)
     // A centre without the operation is asked again after more was sent; an unavailable one, soon.
-    if (isUnsupported) sentBefore = sent + past
-    if (answer === undefined || 'failure' in answer) return failure
-    // A tenant created by the first write holds nothing before.
-    if (isNoTenant(answer)) state.centreAt ??= 0
-    const reported = status === 200 ? parsedJson(answer.text) : undefined
-    if (!isObject(reported) || typeof reported['position'] !== 'number') return failure
-    const { position, restoredAt } = reported as unknown as { position: number; restoredAt?: number }
-    sentBefore = sent + past
+    const isUnsupported = isOurs === false || isStatusIn(unsupportedStatuses, answer)
+    if (isUnsupported || reported !== undefined) sentBefore = sent + past
+    if (reported === undefined) {
+      // A tenant created by the first write holds nothing before.
+      if (answer !== undefined && isNoTenant(answer)) state.centreAt ??= 0
+      const mayRespondSoon =
+        answer === undefined || 'failure' in answer || isStatusIn(temporaryStatuses, answer)
+      return isUnsupported || !mayRespondSoon ? 'unsupported' : 'unavailable'
+    }
+    const { position, restoredAt } = reported
     // Compares the restore time too: other clients may have written more since than was lost.
     const isRestored = state.centreAt !== undefined && restoredAt !== state.centreRestoredAt
     if (isRestored || position < (state.centreAt ?? 0)) {
@@ -155,7 +153,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     // Data sent before the first reported position may have been lost with an older copy.
     if (state.centreAt === undefined && sent + past > 0) beginRestored()
     state.centreAt = position
-    recordCollisions(collisionsIn(reported['collisions'], ports.alias))
+    recordCollisions(collisionsIn(reported.collisions, ports.alias))
     state.centreRestoredAt = restoredAt
     return 'reported'
   }
@@ -204,6 +202,23 @@ const temporaryStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 
 /** Statuses of a centre without the operation. */
 const unsupportedStatuses: ReadonlySet<number> = new Set([401, 403, 404, 405, 501])
+
+const isStatusIn = (statuses: ReadonlySet<number>, answer: PeerAnswer | undefined): boolean =>
+  answer !== undefined && 'status' in answer && statuses.has(answer.status)
+
+interface ReportedPosition {
+  readonly position: number
+  readonly restoredAt?: number
+  readonly collisions?: unknown
+}
+
+/** The log position that a response reports. */
+function positionIn(answer: PeerAnswer | undefined): ReportedPosition | undefined {
+  if (answer === undefined || 'failure' in answer || answer.status !== 200) return undefined
+  const reported = parsedJson(answer.text)
+  if (!isObject(reported) || typeof reported['position'] !== 'number') return undefined
+  return reported as unknown as ReportedPosition
+}
 
 const isDue = ({ reconcile }: UplinkState): boolean => reconcile !== undefined && isUnderWay(reconcile)
 

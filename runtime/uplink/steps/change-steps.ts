@@ -161,16 +161,16 @@ function stepsOfChange(
   const bornBy = view?.times().attributes['']?.[2] ?? tombstone?.via ?? undefined
   const head = headOf({ ...change, type }, bornBy, ports)
   if (then === undefined || !selection.takes(then)) return []
+  // The scope is part of the head, as placed at the centre.
+  const instances = change.instances.filter(([name]) => name !== 'scope' && selection.takesAttribute(name))
   const put = new Map<string, AttributeInstance[]>()
-  const drops: (Step & { kind: 'drop' })[] = []
-  for (const [name, dataset, instance, , since = at] of change.instances) {
-    // The scope is part of the head, as placed at the centre.
-    if (name === 'scope' || !selection.takesAttribute(name)) continue
-    if (instance !== null) {
-      put.set(name, [...(put.get(name) ?? []), withModifiedAt(instance, since)])
-    } else if (!ports.isFromCentre(change.via?.[keyOf(name, dataset)]))
-      drops.push({ kind: 'drop', entity: head, name, dataset, via, at: since })
-  }
+  for (const [name, , instance, , since = at] of instances)
+    if (instance !== null) put.set(name, [...(put.get(name) ?? []), withModifiedAt(instance, since)])
+  const drops = instances.flatMap(([name, dataset, instance, , since = at]): (Step & { kind: 'drop' })[] =>
+    instance !== null || ports.isFromCentre(change.via?.[keyOf(name, dataset)])
+      ? []
+      : [{ kind: 'drop', entity: head, name, dataset, via, at: since }],
+  )
   if (change.kind === 'temporal' || isPast || now === undefined) {
     const gone = drops.filter(({ name, dataset }) => now === undefined || !hasInstance(now, name, dataset))
     if (put.size === 0) return gone
@@ -239,19 +239,15 @@ export function stepsOfEntity(
   const bornBy = times.attributes['']?.[2]
   const byVia = new Map<string | undefined, Map<string, AttributeInstance[]>>()
   if (times.created >= since && !isFromCentre(bornBy)) byVia.set(bornBy, new Map())
-  for (const name of attributeNames(entity)) {
-    if (!selection.takesAttribute(name)) continue
+  for (const name of attributeNames(entity).filter((one) => selection.takesAttribute(one)))
     for (const instance of instancesOf(entity, name)) {
-      const [, modified, via] = times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
-      if ((modified ?? times.modified) < since || isFromCentre(via)) continue
+      const [, modified = times.modified, via] =
+        times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
+      if (modified < since || isFromCentre(via)) continue
       const attributes = byVia.get(via) ?? new Map<string, AttributeInstance[]>()
-      attributes.set(name, [
-        ...(attributes.get(name) ?? []),
-        withModifiedAt(instance, modified ?? times.modified),
-      ])
+      attributes.set(name, [...(attributes.get(name) ?? []), withModifiedAt(instance, modified)])
       byVia.set(via, attributes)
     }
-  }
   const isThere = isFromCentre(bornBy)
   // Types and scopes have no modification times of their own.
   if (byVia.size === 0 && !isThere) byVia.set(bornBy, new Map())

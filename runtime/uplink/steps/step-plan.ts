@@ -155,28 +155,11 @@ const keyOf = (step: Step): string =>
     ? `${step.entity.id} ${step.name} ${step.dataset}`
     : step.entity.id
 
+type PutStep = Step & { kind: 'put' | 'past' }
+
 /** Merges two steps of one kind for one entity; undefined if the second must be sent after the first. */
 function merged(one: Step, other: Step): Step | undefined {
-  if (one.kind === 'put' && other.kind === 'put') {
-    const before = new Map(one.before)
-    const attributes = new Map(one.attributes)
-    for (const [name, instances] of other.attributes) {
-      if (name === other.mirror) {
-        attributes.set(name, instances)
-        continue
-      }
-      const rest = (attributes.get(name) ?? []).filter((known) => {
-        const next = instances.find(({ datasetId }) => datasetId === known.datasetId)
-        if (next !== undefined) before.set(name, [...(before.get(name) ?? []), known])
-        return next === undefined
-      })
-      const displaced = before.get(name)?.slice(one.before?.get(name)?.length ?? 0) ?? []
-      if (!displaced.every((known) => isBefore(known, instances))) return undefined
-      attributes.set(name, [...rest, ...instances])
-    }
-    const entity = { ...one.entity, ...other.entity }
-    return { ...other, entity, attributes, ...(before.size === 0 ? {} : { before }) }
-  }
+  if (one.kind === 'put' && other.kind === 'put') return mergedPuts(one, other)
   if (one.kind === 'past' && other.kind === 'past') {
     const attributes = new Map(one.attributes)
     for (const [name, instances] of other.attributes)
@@ -189,6 +172,26 @@ function merged(one: Step, other: Step): Step | undefined {
   if (one.kind === 'drop' && other.kind === 'drop')
     return (one.at ?? 0) > (other.at ?? Number.POSITIVE_INFINITY) ? one : other
   return other
+}
+
+function mergedPuts(one: PutStep, other: PutStep): PutStep | undefined {
+  const before = new Map(one.before)
+  const attributes = new Map(one.attributes)
+  for (const [name, instances] of other.attributes) {
+    if (name === other.mirror) {
+      attributes.set(name, instances)
+      continue
+    }
+    const known = attributes.get(name) ?? []
+    const isReplaced = ({ datasetId }: AttributeInstance): boolean =>
+      instances.some((next) => next.datasetId === datasetId)
+    const displaced = known.filter(isReplaced)
+    if (!displaced.every((past) => isBefore(past, instances))) return undefined
+    if (displaced.length > 0) before.set(name, [...(before.get(name) ?? []), ...displaced])
+    attributes.set(name, [...known.filter((past) => !isReplaced(past)), ...instances])
+  }
+  const entity = { ...one.entity, ...other.entity }
+  return { ...other, entity, attributes, ...(before.size === 0 ? {} : { before }) }
 }
 
 /** Whether both were observed, and the first not after the second of the same dataset. */
