@@ -176,6 +176,15 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       lane.backlog.putBack(flight, pausedUntil)
     }
   }
+  function retry(lane: Lane, flights: readonly Flight[], failure: Failure): void {
+    const [first] = flights as [Flight]
+    const until = lane.pace.failed(first, failure)
+    for (const { pair } of flights) pair.failedAt = first.pair.failedAt
+    // If other requests succeed, one of these entities may be the cause, so the first one is sent alone.
+    first.pair.isAlone = true
+    if (until !== undefined) separate(lane, flights, until)
+    else for (const flight of flights) lane.backlog.putBack(flight)
+  }
   function isGivenUp(flight: Flight, failure: Failure): boolean {
     const consequence = consequenceOf(failure)
     if (consequence === 'poison') flight.pair.poisonTries++
@@ -232,19 +241,11 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       } else if (isGivenUp(first, failure)) {
         deadLetter(lane, first, { reason: failure.reason, body: rendered.body.toString() })
       } else {
-        const until = lane.pace.failed(first, failure)
-        for (const { pair } of flights) pair.failedAt = first.pair.failedAt
-        // If other requests succeed, one of these entities may be the cause, so the first one is sent alone.
-        first.pair.isAlone = true
-        if (until !== undefined) separate(lane, flights, until)
-        else for (const flight of flights) lane.backlog.putBack(flight)
+        retry(lane, flights, failure)
         if (lane.pace.failures() < reportFailures || lane.isReported) return
         lane.isReported = true
-        log.warn('delivery.endpoint-down', {
-          endpoint: lane.name,
-          error: failure.reason,
-          waiting: lane.backlog.waiting(),
-        })
+        const waiting = lane.backlog.waiting()
+        log.warn('delivery.endpoint-down', { endpoint: lane.name, error: failure.reason, waiting })
       }
     },
   }

@@ -10,10 +10,10 @@ import type { Clock } from '#base/time/clock.ts'
 import type { RegistrationBroker } from '#broker/sources/source-requests.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { baseOf, type Registration } from '#ngsi-ld/federation/registration.ts'
-import { sourceOptionsOf } from '#ngsi-ld/federation/source-info.ts'
+import { type SourceOptions, sourceOptionsOf } from '#ngsi-ld/federation/source-info.ts'
 import { partsOf } from '#ngsi-ld/values/request-target.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
-import type { Peer, PeerRequest } from './peer.ts'
+import type { Peer, PeerAnswer, PeerRequest } from './peer.ts'
 import { createSourceCopies } from './source-copies.ts'
 import type { SourceRequest } from './source-form.ts'
 import { convertRequest } from './source-form.ts'
@@ -63,6 +63,16 @@ export function agentOf({ contextSourceAlias, endpoint }: Registration): string 
 const isRead = ({ method, path }: SourceRequest): boolean =>
   method === 'GET' || (method === 'POST' && /\/query(?:\?|$)/.test(path))
 
+type Answered = Extract<PeerAnswer, { readonly status: number }>
+
+interface CopyPlace {
+  readonly source: string
+  readonly store: RegistrationBroker['copies']
+  /** Separates copies by request headers and tenant: they are never shown to other users. */
+  readonly prefix: string
+  readonly cacheDuration: string
+}
+
 export interface SourcesPorts {
   readonly peer: Peer
   readonly clock: Clock
@@ -96,43 +106,71 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
     return false
   }
 
+  /** A request in the source's form. Rejects if the context that the registration names cannot be read. */
+  async function form(
+    request: SourceRequest,
+    options: SourceOptions,
+    tenant: string,
+  ): Promise<SourceRequest> {
+    const { jsonldContext } = options
+    const context = jsonldContext === undefined ? undefined : await resolve(jsonldContext, tenant)
+    return convertRequest(request, options, context)
+  }
+
+  /** The copy of the answer to a read request. */
+  function copyOf({ method, path, body, contexts: [context] }: SourceRequest, place: CopyPlace) {
+    const { source, store, prefix, cacheDuration } = place
+    const key = `${prefix}${method} ${path} ${body ?? ''}`
+    copies.load(store)
+    return {
+      fresh(): SourceAnswer | undefined {
+        const found = copies.fresh(key, cacheDuration)
+        return found && { ...found, context }
+      },
+      lastKnown(): SourceAnswer | undefined {
+        const [, entity] = wholeEntity.exec(path) ?? []
+        const found =
+          copies.lastKnown(key) ?? (entity && copies.entity(prefix, decodeURIComponent(entity), context.key))
+        return found ? { ...found, context, isLastKnown: true } : undefined
+      },
+      update(answer: Answered): void {
+        if (answer.status === 200 || answer.status === 206)
+          copies.keep(key, { source, store }, { ...answer, contextKey: context.key })
+        else if (answer.status < 500) copies.drop(key)
+        // After a 404, cached lists may still contain the deleted entity.
+        if (answer.status === 404) copies.outdate(prefix)
+      },
+    }
+  }
+
   return Object.freeze({
     async send(requester, registration, request) {
       const { id, endpoint, management = {} } = registration
       const options = sourceOptionsOf(registration, requester.headers)
       let formed: SourceRequest
       try {
-        const { jsonldContext } = options
-        const wantedContext =
-          jsonldContext === undefined ? undefined : await resolve(jsonldContext, requester.tenant)
-        formed = convertRequest(request, options, wantedContext)
+        formed = await form(request, options, requester.tenant)
       } catch (error) {
         return { failure: 'unreachable', reason: (error as Error).message }
       }
       const headers = headersFor(requester, registration, { ...formed.headers, ...options.headers })
       const key = keyOf(requester, registration)
       const { cacheDuration, localOnly } = management
-      const isKept = cacheDuration !== undefined && isRead(request)
-      // Copies are separated by request headers and tenant: they are never shown to other users.
       const { Via: _, ...named } = headers
-      const copiesOf = `${key}${endpoint} ${hash('sha256', JSON.stringify(named))} `
-      const copyKey = `${copiesOf}${formed.method} ${formed.path} ${formed.body ?? ''}`
-      const store = requester.registrations.copies
-      const [context] = formed.contexts
-      if (isKept) copies.load(store)
-      const fresh = isKept ? copies.fresh(copyKey, cacheDuration) : undefined
-      if (fresh !== undefined) return { ...fresh, context }
-      const lastKnown = (): SourceAnswer | undefined => {
-        if (!isKept) return undefined
-        const [, entity] = wholeEntity.exec(formed.path) ?? []
-        const known =
-          copies.lastKnown(copyKey) ??
-          (entity && copies.entity(copiesOf, decodeURIComponent(entity), context.key))
-        return known ? { ...known, context, isLastKnown: true } : undefined
-      }
+      const copy =
+        cacheDuration === undefined || !isRead(request)
+          ? undefined
+          : copyOf(formed, {
+              source: id,
+              store: requester.registrations.copies,
+              prefix: `${key}${endpoint} ${hash('sha256', JSON.stringify(named))} `,
+              cacheDuration,
+            })
+      const fresh = copy?.fresh()
+      if (fresh !== undefined) return fresh
       if (isCoolingDown(key)) {
         const reason = 'it failed recently and is in its cooldown'
-        return lastKnown() ?? { failure: 'resting', reason }
+        return copy?.lastKnown() ?? { failure: 'resting', reason }
       }
       if (!isRead(request)) copies.outdate(key)
       const answer = await exchange(requester, registration, {
@@ -145,17 +183,11 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
           limits.sourceTimeoutMsMax.value,
         ),
       })
-      if ('failure' in answer) return lastKnown() ?? answer
-      const result = { ...answer, context }
-      if (answer.status >= 502 && answer.status <= 504) return lastKnown() ?? result
+      if ('failure' in answer) return copy?.lastKnown() ?? answer
+      const result = { ...answer, context: formed.contexts[0] }
+      if (answer.status >= 502 && answer.status <= 504) return copy?.lastKnown() ?? result
       if (!isRead(request)) copies.outdate(key)
-      if (isKept) {
-        if (answer.status === 200 || answer.status === 206)
-          copies.keep(copyKey, { source: id, store }, { ...answer, contextKey: context.key })
-        else if (answer.status < 500) copies.drop(copyKey)
-        // After a 404, cached lists may still contain the deleted entity.
-        if (answer.status === 404) copies.outdate(copiesOf)
-      }
+      copy?.update(answer)
       return result
     },
   } satisfies Sources)

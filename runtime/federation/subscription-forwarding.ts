@@ -210,11 +210,11 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
     const now = broker.passedOn.get(one.id)
     if (now?.state !== 'coming' || 'failure' in answer) return
     const { status } = answer
-    // A 409 means that an earlier attempt succeeded and its response was lost.
-    const isThere = (status >= 200 && status < 300) || status === 409
-    if (!isThere && (status >= 500 ? status !== 508 : status === 408 || status === 429)) return
-    if (!isThere) log.warn('subscription.refused', { tenant, registration: one.registration.id, status })
-    await broker.passedOn.put({ ...now, state: isThere ? 'there' : 'refused' })
+    const state = stateAfter(status)
+    if (state === 'coming') return
+    if (state === 'refused')
+      log.warn('subscription.refused', { tenant, registration: one.registration.id, status })
+    await broker.passedOn.put({ ...now, state })
     const pair = { subscription: one.subscription, registration: one.registration.id }
     for (const other of broker.passedOn.ofPair(pair))
       if (other.id !== one.id && other.state !== 'leaving') await move(tenant, broker, other, 'leaving')
@@ -269,6 +269,14 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
       await queue
     },
   } satisfies SubscriptionForwarding)
+}
+
+/** The state of a subscription after the source's response to its creation. */
+function stateAfter(status: number): 'coming' | 'there' | 'refused' {
+  // A 409 means that an earlier attempt succeeded and its response was lost.
+  if ((status >= 200 && status < 300) || status === 409) return 'there'
+  const mayPass = status === 408 || status === 429 || (status >= 500 && status !== 508)
+  return mayPass ? 'coming' : 'refused'
 }
 
 type Settle = (tenant: string, broker: TenantBroker, pair: ForwardingPair) => Promise<void>

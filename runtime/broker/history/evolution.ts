@@ -246,13 +246,8 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   const tailTimes = [...tail.values()].map(({ time }) => time)
   const isEnough = enoughOf(query)
   let reached = Number.POSITIVE_INFINITY
-  for (const chunk of chunksOf(ports, stream, span, query)) {
-    const [first, last] = isNarrow ? [chunk.t0, chunk.t1] : [chunk.m0, chunk.m1]
-    if (!bounds.fitAny(name, first, last)) {
-      if (isNarrow && query.lastN === undefined) break
-      // It may contain originals of observations sent again since; those count as written when first sent.
-      if (isNarrow || timesBetween(tailTimes, chunk.t0, chunk.t1).length === 0) continue
-    }
+  /** Adds the instances of a chunk; returns whether no further chunk is needed. */
+  const addChunk = (chunk: ChunkRow): boolean => {
     const series = decodeChunk(chunk)
     const at = (i: number): Omit<TailInstance, 'shape'> => ({
       time: series.times[i]!,
@@ -267,7 +262,16 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
       const shape = series.shapes[series.shapeOf?.[i] ?? 0]!
       if (put(one, shape)) reached = isEnough(one.time, series.times[i + 1])
     }
-    if (reached < Number.POSITIVE_INFINITY || start > 0) break
+    return reached < Number.POSITIVE_INFINITY || start > 0
+  }
+  for (const chunk of chunksOf(ports, stream, span, query)) {
+    const [first, last] = isNarrow ? [chunk.t0, chunk.t1] : [chunk.m0, chunk.m1]
+    if (!bounds.fitAny(name, first, last)) {
+      if (isNarrow && query.lastN === undefined) break
+      // It may contain originals of observations sent again since; those count as written when first sent.
+      if (isNarrow || timesBetween(tailTimes, chunk.t0, chunk.t1).length === 0) continue
+    }
+    if (addChunk(chunk)) break
   }
   // Chunks do not overlap in time; late observations in the tail belong between them.
   for (const one of tail.values()) if (one.time <= reached) put(one, one.shape)

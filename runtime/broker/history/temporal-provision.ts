@@ -115,36 +115,12 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
    * Adds instances that do not become current: to streams if possible, else to a change record. After an
    * erasure all of them are recorded, because a stream rejects values it had before.
    */
-  function addPast(
-    stage: Stage,
-    draft: DocumentDraft,
-    { attributes }: TemporalFragment,
-    by: ChangeOrigin,
-  ): void {
-    const wasErased = isErased(draft.rid)
+  function addPast(stage: Stage, draft: DocumentDraft, { attributes }: TemporalFragment, by: ChangeOrigin): void {
     const others: (readonly [name: string, dataset: string, instance: AttributeInstance])[] = []
-    for (const [name, instances] of attributes) {
+    for (const [name, instances] of attributes)
       for (const [dataset, ofDataset] of byDataset(instances)) {
-        const current = instanceOf(draft.entity, name, dataset)
-        const observed: AttributeInstance[] = []
-        const correctionOf = correctionsIn(draft.rid, name, dataset)
-        for (const instance of ofDataset) {
-          const correction = correctionOf(instance)
-          // A removed observation is restored under its original id; a modified one stays as it is.
-          if (correction?.body === null) correct(stage, draft.rid, correction.instance, instance)
-          const isCurrent = isSame(instance, current)
-          // A current value without observedAt has no time that would distinguish a repetition.
-          if (correction?.body === null || (isCurrent && instance.observedAt === undefined)) continue
-          const isStreamed =
-            !wasErased &&
-            !isCurrent &&
-            correction === undefined &&
-            current !== undefined &&
-            isObservable(instance) &&
-            hasShapeOf(instance, current)
-          if (isStreamed) observed.push(instance)
-          else others.push([name, dataset, instance])
-        }
+        const { observed, recorded } = separate(stage, draft, { name, dataset, instances: ofDataset })
+        for (const instance of recorded) others.push([name, dataset, instance])
         if (observed.length === 0) continue
         const stream = streams.open(stage, draft, name, dataset)
         streams.addPast(
@@ -153,8 +129,35 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
           observed.map((instance) => [dateTimeToMs(instance.observedAt!)!, instance.value!] as const),
         )
       }
-    }
     if (others.length > 0) log(stage, draft.rid, { kind: 'temporal', id: draft.id, by, instances: others })
+  }
+
+  /** Separates instances for the stream of a dataset from those for a change record. */
+  function separate(
+    stage: Stage,
+    draft: DocumentDraft,
+    { name, dataset, instances }: { name: string; dataset: string; instances: readonly AttributeInstance[] },
+  ) {
+    const wasErased = isErased(draft.rid)
+    const current = instanceOf(draft.entity, name, dataset)
+    const correctionOf = correctionsIn(draft.rid, name, dataset)
+    const observed: AttributeInstance[] = []
+    const recorded: AttributeInstance[] = []
+    for (const instance of instances) {
+      const correction = correctionOf(instance)
+      // A removed observation is restored under its original id; a modified one stays as it is.
+      if (correction?.body === null) {
+        correct(stage, draft.rid, correction.instance, instance)
+        continue
+      }
+      const isCurrent = isSame(instance, current)
+      // A current value without observedAt has no time that would distinguish a repetition.
+      if (isCurrent && instance.observedAt === undefined) continue
+      const isStreamed = !wasErased && !isCurrent && correction === undefined
+      if (isStreamed && isObservation(instance, current)) observed.push(instance)
+      else recorded.push(instance)
+    }
+    return { observed, recorded }
   }
 
   /** Finds the correction of the stream's observation that equals an instance. */
@@ -333,24 +336,21 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     remove: (id, by, selection) => commit(id, (stage) => removeAll(stage, id, by, selection)),
     removeAttribute: (id, name, { datasetId, deleteAll, by }) =>
       commit(id, (stage) => {
-        const rids = existing(id).rids.map(([rid]) => rid)
+        const { rids } = existing(id)
         const datasets = deleteAll ? undefined : new Set([datasetId ?? '@none'])
         const wanted = { attrs: new Set([name]), datasets, limit: 1 }
-        const hasAny =
-          evolutionOf(ports, id, { ...wanted, timeproperty: 'observedAt' })?.attributes.has(name) === true ||
-          evolutionOf(ports, id, { ...wanted, timeproperty: 'createdAt', unobserved: true })?.attributes.has(
-            name,
-          ) === true
+        const hasAny = [
+          { ...wanted, timeproperty: 'observedAt' } as const,
+          { ...wanted, timeproperty: 'createdAt', unobserved: true } as const,
+        ].some((query) => evolutionOf(ports, id, query)?.attributes.has(name))
         if (!hasAny) throw notFound(`${id} has no history of ${name}`)
-        for (const rid of rids) {
+        const dataset = deleteAll ? '*' : (datasetId ?? '')
+        for (const [rid] of rids) {
           for (const row of ports.history.streamsOf(rid)) {
-            const isMeant =
-              ports.names.text(row.name) === name && (deleteAll || row.dataset === (datasetId ?? ''))
-            if (!isMeant) continue
+            if (ports.names.text(row.name) !== name || (!deleteAll && row.dataset !== dataset)) continue
             stage.write('chunk.erase', row.s, row.s)
             stage.write('rollup.erase', row.s)
           }
-          const dataset = deleteAll ? '*' : (datasetId ?? '')
           const n = log(stage, rid, { kind: 'erased', id, by, name, dataset })
           stage.write('history-erased.put', rid, name, dataset, n, stage.at)
           stage.closeTime()
@@ -362,6 +362,10 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
       commit(id, (stage) => correctAll(stage, id, { name, instanceId, body: undefined })),
   }
 }
+
+/** Whether an instance can be an observation of the stream of the current instance. */
+const isObservation = (instance: AttributeInstance, current: AttributeInstance | undefined): boolean =>
+  current !== undefined && isObservable(instance) && hasShapeOf(instance, current)
 
 const isObservable = (instance: AttributeInstance): boolean =>
   kindOf(instance).member === 'value' &&

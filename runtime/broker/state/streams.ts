@@ -186,9 +186,11 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
     const known = new Set<string>()
     const isFirst = (time: number, value: Json): boolean =>
       known.size < known.add(identityOf(time, value)).size
-    const { tail } = stream
-    for (let i = 0; i < tail.times.length; i++)
-      if (tail.times[i]! >= from && tail.times[i]! <= to) isFirst(tail.times[i]!, tail.values[i]!)
+    const note = (times: ArrayLike<number>, values: ArrayLike<Json>): void => {
+      for (let i = 0; i < times.length; i++)
+        if (times[i]! >= from && times[i]! <= to) isFirst(times[i]!, values[i]!)
+    }
+    note(stream.tail.times, stream.tail.values)
     isFirst(stream.newestTime, stream.newestValue)
     isFirst(stream.nextTime, stream.nextValue)
     const folded = history.summaries(stream.s, from, to)
@@ -198,8 +200,7 @@ export function createStreams({ history, names, live, collisions }: StreamsPorts
       for (; next < folded.length && folded[next]!.t0 <= time; next++) {
         if (folded[next]!.t1 < time) continue
         const series = decodeChunk(history.chunkAt(stream.s, folded[next]!.t0)!)
-        for (let i = 0; i < series.times.length; i++)
-          if (series.times[i]! >= from && series.times[i]! <= to) isFirst(series.times[i]!, series.values[i]!)
+        note(series.times, series.values)
       }
       if (!isFirst(time, value)) continue
       const number = stage.observation(stream.s, time, value, true)

@@ -82,32 +82,25 @@ export function createUnsettled(ports: UnsettledPorts) {
     streams.unfoldedCount() > limits.entityRecordsUnfoldedMax.value
 
   function settle(stage: Stage, correctionOf: (then: BootTime) => number): number {
-    const byStream = new Map<number, Moves>()
     const byEntity = new Map<number, Moves>()
     const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
     const moveBy = movesWithin(rows)
     let [observations, corrected] = [0, 0]
-    const newest = createNewest(ports)
-    for (const row of rows) {
-      if (isOfObservations(row)) {
-        const { triples, others, unset } = decodeObservations(row.body)
-        const shift = unset === undefined ? 0 : correctionOf(unset)
-        for (let i = 0; i < triples.length; i += 3) {
-          const [s, from, to] = [Math.floor(triples[i]! / 2), triples[i + 1]!, triples[i + 1]! + shift]
-          movesOf(byStream, s).set(from, to)
-          triples[i + 1] = to
-          // With corrected times, an observation that arrived after a newer one did not become current.
-          if (newest.isLate(s, from, to)) triples[i] = 2 * s + 1
-        }
-        observations += triples.length / 3
-        if (shift !== 0) corrected += triples.length / 3
-        stage.write('log.rewrite', 1, encodeObservations({ triples, others }), row.n)
-      } else {
-        const { unset } = changeOf(row)
-        const shift = unset === undefined ? 0 : correctionOf(unset)
-        const moves = movesOf(byEntity, row.rid!)
-        for (const time of unset?.times ?? []) moves.set(time, time + shift)
-      }
+    const { byStream, moveTriples } = createStreamMoves(ports)
+    const shiftOf = (unset: BootTime | undefined): number => (unset === undefined ? 0 : correctionOf(unset))
+    for (const row of rows.filter(isOfObservations)) {
+      const { triples, others, unset } = decodeObservations(row.body)
+      const shift = shiftOf(unset)
+      moveTriples(triples, shift)
+      observations += triples.length / 3
+      if (shift !== 0) corrected += triples.length / 3
+      stage.write('log.rewrite', 1, encodeObservations({ triples, others }), row.n)
+    }
+    const changes = rows.filter((row) => !isOfObservations(row))
+    for (const row of changes) {
+      const { unset } = changeOf(row)
+      const moves = movesOf(byEntity, row.rid!)
+      for (const time of unset?.times ?? []) moves.set(time, time + shiftOf(unset))
     }
     for (const [s, moves] of byStream) {
       refold(stage, s, moves, moveBy(moves))
@@ -115,7 +108,7 @@ export function createUnsettled(ports: UnsettledPorts) {
       for (const [from, to] of rid === undefined ? [] : moves) movesOf(byEntity, rid!).set(from, to)
     }
     const texts = new Map([...byEntity].map(([rid, moves]) => [rid, textsOf(moves)] as const))
-    for (const row of rows) if (!isOfObservations(row)) rewrite(stage, row, texts.get(row.rid!)!)
+    for (const row of changes) rewrite(stage, row, texts.get(row.rid!)!)
     for (const [rid, moves] of byEntity) settleEntity(stage, rid, moveBy(moves), texts.get(rid)!)
     stage.published(() => {
       count -= rows.length
@@ -215,9 +208,10 @@ export function createUnsettled(ports: UnsettledPorts) {
   })
 }
 
-/** The newest corrected time of each stream, while rows are corrected in order. */
-function createNewest({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
+/** Corrects observations in order, with the newest corrected time of each stream. */
+function createStreamMoves({ live, history }: Pick<UnsettledPorts, 'live' | 'history'>) {
   const newest = new Map<number, number>()
+  const byStream = new Map<number, Moves>()
   /** The newest time before the first of them, which has the original time `first`. */
   function before(s: number, first: number): number {
     const times = live.stream(s)?.tail.times ?? []
@@ -225,14 +219,24 @@ function createNewest({ live, history }: Pick<UnsettledPorts, 'live' | 'history'
     const folded = history.lastTime(s) ?? Number.NEGATIVE_INFINITY
     return times.slice(0, Math.max(0, end)).reduce((most, time) => Math.max(most, time), folded)
   }
-  return {
-    isLate(s: number, from: number, to: number): boolean {
-      const known = newest.get(s) ?? before(s, from)
-      newest.set(s, Math.max(known, to))
-      // If the correction moves times forward, late observations stay late and no others become late.
-      return to < from && to < known
-    },
+  function isLate(s: number, from: number, to: number): boolean {
+    const known = newest.get(s) ?? before(s, from)
+    newest.set(s, Math.max(known, to))
+    // If the correction moves times forward, late observations stay late and no others become late.
+    return to < from && to < known
   }
+
+  function moveTriples(triples: Float64Array, shift: number): void {
+    for (let i = 0; i < triples.length; i += 3) {
+      const [s, from, to] = [Math.floor(triples[i]! / 2), triples[i + 1]!, triples[i + 1]! + shift]
+      movesOf(byStream, s).set(from, to)
+      triples[i + 1] = to
+      // With corrected times, an observation that arrived after a newer one did not become current.
+      if (isLate(s, from, to)) triples[i] = 2 * s + 1
+    }
+  }
+
+  return { byStream, moveTriples }
 }
 
 export type Unsettled = ReturnType<typeof createUnsettled>

@@ -145,20 +145,28 @@ export function createMatcher(ports: MatcherPorts) {
     return all
   }
 
-  /** Matches a new value of a stream; `previous` is the value it replaced. */
-  function observation(stage: Stage, stream: LiveStream, { time, value, previous }: NewValue): void {
-    if (all.size === 0) return
-    budget.renew()
-    const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
+  /** Candidates for values of a stream, found again only when subscriptions have changed. */
+  function foundFor(stream: LiveStream, names: readonly string[]): MatchCandidates<Registered> {
     if (stream.candidatesVersion !== index.version()) {
       const { plain, valued } = found(stream.entity.id, stream.entity.types, names)
       stream.candidates = { plain: plain.filter(isTriggeredByValues), valued }
       stream.candidatesVersion = index.version()
     }
-    const few = stream.candidates as MatchCandidates<Registered>
+    return stream.candidates as MatchCandidates<Registered>
+  }
+
+  const withMore = ({ plain }: MatchCandidates<Registered>, more: readonly Registered[]): readonly Registered[] =>
+    more.length === 0 ? plain : [...plain, ...more]
+
+  /** Matches a new value of a stream; `previous` is the value it replaced. */
+  function observation(stage: Stage, stream: LiveStream, { time, value, previous }: NewValue): void {
+    if (all.size === 0) return
+    budget.renew()
+    const names = stream.mirror === undefined ? [stream.name] : [stream.name, stream.mirror]
+    const few = foundFor(stream, names)
     let draft = few.valued.length === 0 ? undefined : ports.find(stage, stream.entity.id)
     const more = draft === undefined ? [] : index.valued(few, draft.entity, names).filter(isTriggeredByValues)
-    for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
+    for (const candidate of withMore(few, more)) {
       if (candidate.test !== undefined) draft ??= ports.find(stage, stream.entity.id)
       if (!matches(stage, candidate, draft?.entity, draft && timesOf(draft))) continue
       if (windows.holds(stage, candidate, { id: stream.entity.id, report: undefined })) continue
@@ -181,7 +189,7 @@ export function createMatcher(ports: MatcherPorts) {
     const bodies = new Map<boolean, string>()
     const few = found(happened.id, typesOf(entity), names)
     const more = few.valued.length === 0 ? [] : index.valued(few, entity, names)
-    for (const candidate of more.length === 0 ? few.plain : [...few.plain, ...more]) {
+    for (const candidate of withMore(few, more)) {
       if (
         !triggeredBy(candidate.subscription, ...triggersWatched(candidate.subscription, happened, triggers))
       )

@@ -136,6 +136,15 @@ export function createDigests({ following, history, records, collisions }: Diges
   async function historyOf(id: string, span: CommitSpan): Promise<HistoryDigests> {
     const days = new Map<string, Record<string, Digest>>()
     const isKnown = createRepeats()
+    const add = (name: string, observedAt: number, instance: AttributeInstance): void => {
+      const key = timesKey(name, instance.datasetId ?? '')
+      const one = observationHash(observedAt, instance)
+      if (isKnown(key, observedAt, one)) return
+      const ofKey = days.get(key) ?? {}
+      days.set(key, ofKey)
+      const day = dayOf(observedAt)
+      ofKey[day] = plus(ofKey[day] ?? [0, 0], one)
+    }
     for await (const { attributes, cut } of parts(id, span)) {
       for (const [name, list] of attributes) {
         // Scopes are not sent to other brokers.
@@ -143,13 +152,7 @@ export function createDigests({ following, history, records, collisions }: Diges
         const end = cut.has(name) ? list.at(-1)?.observedAt : undefined
         for (const { instance, observedAt, deletedAt } of list) {
           if (observedAt === undefined || deletedAt !== undefined || observedAt === end) continue
-          const key = timesKey(name, instance.datasetId ?? '')
-          const one = observationHash(observedAt, instance)
-          if (isKnown(key, observedAt, one)) continue
-          const ofKey = days.get(key) ?? {}
-          days.set(key, ofKey)
-          const day = dayOf(observedAt)
-          ofKey[day] = plus(ofKey[day] ?? [0, 0], one)
+          add(name, observedAt, instance)
         }
       }
     }

@@ -7,6 +7,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
+import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { Json } from '#contract'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import type { BatchItem, BatchItems } from '#http/request/batch-items.ts'
@@ -53,6 +54,17 @@ interface Result {
   readonly errors: readonly (JsonObject & { readonly entityId: string })[]
 }
 
+/** The types, attributes and datasets that an item names; the types of the stored entity if it names none. */
+function namesOf(json: Json, expand: Context['expand'], stored: EntityView | undefined) {
+  const body = isObject(json) ? json : {}
+  const declared = body['type'] ?? body['@type'] ?? stored?.entity().type
+  return {
+    types: declared === undefined ? undefined : textsOf(declared).map((name) => expand(name)),
+    names: namesIn(body, expand),
+    datasetsOf: datasetsIn(body, expand),
+  }
+}
+
 export function createDistributedBatches({
   bodies,
   requests,
@@ -80,22 +92,17 @@ export function createDistributedBatches({
     }
     for (const item of items) {
       const { json } = item
-      const body = isObject(json) ? json : undefined
-      const id = body === undefined ? json : (body['id'] ?? body['@id'])
+      const id = isObject(json) ? (json['id'] ?? json['@id']) : json
       if ('error' in item || typeof id !== 'string' || !isUri(id)) {
         here.items.push(json)
         here.ids.push(typeof id === 'string' ? id : '')
         continue
       }
       const { expand } = item.context
-      const declared = body?.['type'] ?? body?.['@type'] ?? broker.retrieve(id)?.entity().type
-      const types = declared === undefined ? undefined : textsOf(declared).map((name) => expand(name))
-      const names = body === undefined ? [] : namesIn(body, expand)
-      const datasetsOf = datasetsIn(body ?? {}, expand)
-      const target = { operation, id, types, names, datasetsOf, isOffered }
+      const target = { operation, id, ...namesOf(json, expand, broker.retrieve(id)), isOffered }
       const { parts, local, isIncluded } = splitWrite(registrations, target)
       const reduce = (part: Pick<WritePart, 'attributes' | 'isIncluded'>): Json =>
-        body === undefined ? json : bodyWith(body, part, expand)
+        isObject(json) ? bodyWith(json, part, expand) : json
       for (const part of parts) add(part, reduce(part), id, item.context)
       if (local === 'none') continue
       here.items.push(reduce({ attributes: local, ...(isIncluded === undefined ? {} : { isIncluded }) }))

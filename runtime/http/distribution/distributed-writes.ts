@@ -16,6 +16,7 @@ import type { Problems } from '#http/request/error-response.ts'
 import { pathSegment } from '#http/request/path-ids.ts'
 import type { RequestHead, RequestReader } from '#http/request/request.ts'
 import type { Answers } from '#http/request/response.ts'
+import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import {
   bodyWith,
@@ -86,21 +87,15 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     const { expand } = parsed.context
     const selected = parsed.parameters.get('type')
     const declared = isCreation || kind === 'entity' ? (body!['type'] ?? body!['@type']) : undefined
-    const types =
-      declared !== undefined
-        ? textsOf(declared).map((name) => expand(name))
-        : selected !== undefined
-          ? [...typeNamesOf(parseTypeSelection(selected, expand))]
-          : typesHeld(broker.retrieve(id)?.entity().type)
-    const names =
-      kind === 'attribute'
-        ? [expand(c.req.param('attribute') ?? '')]
-        : body === undefined
-          ? []
-          : namesIn(body, expand)
-    const one = body?.['datasetId'] ?? parsed.parameters.get('datasetId') ?? '@none'
-    const datasetsOf = kind === 'attribute' ? () => textsOf(one) : datasetsIn(body ?? {}, expand)
-    return { parsed, id, types, names, datasetsOf, body }
+    const types = typesNamed(declared, selected, expand) ?? typesHeld(broker.retrieve(id)?.entity().type)
+    const known = { parsed, id, types, body }
+    if (kind === 'attribute') {
+      const one = body?.['datasetId'] ?? parsed.parameters.get('datasetId') ?? '@none'
+      const names = [expand(c.req.param('attribute') ?? '')]
+      return { ...known, names, datasetsOf: () => textsOf(one) }
+    }
+    const given = body ?? {}
+    return { ...known, names: namesIn(given, expand), datasetsOf: datasetsIn(given, expand) }
   }
 
   async function runLocal(
@@ -126,39 +121,46 @@ export function createDistributedWrites(ports: DistributedWritePorts) {
     outcomes: readonly Outcome[],
     local?: LocalOutcome,
   ): Response {
-    const isFine = (status: number): boolean => status < 300 && status !== 207
     const all = [
       ...(local === undefined ? [] : [local.answer.status]),
       ...outcomes.map(({ status }) => status),
     ]
-    const isCreation = isCreating(write.operation)
     const bad = outcomes.filter(({ status }) => !isFine(status))
     // The entity may exist only at sources, and a source may lack it; such a 404 is part of the result
     // (4.3.6.3).
-    const isAtSource = !isCreation && outcomes.some(({ status }) => isFine(status))
+    const isAtSource = !isCreating(write.operation) && outcomes.some(({ status }) => isFine(status))
     const localBad =
       local?.problem !== undefined && !(isAtSource && local.answer.status === 404) ? local : undefined
-    if (bad.length === 0 && localBad === undefined) {
-      if (local !== undefined && local.problem === undefined) return local.answer
-      if (!isCreation) return answers.noContent(target.parsed)
-      const isExtended =
-        write.operation === 'upsertTemporal' && outcomes.every(({ status }) => status !== 201)
-      if (isExtended) return answers.noContent(target.parsed)
-      const path = write.operation === 'createEntity' ? entitiesPath : temporalPath
-      return answers.created(target.parsed, `${path}/${pathSegment(target.id)}`)
-    }
+    if (bad.length === 0 && localBad === undefined)
+      return local !== undefined && local.problem === undefined
+        ? local.answer
+        : successOf(target, write, outcomes)
     const isNowhere = all.every((status) => status === 404)
     const isUndone = write.operation.startsWith('delete') && all.every((status) => status >= 400)
-    if (all.length === 1 || isNowhere || isUndone) {
-      const failed = bad.find(({ status }) => isNowhere || status !== 404) ?? bad[0]
-      if (local !== undefined && (failed === undefined || local.answer.status !== 404)) return local.answer
-      if (failed?.error !== undefined) return failureOr(failed)
-    }
-    const isAboutAttributes =
-      write.kind === 'attribute' || write.operation === 'appendAttrs' || write.operation === 'updateEntity'
-    return isAboutAttributes
+    const isSole = all.length === 1 || isNowhere || isUndone
+    const failure = isSole ? soleFailure(bad, local, isNowhere) : undefined
+    if (failure !== undefined) return failure
+    return isAboutAttributes(write)
       ? answers.json(updateResult(target, bad, localBad), 207)
       : answers.json(operationResult(target, bad, localBad, all.some(isFine)), 207)
+  }
+
+  /** The response when all sources succeeded. */
+  function successOf(target: Target, { operation }: Write, outcomes: readonly Outcome[]): Response {
+    const isExtended = operation === 'upsertTemporal' && outcomes.every(({ status }) => status !== 201)
+    if (!isCreating(operation) || isExtended) return answers.noContent(target.parsed)
+    const path = operation === 'createEntity' ? entitiesPath : temporalPath
+    return answers.created(target.parsed, `${path}/${pathSegment(target.id)}`)
+  }
+
+  function soleFailure(
+    bad: readonly Outcome[],
+    local: LocalOutcome | undefined,
+    isNowhere: boolean,
+  ): Response | undefined {
+    const failed = bad.find(({ status }) => isNowhere || status !== 404) ?? bad[0]
+    if (local !== undefined && (failed === undefined || local.answer.status !== 404)) return local.answer
+    return failed?.error === undefined ? undefined : failureOr(failed)
   }
 
   /** The error of the only responsible source, with the source's own problem body if it sent one. */
@@ -279,6 +281,21 @@ const listed = (body: Json | undefined, name: string): readonly Json[] =>
 
 const isCreating = (operation: SourceOperation): boolean =>
   operation === 'createEntity' || operation === 'upsertTemporal'
+
+/** The types that a request declares or selects. */
+function typesNamed(
+  declared: Json | undefined,
+  selected: string | undefined,
+  expand: Context['expand'],
+): readonly string[] | undefined {
+  if (declared !== undefined) return textsOf(declared).map((name) => expand(name))
+  return selected === undefined ? undefined : [...typeNamesOf(parseTypeSelection(selected, expand))]
+}
+
+const isAboutAttributes = ({ kind, operation }: Write): boolean =>
+  kind === 'attribute' || operation === 'appendAttrs' || operation === 'updateEntity'
+
+const isFine = (status: number): boolean => status < 300 && status !== 207
 
 const typesHeld = (type: string | readonly string[] | undefined): readonly string[] | undefined =>
   type === undefined ? undefined : listOf<string>(type)

@@ -138,19 +138,21 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
       outlet.write(pingrespBytes)
       return undefined
     }
-    if (type === types.disconnect) {
-      const leaving = readLeaving(place, isFive())
-      const problem = 'reason' in leaving ? leaving : ports.left(link, leaving)
-      if (problem === undefined) {
-        isEnded = true
-        shut()
-      }
-      return problem
-    }
+    if (type === types.disconnect) return leave(place)
     const control = controlTypes[type]
     if (control === undefined) return protocolError(`packets of type ${type} are not allowed here`)
     answer(control, place.bytes.subarray(place.at, place.end))
     return undefined
+  }
+
+  function leave(place: Place): Fault | undefined {
+    const leaving = readLeaving(place, isFive())
+    const problem = 'reason' in leaving ? leaving : ports.left(link, leaving)
+    if (problem === undefined) {
+      isEnded = true
+      shut()
+    }
+    return problem
   }
 
   function answer(type: ControlType, bytes: Buffer): void {

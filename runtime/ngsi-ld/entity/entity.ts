@@ -57,6 +57,9 @@ export interface ParseOptions {
   readonly merging?: boolean | undefined
 }
 
+export const tooManyAttributes = (key: string): Error =>
+  badRequestData(`an entity may have at most ${limits.attributesPerEntityMax.value} attributes`, key)
+
 /** Names of the attributes of an entity or fragment: all members except id, type, scope and expiresAt. */
 export const attributeNames = (entity: Entity | Fragment): string[] =>
   Object.keys(entity).filter((name) => !isEntityMember(name))
@@ -163,12 +166,7 @@ function readAttributes(body: JsonObject, members: Record<string, Json>, rules: 
     } else if (name === 'expiresAt') {
       members[name] = value === ngsiLdNull && rules.nulls ? value : checkDateTime(value, key)
     } else {
-      if (++count > limits.attributesPerEntityMax.value) {
-        throw badRequestData(
-          `an entity may have at most ${limits.attributesPerEntityMax.value} attributes`,
-          key,
-        )
-      }
+      if (++count > limits.attributesPerEntityMax.value) throw tooManyAttributes(key)
       gather(gathering, checkAttributeName(name, key), readAttribute(value, key, rules, 2))
     }
   }

@@ -206,10 +206,7 @@ export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; tim
   const attributes: Record<string, Attribute> = {}
   const stamps: Record<string, Stamps> = {}
   for (const name of names) {
-    const sole = main.filter((copy) => isSoleCopy(copy) && (copy.claim === 'all' || copy.claim.has(name)))
-    const held = new Map<string, Held>()
-    for (const copy of sole.length > 0 ? sole : main) gatherInstances(held, copy, name, isNewer)
-    for (const copy of auxiliary) gatherInstances(held, copy, name, () => false)
+    const held = instancesHeld(main, auxiliary, name)
     if (held.size === 0) continue
     const instances = [...held.values()].map(({ instance }) => instance)
     attributes[name] = instances.length === 1 ? instances[0]! : instances
@@ -234,6 +231,19 @@ export function mergeCopies(given: readonly EntityCopy[]): { entity: Entity; tim
       attributes: stamps,
     },
   }
+}
+
+/** The instance that wins for each dataset of an attribute. */
+function instancesHeld(
+  main: readonly EntityCopy[],
+  auxiliary: readonly EntityCopy[],
+  name: string,
+): ReadonlyMap<string, Held> {
+  const sole = main.filter((copy) => isSoleCopy(copy) && (copy.claim === 'all' || copy.claim.has(name)))
+  const held = new Map<string, Held>()
+  for (const copy of sole.length > 0 ? sole : main) gatherInstances(held, copy, name, isNewer)
+  for (const copy of auxiliary) gatherInstances(held, copy, name, () => false)
+  return held
 }
 
 function gatherInstances(

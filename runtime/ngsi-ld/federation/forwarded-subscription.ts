@@ -24,12 +24,10 @@ export function forwardedSubscription(
   registration: Registration,
   nowMs: number,
 ): Subscription | undefined {
-  if (subscription.localOnly === true || subscription.asked === undefined) return undefined
-  // This gateway's log serves these; they send no notifications.
-  if (isFollower(subscription) || isUplink(subscription)) return undefined
-  if (!isActive(subscription, nowMs) || !offers(registration, 'createSubscription')) return undefined
+  if (!isForSources(subscription) || !isActive(subscription, nowMs)) return undefined
   const { entities, watchedAttributes, notification, q, geoQ, csf } = subscription
-  if (csf !== undefined && !passes(csf, registration)) return undefined
+  if (!offers(registration, 'createSubscription') || (csf !== undefined && !passes(csf, registration)))
+    return undefined
   const selectors: readonly (EntitySelector | undefined)[] =
     entities === undefined || entities.length === 0 ? [undefined] : entities
   const pairs = registration.information.flatMap((info) =>
@@ -42,10 +40,7 @@ export function forwardedSubscription(
   const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
   const claimedNames = (names: readonly string[] | undefined): readonly string[] | undefined =>
     claimed === undefined ? names : [...claimed].filter((name) => names?.includes(name) ?? true)
-  const filterAttributes = [
-    ...(q === undefined ? [] : attributesOf(q)),
-    ...(geoQ === undefined ? [] : [geoQ.property]),
-  ]
+  const filterAttributes = filterAttributesOf(subscription)
   // If entities may be split across sources, this gateway applies the filters to the merged entity.
   const sourceFilters = subscription.splitEntities !== true
   const coversFilters =
@@ -82,6 +77,18 @@ export function forwardedSubscription(
     },
   }
 }
+
+const filterAttributesOf = ({ q, geoQ }: Subscription): readonly string[] => [
+  ...(q === undefined ? [] : attributesOf(q)),
+  ...(geoQ === undefined ? [] : [geoQ.property]),
+]
+
+/** This gateway's log serves followers and uplinks; they send no notifications. */
+const isForSources = (subscription: Subscription): boolean =>
+  subscription.localOnly !== true &&
+  subscription.asked !== undefined &&
+  !isFollower(subscription) &&
+  !isUplink(subscription)
 
 /** A subscription without the members that apply only at this gateway. */
 function withoutLocalMembers(subscription: Subscription) {

@@ -11,7 +11,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { checkDateTime, readTypes, systemMembers } from '#ngsi-ld/entity/attribute.ts'
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
-import { type Entity, parseAttribute, withoutContext } from '#ngsi-ld/entity/entity.ts'
+import { type Entity, parseAttribute, tooManyAttributes, withoutContext } from '#ngsi-ld/entity/entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import { checkAttributeName, checkScope, checkUri, keyword } from '#ngsi-ld/values/names.ts'
@@ -87,59 +87,59 @@ function checkCount(json: JsonObject): void {
   throw badRequestData(`has more than ${limits.temporalBodyInstances.value} instances`, 'body')
 }
 
-/** Parses attributes to add; an id in the body must equal that of the path. */
-export function parseTemporalFragment(
-  json: unknown,
-  context: Context,
-  { id, options = {} }: { id?: string; options?: TemporalParseOptions } = {},
-): TemporalFragment {
+function checkBody(json: unknown, id: string | undefined): asserts json is JsonObject {
   if (!isObject(json)) throw badRequestData('must be a JSON object', 'body')
   if (Object.keys(json).every((key) => key === '@context')) throw invalidRequest('the body is empty')
   checkCount(json)
   const given = idOf(json)
   if (id !== undefined && given !== undefined && given !== id)
     throw badRequestData(`must be ${id}, as in the path`, 'id')
+}
+
+/** Parses attributes to add; an id in the body must equal that of the path. */
+export function parseTemporalFragment(
+  json: unknown,
+  context: Context,
+  { id, options = {} }: { id?: string; options?: TemporalParseOptions } = {},
+): TemporalFragment {
+  checkBody(json, id)
   const type = keyword(json, 'type')
   const attributes = new Map<string, AttributeInstance[]>()
   const past: PastInstance[] = []
   const deletions: PastDeletion[] = []
   let scope: Pick<TemporalFragment, 'scope' | 'scopeAt' | 'scopes'> = {}
   let expiresAt: string | undefined
+  /** Collects past instances and deletions; returns the other instances. */
+  const withoutPast = (
+    items: readonly Json[],
+    name: string,
+    pastIn: (item: Json) => PastInstance | undefined,
+  ): Json[] =>
+    items.filter((item) => {
+      const earlier = options.keepsTimes === true ? pastIn(item) : undefined
+      const deletion = earlier === undefined ? deletionOf(item, name) : undefined
+      if (earlier !== undefined) past.push(earlier)
+      if (deletion !== undefined) deletions.push(deletion)
+      return earlier === undefined && deletion === undefined
+    })
+  const addAttribute = (key: string, name: string): void => {
+    if (attributes.size >= limits.attributesPerEntityMax.value) throw tooManyAttributes(key)
+    const items = listOf<Json>(json[key]!)
+    const rest = withoutPast(items, name, (item) => pastOf(item, name, context))
+    if (rest.length === 0 && (items.length > 0 || options.keepsTimes)) return
+    const given = rest.length === items.length ? json[key]! : rest
+    attributes.set(name, inOrder([...(attributes.get(name) ?? []), ...instancesIn(given, name, context)]))
+  }
   for (const key of Object.keys(json)) {
     const name = context.expand(key)
     if (key === '@context' || name === 'id' || name === 'type') continue
     if (systemMembers.has(name) && !listOf<Json>(json[key]!).some(isObject)) continue
-    if (name === 'expiresAt') {
-      expiresAt = checkDateTime(json[key]!, key)
-      continue
-    }
-    if (name === 'scope') {
+    if (name === 'expiresAt') expiresAt = checkDateTime(json[key]!, key)
+    else if (name === 'scope') {
       const items = listOf<Json>(json[key]!)
-      const placed = options.keepsTimes === true ? items.map(pastScope) : []
-      past.push(...placed.filter((one) => one !== undefined))
-      const ended = items.map((item, i) => (placed[i] === undefined ? deletionOf(item, name) : undefined))
-      deletions.push(...ended.filter((one) => one !== undefined))
-      const others = items.filter((_, i) => placed[i] === undefined && ended[i] === undefined)
+      const others = withoutPast(items, name, pastScope)
       if (others.length > 0 || items.length === 0) scope = readScopes(others)
-      continue
-    }
-    if (attributes.size >= limits.attributesPerEntityMax.value) {
-      throw badRequestData(
-        `an entity may have at most ${limits.attributesPerEntityMax.value} attributes`,
-        key,
-      )
-    }
-    const canonical = checkAttributeName(name, key)
-    const items = listOf<Json>(json[key]!)
-    const placed = items.map((item) => (options.keepsTimes ? pastOf(item, canonical, context) : undefined))
-    const ended = items.map((item, i) => (placed[i] === undefined ? deletionOf(item, canonical) : undefined))
-    past.push(...placed.filter((one) => one !== undefined))
-    deletions.push(...ended.filter((one) => one !== undefined))
-    const rest = items.filter((_, i) => placed[i] === undefined && ended[i] === undefined)
-    if (rest.length === 0 && (items.length > 0 || options.keepsTimes)) continue
-    const given = rest.length === items.length ? json[key]! : rest
-    const instances = [...(attributes.get(canonical) ?? []), ...instancesIn(given, canonical, context)]
-    attributes.set(canonical, inOrder(instances))
+    } else addAttribute(key, checkAttributeName(name, key))
   }
   return {
     types:

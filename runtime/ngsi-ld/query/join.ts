@@ -79,19 +79,12 @@ export function linkedOf(
   for (let depth = 0; depth < levels; depth++) {
     const next: typeof level = []
     for (const from of level) {
-      const entity = from.source.entity()
-      for (const name of attributeNames(entity)) {
-        if (!isShown(name, from.options)) continue
-        const targets = instancesOf(entity, name).flatMap((instance) =>
-          targetsOf(instance).map((id) => ({ id, types: typesOf(instance) })),
-        )
-        for (const { id, types } of targets) {
-          const source = seen.has(id) ? undefined : follow(id, types)
-          if (source === undefined) continue
-          seen.add(id)
-          if (seen.size > limits.joinedEntitiesMax.value) throw tooManyJoined()
-          next.push({ source, options: linkedOptions(from.options, name) })
-        }
+      for (const { name, id, types } of shownTargets(from.source.entity(), from.options)) {
+        const source = seen.has(id) ? undefined : follow(id, types)
+        if (source === undefined) continue
+        seen.add(id)
+        if (seen.size > limits.joinedEntitiesMax.value) throw tooManyJoined()
+        next.push({ source, options: linkedOptions(from.options, name) })
       }
     }
     linked.push(...next)
@@ -99,6 +92,16 @@ export function linkedOf(
   }
   return linked
 }
+
+/** The targets of all relationships that are shown. */
+const shownTargets = (entity: ReturnType<FollowedEntity['entity']>, options: RenderOptions) =>
+  attributeNames(entity)
+    .filter((name) => isShown(name, options))
+    .flatMap((name) =>
+      instancesOf(entity, name).flatMap((instance) =>
+        targetsOf(instance).map((id) => ({ name, id, types: typesOf(instance) })),
+      ),
+    )
 
 /** Target URIs of a Relationship or ListRelationship instance. */
 export function targetsOf(instance: AttributeInstance): readonly string[] {

@@ -120,24 +120,33 @@ const fallbacks: Readonly<
 }
 
 function amendInstance(whole: AttributeInstance, minor: number, compact: Compact): AttributeInstance {
-  const fallback = fallbacks[whole.type]
-  const isLater = fallback !== undefined && minor < fallback.since
-  let differs = isLater
+  const known = fallbacks[whole.type]
+  const fallback = known !== undefined && minor < known.since ? known : undefined
+  let differs = fallback !== undefined
   const amended: Record<string, Json> = {}
   for (const [name, value] of Object.entries(whole)) {
     if (value === undefined) continue
-    if (name === 'type') amended['type'] = isLater ? fallback.type : value
-    else if (isLater && name === fallback.from) {
+    if (fallback !== undefined && name === 'type') amended['type'] = fallback.type
+    else if (name === fallback?.from) {
       amended[fallback.type === 'Property' ? 'value' : 'object'] = fallback.read(value, compact)
     } else if (minor < (memberSince[name] ?? 0)) differs = true
-    else if (isSubAttribute(name)) {
-      const after = listOf<Json>(value).map((one) =>
-        isObject(one) ? amendInstance(one as unknown as AttributeInstance, minor, compact) : one,
-      )
-      const isSame = after.every((one, i) => one === listOf<Json>(value)[i])
-      if (!isSame) differs = true
-      amended[name] = isSame ? value : Array.isArray(value) ? (after as Json) : (after[0] as Json)
-    } else amended[name] = value
+    else {
+      const after = isSubAttribute(name) ? amendSubAttribute(value, minor, compact) : value
+      if (after !== value) differs = true
+      amended[name] = after
+    }
   }
   return differs ? (amended as unknown as AttributeInstance) : whole
+}
+
+/** Returns the same value if nothing in it changes. */
+function amendSubAttribute(value: Json, minor: number, compact: Compact): Json {
+  const before = listOf<Json>(value)
+  const after = before.map((one) =>
+    isObject(one)
+      ? (amendInstance(one as unknown as AttributeInstance, minor, compact) as unknown as Json)
+      : one,
+  )
+  if (after.every((one, i) => one === before[i])) return value
+  return Array.isArray(value) ? after : after[0]!
 }

@@ -87,6 +87,7 @@ const defaults: EntityQuerySettings = {
 export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) {
   const statements = createStatements(ports.database)
   const { pages, columns, lastRid } = ports.entities
+  const view = ports.view ?? storedEntity
   /** Visits at most `most` rows of arms with equal columns, and maybe more from memory; returns how many. */
   function* eachRow(alike: readonly Arm[], most: number, visit: (row: ArmRow) => void): SearchSteps<number> {
     const queried: Arm[] = []
@@ -218,7 +219,6 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     after: number,
     visit: (rid: number, row: EntityRow | undefined) => boolean,
   ): SearchSteps<{ readonly plan: Plan; readonly after: number } | undefined> {
-    const view = ports.view ?? storedEntity
     const { idPattern, q } = search
     const isMatch = compileSearch(search, (id) => {
       const row = ports.entities.byId(id)
@@ -228,9 +228,10 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     let plan = start
     const isSure = (rid: number): boolean => plan.exact || plan.sure?.has(rid) === true
     const needsRow = (rid: number): boolean => idPattern !== undefined || !isSure(rid)
-    const isMatchingRow = (row: EntityRow): boolean => {
+    const isTaken = (rid: number, row: EntityRow | undefined): boolean => {
+      if (row === undefined) return !needsRow(rid)
       if (idPattern?.test(row.id) === false) return false
-      if (isSure(row.rid)) return true
+      if (isSure(rid)) return true
       const current = view(row)
       return isMatch(current.entity(), withTimes ? current.times() : undefined)
     }
@@ -241,18 +242,16 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const read = rowsAhead(rids.filter(needsRow), ports.entities.byRids)
       for (const rid of rids) {
         const row = read(rid)
-        const isTaken = row === undefined ? !needsRow(rid) : isMatchingRow(row)
-        if (isTaken && !visit(rid, row)) return undefined
+        if (isTaken(rid, row) && !visit(rid, row)) return undefined
         if (row !== undefined) yield
       }
       yield
       if (rids.length < limit) return undefined
       last = rids.at(-1)!
       walked += rids.length
-      if (walked > settings.walkedEntitiesMax && !plan.selective && !plan.exact) {
-        plan = yield* chooseSets(conditions, planPorts)
-        if (plan.exact && idPattern === undefined) return { plan, after: last }
-      }
+      if (walked <= settings.walkedEntitiesMax || plan.selective || plan.exact) continue
+      plan = yield* chooseSets(conditions, planPorts)
+      if (isListable(plan, search)) return { plan, after: last }
     }
   }
 
@@ -265,7 +264,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     const version = pages.version()
     const conditions = conditionsOf(search)
     const plan = yield* choosePlan(conditions, planPorts)
-    if (plan.exact && search.idPattern === undefined) {
+    if (isListable(plan, search)) {
       const listed = yield* listPage(plan, after, limit, offset)
       // A write between two steps may be missing in the list, so a list that spans one is not cached.
       if (pages.version() === version) pages.remember(search, { limit, offset, after }, listed)
@@ -298,6 +297,22 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     return plan.exact ? yield* ridsOf(plan, 0, limits.orderedEntitiesMax.value + 1, 0) : undefined
   }
 
+  /** Visits all matches, which SQL alone cannot list. */
+  function* eachMatch(search: EntitySearch, visit: (row: EntityRow) => void): SearchSteps<void> {
+    let seen = 0
+    for (let after = 0, more = true; more; ) {
+      const found = yield* page(search, { limit: ridsPerSort, offset: 0, after })
+      seen += found.rows.length
+      checkCount(seen, limits.orderedDocumentsMax.value)
+      for (const row of found.rows) {
+        visit(row)
+        yield
+      }
+      after = found.rows.at(-1)?.rid ?? 0
+      more = found.more
+    }
+  }
+
   return Object.freeze({
     page,
 
@@ -315,39 +330,25 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       request: OrderedPageRequest,
     ): SearchSteps<OrderedPage> {
       const compiled = compileOrder(order)
-      const view = ports.view ?? storedEntity
       const first = firstPlaces(compiled, request)
       const read = (row: EntityRow): void => {
         const current = view(row)
         first.offer({ rid: row.rid, keys: compiled.keysOf(current.entity(), current.times()) })
       }
       const rids = yield* listed(search)
-      if (rids !== undefined && rids.length > limits.orderedEntitiesMax.value)
-        throw tooMany(limits.orderedEntitiesMax.value)
-      const known =
-        rids === undefined || rids.length <= settings.walkedEntitiesMax
-          ? undefined
-          : indexedKeys(order, ports, statements.rows)
-      const most = known === undefined ? limits.orderedDocumentsMax.value : limits.orderedEntitiesMax.value
-      if (rids !== undefined && rids.length > most) throw tooMany(most)
-      for (const rid of rids ?? []) {
-        const keys = known?.(rid)
-        const row = keys === undefined ? ports.entities.byRid(rid) : undefined
-        if (keys !== undefined) first.offer({ rid, keys })
-        else if (row !== undefined) read(row)
-        yield
-      }
-      let seen = 0
-      for (let after = 0, more = rids === undefined; more; ) {
-        const found = yield* page(search, { limit: ridsPerSort, offset: 0, after })
-        seen += found.rows.length
-        if (seen > most) throw tooMany(most)
-        for (const row of found.rows) {
-          read(row)
+      if (rids === undefined) yield* eachMatch(search, read)
+      else {
+        checkCount(rids.length, limits.orderedEntitiesMax.value)
+        const isLong = rids.length > settings.walkedEntitiesMax
+        const known = isLong ? indexedKeys(order, ports, statements.rows) : undefined
+        if (known === undefined) checkCount(rids.length, limits.orderedDocumentsMax.value)
+        for (const rid of rids) {
+          const keys = known?.(rid)
+          const row = keys === undefined ? ports.entities.byRid(rid) : undefined
+          if (keys !== undefined) first.offer({ rid, keys })
+          else if (row !== undefined) read(row)
           yield
         }
-        after = found.rows.at(-1)?.rid ?? 0
-        more = found.more
       }
       const { places, more } = first.result()
       const { rows, taken } = ports.entities.byRids(places.map(({ rid }) => rid))
@@ -360,7 +361,7 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
       const chosen = yield* choosePlan(conditions, planPorts)
       const plan = chosen.selective ? chosen : yield* chooseSets(conditions, planPorts)
       let count = 0
-      if (plan.exact && search.idPattern === undefined) {
+      if (isListable(plan, search)) {
         if (plan.rids !== undefined) return (yield* ridsOf(plan, 0, Infinity, 0)).length
         if (isOneStatement(plan)) return statements.number(countStatement(plan, allAfter(0)))
         for (const range of rangesOf(plan, 0, lastRid())) {
@@ -386,7 +387,12 @@ export interface OrderedPage extends EntityPage {
 /** Entities read at once for ordering. */
 const ridsPerSort = 1000
 
-const tooMany = (most: number): Error => tooComplex(`more than ${most} entities would have to be ordered`)
+function checkCount(count: number, most: number): void {
+  if (count > most) throw tooComplex(`more than ${most} entities would have to be ordered`)
+}
+
+/** Whether the rows of a plan are the matches, without a test of each. */
+const isListable = ({ exact }: Plan, { idPattern }: EntitySearch): boolean => exact && idPattern === undefined
 
 /** Largest batch of rids. */
 const ridsAtOnce = 65_536
