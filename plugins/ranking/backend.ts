@@ -99,15 +99,12 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
       let [first, bytes, isLinking] = [undefined as BackendAnswer | undefined, 0, false]
       let answer = await firstPage(query, options)
       for (let pages = 1; ; pages++) {
-        if ('failure' in answer)
-          return { kind: answer.failure === 'oversized' ? 'oversized' : 'unanswered', reason: answer.reason }
-        if (!isAnswer(answer)) return { kind: 'refused', answer }
-        const items = itemsOf(answer)
-        if (items === undefined)
-          return { kind: 'unreadable', reason: `${port.address} did not answer with a list of entities` }
-        first ??= answer
-        if (answer.headers['ngsild-warning'] !== undefined) warnings.add(answer.headers['ngsild-warning'])
-        bytes += 'items' in answer ? answer.bytes : answer.text.length
+        const page = pageIn(answer, port.address)
+        if (page.kind !== 'page') return page
+        const { items, warning } = page
+        first ??= page.answer
+        if (warning !== undefined) warnings.add(warning)
+        bytes += page.bytes
         const fresh = items.filter(({ id }) => typeof id === 'string' && !seen.has(id))
         for (const { id } of fresh) seen.add(id as string)
         checkCeilings(seen.size, bytes, pages)
@@ -115,7 +112,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
         await nextTurn()
         await take(fresh)
         await nextTurn()
-        const next = nextLink(answer)
+        const next = nextLink(page.answer)
         isLinking ||= next !== undefined
         // If a broker has linked earlier pages, a page without a link is the last.
         const isLast = fresh.length === 0 || (next === undefined && isLinking)
@@ -132,18 +129,44 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
       const lane = async (): Promise<void> => {
         for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
           const answer = await send(path, options)
+          const page = pageIn(answer, port.address)
+          if (page.kind !== 'page') {
+            failure = reasonOf(answer)
+            continue
+          }
           // A page of large entities may be shorter than its limit.
-          const next = isAnswer(answer) ? nextLink(answer) : undefined
+          const next = nextLink(page.answer)
           if (next !== undefined) waiting.push(next)
-          const items = isAnswer(answer) ? itemsOf(answer) : undefined
-          if (items === undefined) failure = reasonOf(answer)
-          for (const item of items ?? []) if (typeof item['id'] === 'string') entities.set(item['id'], item)
+          for (const item of page.items) if (typeof item['id'] === 'string') entities.set(item['id'], item)
         }
       }
       await Promise.all([lane(), lane(), lane(), lane()])
       return { entities, failure }
     },
   } satisfies Backend)
+}
+
+interface BackendPage {
+  readonly kind: 'page'
+  readonly answer: BackendAnswer
+  readonly items: readonly JsonObject[]
+  readonly bytes: number
+  readonly warning: string | undefined
+}
+
+/** The entities in a response, or why there are none. */
+function pageIn(
+  answer: BrokerAnswer | ListAnswer,
+  address: string,
+): BackendPage | Exclude<BackendOutcome, { kind: 'read' }> {
+  if ('failure' in answer)
+    return { kind: answer.failure === 'oversized' ? 'oversized' : 'unanswered', reason: answer.reason }
+  if (!isAnswer(answer)) return { kind: 'refused', answer }
+  const items = itemsOf(answer)
+  if (items === undefined)
+    return { kind: 'unreadable', reason: `${address} did not answer with a list of entities` }
+  const bytes = 'items' in answer ? answer.bytes : answer.text.length
+  return { kind: 'page', answer, items, bytes, warning: answer.headers['ngsild-warning'] }
 }
 
 function nextLink({ headers }: BackendAnswer): string | undefined {

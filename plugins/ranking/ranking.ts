@@ -77,6 +77,12 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
       let [count, kept] = [0, [] as readonly Ranked<JsonObject>[]]
       let all: readonly Candidate<JsonObject>[] = []
 
+      const tally = (values: Candidate<JsonObject>['values']): void => {
+        for (const [term, value] of values.entries())
+          if (Number.isNaN(value)) missing[term]!++
+          else if (!isNormalized && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
+      }
+
       const outcome = await backend.candidates(others, candidateOptions, async (items) => {
         count += items.length
         const entities = items.map(membersOf)
@@ -87,11 +93,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
           if (!isShown) hide(item, derivedName)
         }
         const candidates = items.map((item, index) => ({ item, values: found.values[index]! }))
-        for (const { values } of candidates)
-          for (const [term, value] of values.entries()) {
-            if (Number.isNaN(value)) missing[term]!++
-            else if (!isNormalized && terms[term]!.isFalling && (value < 0 || value > 1)) beyond[term]!++
-          }
+        for (const { values } of candidates) tally(values)
         if (isNormalized) all = [...all, ...candidates]
         else kept = bestOf([...kept, ...candidates.map((one) => ranked(one))], offset + limit)
       })

@@ -176,7 +176,7 @@ function createConsequences({ settlement, lanes, clock, log, counters, ...ports 
       lane.backlog.putBack(flight, pausedUntil)
     }
   }
-  function retry(lane: Lane, flights: readonly Flight[], failure: Failure): void {
+  function retry(lane: EndpointLane, flights: readonly Flight[], failure: Failure): void {
     const [first] = flights as [Flight]
     const until = lane.pace.failed(first, failure)
     for (const { pair } of flights) pair.failedAt = first.pair.failedAt

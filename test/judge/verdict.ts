@@ -25,39 +25,44 @@ export async function historyOf(url: string, id: string): Promise<Map<string, st
     const from = after ?? '1970-01-01T00:00:00Z'
     const path = `${api}/temporal/entities/${encodeURIComponent(id)}?timerel=after&timeAt=${from}`
     const reply = await httpClient(url).get(path)
-    if (reply.status === 404) break
+    if (reply.status === 404) return counts
     if (reply.status !== 200 && reply.status !== 206)
       throw new TypeError(`${path} was answered ${reply.status}: ${reply.text.slice(0, 300)}`)
-    const { id: _, type: __, scope: ___, ...attributes } = reply.json() as Json
-    let upTo = '9999'
     const ofPage = new Set<string>()
-    for (const [name, given] of Object.entries(attributes)) {
-      const instances = (Array.isArray(given) ? given : [given]) as Json[]
-      for (const one of instances) {
-        if (one['observedAt'] === undefined) continue
-        const { instanceId: _i, ...rest } = one
-        const key = `${name} ${(one['datasetId'] as string | undefined) ?? ''}`
-        const text = `${one['observedAt'] as string} ${JSON.stringify(sorted(rest))}`
-        const seen = history.get(key) ?? new Set()
-        history.set(key, seen)
-        const list = counts.get(key) ?? []
-        counts.set(key, list)
-        // Pages overlap by a millisecond; within one page nothing may appear twice.
-        if (ofPage.has(key + text)) list.push(`${text} twice`)
-        else if (!seen.has(text)) list.push(text)
-        ofPage.add(key + text)
-        seen.add(text)
-      }
+    for (const [key, text] of observationsIn(reply.json() as Json)) {
+      const seen = history.get(key) ?? new Set()
+      history.set(key, seen)
+      const list = counts.get(key) ?? []
+      counts.set(key, list)
+      // Pages overlap by a millisecond; within one page nothing may appear twice.
+      if (ofPage.has(key + text)) list.push(`${text} twice`)
+      else if (!seen.has(text)) list.push(text)
+      ofPage.add(key + text)
+      seen.add(text)
     }
-    if (reply.status === 200) break
-    const range = /([0-9T:.Z-]{20,})-([0-9T:.Z-]{20,})\//.exec(reply.headers['content-range'] ?? '')
-    upTo = range?.[2] ?? upTo
-    if (upTo === after || range === null)
-      throw new TypeError(`no way on in ${reply.headers['content-range']}`)
+    if (reply.status === 200) return counts
+    const range = reply.headers['content-range'] ?? ''
+    const upTo = /([0-9T:.Z-]{20,})-([0-9T:.Z-]{20,})\//.exec(range)?.[2]
+    if (upTo === undefined || upTo === after) throw new TypeError(`no way on in ${range}`)
     after = new Date(Date.parse(upTo) - 1).toISOString()
   }
-  return counts
 }
+
+/** The observed instances of a history as texts, each with its attribute and dataset. */
+const observationsIn = ({
+  id: _,
+  type: __,
+  scope: ___,
+  ...attributes
+}: Json): [key: string, text: string][] =>
+  Object.entries(attributes).flatMap(([name, given]) =>
+    ((Array.isArray(given) ? given : [given]) as Json[])
+      .filter(({ observedAt }) => observedAt !== undefined)
+      .map(({ instanceId: _i, ...rest }): [string, string] => [
+        `${name} ${(rest['datasetId'] as string | undefined) ?? ''}`,
+        `${rest['observedAt'] as string} ${JSON.stringify(sorted(rest))}`,
+      ]),
+  )
 
 /** How often each value of the labels of an entity, which are not observed, was written. */
 async function labelsOf(url: string, id: string): Promise<Map<string, number>> {

@@ -120,6 +120,21 @@ describe('an order computed from the tables', () => {
   })
 })
 
+/** The entities with newer values, and these values by attribute and rid. */
+function withNewer(all: readonly Entity[], values: readonly (readonly [at: number, value: unknown])[]) {
+  const current = [...all]
+  const dirty = new Map<string, Map<number, Json>>()
+  for (const [at, value] of values) {
+    const [name, kind] = typeof value === 'object' ? ['place', 'GeoProperty'] : ['a', 'Property']
+    const [first, ...others] = all[at] === undefined ? [] : instancesOf(all[at], name)
+    if (first?.type !== kind) continue
+    const laid = { ...first, value: value as Json }
+    current[at] = { ...current[at]!, [name]: others.length === 0 ? laid : [laid, ...others] }
+    dirty.set(name, (dirty.get(name) ?? new Map()).set(at + 1, value as Json))
+  }
+  return { current, dirty }
+}
+
 describe('a term evaluated on the tables', () => {
   it('equals the predicate', () => {
     fc.assert(
@@ -171,18 +186,7 @@ describe('a search evaluated on the tables', () => {
     fc.assert(
       fc.property(plain, newer, some, (all, values, searches) => {
         fill(all)
-        const current = [...all]
-        const dirty = new Map<string, Map<number, Json>>()
-        for (const [at, value] of values) {
-          const name = typeof value === 'object' ? 'place' : 'a'
-          const instances = all[at] === undefined ? [] : instancesOf(all[at], name)
-          const kind = name === 'place' ? 'GeoProperty' : 'Property'
-          const [first, ...others] = instances
-          if (first?.type !== kind) continue
-          const laid = { ...first, value: value as Json }
-          current[at] = { ...current[at]!, [name]: others.length === 0 ? laid : [laid, ...others] }
-          dirty.set(name, (dirty.get(name) ?? new Map()).set(at + 1, value as Json))
-        }
+        const { current, dirty } = withNewer(all, values)
         const newerPorts = {
           ...tables.ports,
           view: ({ rid }: EntityRow) => ({ entity: () => current[rid - 1]!, times: () => timesOf(rid - 1) }),

@@ -68,6 +68,15 @@ export function createSelecting(ports: SelectingPorts) {
   const docs = (numbers: readonly number[]): Map<number, Entity> =>
     new Map([...texts(numbers)].map(([n, doc]) => [n, JSON.parse(doc) as Entity]))
 
+  /** Yields to the event loop, unless the query should end. Returns the time, ms. */
+  async function pause(begun: number, signal: AbortSignal): Promise<number> {
+    await yieldToEventLoop()
+    const now = ports.monotonic()
+    if (signal.aborted) throw abandoned()
+    if (now - begun < limits.indexQueryMs.value) return now
+    throw tooComplex(`the query took longer than ${limits.indexQueryMs.value} ms`)
+  }
+
   return Object.freeze({
     /**
      * @param signal aborted when the client no longer waits.
@@ -90,11 +99,7 @@ export function createSelecting(ports: SelectingPorts) {
         }
         if (count >= end && !page.count) break
         if (ports.monotonic() - turn < limits.indexTurnMs.value) continue
-        await yieldToEventLoop()
-        turn = ports.monotonic()
-        if (signal.aborted) throw abandoned()
-        if (turn - begun >= limits.indexQueryMs.value)
-          throw tooComplex(`the query took longer than ${limits.indexQueryMs.value} ms`)
+        turn = await pause(begun, signal)
       }
       const read = texts(found)
       const docsFound = found.flatMap((n) => read.get(n) ?? [])

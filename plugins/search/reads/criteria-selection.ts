@@ -310,25 +310,30 @@ async function collectDemands(demands: AsyncIterable<Demand>): Promise<readonly 
 }
 
 async function* demandsOfLink(parts: Parts, link: LinkCriteria, share: number): AsyncGenerator<Demand> {
-  const { uris, inverse } = link.field
-  const portion = share * Math.max(1, uris.length)
-  for (const inner of link.anyOf) {
-    if (isBare(inner) && inner.ids === undefined) {
-      if (uris.length === 0) throw new GraphQLError(`${link.field.name} requires criteria`)
-      yield { q: some(uris) }
-      continue
-    }
-    // Ids need no read, unless the other entity may hold the link.
-    if (isBare(inner) && inverse === undefined) {
-      for (const ids of chunksOf(inner.ids!, portion)) yield { q: leadsTo(uris, ids) }
-      continue
-    }
-    for await (const entities of innerPages(parts, inner)) {
-      const ids = entities.map(({ id }) => id)
-      if (uris.length > 0) for (const chunk of chunksOf(ids, portion)) yield { q: leadsTo(uris, chunk) }
-      const outer = inverse === undefined ? [] : entities.flatMap((one) => targetsOf(one, [inverse]))
-      for (const chunk of chunksOf([...new Set(outer)], portion)) yield { ids: chunk }
-    }
+  const portion = share * Math.max(1, link.field.uris.length)
+  for (const inner of link.anyOf) yield* demandsOfTarget(parts, link.field, { inner, portion })
+}
+
+/** One alternative for the entity behind a link. */
+async function* demandsOfTarget(
+  parts: Parts,
+  { uris, inverse, name }: LinkCriteria['field'],
+  { inner, portion }: { readonly inner: EntityCriteria; readonly portion: number },
+): AsyncGenerator<Demand> {
+  if (isBare(inner) && inner.ids === undefined) {
+    if (uris.length === 0) throw new GraphQLError(`${name} requires criteria`)
+    return yield { q: some(uris) }
+  }
+  // Ids need no read, unless the other entity may hold the link.
+  if (isBare(inner) && inverse === undefined) {
+    for (const ids of chunksOf(inner.ids!, portion)) yield { q: leadsTo(uris, ids) }
+    return
+  }
+  for await (const entities of innerPages(parts, inner)) {
+    const ids = entities.map(({ id }) => id)
+    if (uris.length > 0) for (const chunk of chunksOf(ids, portion)) yield { q: leadsTo(uris, chunk) }
+    const outer = inverse === undefined ? [] : entities.flatMap((one) => targetsOf(one, [inverse]))
+    for (const chunk of chunksOf([...new Set(outer)], portion)) yield { ids: chunk }
   }
 }
 

@@ -145,7 +145,7 @@ export function createLink(socket: Socket, ports: LinkPorts): Link {
     return undefined
   }
 
-  function leave(place: Place): Fault | undefined {
+  function leave(place: PacketPlace): PacketFault | undefined {
     const leaving = readLeaving(place, isFive())
     const problem = 'reason' in leaving ? leaving : ports.left(link, leaving)
     if (problem === undefined) {
