@@ -1,14 +1,10 @@
 /**
- * The shape of source files: opening comments, names, lengths. A function that makes a part (`createX`, `openX`) holds
- * that part's functions; it is measured without them, and each of them by itself. Comment lines do not count.
+ * The shape of source files: opening comments, names, and the lengths of files without comments. Functions have no
+ * limit on lines; `biome.json` limits their cognitive complexity.
  */
-import { isNode, isProduct, isTypeScript, type Node, type TreeFile, walk } from './tree.ts'
+import { isTypeScript, type TreeFile } from './tree.ts'
 
-const functionLinesMax = 100
-const fileLinesMax = 400
-
-/** Tables of cases that are longer. Each may only shrink, and leaves this list when it fits. */
-const knownLong: Readonly<Record<string, number>> = {}
+const fileLinesMax = 500
 
 const bannedWords = ['util', 'helper', 'common', 'misc', 'manager', 'service', 'handler', 'processor']
 
@@ -49,52 +45,13 @@ export function unfoundTests(files: readonly TreeFile[]): string[] {
     .map(({ path }) => `${path}: no test project runs it`)
 }
 
-export function longFiles(files: readonly TreeFile[], known = knownLong): string[] {
+export function longFiles(files: readonly TreeFile[]): string[] {
   return files.filter(isTypeScript).flatMap(({ path, text }) => {
     const lines = codeLines(text.trimEnd())
-    const most = known[path] ?? fileLinesMax
-    if (lines > most) return [`${path} has ${lines} lines, at most ${most}`]
-    return most > fileLinesMax && lines <= fileLinesMax
-      ? [`${path} fits: take it off the list of long files`]
-      : []
+    return lines > fileLinesMax ? [`${path} has ${lines} lines, at most ${fileLinesMax}`] : []
   })
 }
-
-export function longFunctions(files: readonly TreeFile[]): string[] {
-  return files.filter(isProduct).flatMap((one) => {
-    const complaints: string[] = []
-    walk(one, (node, ancestors) => {
-      if (!isFunction(node)) return
-      const name = nameOfFunction(node, ancestors)
-      const lines = /^(create|open)[A-Z]/.test(name) ? ownLines(one, node) : linesOf(one, node)
-      if (lines <= functionLinesMax) return
-      complaints.push(`${one.path}: ${name} has ${lines} lines, at most ${functionLinesMax}`)
-    })
-    return complaints
-  })
-}
-
-const isFunction = (node: Node): boolean =>
-  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression)$/.test(node.type)
-
-const linesOf = (one: TreeFile, node: Node): number => codeLines(one.text.slice(node.start, node.end))
 
 /** Lines of a text without those that hold nothing but a comment. */
 const codeLines = (text: string): number =>
   text.split('\n').filter((line) => !/^\s*(\/\/|\/\*|\*( |\/|$))/.test(line)).length
-
-/** Lines of a function without the functions directly inside it, each of which leaves one line. */
-function ownLines(one: TreeFile, outer: Node): number {
-  let lines = linesOf(one, outer)
-  walk(one, (node, ancestors) => {
-    const nearest = ancestors.findLast(isFunction)
-    if (isFunction(node) && nearest === outer) lines -= linesOf(one, node) - 1
-  })
-  return lines
-}
-
-function nameOfFunction(node: Node, ancestors: readonly Node[]): string {
-  const parent = ancestors.at(-1)
-  const named = [node['id'], parent?.['id'], parent?.['key']].find(isNode)
-  return typeof named?.['name'] === 'string' ? named['name'] : 'a function'
-}

@@ -108,8 +108,8 @@ export function createByteReader(source: Uint8Array): ByteReader {
       position += 8
       return value
     },
-    // A single loop without calls, because reading history spends most of its time here. Reading beyond the
-    // end yields undefined, which ends each inner loop; `need` then throws.
+    // Reading beyond the end yields undefined, which ends each inner loop; `need` then throws.
+    // biome-ignore lint/complexity/noExcessiveCognitiveComplexity: hot loop of history reads, without calls
     sums(into) {
       let at = position
       let sum = 0
