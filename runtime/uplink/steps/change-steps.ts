@@ -241,8 +241,7 @@ export function stepsOfEntity(
   if (times.created >= since && !isFromCentre(bornBy)) byVia.set(bornBy, new Map())
   for (const name of attributeNames(entity).filter((one) => selection.takesAttribute(one)))
     for (const instance of instancesOf(entity, name)) {
-      const [, modified = times.modified, via] =
-        times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
+      const [, modified = times.modified, via] = times.attributes[keyOf(name, instance.datasetId ?? '')] ?? []
       if (modified < since || isFromCentre(via)) continue
       const attributes = byVia.get(via) ?? new Map<string, AttributeInstance[]>()
       attributes.set(name, [...(attributes.get(name) ?? []), withModifiedAt(instance, modified)])
