@@ -318,7 +318,7 @@ async function* demandsOfLink(parts: Parts, link: LinkCriteria, share: number): 
 async function* demandsOfTarget(
   parts: Parts,
   { uris, inverse, name }: LinkCriteria['field'],
-  { inner, portion }: { readonly inner: EntityCriteria; readonly portion: number },
+  { inner, portion }: { readonly inner: QueryCriteria; readonly portion: number },
 ): AsyncGenerator<Demand> {
   if (isBare(inner) && inner.ids === undefined) {
     if (uris.length === 0) throw new GraphQLError(`${name} requires criteria`)

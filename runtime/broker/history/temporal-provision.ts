@@ -115,7 +115,12 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
    * Adds instances that do not become current: to streams if possible, else to a change record. After an
    * erasure all of them are recorded, because a stream rejects values it had before.
    */
-  function addPast(stage: Stage, draft: DocumentDraft, { attributes }: TemporalFragment, by: ChangeOrigin): void {
+  function addPast(
+    stage: Stage,
+    draft: DocumentDraft,
+    { attributes }: TemporalFragment,
+    by: ChangeOrigin,
+  ): void {
     const others: (readonly [name: string, dataset: string, instance: AttributeInstance])[] = []
     for (const [name, instances] of attributes)
       for (const [dataset, ofDataset] of byDataset(instances)) {

@@ -155,8 +155,10 @@ export function createMatcher(ports: MatcherPorts) {
     return stream.candidates as MatchCandidates<Registered>
   }
 
-  const withMore = ({ plain }: MatchCandidates<Registered>, more: readonly Registered[]): readonly Registered[] =>
-    more.length === 0 ? plain : [...plain, ...more]
+  const withMore = (
+    { plain }: MatchCandidates<Registered>,
+    more: readonly Registered[],
+  ): readonly Registered[] => (more.length === 0 ? plain : [...plain, ...more])
 
   /** Matches a new value of a stream; `previous` is the value it replaced. */
   function observation(stage: Stage, stream: LiveStream, { time, value, previous }: NewValue): void {
