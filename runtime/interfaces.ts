@@ -3,14 +3,13 @@
  * listener, the MQTT broker, and the subscriptions at external MQTT brokers. The MQTT parts open last and
  * close first, so that the gateway never accepts a frame that it cannot store.
  */
+
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { isLoopbackListener } from '#base/load/loopback.ts'
 import { connectionLimits } from '#base/process/descriptors.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Outflow } from '#base/process/outflow.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { bridges } from '#bridges/registry.ts'
 import type { OpenBroker } from '#broker/open-broker.ts'
 import { gatewayId } from '#config/load/gateway-id.ts'
@@ -30,7 +29,7 @@ import { createMqttServer, type MqttServer } from '#mqtt/mqtt-server.ts'
 import { formatVersion } from '#store/file/database-schema.ts'
 import { createSessionRows } from '#store/tables/mqtt-rows.ts'
 
-export interface InterfaceParts {
+export interface InterfaceParts extends Instruments {
   readonly opened: AsyncDisposableStack
   readonly settings: Settings
   readonly broker: OpenBroker
@@ -47,9 +46,6 @@ export interface InterfaceParts {
   readonly unreadiness: AppPorts['unreadiness']
   readonly complaints: AppPorts['complaints']
   readonly outflow: Outflow
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface Interfaces {

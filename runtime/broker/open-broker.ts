@@ -2,11 +2,10 @@
  * Opens the broker: the data folder, the writer thread, all tenants and the @contexts. Nothing is sent before
  * `connect`. The parts close in reverse order, after those that use them.
  */
+
 import { limits } from '#base/limits/limits.ts'
 import { collectGarbage } from '#base/process/garbage-collection.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { createContexts } from '#broker/contexts/context-resolver.ts'
 import { openTenants } from '#broker/tenant/tenants.ts'
 import { openDataFolder } from '#broker/upkeep/data-folder-upkeep.ts'
@@ -15,14 +14,11 @@ import { profiles } from '#ngsi-ld/values/profile.ts'
 import { createWriter } from '#store/writer/writer.ts'
 import type { FetchDocument } from './contexts/context-library.ts'
 
-export interface BrokerParts {
+export interface BrokerParts extends Instruments {
   readonly opened: AsyncDisposableStack
   readonly settings: Settings
   /** Absent if fetching @contexts is disabled. */
   readonly fetchDocument: FetchDocument | undefined
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
   /** Called when the writer thread failed, or when the next start can restore a database. */
   readonly onFault: (error: unknown) => void
 }

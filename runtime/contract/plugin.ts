@@ -4,9 +4,7 @@
  * (`mdr`) or a remote one. The host closes everything that the plugin opened or registered.
  */
 
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { BrokerPort, ListAnswer, RemoteBroker, WrittenAnswer } from './broker-port.ts'
 import type { ChangesPort } from './changes-port.ts'
@@ -35,11 +33,8 @@ export interface Capabilities {
 export type Capability = keyof Capabilities
 
 /** Ports that every plugin receives. */
-export interface HostBase<Settings> {
+export interface HostBase<Settings> extends Instruments {
   readonly settings: Settings
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
   /** Aborted when the plugin must stop. */
   readonly signal: AbortSignal
   /**

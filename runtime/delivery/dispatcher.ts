@@ -9,16 +9,14 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
 import { createLanes, type EndpointLane, type Lanes } from './delivery-lanes.ts'
 import { type AttemptOutcome, createPump, type PumpPorts } from './pump.ts'
 import { createSettlement } from './settlement.ts'
 
-export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
+export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'>, Instruments {
   readonly door: Pick<Door, 'submit'>
   readonly reads: Deliveries
   readonly subscriptions: {
@@ -31,9 +29,6 @@ export interface DispatcherPorts extends Pick<PumpPorts, 'render' | 'send'> {
      */
     statistics(sub: number): string | undefined
   }
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface DispatcherSettings {

@@ -2,11 +2,10 @@
  * Opens the sender of notifications by HTTP, MQTT and tunnels, and the outboxes of tenants. A notification is
  * rendered when it is sent.
  */
+
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import { renderSourceNotification } from '#broker/sources/source-notification.ts'
 import { renderNotification } from '#broker/subscriptions/notification.ts'
@@ -18,15 +17,12 @@ import type { Delivery } from '#store/tables/delivery-rows.ts'
 import { createOutbox } from './outbox.ts'
 import { createSender, type SenderPorts } from './sender.ts'
 
-export interface DeliveryParts {
+export interface DeliveryParts extends Instruments {
   readonly opened: AsyncDisposableStack
   readonly settings: Pick<Settings, 'outbound' | 'conformance'>
   readonly contexts: Contexts
   readonly publish: SenderPorts['publish']
   readonly tunnel: SenderPorts['tunnel']
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export function openDelivery(parts: DeliveryParts) {

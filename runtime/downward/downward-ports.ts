@@ -1,8 +1,6 @@
 /** Ports of the parts that act at other brokers. */
 
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { App } from '#http/app.ts'
@@ -13,7 +11,7 @@ import type { CopyStorePorts } from './copy-store.ts'
 /** The routes of this gateway, for requests through tunnels. */
 export type TunnelledApp = Pick<App, 'fetch' | 'refuse'>
 
-export interface DownwardPorts {
+export interface DownwardPorts extends Instruments {
   readonly database: Database
   readonly door: Pick<Door, 'commit'>
   readonly broker: CopyStorePorts['broker']
@@ -21,8 +19,5 @@ export interface DownwardPorts {
   readonly peer: Peer
   /** The name of this gateway among brokers, in a tenant. */
   readonly alias: (tenant: string) => string
-  readonly clock: Clock
   readonly random: () => number
-  readonly log: Log
-  readonly metrics: Metrics
 }

@@ -2,9 +2,7 @@
  * Opens the exchange with other brokers: the HTTP client and the tunnels that gateways open to this one, the
  * requests to context sources, and the subscriptions at them.
  */
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import { trustedWith } from '#config/load/secret-files.ts'
@@ -15,16 +13,13 @@ import { createForwarding } from './subscription-forwarding.ts'
 import { createTunnelNames, tunnelNamesFile } from './tunnel-names.ts'
 import { createTunnels } from './tunnels.ts'
 
-export interface FederationParts {
+export interface FederationParts extends Instruments {
   readonly opened: AsyncDisposableStack
   readonly settings: Pick<Settings, 'data' | 'outbound'>
   readonly tenant: Broker['tenant']
   readonly contexts: Contexts
   /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 /** Default of splitEntities for requests without it. */

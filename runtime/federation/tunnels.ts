@@ -5,10 +5,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { PeerAnswer, PeerRequest } from './peer.ts'
@@ -57,10 +55,7 @@ export interface Tunnels {
   close(): void
 }
 
-export interface TunnelsPorts {
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
+export interface TunnelsPorts extends Instruments {
   readonly names: TunnelNames
 }
 

@@ -2,14 +2,13 @@
  * Opens the configured plugins and their listeners: which plugins run, the addresses of each, and which
  * addresses belong to this gateway. Plugins start in parallel with the gateway, which is ready without them.
  */
+
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { isLoopback, isLoopbackListener, reachableHost } from '#base/load/loopback.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import { toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import { readOrCreateToken, trustedWith } from '#config/load/secret-files.ts'
 import type { PluginName } from '#config/schema/plugin-schema.ts'
@@ -29,7 +28,7 @@ export type Loaders = {
   readonly [N in PluginName]?: () => Promise<Plugin<Settings[N], Capability>>
 }
 
-export interface HostPorts {
+export interface HostPorts extends Instruments {
   readonly settings: Settings
   readonly loaders: Loaders
   /** The context of requests that name none. */
@@ -39,9 +38,6 @@ export interface HostPorts {
   readonly copyBack: CopyBackFile
   /** Bounds the unread output of all listeners together. */
   readonly outflow: Outflow
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface PluginHost extends Components {

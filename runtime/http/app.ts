@@ -3,13 +3,13 @@
  * path with an unknown method gets 405 and an Allow header. There is no middleware: each request runs one
  * function, and one place turns thrown errors into problem bodies.
  */
+
 import { Hono } from 'hono'
+import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
-import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import { productToken } from '#base/register/version.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { type Contexts, hostedContextsPath, platformContextPath } from '#broker/contexts/context-resolver.ts'
 import type { Snapshots } from '#broker/tenant/snapshot-files.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
@@ -71,7 +71,7 @@ import {
   temporalTable,
 } from './entity-table.ts'
 
-export interface AppPorts {
+export interface AppPorts extends Instruments {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly snapshots: Snapshots
@@ -92,9 +92,6 @@ export interface AppPorts {
   readonly components: Components
   /** The state of this gateway's registrations at other brokers; undefined until it is known. */
   readonly downward: () => object | undefined
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface AppSettings {

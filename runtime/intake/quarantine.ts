@@ -4,9 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
 import type { Records } from '#store/tables/records.ts'
@@ -29,11 +27,8 @@ export interface Quarantined {
   readonly reason: string
 }
 
-export interface QuarantinePorts {
+export interface QuarantinePorts extends Instruments {
   readonly records: Records
-  readonly metrics: Metrics
-  readonly clock: Clock
-  readonly log: Log
 }
 
 const logEveryMs = 1000

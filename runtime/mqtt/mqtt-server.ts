@@ -6,14 +6,13 @@
  * All versions share one mechanism; a version only changes the content of packets. Shared subscriptions and
  * enhanced authentication of MQTT 5 are not supported, and clients are informed of that.
  */
+
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { writeToStream } from 'mqtt-packet'
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
 import { productToken } from '#base/register/version.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import { createAcknowledgements } from '#mqtt/clients/acknowledgements.ts'
 import { type Credentials, createConnections } from '#mqtt/clients/connections.ts'
@@ -38,15 +37,12 @@ import { systemPrefix } from '#mqtt/wire/topics.ts'
 import type { Message } from '#mqtt/wire/wire.ts'
 import type { SessionRows } from '#store/tables/mqtt-rows.ts'
 
-export interface MqttPorts {
+export interface MqttPorts extends Instruments {
   readonly door: Pick<Door, 'submit' | 'whenRoom' | 'commit'>
   readonly intake: IntakePort
   readonly rows: SessionRows
   /** Checks user name and password of every CONNECT. */
   readonly authenticate: (credentials: Credentials) => boolean | Promise<boolean>
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface MqttSettings {

@@ -1,9 +1,7 @@
 /**
  * Opens the uplinks of every tenant: those that clients created as subscriptions, and those of the settings.
  */
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -13,16 +11,13 @@ import { isUplink } from '#ngsi-ld/subscription/subscription.ts'
 import { openDeclared } from './live/declared-uplinks.ts'
 import { createUplinks, type Uplinks } from './live/uplinks.ts'
 
-export interface UplinksParts {
+export interface UplinksParts extends Instruments {
   readonly opened: AsyncDisposableStack
   readonly settings: Pick<Settings, 'uplinks' | 'outbound'>
   readonly contexts: Contexts
   readonly peer: Peer
   /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export function openUplinks(parts: UplinksParts) {

@@ -11,19 +11,14 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { walFrameBytes } from '#store/file/copy-back.ts'
 import { type Reserve, roomOf } from '#store/file/reserve.ts'
 
-export interface DiskRoomPorts {
+export interface DiskRoomPorts extends Instruments {
   readonly reserve: Reserve
   /** Deletes dispensable backups on the same disk. Returns how many were deleted. */
   readonly deleteBackups: () => number
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 /** Disk use of one database. */

@@ -6,11 +6,9 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Writer } from '#store/writer/writer.ts'
 import { createAnswerOrder } from './answer-order.ts'
 import { createCommitTimes } from './commit-times.ts'
@@ -55,12 +53,9 @@ export interface CommitOptions {
   readonly isSparing?: boolean
 }
 
-export interface DoorPorts {
+export interface DoorPorts extends Instruments {
   readonly tenant: string
   readonly writer: Pick<Writer, 'write'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
   /** The highest log number on disk at start. */
   readonly number: number
   /** Latest commit time on disk at start, ms; commit times never decrease. */

@@ -5,10 +5,8 @@
 
 import { statSync } from 'node:fs'
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { createChangeFeed } from '#broker/changes/change-feed.ts'
 import { createFollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { DiskRoom, DiskUse } from '#broker/commit/disk-room.ts'
@@ -64,13 +62,10 @@ import { createDigests } from './digests.ts'
 import type { TenantBroker } from './tenant-broker.ts'
 import { type Connections, disconnected, type Outside, type TenantParts } from './tenant-connections.ts'
 
-export interface TenantPorts {
+export interface TenantPorts extends Instruments {
   readonly name: string
   readonly file: string
   readonly writer: Writer
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
   /** The shared budget for documents cached in memory. */
   readonly rowBudget: RowBudget
   /** Disk space; without it, space is unlimited. */

@@ -4,21 +4,16 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { openSchedule, type Schedule } from '#base/time/schedule.ts'
 import { gatewayId } from '#config/load/gateway-id.ts'
 import type { BackupOptions, BackupProgress } from '#store/backup/backup.ts'
 import type { BackupMaker } from '#store/backup/backup-starter.ts'
 import { type Backup, backupsOf, listBackups, newestVerified, pruneBackups } from '#store/backup/manifest.ts'
 
-export interface BackupsPorts {
+export interface BackupsPorts extends Instruments {
   readonly maker: BackupMaker
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface BackupsSettings extends Omit<BackupOptions, 'isGentle'> {

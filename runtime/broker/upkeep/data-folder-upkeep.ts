@@ -2,11 +2,10 @@
  * Locks a data folder for this process and sets up its protection: backups, repair and disk space. It is
  * opened first and closed last.
  */
+
 import { existsSync, statSync } from 'node:fs'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { version } from '#base/register/version.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { createDiskRoom } from '#broker/commit/disk-room.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { createBackupMaker } from '#store/backup/backup-starter.ts'
@@ -16,12 +15,9 @@ import { createReserve } from '#store/file/reserve.ts'
 import { createBackups } from './backup-schedule.ts'
 import { createRepair } from './repair.ts'
 
-export interface DataFolderParts {
+export interface DataFolderParts extends Instruments {
   readonly opened: AsyncDisposableStack
   readonly settings: Pick<Settings, 'data' | 'backup' | 'disk'>
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 const isOneDisk = (folder: string, other: string): boolean =>

@@ -8,10 +8,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { assert } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { FollowerBacklogs } from '#broker/changes/follower-backlog.ts'
 import type { DiskRoom } from '#broker/commit/disk-room.ts'
 import type { Group, Stage } from '#broker/commit/stage.ts'
@@ -27,14 +25,11 @@ import type { Records } from '#store/tables/records.ts'
 import { createRetentionSurvey, type RetentionSurvey } from './retention-survey.ts'
 import { type RollUpPorts, rollUpOf } from './roll-up.ts'
 
-export interface RetentionPorts extends RollUpPorts {
+export interface RetentionPorts extends RollUpPorts, Instruments {
   readonly rollUps: RollUps
   readonly tenant: string
   readonly retained: RemovableParts
   readonly records: Records
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
   /** Disk space; without it, space is unlimited. */
   readonly room?: Pick<DiskRoom, 'isShort' | 'shortBytes'> | undefined
   /** The backlogs of followers; without it, there are none. */

@@ -6,13 +6,12 @@
  * A lost connection is opened again after a pause that grows with each attempt. The other broker then
  * re-sends unacknowledged messages.
  */
+
 import { connect, type IClientOptions } from 'mqtt'
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { type GatewayError, toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
 import { messageOf } from '#base/time/certificate-time.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { IntakePort } from '#mqtt/publish/arrivals.ts'
@@ -20,12 +19,9 @@ import { createPublishQueue } from '#mqtt/publish/publish-queue.ts'
 import { createFilterTree, plainGrant } from '#mqtt/wire/filter-tree.ts'
 import { pubackBytes } from '#mqtt/wire/wire.ts'
 
-export interface BridgeInPorts {
+export interface BridgeInPorts extends Instruments {
   readonly door: Pick<Door, 'submit' | 'whenRoom'>
   readonly intake: IntakePort
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
   /** A random number from 0 up to 1, for the jitter of reconnecting. */
   readonly random: () => number
 }

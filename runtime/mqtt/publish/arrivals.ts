@@ -10,10 +10,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import { type GatewayError, toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
 import type { Link } from '#mqtt/link/client-connection.ts'
@@ -44,7 +42,7 @@ export interface IntakePort {
   accept(frame: Frame): Intent | undefined
 }
 
-export interface ArrivalsPorts {
+export interface ArrivalsPorts extends Instruments {
   /** How long a message is retried when the disk refuses. */
   readonly holdMs: number
   /** Bytes on the way to disk; connections count theirs themselves. */
@@ -56,9 +54,6 @@ export interface ArrivalsPorts {
   readonly queues: SessionQueues
   readonly receipts: Receipts
   readonly wills: Wills
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 /** A message on its way to disk. */

@@ -5,9 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Metrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { Instruments } from '#base/process/instruments.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
@@ -38,7 +36,7 @@ import type { UplinkSubscription } from './uplink.ts'
 import { createUplink, type Uplink } from './uplink.ts'
 import { createOperations, type Operated } from './uplink-operations.ts'
 
-export interface UplinksPorts {
+export interface UplinksPorts extends Instruments {
   readonly tenant: Pick<
     TenantParts,
     'name' | 'door' | 'following' | 'digests' | 'backlog' | 'uplinkStates' | 'statistics'
@@ -49,9 +47,6 @@ export interface UplinksPorts {
   readonly declared: ReadonlySet<string>
   readonly peer: Peer
   readonly alias: (tenant: string) => string
-  readonly clock: Clock
-  readonly log: Log
-  readonly metrics: Metrics
 }
 
 export interface Uplinks {
