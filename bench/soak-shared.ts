@@ -36,11 +36,14 @@ export async function askAt(
 /** Depots on both sides, each of which keeps a crate that is at the source; the first of two is here. */
 export async function share(gateway: Server, source: Server): Promise<void> {
   const depot = (i: number): object => ({
-    ...{ id: depotId(i), type: 'Depot', number: { type: 'Property', value: i } },
+    id: depotId(i),
+    type: 'Depot',
+    number: { type: 'Property', value: i },
     keeps: { type: 'Relationship', object: `urn:ngsi-ld:Crate:${i}`, objectType: 'Crate' },
   })
   const crate = (i: number): object => ({
-    ...{ id: `urn:ngsi-ld:Crate:${i}`, type: 'Crate' },
+    id: `urn:ngsi-ld:Crate:${i}`,
+    type: 'Crate',
     weight: { type: 'Property', value: i },
   })
   const all = Array.from({ length: depots }, (_, i) => i)
@@ -65,7 +68,10 @@ async function register(
   entities: readonly object[],
 ): Promise<void> {
   const registration = {
-    ...{ id, type: 'ContextSourceRegistration', endpoint, tenant: 'shared' },
+    id,
+    type: 'ContextSourceRegistration',
+    endpoint,
+    tenant: 'shared',
     information: [{ entities }],
     operations: ['retrieveOps', 'updateOps'],
   }

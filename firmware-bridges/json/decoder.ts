@@ -159,7 +159,12 @@ function decodeRecord(source: Source, scope: Scope, out: Decoding): boolean {
   const members = [source.device, source.time?.path].map((path) => path && firstMember(path))
   const reserved = [...members, usualTime?.name].filter((name) => name !== undefined)
   const record = {
-    ...{ shared, place, convention, rules: source.rules, units: scope.units, reserved: new Set(reserved) },
+    shared,
+    place,
+    convention,
+    rules: source.rules,
+    units: scope.units,
+    reserved: new Set(reserved),
     field: named ?? valueName(source, frame.topic),
     prefix: named === undefined ? '' : `${named}.`,
   }

@@ -228,8 +228,16 @@ function fieldOf(
   const { unitCode, unitText } = stated === undefined ? writtenUnit(unit) : { unitCode: stated }
   const isQuantity = [unit, stated, scale, offset, unitPath].some((one) => one !== undefined)
   return {
-    ...{ path, name, unitCode, unitText, unitPath, isQuantity, invalid, rules },
-    ...{ scale: scale ?? 1, offset: offset ?? 0 },
+    path,
+    name,
+    unitCode,
+    unitText,
+    unitPath,
+    isQuantity,
+    invalid,
+    rules,
+    scale: scale ?? 1,
+    offset: offset ?? 0,
   }
 }
 

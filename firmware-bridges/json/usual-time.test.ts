@@ -12,8 +12,11 @@ function decode(payload: unknown, source: object = {}) {
   if (settings === undefined) throw new Error(JSON.stringify(problems))
   const text = typeof payload === 'string' ? payload : JSON.stringify(payload)
   const frame: Frame = {
-    ...{ topic: 'x/d', payload: Buffer.from(text), receivedAt },
-    ...{ retained: false, transport: 'mqtt' as const },
+    topic: 'x/d',
+    payload: Buffer.from(text),
+    receivedAt,
+    retained: false,
+    transport: 'mqtt' as const,
   }
   const { readings, problems: wrong } = json.decode(frame, settings)
   return {

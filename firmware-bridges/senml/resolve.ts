@@ -44,8 +44,15 @@ const baseLabels = table({
   bver: 'number',
 })
 const regularLabels = table({
-  ...{ n: 'string', u: 'string', v: 'number', vs: 'string', vb: 'boolean', vd: 'string' },
-  ...{ s: 'number', t: 'number', ut: 'number' },
+  n: 'string',
+  u: 'string',
+  v: 'number',
+  vs: 'string',
+  vb: 'boolean',
+  vd: 'string',
+  s: 'number',
+  t: 'number',
+  ut: 'number',
 })
 
 /** Unpadded base64url (RFC 4648 5); a length of 1 modulo 4 is impossible. */

@@ -82,7 +82,12 @@ function start(host: IndexingHost): Running {
   })
 
   const routes = createIndexRoutes({
-    ...{ catalogue, own, changes, broker, selecting, status },
+    catalogue,
+    own,
+    changes,
+    broker,
+    selecting,
+    status,
     context: host.context,
     reachable: () => [broker, ...remotes.reachable()],
     staleWarnings: remotes.warnings,
@@ -99,7 +104,9 @@ function start(host: IndexingHost): Running {
     list: routes.list,
     // The root path shows no data, so it needs no credentials.
     open: ['/', ...openPaths],
-    ...{ description, status, complaints: remotes.complaints },
+    description,
+    status,
+    complaints: remotes.complaints,
     async close(): Promise<void> {
       clearInterval(checkTimer)
       await remotes.stop()
@@ -141,7 +148,10 @@ function createIndex({ database, mdr: broker, changes, clock, log, signal, addre
       }),
   }
   return {
-    ...{ brokers, catalogue, own, selecting },
+    brokers,
+    catalogue,
+    own,
+    selecting,
     subscriptions: createOwnSubscriptions({ broker, brokers, addresses, log, signal }),
     /** Empties the index but keeps its broker rows. Returns false if a full read is already in progress. */
     async empty(): Promise<boolean> {

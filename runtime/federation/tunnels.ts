@@ -114,7 +114,9 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
     },
     statuses: () =>
       [...open.values()].map(({ client: { alias, from }, end, since }) => ({
-        ...{ alias, from, since: msToDateTime(since) },
+        alias,
+        from,
+        since: msToDateTime(since),
         inFlight: end.inFlight(),
       })),
     close() {

@@ -70,7 +70,11 @@ export function createHost(
   }
   const base: HostBase<unknown> = {
     settings: own,
-    ...{ clock, log, metrics, isOwn, signal },
+    clock,
+    log,
+    metrics,
+    isOwn,
+    signal,
     fail: disable,
     context: ports.context,
     addresses: () => ports.addresses(name),

@@ -138,10 +138,7 @@ export function createDevices(ports: DevicesPorts): Devices {
     name: string,
     decision: Choice['decision'],
     mapping?: Mapping,
-  ): Choice => ({
-    ...{ kind, name, decision, mapping },
-    at: clock.now(),
-  })
+  ): Choice => ({ kind, name, decision, mapping, at: clock.now() })
 
   async function acceptDevice(name: string): Promise<Accepted> {
     if (admission.settled(name) === 'ignored')

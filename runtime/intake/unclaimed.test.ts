@@ -6,7 +6,11 @@ import type { Frame } from '#contract'
 import { createUnclaimed } from './unclaimed.ts'
 
 const frame = (topic: string, payload = '1'): Frame => ({
-  ...{ topic, receivedAt: 0, retained: false, transport: 'mqtt', source: 'client' },
+  topic,
+  receivedAt: 0,
+  retained: false,
+  transport: 'mqtt',
+  source: 'client',
   payload: Buffer.from(payload),
 })
 

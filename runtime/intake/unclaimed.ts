@@ -92,8 +92,15 @@ export function createUnclaimed({ readerOf, monotonic, log, metrics }: Unclaimed
       return known
     }
     const entry: Entry = {
-      ...{ topic, count: 0, firstSeenAt: at, lastSeenAt: at, source: undefined, bytes: 0 },
-      ...{ lastPayload: Buffer.alloc(0), lastBytes: 0, frames: [] },
+      topic,
+      count: 0,
+      firstSeenAt: at,
+      lastSeenAt: at,
+      source: undefined,
+      bytes: 0,
+      lastPayload: Buffer.alloc(0),
+      lastBytes: 0,
+      frames: [],
     }
     topics.set(topic, entry)
     weigh(entry, 2 * topic.length + overheadBytes)

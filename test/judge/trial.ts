@@ -161,9 +161,18 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   }
   const { entities, instances, forgone, letGo } = sameness
   return {
-    ...{ complaints, tally, troubles, entities, instances, forgone, letGo, budget },
+    complaints,
+    tally,
+    troubles,
+    entities,
+    instances,
+    forgone,
+    letGo,
+    budget,
     gaps: summed(await readGaps(hubUrl)),
-    ...{ notified: watcher.seen(), trafficSeconds: seconds(drainingAt - startedAt), drainSeconds },
+    notified: watcher.seen(),
+    trafficSeconds: seconds(drainingAt - startedAt),
+    drainSeconds,
   }
 }
 
@@ -251,7 +260,9 @@ async function runTraffic(
     return tally.observations < (isTime ? observations : Math.min(observations, observationsLeast))
   }
   const portsOf = (i: number) => ({
-    ...{ place: site.now, goesOn, signal },
+    place: site.now,
+    goesOn,
+    signal,
     dice: createDice(seed * 1000 + i),
     otherDice: createDice(seed * 1000 + i + 6_000_003),
   })

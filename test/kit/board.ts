@@ -22,7 +22,9 @@ export function createBoard() {
     const keeper = createTimekeeper(
       {
         system: { now, monotonic },
-        ...{ boot: machine.boot, bootedMs: 0, floor },
+        boot: machine.boot,
+        bootedMs: 0,
+        floor,
         evidence: () => ({ setAt: machine.setAt, isAwaited: false }),
       },
       { believe: 'plausible' },

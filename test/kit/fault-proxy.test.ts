@@ -110,7 +110,9 @@ describe('a fault proxy', () => {
     const body = gzipSync(JSON.stringify(['a', 'b', 'c', 'd'].map((id) => ({ id }))))
     const headers = { 'content-encoding': 'gzip' }
     const answer = await fetch(`${proxy.url}/ngsi-ld/v1/entityOperations/upsert`, {
-      ...{ method: 'POST', headers, body },
+      method: 'POST',
+      headers,
+      body,
     })
     expect(await answer.json()).toEqual({ success: ['a', 'c', 'd'], errors: [] })
     expect(JSON.parse(server.received[0]!.body)).toHaveLength(3)

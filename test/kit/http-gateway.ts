@@ -126,7 +126,12 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   )
   const { devices } = await openIntake(
     {
-      ...{ ...tenants.main, bridges, ownClients: new Set<string>(), clock: systemClock, log, metrics },
+      ...tenants.main,
+      bridges,
+      ownClients: new Set<string>(),
+      clock: systemClock,
+      log,
+      metrics,
       addressOf: (frame, format) => ({ endpoint: '', interfaceType: 'HTTP', topic: frame.topic, format }),
     },
     {
@@ -149,7 +154,11 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
   const alias = (tenant: string): string =>
     [options.alias ?? 'selvedge-test', tenant].filter((part) => part !== '').join('.')
   const forwarding = createForwarding({
-    ...{ sources, contexts, alias, clock: systemClock, log },
+    sources,
+    contexts,
+    alias,
+    clock: systemClock,
+    log,
     tenant: tenants.broker.tenant,
     splits: options.splits,
   })
@@ -164,8 +173,12 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       backups: createBackups(
         { maker: createBackupMaker(), clock: systemClock, log, metrics },
         {
-          ...{ dataFolder, folder: join(dataFolder, 'backups'), schedule: 'off', verify: true },
-          ...{ version, sparedBytes: 0 },
+          dataFolder,
+          folder: join(dataFolder, 'backups'),
+          schedule: 'off',
+          verify: true,
+          version,
+          sparedBytes: 0,
         },
       ),
       complaints: () => tenants.complaints(),

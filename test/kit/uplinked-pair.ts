@@ -43,7 +43,9 @@ export function uplinkedPair(): UplinkedPair {
     send,
     connect: async (more = {}, base = `http://127.0.0.1:${pair.centre.httpPort}`) => {
       await send('POST', `${v1}/subscriptions`, {
-        ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: '*' }] },
+        id: 'urn:up',
+        type: 'Subscription',
+        entities: [{ type: '*' }],
         notification: {
           endpoint: { uri: `${base}${v1}`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
         },

@@ -76,7 +76,9 @@ const instances = fc
   })
   .map((list) =>
     list.map(([datasetId, at]) => ({
-      ...{ type: 'Property', value: at, observedAt: msToDateTime(at * 1000) },
+      type: 'Property',
+      value: at,
+      observedAt: msToDateTime(at * 1000),
       ...(datasetId === '' ? {} : { datasetId }),
     })),
   )

@@ -42,7 +42,8 @@ const entity = (id: fc.Arbitrary<string>): fc.Arbitrary<Entity> =>
   fc
     .record({ id, v: fc.option(small), r: fc.option(fc.subarray(['urn:1', 'urn:2'], { minLength: 1 })) })
     .map((one) => ({
-      ...{ id: one.id, type: 'T' },
+      id: one.id,
+      type: 'T',
       ...(one.v === null ? {} : { v: { type: 'Property', value: one.v } }),
       ...(one.r === null ? {} : { r: { type: 'Relationship', object: one.r } }),
     }))

@@ -25,7 +25,10 @@ let host: Plugins
 let index: Required<BrokerPort>
 
 const asker = definePlugin<unknown, 'component'>({
-  ...{ name: 'asker', version: '1', summary: 'Queries the index.', needs: ['component'] },
+  name: 'asker',
+  version: '1',
+  summary: 'Queries the index.',
+  needs: ['component'],
   start({ component }) {
     index = component('indexing') as Required<BrokerPort>
     return {}
@@ -42,7 +45,10 @@ beforeAll(async () => {
   }
   await open.broker.create(property('temperature') as unknown as Entity, 'http')
   host = await startPlugins(open, join(folder, 'p'), [indexing as never, asker as never], {
-    ...{ brokers: [], crawl: '17 3 * * *', pagesPerSecond: 5, learn: false },
+    brokers: [],
+    crawl: '17 3 * * *',
+    pagesPerSecond: 5,
+    learn: false,
   })
   // Repeated queries have the same result only after all initial reads are finished.
   await vi.waitFor(async () => {

@@ -89,7 +89,9 @@ export const subscriptions: readonly StallCase[] = [
       })
       for (let n = 0; n < 4; n++)
         await send(site, 'POST', '/subscriptions', {
-          ...{ id: `urn:x:of-batch:${n}`, type: 'Subscription', entities: [{ type: 'OfBatch' }] },
+          id: `urn:x:of-batch:${n}`,
+          type: 'Subscription',
+          entities: [{ type: 'OfBatch' }],
           notification: { endpoint: { uri: receiver.url(`/${n}`) } },
         })
       const attributes = Object.fromEntries(range(50, (i) => [`attribute${i}`, property(i)]))

@@ -32,7 +32,8 @@ it('discards entities of a broker that accepts only one of the subscriptions', a
     return answer(201)
   }
   const remotes = createRemotes({
-    ...{ brokers, catalogue },
+    brokers,
+    catalogue,
     reportError: () => (error) => {
       throw error
     },

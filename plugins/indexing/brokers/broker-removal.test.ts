@@ -29,10 +29,14 @@ function begin(open: (address: string) => object, failed: (error: unknown) => vo
     settings: { brokers: [], pagesPerSecond: 1 },
     remote: ({ url }: { url: string }) => open(url),
     addresses: () => ['http://here'],
-    ...{ signal, clock: systemClock },
+    signal,
+    clock: systemClock,
   }
   const run = createRemovals({
-    ...{ brokers, catalogue, clock: systemClock, signal },
+    brokers,
+    catalogue,
+    clock: systemClock,
+    signal,
     reach: createReach(host as never),
     log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),
     reportError: () => failed,

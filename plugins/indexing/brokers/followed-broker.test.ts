@@ -47,7 +47,10 @@ function begin(clock: Clock = systemClock) {
   const { monotonic } = systemClock
   const errors: unknown[] = []
   const remote = createRemote({
-    ...{ row, brokers, signal, clock },
+    row,
+    brokers,
+    signal,
+    clock,
     client: createBrokerClient({ port: createEmptyBroker(), signal, monotonic, paceMs: 0 }),
     catalogue: createCatalogue(database, monotonic),
     log: createLog({ level: 'error', clock: systemClock, write: () => undefined }),

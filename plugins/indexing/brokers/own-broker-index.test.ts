@@ -41,13 +41,11 @@ function begin(all: readonly EntityState[] = []) {
     },
   }
   const own = createOwnBrokerIndex({
-    ...{
-      changes,
-      brokers,
-      catalogue: createCatalogue(database, systemClock.monotonic),
-      seen: createSeen(),
-      clock: systemClock,
-    },
+    changes,
+    brokers,
+    catalogue: createCatalogue(database, systemClock.monotonic),
+    seen: createSeen(),
+    clock: systemClock,
     broker: {
       address: 'http://127.0.0.1:1',
       exchange: async () => ({ failure: 'unreachable', reason: 'it has no number' }),
@@ -81,7 +79,9 @@ it('a full read waits while the disk is full', async () => {
     name: { type: 'Property', value: 'x'.repeat(20_000) },
   } as const
   const state: EntityState = {
-    ...{ rid: 1, id: entity.id, types: [entity.type] },
+    rid: 1,
+    id: entity.id,
+    types: [entity.type],
     entity: () => entity,
     text: () => JSON.stringify(entity),
     times: () => ({ created: 0, modified: 0, attributes: {} }),

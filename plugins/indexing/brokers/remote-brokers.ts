@@ -62,7 +62,16 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
     const callback = reach.callback(row.key, secret)
     const notifying = reach.notifying(row.host)
     const remote = createRemote({
-      ...{ row, client, brokers, catalogue, clock, log, reportError, callback, notifying, learn },
+      row,
+      client,
+      brokers,
+      catalogue,
+      clock,
+      log,
+      reportError,
+      callback,
+      notifying,
+      learn,
       signal: ended,
     })
     const one = { client, port, remote, abort }

@@ -52,7 +52,9 @@ const brokerOf = (address: string, entities: number, warning?: string): BrokerPo
 const { signal } = new AbortController()
 const query = (brokers: readonly BrokerPort[], count: boolean) =>
   requestAll(brokers, {
-    ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+    parameters: new URLSearchParams('type=T'),
+    headers: {},
+    signal,
     paging: { limit: 2, offset: 0, count },
   })
 
@@ -114,7 +116,9 @@ describe('with brokers that limit pages by bytes', () => {
   })
   const page = async (broker: BrokerPort, limit: number, offset: number) => {
     const { text } = await requestAll([broker], {
-      ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+      parameters: new URLSearchParams('type=T'),
+      headers: {},
+      signal,
       paging: { limit, offset, count: false },
     })
     return (JSON.parse(text) as { id: string }[]).map(({ id }) => id)
@@ -135,7 +139,9 @@ describe('with brokers that limit pages by bytes', () => {
         }),
       ],
       {
-        ...{ parameters: new URLSearchParams('type=T'), headers: {}, signal },
+        parameters: new URLSearchParams('type=T'),
+        headers: {},
+        signal,
         paging: { limit: 3, offset: 0, count: false },
       },
     )

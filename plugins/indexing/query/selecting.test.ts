@@ -33,8 +33,15 @@ beforeAll(() => {
 afterAll(() => database.close())
 
 const nothing: Omit<IndexCriteria, 'words'> = {
-  ...{ selection: undefined, kinds: kinds.sensor, ids: undefined, q: undefined, scope: undefined },
-  ...{ geo: undefined, window: undefined, attrs: undefined, isLocal: false },
+  selection: undefined,
+  kinds: kinds.sensor,
+  ids: undefined,
+  q: undefined,
+  scope: undefined,
+  geo: undefined,
+  window: undefined,
+  attrs: undefined,
+  isLocal: false,
 }
 const near = { ...nothing, ids: ['urn:7', 'urn:1999'], words: '"numb"*' }
 const page = { limit: 10, offset: 0, count: true }

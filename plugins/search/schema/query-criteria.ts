@@ -76,12 +76,22 @@ export function toCriteria(
 }
 
 const emptyDraft = (model: Model, type: TypeModel): Draft => ({
-  ...{ model, type, ids: undefined, near: undefined, words: undefined },
-  ...{ terms: [], links: [] },
+  model,
+  type,
+  ids: undefined,
+  near: undefined,
+  words: undefined,
+  terms: [],
+  links: [],
 })
 
 const criteriaIn = ({ type, ids, near, words, terms, links }: Draft): QueryCriteria => ({
-  ...{ type, ids, near, words, terms, links },
+  type,
+  ids,
+  near,
+  words,
+  terms,
+  links,
 })
 
 /** Whether the criteria are only ids, so that nothing must be read to evaluate them. */

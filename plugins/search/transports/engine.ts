@@ -79,7 +79,9 @@ export async function createEngine(
       const isLasting = kind.operation === 'subscription'
       const until = isLasting ? { signal, end: () => {} } : timeLimited(signal)
       return {
-        ...{ schema, document, variableValues },
+        schema,
+        document,
+        variableValues,
         operationName: operationName ?? null,
         contextValue: Object.assign(operation(until.signal), { end: until.end }) satisfies Bounded,
         hideSuggestions: !settings.introspection,

@@ -23,7 +23,9 @@ function machine(wall: number, believe: 'plausible' | 'synced' | 'always' = 'pla
     const keeper = createTimekeeper(
       {
         system: { now: () => state.wall, monotonic: () => state.mono },
-        ...{ boot, bootedMs: 100_000, floor },
+        boot,
+        bootedMs: 100_000,
+        floor,
         evidence: () => ({ setAt: state.setAt, isAwaited: state.isAwaited }),
       },
       { believe },

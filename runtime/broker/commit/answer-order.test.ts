@@ -21,7 +21,9 @@ describe('answers', () => {
     onAnswered: () => done++,
   })
   const work = (name: string): Work => ({
-    ...{ urgent: false, bytes: 0, decide: () => undefined },
+    urgent: false,
+    bytes: 0,
+    decide: () => undefined,
     answer: (error) => void answered.push(error === undefined ? name : `${name} ${error.code}`),
   })
   const group = (name: string, length: number): Work[] =>

@@ -108,7 +108,11 @@ export function createProvision({ door, documents, observer, retrieve, query }: 
     if (typeof value !== 'number') documentText(entity)
     const dataset = change.datasetId ?? ''
     return observer.observeMirrored(stage, draft, {
-      ...{ name: change.name, dataset, mirror: found.mirror, time, value },
+      name: change.name,
+      dataset,
+      mirror: found.mirror,
+      time,
+      value,
     })
   }
 

@@ -48,7 +48,11 @@ export const deletionsBy = (changes: readonly DeletingChange[]): readonly Delete
 
 /** A change record does not contain the Via chain of a scope. */
 const deletedScope = (at: number, via: string | undefined): DeletedInstance => ({
-  ...{ key: 'scope', name: 'scope', dataset: '', at, via },
+  key: 'scope',
+  name: 'scope',
+  dataset: '',
+  at,
+  via,
 })
 
 export function deletionsWith({ doc, at, via }: TombstoneRow): readonly DeletedInstance[] {

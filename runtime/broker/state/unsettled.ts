@@ -133,7 +133,9 @@ export function createUnsettled(ports: UnsettledPorts) {
       if (movedTimes.every((time, i) => time === times[i])) continue
       stage.write('chunk.delete', s, slotOf(chunk.t0))
       stage.foldStream({
-        ...{ ...series, s, folded },
+        ...series,
+        s,
+        folded,
         times: movedTimes,
         values: Float64Array.from(values, (value) => (typeof value === 'number' ? value : Number.NaN)),
         others: [...values.entries()].filter(([, value]) => typeof value !== 'number'),

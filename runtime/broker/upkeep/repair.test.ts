@@ -40,8 +40,12 @@ const mending = (isAutomatic = true): Repair =>
 const backup = () =>
   makeBackup(
     {
-      ...{ dataFolder: data, folder: join(data, 'backups'), verify: true, version: '1.0.0' },
-      ...{ sparedBytes: 0, isGentle: false },
+      dataFolder: data,
+      folder: join(data, 'backups'),
+      verify: true,
+      version: '1.0.0',
+      sparedBytes: 0,
+      isGentle: false,
     },
     { clock: systemClock, onProgress: () => undefined },
   )

@@ -138,7 +138,9 @@ const topicView = (one: ListedTopic) => ({
 })
 
 const choiceView = ({ kind, name, decision, at, mapping }: Choice) => ({
-  ...{ kind, name, decision },
+  kind,
+  name,
+  decision,
   at: msToDateTime(at),
   ...mapping,
 })

@@ -47,9 +47,7 @@ const kind = (
   member: string,
   check: Check,
   prohibited: readonly string[] = [],
-): AttributeKind => ({
-  ...{ name, member, check, prohibited },
-})
+): AttributeKind => ({ name, member, check, prohibited })
 
 const kindList: readonly AttributeKind[] = [
   kind('Property', 'value', checkValue),

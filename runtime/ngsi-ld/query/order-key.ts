@@ -68,8 +68,15 @@ export function isOrderKey(key: unknown): key is OrderKey {
 }
 
 const ranks: Readonly<Record<string, number>> = {
-  ...{ number: 0, string: 1, object: 2, array: 3, boolean: 4 },
-  ...{ Time: 5, Date: 6, DateTime: 7, null: 8 },
+  number: 0,
+  string: 1,
+  object: 2,
+  array: 3,
+  boolean: 4,
+  Time: 5,
+  Date: 6,
+  DateTime: 7,
+  null: 8,
 }
 const kindOf = (key: OrderKey): string =>
   key === null ? 'null' : typeof key === 'object' ? key[0] : typeof key

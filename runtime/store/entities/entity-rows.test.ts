@@ -79,7 +79,8 @@ it('forgets the read counts of a tenant that is no longer searched, while others
 it('counts two bytes for each character of a text with one beyond Latin-1', () => {
   const { entities, tables } = open()
   const entityOf = (i: number, value: string): Entity => ({
-    ...{ id: `urn:e:${i}`, type: 'T' },
+    id: `urn:e:${i}`,
+    type: 'T',
     note: { type: 'Property', value },
   })
   tables.fill([entityOf(1, `ü${'x'.repeat(1000)}`), entityOf(2, `日${'x'.repeat(1000)}`)])
@@ -92,7 +93,8 @@ it('ends a page by its bytes and reads none of the entities beyond it', () => {
   const { entities, tables } = open()
   tables.fill(
     Array.from({ length: 6 }, (_, i) => ({
-      ...{ id: `urn:page:${i}`, type: 'T' },
+      id: `urn:page:${i}`,
+      type: 'T',
       note: { type: 'Property', value: 'x'.repeat(i < 2 ? 10 : 1000) },
     })),
   )

@@ -21,11 +21,20 @@ const typed = JSON.stringify({ type: 'https://uri.etsi.org/ngsi-ld/errors/Resour
 const tenantless = JSON.stringify({ type: 'https://uri.etsi.org/ngsi-ld/errors/NonexistentTenant' })
 const page: Told = [404, '<html>default backend - 404</html>']
 const ingress: Record<Place, Told> = {
-  ...{ known: page, temporal: page, entities: page, attribute: page, selvedge: page, info: page },
+  known: page,
+  temporal: page,
+  entities: page,
+  attribute: page,
+  selvedge: page,
+  info: page,
 }
 const broker: Record<Place, Told> = {
-  ...{ known: [404, typed], temporal: [204], entities: [200, '[]'], attribute: [204] },
-  ...{ selvedge: page, info: [404, typed] },
+  known: [404, typed],
+  temporal: [204],
+  entities: [200, '[]'],
+  attribute: [204],
+  selvedge: page,
+  info: [404, typed],
 }
 const kin: Told = [200, '{"name":"selvedge"}']
 
@@ -260,7 +269,8 @@ describe('a deletion of long ago', () => {
     200,
     JSON.stringify([
       {
-        ...{ id: 'urn:a:0', type: 'A' },
+        id: 'urn:a:0',
+        type: 'A',
         ...Object.fromEntries(
           times.map((time, i) => ['vw'[i], { type: 'Property', value: i, modifiedAt: new Date(time) }]),
         ),
@@ -362,7 +372,9 @@ describe('a response beyond the size limit', () => {
     setLimit('sourceAnswerBytesMax', 1000)
     const centre = open()
     const instances = Array.from({ length: 4 }, (_, i) => ({
-      ...{ type: 'Property', value: i, observedAt: `2026-01-01T00:00:0${i}Z` },
+      type: 'Property',
+      value: i,
+      observedAt: `2026-01-01T00:00:0${i}Z`,
     }))
     const step: Step = { ...past(), kind: 'past', attributes: new Map([['v', instances]]) } as Step
     answers.known = [200, large(100)]

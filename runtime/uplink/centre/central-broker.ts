@@ -151,7 +151,9 @@ export function createCentralBroker(
   const isOld = (at: number): boolean => clock.monotonic() - at >= limits.uplinkRecheckMs.value
 
   const undetermined = (): SendOutcome & { kind: 'later' } => ({
-    ...{ kind: 'later', ...lastFailure, reason: `unknown kind of centre: ${lastFailure.reason}` },
+    kind: 'later',
+    ...lastFailure,
+    reason: `unknown kind of centre: ${lastFailure.reason}`,
   })
 
   async function put(steps: readonly Step[], heldMs?: number): Promise<SendOutcome> {
@@ -284,7 +286,12 @@ export function createCentralBroker(
     )
 
   const { remove, drop } = createRemoval({
-    ...{ request, settle, confirmAbsent, foreignOf, isSelvedge, now: clock.now },
+    request,
+    settle,
+    confirmAbsent,
+    foreignOf,
+    isSelvedge,
+    now: clock.now,
   })
 
   function getSelvedge(path: string): Promise<PeerAnswer> {

@@ -281,7 +281,8 @@ function statusOf({ status, type = '' }: ItemError): number {
 }
 
 const refusalOf = (step: Step, error: ItemError | undefined): StepRefusal => ({
-  ...{ step, reason: reasonOf(error) },
+  step,
+  reason: reasonOf(error),
   ...(error !== undefined && statusOf(error) === 404 ? { isAbsent: true } : {}),
 })
 

@@ -13,9 +13,7 @@ import { createGate } from './gate.ts'
 const day = Date.UTC(2026, 0, 2)
 const hour = 3_600_000
 const body = 'x'.repeat(1000)
-const request: PeerRequest = {
-  ...{ method: 'POST', url: 'http://centre/a', headers: {}, body, timeoutMs: 1000 },
-}
+const request: PeerRequest = { method: 'POST', url: 'http://centre/a', headers: {}, body, timeoutMs: 1000 }
 
 /** A gate at a time of day, and how many of a number of requests it passes on a lane without waiting. */
 function gateAt(begin: number, bytesPerDay: number) {
@@ -23,15 +21,22 @@ function gateAt(begin: number, bytesPerDay: number) {
   const clock = { now: () => now, monotonic: () => now - begin }
   const state = newState({ n: 0, at: 0 }, undefined)
   const connectivity = createConnectivity({
-    ...{ clock, random: () => 0, probe: () => Promise.resolve(true) },
-    ...{ onChange: () => undefined, isGateClosed: () => false },
+    clock,
+    random: () => 0,
+    probe: () => Promise.resolve(true),
+    onChange: () => undefined,
+    isGateClosed: () => false,
   })
   const sent: Lane[] = []
   const answer = { status: 204, headers: {}, text: '' }
   const peer = { exchange: () => Promise.resolve(answer), close: () => undefined }
   const gate = createGate(
     {
-      ...{ peer, clock, state, connectivity: () => connectivity, isHeld: () => false },
+      peer,
+      clock,
+      state,
+      connectivity: () => connectivity,
+      isHeld: () => false,
       windows: { isOpen: () => true },
     },
     { bytesPerDay, windows: [], thinSeconds: 60, isPaused: false },

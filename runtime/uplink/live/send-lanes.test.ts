@@ -27,7 +27,9 @@ const steps = [1, 2].flatMap((n): readonly Step[] => {
   const entity = { id: `urn:tank:${n}`, type: ['Tank'] }
   const observedAt = `2026-01-01T00:00:0${n}Z`
   const of = (name: string): Step & { kind: 'put' } => ({
-    ...{ kind: 'put', entity, via: undefined },
+    kind: 'put',
+    entity,
+    via: undefined,
     attributes: new Map([[name, [{ type: 'Property', value: n, observedAt }]]]),
   })
   return [{ ...of('gone'), kind: 'past' }, of('level')]
@@ -47,7 +49,7 @@ function sendingTo(
   const state = newState({ n: 7, at: 900 }, undefined)
   state.spans.push(...spans.map((span) => ({ ...span })))
   state.counts.sent = 1
-  const ports = { ...{ clock, random: () => 0 }, probe: () => Promise.resolve(true) }
+  const ports = { clock, random: () => 0, probe: () => Promise.resolve(true) }
   const connectivity = createConnectivity({ ...ports, onChange: () => undefined, isGateClosed: () => false })
   let [puts, open] = [0, (): void => undefined]
   const sent: string[] = []
@@ -78,16 +80,19 @@ function sendingTo(
   )
   const centre = createCentralBroker(gate.peer('live'), { base, headers: {}, alias: 'here' }, clock)
   const sending = createSending({
-    ...{ state, connectivity, gate, clock, centres: { live: centre, backfill: centre } },
-    ...{
-      onOutcome: () => undefined,
-      saveRefusals: () => Promise.resolve(),
-      checkCentre: () => Promise.resolve(),
-    },
+    state,
+    connectivity,
+    gate,
+    clock,
+    centres: { live: centre, backfill: centre },
+    onOutcome: () => undefined,
+    saveRefusals: () => Promise.resolve(),
+    checkCentre: () => Promise.resolve(),
     onChanged: () => undefined,
     lookups: {
       entity: (id) => (knows.includes(id) ? viewOf(id) : undefined),
-      ...{ tombstonesAfter: (id) => [tombstoneOf(id)], isFromCentre: () => false },
+      tombstonesAfter: (id) => [tombstoneOf(id)],
+      isFromCentre: () => false,
       scopePrefix: createScopePrefix(undefined),
     },
   })
@@ -149,7 +154,8 @@ it('sends a value deleted while it waited as past, not as current', async () => 
   } = sendingTo(503, [], { bytesPerSecond: 400, knows })
   letGo()
   const put = (id: string): Step => ({
-    ...{ kind: 'put', entity: { id, type: ['Tank'] } },
+    kind: 'put',
+    entity: { id, type: ['Tank'] },
     attributes: new Map([['level', [{ type: 'Property', value: 'x'.repeat(500) }]]]),
   })
   // The bytes sent first use up the rate limit.

@@ -125,7 +125,8 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   }
   const { deliver, deliverAll, learnCentreName } = createSending({
     ...ports,
-    ...{ state, lookups },
+    state,
+    lookups,
     checkCentre: () => reconciling.checkCentre(true),
     onChanged,
   })

@@ -18,8 +18,13 @@ it.each([
   const begin = 1_000_000
   let now = begin + 100
   const volume = () => ({
-    ...{ s: 1, from: begin, to: now, isNumeric: true, observedMs: now - begin },
-    ...{ observations: (now - begin) / 100, bytes: (now - begin) / 10 },
+    s: 1,
+    from: begin,
+    to: now,
+    isNumeric: true,
+    observedMs: now - begin,
+    observations: (now - begin) / 100,
+    bytes: (now - begin) / 10,
   })
   const measure = createBacklogMeasure(
     {

@@ -93,7 +93,8 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
     const losesScope = entity.scope === undefined && !lookups.isFromCentre(attributes['']?.[2])
     const ends = deletionsOfEarlierLives(entity, earlierLives(view.id, deletionsAfter), {
       ...lookups,
-      ...{ now, isUnsent: created >= since },
+      now,
+      isUnsent: created >= since,
     })
     const drops = following.deletionsSince(rid, since).flatMap(({ key, name, dataset, via, at }): Step[] => {
       if (name === 'scope') return losesScope ? [{ kind: 'drop', entity, name, dataset }] : []

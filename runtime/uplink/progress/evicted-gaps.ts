@@ -48,9 +48,7 @@ export function* evictedGaps(ports: EvictedPorts, rule: EvictedRule, report: Gap
     gapStep(
       `${prefix}:kept-${reason}-${report.to}`,
       { id: undefined, stream: undefined, ...of },
-      {
-        ...{ ...sum, reason, atMost: true },
-      },
+      { ...sum, reason, atMost: true },
     ),
   )
   yield {
@@ -72,10 +70,7 @@ function pageOf(
   const unnamed: { [reason: string]: UnnamedLoss } = { ...telling.unnamed }
   const addUp = (reason: string, { t0, t1 }: Pick<OwnedGapRow, 't0' | 't1'>, count: number) => {
     const sum = unnamed[reason] ?? { from: t0, to: t1, count: 0 }
-    unnamed[reason] = {
-      ...{ from: Math.min(sum.from, t0), to: Math.max(sum.to, t1) },
-      count: sum.count + count,
-    }
+    unnamed[reason] = { from: Math.min(sum.from, t0), to: Math.max(sum.to, t1), count: sum.count + count }
   }
 
   /** Whether a loss is reported with its entity id, in the sum without one, or not at all. */

@@ -20,7 +20,9 @@ const places = Array.from({ length: 100 }, (_, i) => i)
 describe('losses that are not reported yet', () => {
   const open = (before: ReadonlyMap<string, Loss> = new Map(), isNew = false) => {
     const ports = {
-      ...{ state: newState({ n: 0, at: 0 }, undefined), before, isNew },
+      state: newState({ n: 0, at: 0 }, undefined),
+      before,
+      isNew,
       following: { streamOf: (s: number) => (s === 0 ? undefined : { id: `urn:T:${s}`, name: 'level' }) },
       backlog: { follow: () => () => undefined, gapsSince: () => [], gapSums: () => [], firstGap: () => 0 },
     } as unknown as LossesPorts

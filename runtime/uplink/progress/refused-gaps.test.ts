@@ -6,7 +6,9 @@ import { newState } from './uplink-state.ts'
 
 const rule = { uplink: 'up', alias: 'site', scopePrefix: createScopePrefix(undefined) }
 const refused = (q: number, second: number) => ({
-  ...{ q, at: 1000, entity: { id: 'urn:T:1', type: 'T' } },
+  q,
+  at: 1000,
+  entity: { id: 'urn:T:1', type: 'T' },
   attributes: {
     level: [{ type: 'Property', value: q, observedAt: `2026-01-01T00:00:0${second}Z` } as const],
   },

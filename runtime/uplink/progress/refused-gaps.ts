@@ -38,7 +38,9 @@ export function addRefusedGaps(state: UplinkState, gone: readonly DroppedRefusal
         state.forgone[key] ?? (hasRoom ? { ...lost, count: 0 } : { from, to, count: 0, since: since! })
       state.forgone[key] = {
         ...known,
-        ...{ from: Math.min(known.from, from), to: Math.max(known.to, to), count: known.count + count },
+        from: Math.min(known.from, from),
+        to: Math.max(known.to, to),
+        count: known.count + count,
       }
     }
   }

@@ -33,7 +33,8 @@ afterEach(() => {
 
 const modifiedAt = '2026-01-01T00:00:00Z'
 const step = (id: string, statesTypes: boolean): Step => ({
-  ...{ kind: 'put', entity: { id, type: 'A', ...(statesTypes ? { statesTypes } : {}) } },
+  kind: 'put',
+  entity: { id, type: 'A', ...(statesTypes ? { statesTypes } : {}) },
   attributes: new Map([['v', [{ type: 'Property', value: 1, modifiedAt }]]]),
 })
 const sent = (id: string, withTime: boolean) => [

@@ -13,10 +13,13 @@ import { differenceOf, surplusOf } from './entity-difference.ts'
 const everything = { id: 'urn:up', notification: { endpoint: { uri: 'http://a' } } } as Subscription
 const at = (hour: number): number => Date.UTC(2026, 0, 1, hour)
 const label = (value: string, hour: number) => ({
-  ...{ type: 'Property', value, modifiedAt: new Date(at(hour)).toISOString() },
+  type: 'Property',
+  value,
+  modifiedAt: new Date(at(hour)).toISOString(),
 })
 const here: Step = {
-  ...{ kind: 'put', entity: { id: 'urn:a', type: 'A' } },
+  kind: 'put',
+  entity: { id: 'urn:a', type: 'A' },
   attributes: new Map([['label', [{ type: 'Property', value: 'here' }]]]),
 }
 const there = (value: string, hour: number) =>
@@ -25,7 +28,10 @@ const there = (value: string, hour: number) =>
 it('deletes at the centre what was deleted here, and what only came from here and no longer exists', () => {
   const entity = { id: 'urn:a', type: 'A', label: { type: 'Property', value: 'here' } } as Entity
   const view = {
-    ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 1 },
+    id: entity.id,
+    text: () => JSON.stringify(entity),
+    entity: () => entity,
+    version: () => 1,
     times: () => ({ created: at(0), modified: at(2), attributes: {} }),
   }
   const remote = {
@@ -66,8 +72,11 @@ it.each([
 ] as const)('what is %s', (_, value, hour, isForeign, expected) => {
   let newer = 0
   const steps = differenceOf([here], there(value, hour), {
-    ...{ times: { created: at(0), modified: at(2), attributes: {} }, placedBefore: undefined },
-    ...{ isForeign: () => isForeign, isHeld: () => false, onNewer: () => newer++ },
+    times: { created: at(0), modified: at(2), attributes: {} },
+    placedBefore: undefined,
+    isForeign: () => isForeign,
+    isHeld: () => false,
+    onNewer: () => newer++,
   })
   expect(steps).toEqual(expected)
   expect(newer).toBe(value === 'there' && expected.length === 0 ? 1 : 0)

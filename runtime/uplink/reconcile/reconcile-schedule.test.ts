@@ -26,12 +26,20 @@ function comparingWith(report: () => object | number | undefined, onForget: () =
     clock,
   )
   const connectivity = createConnectivity({
-    ...{ clock, random: () => 0, probe: () => Promise.resolve(true) },
-    ...{ onChange: () => undefined, isGateClosed: () => false },
+    clock,
+    random: () => 0,
+    probe: () => Promise.resolve(true),
+    onChange: () => undefined,
+    isGateClosed: () => false,
   })
   const open = () =>
     createReconcileSchedule({
-      ...{ id: 'up', state, connectivity, clock, alias: 'here', centres: { live: centre, backfill: centre } },
+      id: 'up',
+      state,
+      connectivity,
+      clock,
+      alias: 'here',
+      centres: { live: centre, backfill: centre },
       losses: { forget: onForget },
       log: { warn: () => undefined },
       lookups: { scopePrefix: createScopePrefix(undefined), selection: { types: undefined } },

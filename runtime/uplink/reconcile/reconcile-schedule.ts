@@ -177,7 +177,15 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
       task.endedAt = clock.now()
       const { missing, different, newer, tooLarge, surplus, days, observations, isDry } = task
       log.info('uplink.reconciled', {
-        ...{ uplink: id, missing, different, newer, tooLarge, surplus, days, observations, isDry },
+        uplink: id,
+        missing,
+        different,
+        newer,
+        tooLarge,
+        surplus,
+        days,
+        observations,
+        isDry,
       })
       return true
     },

@@ -38,18 +38,20 @@ export const newTask = (
   }: { readonly isDry?: boolean } & Pick<ReconcileTask, 'reason' | 'placedBefore'>,
 ): ReconcileTask => ({
   ...(placedBefore === undefined ? {} : { placedBefore }),
-  ...{ phase: 'buckets', after: -1, isDry, reason, startedAt: now },
-  ...{
-    compared: 0,
-    missing: 0,
-    different: 0,
-    newer: 0,
-    tooLarge: 0,
-    surplus: 0,
-    unknown: 0,
-    days: 0,
-    observations: 0,
-  },
+  phase: 'buckets',
+  after: -1,
+  isDry,
+  reason,
+  startedAt: now,
+  compared: 0,
+  missing: 0,
+  different: 0,
+  newer: 0,
+  tooLarge: 0,
+  surplus: 0,
+  unknown: 0,
+  days: 0,
+  observations: 0,
 })
 
 export interface Reconciler {
@@ -254,7 +256,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
         ? []
         : surplusOf(view, there, { ...ports, isForeign: isForeign ?? (() => true), onNewer })),
       ...differenceOf(whole, there, {
-        ...{ times: view.times(), placedBefore, isForeign, onNewer },
+        times: view.times(),
+        placedBefore,
+        isForeign,
+        onNewer,
         isHeld: (key, instance) => digests.holds(view.id, key, instance),
       }),
     ]
@@ -310,7 +315,7 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
   }
 
   const past = createPastPhases({ ...ports, fetchReply, isOurs })
-  const phases = { buckets, pages, deleted, ...past, ...{ done: ended, cancelled: ended } }
+  const phases = { buckets, pages, deleted, ...past, done: ended, cancelled: ended }
   return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
 }
 

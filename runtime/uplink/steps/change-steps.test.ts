@@ -17,22 +17,39 @@ it('dates values without observedAt to the start of their batch', () => {
   const entity = { id: 'urn:a', type: 'A', label } as Entity
   const times = { created: 100, modified: 100, attributes: {} }
   const view = {
-    ...{ id: entity.id, text: () => JSON.stringify(entity), entity: () => entity, version: () => 9 },
+    id: entity.id,
+    text: () => JSON.stringify(entity),
+    entity: () => entity,
+    version: () => 9,
     times: () => times,
   }
   const nothing = () => undefined
   const ports = {
-    ...{ selection: selectionOf(everything), scopePrefix: createScopePrefix(undefined), entity: () => view },
-    ...{ streamOf: nothing, instanceOf: () => label, tombstoneOf: nothing, tombstoneAt: nothing },
-    ...{ tombstonesAfter: () => [], deletionsUnder: () => [], isFromCentre: () => false },
+    selection: selectionOf(everything),
+    scopePrefix: createScopePrefix(undefined),
+    entity: () => view,
+    streamOf: nothing,
+    instanceOf: () => label,
+    tombstoneOf: nothing,
+    tombstoneAt: nothing,
+    tombstonesAfter: () => [],
+    deletionsUnder: () => [],
+    isFromCentre: () => false,
   }
   const what: FollowedChange = {
-    ...{ kind: 'updated', id: 'urn:a', rid: 1, by: 'http', at: 100, instances: [['label', '', label]] },
+    kind: 'updated',
+    id: 'urn:a',
+    rid: 1,
+    by: 'http',
+    at: 100,
+    instances: [['label', '', label]],
   }
   const row = { n: 9, at: 105, via: undefined, what }
   expect(stepsOf(row, () => true, ports)).toEqual([
     {
-      ...{ kind: 'past', entity: { id: 'urn:a', type: 'A' }, via: undefined },
+      kind: 'past',
+      entity: { id: 'urn:a', type: 'A' },
+      via: undefined,
       attributes: new Map([['label', [{ ...label, modifiedAt: msToDateTime(100) }]]]),
     },
   ])
@@ -40,7 +57,12 @@ it('dates values without observedAt to the start of their batch', () => {
 
 it('deletes the attributes of all lives of an entity if none of them was sent', () => {
   const tombstone = (n: number, attributes: object): TombstoneRow => ({
-    ...{ n, rid: n, id: 'urn:a', at: n * 1000, via: null, created: null },
+    n,
+    rid: n,
+    id: 'urn:a',
+    at: n * 1000,
+    via: null,
+    created: null,
     doc: JSON.stringify({ id: 'urn:a', type: 'A', ...attributes }),
   })
   const value = { type: 'Property', value: 1 }
@@ -49,12 +71,12 @@ it('deletes the attributes of all lives of an entity if none of them was sent', 
     tombstone(2, { x: [{ ...value, datasetId: 'urn:d' }] }),
   ]
   const ports = {
-    ...{
-      selection: selectionOf(everything),
-      scopePrefix: createScopePrefix(undefined),
-      entity: () => undefined,
-    },
-    ...{ tombstonesAfter: () => tombstones, deletionsUnder: () => [], isFromCentre: () => false },
+    selection: selectionOf(everything),
+    scopePrefix: createScopePrefix(undefined),
+    entity: () => undefined,
+    tombstonesAfter: () => tombstones,
+    deletionsUnder: () => [],
+    isFromCentre: () => false,
   }
   const steps = deletionsAfterPast({ entity: { id: 'urn:a', type: 'A' }, past: new Map(), lost: [] }, ports)
   expect(steps).toMatchObject([{ kind: 'remove', at: 2000, had: new Set(['v', 'w', 'x urn:d']) }])

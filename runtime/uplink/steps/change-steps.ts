@@ -48,9 +48,15 @@ export const createLookups = (
   isThere: (name: string) => boolean,
 ): ChangeLookups & DeletionLookups => ({
   isFromCentre: (via) => chainOf(via).some(isThere),
-  ...{ selection, scopePrefix, streamOf: following.streamOf, instanceOf: following.instanceOf },
-  ...{ entity: following.entity, tombstoneAt: following.tombstoneAt, tombstoneOf: following.tombstoneOf },
-  ...{ tombstonesAfter: following.tombstonesAfter, deletionsUnder: following.deletionsUnder },
+  selection,
+  scopePrefix,
+  streamOf: following.streamOf,
+  instanceOf: following.instanceOf,
+  entity: following.entity,
+  tombstoneAt: following.tombstoneAt,
+  tombstoneOf: following.tombstoneOf,
+  tombstonesAfter: following.tombstonesAfter,
+  deletionsUnder: following.deletionsUnder,
 })
 
 /**
@@ -206,7 +212,8 @@ function headOf(
   const placed = sendsScope ? scopePrefix.scope(scope ?? undefined, isThere) : undefined
   const statesTypes = !isThere && (kind === 'created' || retyped === true)
   return {
-    ...{ id, type },
+    id,
+    type,
     ...(placed === undefined ? {} : { scope: placed }),
     ...(statesTypes ? { statesTypes } : {}),
   }
@@ -253,11 +260,10 @@ export function stepsOfEntity(
   const { id, type } = entity
   const scope = scopePrefix.scope(entity.scope, isThere)
   const head: Head = {
-    ...{ id, type },
+    id,
+    type,
     ...(scope === undefined ? {} : { scope }),
     ...(isThere ? {} : { statesTypes: true }),
   }
-  return [...byVia].map(([via, attributes]) => ({
-    ...{ kind: 'put', entity: head, attributes, via },
-  }))
+  return [...byVia].map(([via, attributes]) => ({ kind: 'put', entity: head, attributes, via }))
 }

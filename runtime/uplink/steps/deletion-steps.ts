@@ -109,7 +109,9 @@ export function deletionsOfEarlierLives(
   const types = [...new Set(lives.flatMap(({ entity }) => listOf(entity.type)))]
   const left = had.difference(present).union(whole)
   const removal: Removal = {
-    ...{ kind: 'remove', entity: { id: head.id, type: types }, had: left },
+    kind: 'remove',
+    entity: { id: head.id, type: types },
+    had: left,
     at: latestOf(lives.map(({ at }) => at)),
     seen: latestOf(lives.map(({ seen }) => seen)),
   }

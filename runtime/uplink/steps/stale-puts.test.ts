@@ -9,10 +9,14 @@ import { splitStale } from './stale-puts.ts'
 import type { Step } from './step-plan.ts'
 
 const instance = (value: number, datasetId?: string): AttributeInstance => ({
-  ...{ type: 'Property', value, ...(datasetId === undefined ? {} : { datasetId }) },
+  type: 'Property',
+  value,
+  ...(datasetId === undefined ? {} : { datasetId }),
 })
 const put = (id: string, attributes: Record<string, AttributeInstance[]>): Step => ({
-  ...{ kind: 'put', entity: { id, type: 'A' }, attributes: new Map(Object.entries(attributes)) },
+  kind: 'put',
+  entity: { id, type: 'A' },
+  attributes: new Map(Object.entries(attributes)),
 })
 const lookups = (...entities: readonly Entity[]) => ({
   entity: (id: string) => {
@@ -21,7 +25,8 @@ const lookups = (...entities: readonly Entity[]) => ({
   },
   tombstonesAfter: (id: string) =>
     id === 'urn:gap' ? [] : [{ id, doc: JSON.stringify({ id, type: 'A', scope: '/hall' }) } as TombstoneRow],
-  ...{ isFromCentre: () => false, scopePrefix: createScopePrefix('/site') },
+  isFromCentre: () => false,
+  scopePrefix: createScopePrefix('/site'),
 })
 const layer = (...steps: readonly Step[]) => ({ kind: 'put' as const, via: undefined, steps })
 

@@ -104,7 +104,10 @@ describe('layers', () => {
 
 it('deletes the attributes an entity had in each of its lives', () => {
   const remove = (had: string): Step => ({
-    ...{ kind: 'remove', entity: { id: 'urn:a', type: 'A' }, had: new Set([had]), at: 1 },
+    kind: 'remove',
+    entity: { id: 'urn:a', type: 'A' },
+    had: new Set([had]),
+    at: 1,
   })
   expect(layersOf([remove('label'), remove('level')]).flatMap(({ steps }) => steps)).toEqual([
     { ...remove('label'), had: new Set(['label', 'level']) },

@@ -60,7 +60,9 @@ describe('a subscription', () => {
 
   it('shows that secrets are set, and sends them', async () => {
     const made = await gateway.send('POST', `${root}/subscriptions`, {
-      ...{ id: 'urn:s', type: 'Subscription', entities: [{ type: 'T' }] },
+      id: 'urn:s',
+      type: 'Subscription',
+      entities: [{ type: 'T' }],
       notification: { endpoint: endpoint() },
     })
     expect(made.status).toBe(201)
@@ -113,14 +115,19 @@ describe('a subscription', () => {
 describe('a registration', () => {
   const path = `${root}/csourceRegistrations/urn:r`
   const registration = () => ({
-    ...{ id: 'urn:r', type: 'ContextSourceRegistration', information: [{ entities: [{ type: 'Far' }] }] },
-    ...{ endpoint: withUser(other.url('')).replace(/\/$/, ''), contextSourceInfo: secrets },
+    id: 'urn:r',
+    type: 'ContextSourceRegistration',
+    information: [{ entities: [{ type: 'Far' }] }],
+    endpoint: withUser(other.url('')).replace(/\/$/, ''),
+    contextSourceInfo: secrets,
   })
 
   it('shows only that secrets are set, also in notifications about it, and queries cannot match them', async () => {
     receiver.answer(() => 204)
     const subscribed = await gateway.send('POST', `${root}/csourceSubscriptions`, {
-      ...{ id: 'urn:cs', type: 'Subscription', entities: [{ type: 'Far' }] },
+      id: 'urn:cs',
+      type: 'Subscription',
+      entities: [{ type: 'Far' }],
       notification: { endpoint: { uri: receiver.url('/sources'), receiverInfo: secrets } },
     })
     expect(subscribed.status).toBe(201)
@@ -168,8 +175,11 @@ describe('a registration', () => {
 it('a snapshot shows only that secrets are set, and keeps them if an update contains the placeholder', async () => {
   const path = `${root}/snapshots/urn:snap`
   const made = await gateway.send('POST', `${root}/snapshots`, {
-    ...{ id: 'urn:snap', type: 'Snapshot', snapshotQueries: [{ type: 'Query', entities: [{ type: 'T' }] }] },
-    ...{ endpoint: withUser(receiver.url('/snap')), receiverInfo: secrets },
+    id: 'urn:snap',
+    type: 'Snapshot',
+    snapshotQueries: [{ type: 'Query', entities: [{ type: 'T' }] }],
+    endpoint: withUser(receiver.url('/snap')),
+    receiverInfo: secrets,
   })
   expect(made.status).toBe(201)
   const { endpoint, receiverInfo } = (await read(path)) as { endpoint: string; receiverInfo: object }
@@ -184,10 +194,14 @@ it('a snapshot shows only that secrets are set, and keeps them if an update cont
 
 it('an uplink created by a client shows no secret', async () => {
   const made = await gateway.send('POST', `${root}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'T' }], localOnly: true },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'T' }],
+    localOnly: true,
     notification: {
       endpoint: {
-        ...{ uri: receiver.url('').replace(/\/$/, ''), receiverInfo: secrets },
+        uri: receiver.url('').replace(/\/$/, ''),
+        receiverInfo: secrets,
         notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }],
       },
     },

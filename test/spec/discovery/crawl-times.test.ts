@@ -26,7 +26,9 @@ it('is read at the scheduled minute', async () => {
   const open = await openBroker(folder)
   const startAt = new Date(Math.ceil(open.clock.now() / 60_000 + 5) * 60_000)
   const host = await startPlugins(open, join(folder, 'p'), [indexing as never], {
-    ...{ brokers: [{ url }], pagesPerSecond: 1000, learn: false },
+    brokers: [{ url }],
+    pagesPerSecond: 1000,
+    learn: false,
     crawl: `${startAt.getMinutes()} ${startAt.getHours()} * * *`,
   })
   const lastCrawl = async (): Promise<string | undefined> => {

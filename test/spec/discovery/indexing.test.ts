@@ -214,7 +214,8 @@ describe('an omitted', () => {
     const id = 'urn:ngsi-ld:IotStream:two'
     const none = { type: 'Relationship', object: 'urn:ngsi-ld:ObservableProperty:none' }
     const made = await gateway.send('POST', '/ngsi-ld/v1/entities', {
-      ...{ id, type: iri.IotStream },
+      id,
+      type: iri.IotStream,
       'http://purl.org/iot/ontology/iot-stream#observes': none,
       'http://www.w3.org/ns/sosa/state': { type: 'Property', value: 1 },
       'https://w3id.org/iot/qoi#state': { type: 'Property', value: 2 },

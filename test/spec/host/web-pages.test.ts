@@ -34,7 +34,9 @@ beforeAll(async () => {
   listeners = { main: at(gateway.httpPort!), ...Object.fromEntries(plugins) }
   await gateway.send('POST', '/ngsi-ld/v1/entities', { id: 'urn:r:1', type: 'Room' })
   await gateway.send('POST', '/ngsi-ld/v1/subscriptions', {
-    ...{ id: 'urn:s:1', type: 'Subscription', entities: [{ type: 'Room' }] },
+    id: 'urn:s:1',
+    type: 'Subscription',
+    entities: [{ type: 'Room' }],
     notification: { endpoint: { uri: 'urn:selvedge:stream' } },
   })
 })

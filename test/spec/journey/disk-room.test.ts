@@ -16,11 +16,15 @@ import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
 /** What people may want to be rid of when the disk is full, by where it is. */
 const wishes = {
   subscriptions: {
-    ...{ id: 'urn:x:told', type: 'Subscription', entities: [{ type: 'Note' }] },
+    id: 'urn:x:told',
+    type: 'Subscription',
+    entities: [{ type: 'Note' }],
     notification: { endpoint: { uri: 'http://127.0.0.1:9/' } },
   },
   csourceRegistrations: {
-    ...{ id: 'urn:x:source', type: 'ContextSourceRegistration', endpoint: 'http://127.0.0.1:9' },
+    id: 'urn:x:source',
+    type: 'ContextSourceRegistration',
+    endpoint: 'http://127.0.0.1:9',
     information: [{ entities: [{ type: 'Elsewhere' }] }],
   },
 }
@@ -175,8 +179,12 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     await gateway.stop()
     const folder = join(disk.folder, 'backups')
     const options = {
-      ...{ dataFolder: data, folder, verify: true, version: '0' },
-      ...{ sparedBytes: 1_000_000, isGentle: false },
+      dataFolder: data,
+      folder,
+      verify: true,
+      version: '0',
+      sparedBytes: 1_000_000,
+      isGentle: false,
     }
     let looks = 0
     const backup = makeBackup(options, {

@@ -308,7 +308,9 @@ describe('ceilings of sessions', () => {
       {
         system: { now: () => systemClock.now() + wrongBy, monotonic: systemClock.monotonic },
         evidence: () => ({ setAt: wrongBy === 0 ? 1 : undefined, isAwaited: false }),
-        ...{ boot: 'b1', bootedMs: 0, floor: madeAfterMs },
+        boot: 'b1',
+        bootedMs: 0,
+        floor: madeAfterMs,
       },
       { believe: 'plausible' },
     )

@@ -26,7 +26,11 @@ const matching = 'spec/ngsi-ld/05.09-registration/02-matching.test.ts'
 const registering = 'spec/ngsi-ld/05.09-registration/01-registrations.test.ts'
 
 const partial = (clause: string, title: string, tests: readonly string[], note: string): Clause => ({
-  ...{ clause, title, state: 'partial', tests, note },
+  clause,
+  title,
+  state: 'partial',
+  tests,
+  note,
 })
 const done = (clause: string, title: string, tests: readonly string[], note?: string): Clause =>
   note === undefined ? { clause, title, state: 'done', tests } : { clause, title, state: 'done', tests, note }

@@ -197,8 +197,14 @@ it('ends the subscription of a client that does not read, with an error', async 
           changed: [],
           deleted: [],
           observed: ids.map((id) => ({
-            ...{ id, name: 'x', dataset: '', time: 0, value: 1 },
-            ...{ committed: 0, isLate: false, via: undefined },
+            id,
+            name: 'x',
+            dataset: '',
+            time: 0,
+            value: 1,
+            committed: 0,
+            isLate: false,
+            via: undefined,
           })),
         })
       return { close: () => undefined }

@@ -73,7 +73,9 @@ describe('a frame whose time is refused', () => {
     await accept('cellar')
     for (const t of [future, future]) await publish('senml/x', pack(t))
     const refused = {
-      ...{ topic: 'senml/x', bridge: 'senml', frames: 2 },
+      topic: 'senml/x',
+      bridge: 'senml',
+      frames: 2,
       reason: containing('outside the accepted window'),
     }
     expect(await list()).toMatchObject({ waiting: { count: 0 }, undecoded: { count: 1, items: [refused] } })

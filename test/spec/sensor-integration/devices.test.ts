@@ -78,7 +78,10 @@ describe('a topic that no bridge reads', () => {
         { topic: 'chatter', frames: 1, held: 1, payload: 'hello there, all of you', bytes: 23 },
         {
           topic: 'greenhouse/temperature',
-          ...{ frames: 2, held: 2, payload: '21', readableBy: 'json' },
+          frames: 2,
+          held: 2,
+          payload: '21',
+          readableBy: 'json',
           proposal: { topic: 'greenhouse/temperature', source: { deviceName: 'greenhouse' } },
         },
       ],

@@ -349,10 +349,15 @@ describe('a history that is read in parts', () => {
   it('reports further parts, even if the first part holds only known instances', async () => {
     const scopes = (from: number, to: number) =>
       Array.from({ length: to - from }, (_, i) => ({
-        ...{ type: 'Property', value: [`/${from + i}`], observedAt: msToDateTime(at(from + i)) },
+        type: 'Property',
+        value: [`/${from + i}`],
+        observedAt: msToDateTime(at(from + i)),
       }))
     const past = (from: number, to: number) => ({
-      ...{ attributes: new Map(), scope: `/${to - 1}`, scopeAt: at(to - 1), scopes: scopes(from, to) },
+      attributes: new Map(),
+      scope: `/${to - 1}`,
+      scopeAt: at(to - 1),
+      scopes: scopes(from, to),
     })
     await open.broker.temporal.put({ id, types: 'Room', ...past(0, 101) }, 'http')
     open.clock.pass(1000)

@@ -63,7 +63,9 @@ it('reports each gap once', async () => {
   await untilSo('selvedge_history_evicted_total', (evicted) => evicted >= 2 * gone)
 
   await send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     notification: {
       endpoint: {
         uri: `http://127.0.0.1:${centre.httpPort}${v1}`,

@@ -154,7 +154,10 @@ describe('the budget of an uplink', () => {
     await send('POST', entities, { id: 'urn:T:1', type: 'T', counts, level: observed(0, 0) })
     await send('POST', entities, { id: 'urn:Other:1', type: 'Other', load: observed(0, 0) })
     await send('POST', '/ngsi-ld/v1/subscriptions', {
-      ...{ type: 'Subscription', id: 'urn:up', entities: [{ type: 'T' }, { type: 'Other' }], ...selection },
+      type: 'Subscription',
+      id: 'urn:up',
+      entities: [{ type: 'T' }, { type: 'Other' }],
+      ...selection,
       notification: {
         ...picked,
         endpoint: {

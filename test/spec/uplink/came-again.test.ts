@@ -50,7 +50,9 @@ const isLive = async (): Promise<void> => expect(await status()).toMatchObject({
 async function deletedInCut(): Promise<void> {
   setLimit('uplinkBehindMs', 0)
   await send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     notification: {
       endpoint: { uri: `${broker.url}${v1}`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
     },

@@ -74,7 +74,9 @@ describe('an uplink that is changed', () => {
       for (const value of [2, 3]) await send('PATCH', `${entities}/${id}/attrs`, observed(value))
     }
     await send('POST', '/ngsi-ld/v1/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       ...endpointAt(centre),
     })
     await expectThere(centre, ['urn:tank:1'])

@@ -53,7 +53,9 @@ interface Told {
 const rule = { prefix: 'urn:gap', alias: 'site', scopePrefix: createScopePrefix(undefined) }
 const newTelling = (): GapReport => ({ began: 0, to: 1, unnamed: {} })
 const portsOf = (site: HistorySite, state: UplinkState, selected: object = {}): EvictedPorts => ({
-  ...{ state, following: site.following, backlog: site.retained },
+  state,
+  following: site.following,
+  backlog: site.retained,
   selection: selectionOf({
     notification: { endpoint: { uri: 'http://centre' } },
     ...selected,

@@ -24,7 +24,9 @@ describe('an uplink that starts while the centre is away', () => {
 
   const begin = (url: string): Promise<unknown> =>
     pair.site.send('POST', '/ngsi-ld/v1/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: {
         endpoint: { uri: `${url}/ngsi-ld/v1`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
       },

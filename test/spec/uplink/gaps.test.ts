@@ -44,7 +44,9 @@ describe('gaps of evicted history', () => {
   }
   const subscribe = (more: object): Promise<void> =>
     send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', ...more },
+      id: 'urn:up',
+      type: 'Subscription',
+      ...more,
       notification: {
         endpoint: {
           uri: `http://127.0.0.1:${centre.httpPort}${v1}`,
@@ -64,10 +66,7 @@ describe('gaps of evicted history', () => {
     }
   }
   const create = (id: string, type: string, kind: number): Promise<void> =>
-    send('POST', `${v1}/entities`, {
-      ...{ id, type },
-      kind: { type: 'Property', value: kind },
-    })
+    send('POST', `${v1}/entities`, { id, type, kind: { type: 'Property', value: kind } })
   const evicted = async (): Promise<number> =>
     Number(/selvedge_history_evicted_total(?:\{[^}]*\})? (\d+)/.exec((await site.get('/metrics')).text)?.[1])
   /**

@@ -44,7 +44,9 @@ it('sends a re-created entity without attributes of its earlier life', async () 
   failing[`${v1}/entityOperations`] = 'lost'
   await send('POST', `${v1}/entities`, { id: tank, type: 'Tank', label: property('old'), level: property(1) })
   await send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     notification: {
       endpoint: { uri: `${broker.url}${v1}`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
     },

@@ -52,7 +52,9 @@ describe('data dropped by the budget', () => {
   async function begin(): Promise<void> {
     await send('POST', entities, { id: 'urn:tank:1', type: 'Tank', ...level(0) })
     await send('POST', '/ngsi-ld/v1/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: {
         endpoint: {
           uri: `${proxy.url}/ngsi-ld/v1`,
@@ -85,7 +87,9 @@ describe('data dropped by the budget', () => {
     await begin()
     const past = '/ngsi-ld/v1/temporal/entities/urn:tank:1/attrs'
     const other = (value: number) => ({
-      ...{ type: 'Property', value, observedAt: `2026-01-01T00:01:40.${value / 1000}Z` },
+      type: 'Property',
+      value,
+      observedAt: `2026-01-01T00:01:40.${value / 1000}Z`,
     })
     await send('POST', past, { level: [other(4000)] })
     await vi.waitFor(async () => expect(await valuesThere()).toBe(2), withinMs)

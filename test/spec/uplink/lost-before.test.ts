@@ -35,7 +35,9 @@ describe.each([
   it('leave nothing of the entity', async () => {
     setLimit('uplinkBehindMs', behindMs)
     await at('site', 'POST', '/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: {
         endpoint: {
           uri: `http://127.0.0.1:${pair.centre.httpPort}${v1}`,

@@ -56,7 +56,8 @@ describe('thousands of gaps', () => {
     for (let from = 0; from < count; from += perBatch) {
       const observedAt = new Date(startMs + n * 1000).toISOString()
       const some = Array.from({ length: perBatch }, (_, i) => ({
-        ...{ id: `urn:T:${from + i}`, type: 'T' },
+        id: `urn:T:${from + i}`,
+        type: 'T',
         level: { type: 'Property', value: n, observedAt },
       }))
       await send('POST', `${v1}/entityOperations/upsert?options=update`, some)
@@ -100,7 +101,9 @@ describe('thousands of gaps', () => {
       ...more,
     ]
     await send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'T' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'T' }],
       notification: { endpoint: { uri: `${proxy.url}${v1}`, notifierInfo } },
     })
     await vi.waitFor(async () => {

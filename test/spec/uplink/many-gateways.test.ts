@@ -44,8 +44,10 @@ describe('two gateways and one centre', () => {
   })
   const feed = (from: GatewayInside, scope: string | undefined): Promise<void> =>
     send(from, 'POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
-      ...{ notification: { endpoint: endpoint(scope) } },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
+      notification: { endpoint: endpoint(scope) },
     })
   const move = (from: GatewayInside, scope: string | undefined): Promise<void> =>
     send(from, 'PATCH', `${v1}/subscriptions/urn:up`, { notification: { endpoint: endpoint(scope) } })
@@ -128,10 +130,7 @@ describe('two gateways and one centre', () => {
     await feed(two, '/site-2')
     await send(two, 'POST', `${v1}/entities`, tank('c', { scope: ['/floor/1', '/cold'] }))
     await send(two, 'POST', `${v1}/entities`, tank('d'))
-    const all = {
-      ...{ a: '/site-1/floor/1', b: '/site-1' },
-      ...{ c: ['/site-2/floor/1', '/site-2/cold'], d: '/site-2' },
-    }
+    const all = { a: '/site-1/floor/1', b: '/site-1', c: ['/site-2/floor/1', '/site-2/cold'], d: '/site-2' }
     await expectScopes(all)
     expect(Object.keys(await scopesIn('&scopeQ=/site-1/%23'))).toEqual(['a', 'b'])
     expect(Object.keys(await scopesIn('&scopeQ=/%2B/floor/1')).toSorted()).toEqual(['a', 'c'])
@@ -279,7 +278,8 @@ describe('two gateways and one centre', () => {
 
   it('are refused an invalid scope, by its name', async () => {
     const answer = await sites[0]!.send('POST', `${v1}/subscriptions`, {
-      ...{ type: 'Subscription', entities: [{ type: 'Tank' }] },
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: { endpoint: endpoint('/site 1') },
     })
     expect(answer.status).toBe(400)

@@ -50,7 +50,9 @@ describe('an uplink whose selection depends on values', () => {
     send('POST', entities, { id, type: 'Tank', ...body })
   const subscribe = (more: object): Promise<void> =>
     send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', ...more },
+      id: 'urn:up',
+      type: 'Subscription',
+      ...more,
       notification: {
         endpoint: { uri: `${way.url}${v1}`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
       },

@@ -36,7 +36,9 @@ it('entities with unusual ids are sent, reconciled and deleted', async () => {
     await send('POST', `${v1}/entities`, { id, type: 'Tank', level })
   }
   await send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     notification: {
       endpoint: {
         uri: `http://127.0.0.1:${pair.centre.httpPort}${v1}`,

@@ -41,7 +41,9 @@ describe.each([
     setLimit('uplinkArrivalMs', 1000)
     setLimit('uplinkBehindMs', 500)
     await at('site', 'POST', '/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: {
         endpoint: { uri: `${centre.url}${v1}`, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] },
       },
@@ -140,7 +142,8 @@ describe.each([
 
   it('foreign attributes stay when the past of a deleted entity is sent late', async () => {
     const observed = (value: unknown, aheadMs = 0): object => ({
-      ...{ ...property(value), observedAt: new Date(Date.now() + aheadMs).toISOString() },
+      ...property(value),
+      observedAt: new Date(Date.now() + aheadMs).toISOString(),
     })
     await at('site', 'POST', '/entities', tank('shared', { level: property(1), label: observed('old') }))
     await at('site', 'POST', '/entities', tank('twice', { level: observed(1) }))

@@ -75,7 +75,9 @@ describe('an uplink to a centre that fails on histories', () => {
       for (const n of [2, 3, 4]) await observe(n)
       const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
       await send('POST', `${v1}/subscriptions`, {
-        ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+        id: 'urn:up',
+        type: 'Subscription',
+        entities: [{ type: 'Tank' }],
         notification: { endpoint: { uri: `${centre.url}${v1}`, notifierInfo } },
       })
       await vi.waitFor(

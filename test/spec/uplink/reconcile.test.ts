@@ -83,14 +83,18 @@ describe('an uplink that reconciles', () => {
     port = centre.httpPort!
     for (const id of ids)
       await send(site, 'POST', entities, {
-        ...{ id, type: 'Tank', name: { type: 'Property', value: id } },
+        id,
+        type: 'Tank',
+        name: { type: 'Property', value: id },
         ...level(0, 1),
       })
     for (let n = 2; n <= 4; n++)
       for (let hour = 0; hour < 5; hour++)
         await send(site, 'PATCH', `${entities}/urn:tank:1/attrs`, level(hour, n))
     await send(site, 'POST', '/ngsi-ld/v1/subscriptions', {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: { endpoint: endpoint() },
     })
     await expectSame()
@@ -171,7 +175,9 @@ describe('an uplink that reconciles', () => {
   it('compares large entities in smaller parts, and skips one beyond the response limit', async () => {
     setLimit('sourceAnswerBytesMax', 100_000)
     const large = (id: string, bytes: number): object => ({
-      ...{ id, type: 'Tank', text: { type: 'Property', value: 'x'.repeat(bytes) } },
+      id,
+      type: 'Tank',
+      text: { type: 'Property', value: 'x'.repeat(bytes) },
     })
     for (let n = 0; n < 8; n++) await send(site, 'POST', entities, large(`urn:tank:large:${n}`, 40_000))
     await send(site, 'POST', entities, large('urn:tank:huge', 120_000))
@@ -224,7 +230,9 @@ describe('an uplink that reconciles', () => {
     setLimit('sourceAnswerBytesMax', 20_000)
     const daily = (count: number): object => ({
       level: Array.from({ length: count }, (_, n) => ({
-        ...{ type: 'Property', value: n, observedAt: day(n - 1000, 0) },
+        type: 'Property',
+        value: n,
+        observedAt: day(n - 1000, 0),
       })),
     })
     for (const id of ids)
@@ -239,10 +247,7 @@ describe('an uplink that reconciles', () => {
     ['keeps histories', {}],
     ['keeps none', { '/ngsi-ld/v1/temporal': 501 }],
   ])('compares page by page with a broker without digests that %s', async (_, unknown) => {
-    const other = await createLesserBroker(port, {
-      ...{ '/selvedge': 404, '/ngsi-ld/v1/info': 404 },
-      ...unknown,
-    })
+    const other = await createLesserBroker(port, { '/selvedge': 404, '/ngsi-ld/v1/info': 404, ...unknown })
     await send(site, 'PATCH', '/ngsi-ld/v1/subscriptions/urn:up', {
       notification: { endpoint: endpoint(other.url) },
     })
@@ -295,7 +300,9 @@ describe('an uplink that reconciles', () => {
     })
     await vi.waitFor(() => expect(way.asked().length).toBeGreaterThan(0), withinMs)
     await send(site, 'POST', entities, {
-      ...{ id: 'urn:tank:new', type: 'Tank', name: { type: 'Property', value: 'new' } },
+      id: 'urn:tank:new',
+      type: 'Tank',
+      name: { type: 'Property', value: 'new' },
       ...level(1, 6),
     })
     await vi.waitFor(async () => {

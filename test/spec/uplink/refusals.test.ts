@@ -34,7 +34,8 @@ afterEach(async () => {
 const open = () => {
   const states = createUplinkStates(bare.database)
   const log = createLog({
-    ...{ level: 'info', clock: bare.clock },
+    level: 'info',
+    clock: bare.clock,
     write: (line) => events.push((JSON.parse(line) as { event: string }).event),
   })
   return { states, refusals: createRefusals({ states, door: bare.door, clock: bare.clock, log }) }

@@ -54,7 +54,10 @@ it('never sends an older value after a newer one', async () => {
     count: { type: 'Property', value: n },
   })
   await send('POST', '/subscriptions', {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }], throttling: 1 },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
+    throttling: 1,
     notification: { endpoint: { uri, notifierInfo: [{ key: 'selvedge:mode', value: 'uplink' }] } },
   })
   await send('POST', '/entities', { id: 'urn:tank:1', type: 'Tank', ...values(0) })

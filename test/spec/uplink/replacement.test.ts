@@ -14,8 +14,12 @@ const operations = '/ngsi-ld/v1/entityOperations'
 const id = 'urn:thing:1'
 const create = () =>
   pair.send('POST', entities, {
-    ...{ id, type: ['Ta', 'Tc'], scope: '/floor/1' },
-    ...{ level: observedAt(1, 1), name: property('a', { unitCode: 'C62' }), old: property('o') },
+    id,
+    type: ['Ta', 'Tc'],
+    scope: '/floor/1',
+    level: observedAt(1, 1),
+    name: property('a', { unitCode: 'C62' }),
+    old: property('o'),
   })
 const replacement = { id, type: 'Tb', name: property('b'), level: observedAt(2, 2) }
 
@@ -65,8 +69,11 @@ it('reconciles types, scopes and every member of an attribute', async () => {
     'PUT',
     `${entities}/${id}`,
     {
-      ...{ id, type: ['Ta', 'Tx'], level: observedAt(1, 1), old: property('o') },
-      ...{ name: property('a', { unitCode: 'C62', observedBy: property(1) }) },
+      id,
+      type: ['Ta', 'Tx'],
+      level: observedAt(1, 1),
+      old: property('o'),
+      name: property('a', { unitCode: 'C62', observedBy: property(1) }),
     },
     { via: `HTTP/1.1 ${identity.contextSourceAlias}` },
   )

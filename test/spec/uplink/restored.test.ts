@@ -33,7 +33,9 @@ describe('a gateway that was restored', () => {
   const ids = async (type: string): Promise<unknown[]> => (await there(type)).map(({ id }) => id)
   const subscribeUplink = (...wishes: readonly { key: string; value: string }[]): Promise<string> =>
     send('POST', `${v1}/subscriptions`, {
-      ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+      id: 'urn:up',
+      type: 'Subscription',
+      entities: [{ type: 'Tank' }],
       notification: {
         endpoint: {
           uri: `http://127.0.0.1:${centre.httpPort}${v1}`,

@@ -83,7 +83,9 @@ async function refusedFirst(): Promise<string> {
   const { port } = broker.address() as AddressInfo
   const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
   await send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     notification: { endpoint: { uri: `http://127.0.0.1:${port}${v1}`, notifierInfo } },
   })
   // A new uplink sends everything, besides new changes: single values must be sent once.

@@ -36,7 +36,10 @@ const unitsThere = async (): Promise<Readonly<Record<string, number>>> => {
 it('sends the throttled values of a whole batch', async () => {
   const notifierInfo = [{ key: 'selvedge:mode', value: 'uplink' }]
   const answer = await pair.site.send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }], throttling: 3 },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
+    throttling: 3,
     notification: { endpoint: { uri: `${broker.url}${v1}`, notifierInfo } },
   })
   expect(answer.status).toBe(201)

@@ -34,7 +34,9 @@ describe('a centre at the end of a tunnel', () => {
   }
   const to = (uri: string, more: object = {}): object => ({ notification: { endpoint: { uri, ...more } } })
   const wanted = (id: string, uri: string, more: object = {}): object => ({
-    ...{ id, type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id,
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     ...to(uri, more),
   })
   const overHttp = (): string => `http://127.0.0.1:${(server.address() as AddressInfo).port}/ngsi-ld/v1`

@@ -36,7 +36,9 @@ it('losses of a budget are reported with their own outage', async () => {
   let n = 0
   await send('POST', `${v1}/entities`, { id: tank, type: 'Tank', ...level(n) })
   await send('POST', `${v1}/subscriptions`, {
-    ...{ id: 'urn:up', type: 'Subscription', entities: [{ type: 'Tank' }] },
+    id: 'urn:up',
+    type: 'Subscription',
+    entities: [{ type: 'Tank' }],
     notification: {
       endpoint: {
         uri: `http://127.0.0.1:${pair.centre.httpPort}${v1}`,

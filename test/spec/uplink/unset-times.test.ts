@@ -75,17 +75,15 @@ function compareHistories(
     clock,
   )
   const reconciler = createReconciler({
-    ...{
-      following,
-      digests,
-      centre,
-      live: centre,
-      current,
-      lookups,
-      alias: 'a',
-      uplink: 'up',
-      types: undefined,
-    },
+    following,
+    digests,
+    centre,
+    live: centre,
+    current,
+    lookups,
+    alias: 'a',
+    uplink: 'up',
+    types: undefined,
     // It always responds.
     until: (ask) => ask() as Promise<never>,
     once: (ask) => ask() as Promise<never>,

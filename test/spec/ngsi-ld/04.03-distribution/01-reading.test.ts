@@ -218,9 +218,13 @@ describe('GS CIM 009, 4.3.6: distributed consumption', () => {
     const simple = 'type=Pump&format=simplified'
     const all = (await read(`${entities}?${simple}&join=inline&joinLevel=2`)) as unknown as object[]
     expect(all).toContainEqual({
-      ...{ id: 'urn:link:1', type: 'Pump', flow: 1 },
+      id: 'urn:link:1',
+      type: 'Pump',
+      flow: 1,
       to: {
-        ...{ id: 'urn:link:3', type: 'Tank', level: 3 },
+        id: 'urn:link:3',
+        type: 'Tank',
+        level: 3,
         from: { id: 'urn:link:4', type: 'Pump', to: 'urn:link:1', flow: 4 },
       },
     })

@@ -285,7 +285,8 @@ describe('GS CIM 009, 4.3.6: distributed provision', () => {
     expect(await purge('')).toMatchObject({ success: [], errors: [failed] })
 
     const further = await there.send('POST', registrations, {
-      ...{ type: 'ContextSourceRegistration', operations: ['purgeEntity'] },
+      type: 'ContextSourceRegistration',
+      operations: ['purgeEntity'],
       ...gone,
     })
     try {

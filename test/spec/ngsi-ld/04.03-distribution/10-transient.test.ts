@@ -89,7 +89,10 @@ describe('GS CIM 009, 4.22: expiring entities held by several brokers', () => {
     expect(await read('urn:p:2')).toEqual(
       pump('urn:p:2', {
         expiresAt: later,
-        ...{ name: of('n', soon), state: of('on', soon), flow: of(1, later), level: of(2, soon) },
+        name: of('n', soon),
+        state: of('on', soon),
+        flow: of(1, later),
+        level: of(2, soon),
       }),
     )
   })

@@ -103,7 +103,9 @@ describe('GS CIM 009, 4.9: conditions on linked entities over several brokers', 
       type: 'Query',
       entities: [{ type: 'Pump' }],
       q: 'feeds{level}>=10',
-      ...{ join: 'inline', joinLevel: 1, pick: ['id'] },
+      join: 'inline',
+      joinLevel: 1,
+      pick: ['id'],
     }
     const posted = await broker.send('POST', `${operations}/query`, body)
     expect((posted.json() as { id: string }[]).map(({ id }) => id)).toEqual([

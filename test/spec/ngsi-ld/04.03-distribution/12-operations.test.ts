@@ -10,7 +10,8 @@ const base = '/ngsi-ld/v1'
 const entity = { id: 'urn:p:1', type: 'Pump', flow: { type: 'Property', value: 1 } }
 const fragment = { flow: entity.flow }
 const history = {
-  ...{ id: 'urn:p:1', type: 'Pump' },
+  id: 'urn:p:1',
+  type: 'Pump',
   flow: [{ ...entity.flow, observedAt: '2025-01-01T00:00:00Z' }],
 }
 const one = `${base}/entities/urn:p:1`

@@ -47,7 +47,10 @@ describe('lang', () => {
 
   it('shall keep members other than the text, and reduce sub-attributes, too', async () => {
     expect(await nameIn('fr')).toEqual({
-      ...{ type: 'Property', value: 'Grand-Place', lang: 'fr', observedAt: '2025-01-01T00:00:00Z' },
+      type: 'Property',
+      value: 'Grand-Place',
+      lang: 'fr',
+      observedAt: '2025-01-01T00:00:00Z',
       sign: { type: 'Property', value: 'GP', lang: '@none' },
     })
     expect(await nameIn('en', '&options=concise')).toMatchObject({ value: 'Grand Place', lang: 'en' })

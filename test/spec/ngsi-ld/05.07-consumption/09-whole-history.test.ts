@@ -29,7 +29,13 @@ describe('the history of an entity without a temporal query', () => {
     const name = { type: 'LanguageProperty', languageMap: { en: 'one' } }
     const place = { type: 'GeoProperty', value: { type: 'Point', coordinates: [1, 2] } }
     await gateway.send('POST', entities, {
-      ...{ id, type: 'Board', state: property('on'), near, name, place, level: observed(0) },
+      id,
+      type: 'Board',
+      state: property('on'),
+      near,
+      name,
+      place,
+      level: observed(0),
     })
     await patch(id, { state: property('off') })
     await patch(id, { level: observed(5) })

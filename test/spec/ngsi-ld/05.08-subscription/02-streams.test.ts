@@ -50,7 +50,9 @@ interface Told {
   readonly count: number
 }
 const toldOf = (id: string, { data }: { data: [{ t: number }] }): Told => ({
-  ...{ id, t: data[0].t, count: data.length },
+  id,
+  t: data[0].t,
+  count: data.length,
 })
 
 /** Consumes Server-Sent Events. */
@@ -121,7 +123,8 @@ describe('a stream of Server-Sent Events', () => {
     const many = limits.notificationEntitiesMax.value + 20
     await write(1)
     const batch = Array.from({ length: many }, (_, i) => ({
-      ...{ id: `urn:x:many:${i}`, type: 'Room' },
+      id: `urn:x:many:${i}`,
+      type: 'Room',
       t: { type: 'Property', value: i },
     }))
     expect((await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', batch)).status).toBe(201)

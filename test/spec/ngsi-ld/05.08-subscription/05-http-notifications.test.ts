@@ -28,7 +28,9 @@ async function told(
   if (before !== undefined)
     await send('POST', '/entities', { id: `urn:x:${n}`, type, ...(before as object) }, headers)
   const body = {
-    ...{ id: `urn:x:s:${n}`, type: 'Subscription', entities: [{ type }] },
+    id: `urn:x:s:${n}`,
+    type: 'Subscription',
+    entities: [{ type }],
     ...rest,
     notification: { ...notification, endpoint: { uri: gateway.receiver.url(path), ...endpoint } },
   }
@@ -124,7 +126,9 @@ describe('a batch', () => {
   it('is split into several notifications if one would be too large, each counted', async () => {
     const uri = gateway.receiver.url('/large')
     await send('POST', '/subscriptions', {
-      ...{ id: 'urn:x:s:large', type: 'Subscription', entities: [{ type: 'Large' }] },
+      id: 'urn:x:s:large',
+      type: 'Subscription',
+      entities: [{ type: 'Large' }],
       notification: { endpoint: { uri } },
     })
     const ids = Array.from({ length: 8 }, (_, i) => `urn:x:large:${i}`)
@@ -153,7 +157,10 @@ describe('a batch', () => {
       a: property(i),
     })
     await send('POST', '/subscriptions', {
-      ...{ id: 'urn:x:s:batch', type: 'Subscription', entities: [{ type: 'OfBatch' }], q: 'a>0' },
+      id: 'urn:x:s:batch',
+      type: 'Subscription',
+      entities: [{ type: 'OfBatch' }],
+      q: 'a>0',
       notificationTrigger: ['entityCreated'],
       notification: { endpoint: { uri } },
     })

@@ -259,7 +259,9 @@ describe('many bodies at once', () => {
     let created = 0
     const create = (more: object) =>
       gateway.send('POST', '/ngsi-ld/v1/entities', {
-        ...{ ...more, id: `urn:x:${created++}`, type: 'T' },
+        ...more,
+        id: `urn:x:${created++}`,
+        type: 'T',
         text: { type: 'Property', value: text },
       })
     const waiting = [create({ '@context': context }), create({ '@context': context })]
