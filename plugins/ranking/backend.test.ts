@@ -74,7 +74,8 @@ it('returns repeated warnings once, and no more than fit into a header', async (
 
 it('measures the deadline with the monotonic clock', async () => {
   const { port } = brokerThat({ everything: false })
-  let [now, monotonic] = [Date.now(), 0]
+  let now = Date.now()
+  let monotonic = 0
   const running = await ranking.start({
     settings: { backend: 'mdr', timeoutMs: 1000 },
     mdr: port,

@@ -96,7 +96,9 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
     async candidates(query, options, take) {
       const seen = new Set<string>()
       const warnings = new Set<string>()
-      let [first, bytes, isLinking] = [undefined as BackendAnswer | undefined, 0, false]
+      let first: BackendAnswer | undefined
+      let bytes = 0
+      let isLinking = false
       let answer = await firstPage(query, options)
       for (let pages = 1; ; pages++) {
         const page = pageIn(answer, port.address)
@@ -224,7 +226,9 @@ function portionsOf(ids: readonly string[], wanted: WantedLinks): string[] {
   const attrs = 'attrs' in wanted ? `&attrs=${listed(wanted.attrs)}` : `&type=${listed(wanted.types)}`
   const room = limits.rankingAddressBytes.value - attrs.length
   const portions: string[] = []
-  let [written, count, length] = [[] as string[], 0, 0]
+  let written: string[] = []
+  let count = 0
+  let length = 0
   const close = (): void => {
     if (count > 0) portions.push(`${entitiesPath}?id=${written.join(',')}${attrs}&limit=${count}`)
     ;[written, count, length] = [[], 0, 0]

@@ -74,7 +74,8 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
       }
       const [missing, beyond] = [terms.map(() => 0), terms.map(() => 0)]
       const failures = new Set<string>()
-      let [count, kept] = [0, [] as readonly Ranked<JsonObject>[]]
+      let count = 0
+      let kept: readonly Ranked<JsonObject>[] = []
       let all: readonly Candidate<JsonObject>[] = []
 
       const tally = (values: Candidate<JsonObject>['values']): void => {

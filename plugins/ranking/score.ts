@@ -31,7 +31,8 @@ export interface ValueRange {
 /** The range of each term's values over all candidates. */
 export function spansOf(count: number, candidates: readonly Candidate<unknown>[]): readonly ValueRange[] {
   return Array.from({ length: count }, (_, term) => {
-    let [least, most] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    let least = Number.POSITIVE_INFINITY
+    let most = Number.NEGATIVE_INFINITY
     for (const { values } of candidates) {
       const value = bounded(values[term]!)
       if (value < least) least = value

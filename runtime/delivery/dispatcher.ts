@@ -130,7 +130,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
     if (isClosed) return
     const touched = new Set<EndpointLane>()
     let left = limits.deliveriesAnnouncedAtOnce.value
-    for (let [commit] = unannounced; commit !== undefined && left > 0; [commit] = unannounced) {
+    for (let commit = unannounced[0]; commit !== undefined && left > 0; commit = unannounced[0]) {
       const portion = commit.splice(0, left)
       left -= portion.length
       for (const delivery of portion) {

@@ -83,7 +83,9 @@ export function historyDifference(
   const wanted = new Set(ours.map(keyOf))
   const found = new Map<string, number>()
   for (const one of theirs) found.set(keyOf(one), (found.get(keyOf(one)) ?? 0) + 1)
-  let [missing, repeated, foreign] = [0, 0, 0]
+  let missing = 0
+  let repeated = 0
+  let foreign = 0
   for (const key of wanted) if (!found.has(key)) missing++
   for (const [key, count] of found) {
     if (!wanted.has(key)) foreign += count

@@ -66,7 +66,8 @@ export async function createPhoenix(
   }
   let waiting: PromiseWithResolvers<GatewayProcess> | undefined
   let last: Promise<void> = Promise.resolve()
-  let [ended, isOver] = [0, false]
+  let ended = 0
+  let isOver = false
 
   async function die(signal: NodeJS.Signals, meanwhile: () => Promise<unknown>): Promise<void> {
     waiting = Promise.withResolvers()

@@ -110,8 +110,8 @@ async function tried(options: TrialOptions, { folder, ends, signal }: Stage): Pr
   if (disk !== undefined) ends.push(() => disk.remove())
   const watcher = await createWatcher()
   ends.push(() => watcher.close())
-  const begun = async (...[dataFolder, clockFolder, env]: Parameters<typeof createPhoenix>) => {
-    const one = await createPhoenix(dataFolder, clockFolder, env)
+  const begun = async (...args: Parameters<typeof createPhoenix>) => {
+    const one = await createPhoenix(...args)
     // It may have started when everything was over.
     if (signal.aborted) await one.end()
     ends.push(() => one.end())

@@ -172,7 +172,9 @@ export async function compare(
   }
   for (const id of theirs.keys())
     if (!ours.has(id)) complaints.push(`${id} is gone here and there at the hub`)
-  let [instances, forgone, letGo] = [0, 0, 0]
+  let instances = 0
+  let forgone = 0
+  let letGo = 0
   for (const id of new Set([...ids, ...ours.keys(), ...theirs.keys()])) {
     if (complaints.length > complaintsMax) break
     const [here, there] = await Promise.all([historyOf(site, id), historyOf(hub, id)])

@@ -51,7 +51,8 @@ const triggers = [
 export async function createWatcher(): Promise<Watcher> {
   const receiver = await createReceiver()
   const complaints: string[] = []
-  let [seen, ends] = [0, () => 0]
+  let seen = 0
+  let ends = () => 0
   const order = createNotifiedOrder<Times>({
     isBack: (last, times) => olderIn(last, times) !== undefined,
     ends: () => ends(),

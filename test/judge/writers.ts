@@ -61,7 +61,8 @@ export async function keepTanks(
     units: {},
     lates: new Set(),
   }))
-  let [next, corrections] = [0, 0]
+  let next = 0
+  let corrections = 0
 
   const did = (what: string, observations = 0): void => {
     tally.operations[what] = (tally.operations[what] ?? 0) + 1

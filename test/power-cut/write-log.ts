@@ -39,7 +39,8 @@ export function restoreDisk(logFile: string, diskFile: string, options: RestoreO
     const entries = entriesOf(log)
     const flushAt = entries.flatMap(({ flags }, i) => ((flags & flushFlag) === 0n ? [] : [i]))
     const end = (flushAt.at(-1 - (options.flushesIgnored ?? 0)) ?? -1) + 1
-    let [kept, lost] = [0, 0]
+    let kept = 0
+    let lost = 0
     for (const [i, entry] of entries.entries()) {
       if (entry.length === 0) continue
       const isSafe = i < end || (entry.flags & fuaFlag) !== 0n

@@ -69,7 +69,10 @@ export function createRemote(ports: RemotePorts) {
   /** Last notification per entity. Pages requested before it are older. */
   const lastNotified = new Map<string, { readonly at: number; readonly stamp: number }>()
   const counts = { notifications: 0, unreadable: 0 }
-  let [isBehind, crawledAt, checks, waiting] = [true, Number.NEGATIVE_INFINITY, 0, 0]
+  let isBehind = true
+  let crawledAt = Number.NEGATIVE_INFINITY
+  let checks = 0
+  let waiting = 0
   /** Runs index writes one after the other. */
   const inTurn = createSemaphore()
   let wake: () => void = () => {}

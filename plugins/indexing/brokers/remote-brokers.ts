@@ -44,7 +44,8 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
   const { settings, clock, log, signal } = host
   const reach = createReach(host)
   const running = new Map<number, FollowedBroker>()
-  let [removalTimer, startTimer]: (NodeJS.Timeout | undefined)[] = []
+  let removalTimer: NodeJS.Timeout | undefined
+  let startTimer: NodeJS.Timeout | undefined
 
   function open(row: BrokerRow): FollowedBroker {
     const { secret, tenant: given } = factsOf(row)
@@ -158,27 +159,28 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
 
   const registrar = createBrokerRegistrar({ host, reach, brokers, catalogue, add, open, close })
 
-  return Object.freeze({
-    /** Resumes all registered brokers once this gateway has an address for notifications. */
-    start(): void {
-      if (!reach.isReached()) {
-        startTimer = setTimeout(() => this.start(), limits.indexStartMs.value).unref()
-        return
-      }
-      for (const row of registered().filter(isRemote)) {
-        const isUnwanted =
-          row.origin === 'declared'
-            ? reach.declaredAs(row.host) === undefined
-            : row.origin === 'learnt' && !settings.learn
-        if (isUnwanted) void drop(row).catch(reportError(`removing ${row.host}`))
-        else begin(withDeclaredAddress(row, brokers, reach))
-      }
-      removalTimer ??= setInterval(checkRemovals, limits.indexBrokerCheckMs.value).unref()
-      beginDeclared()
-      checkRemovals()
-      void learnFromOwn().catch(reportError('learning brokers from registrations'))
-    },
+  /** Resumes all registered brokers once this gateway has an address for notifications. */
+  function start(): void {
+    if (!reach.isReached()) {
+      startTimer = setTimeout(start, limits.indexStartMs.value).unref()
+      return
+    }
+    for (const row of registered().filter(isRemote)) {
+      const isUnwanted =
+        row.origin === 'declared'
+          ? reach.declaredAs(row.host) === undefined
+          : row.origin === 'learnt' && !settings.learn
+      if (isUnwanted) void drop(row).catch(reportError(`removing ${row.host}`))
+      else begin(withDeclaredAddress(row, brokers, reach))
+    }
+    removalTimer ??= setInterval(checkRemovals, limits.indexBrokerCheckMs.value).unref()
+    beginDeclared()
+    checkRemovals()
+    void learnFromOwn().catch(reportError('learning brokers from registrations'))
+  }
 
+  return Object.freeze({
+    start,
     register: registrar.register,
 
     /** @throws ngsi-ld.not-found; ngsi-ld.conflict for brokers in the settings and for the gateway's own. */

@@ -359,11 +359,13 @@ function leadsTo(uris: readonly string[], ids: readonly string[]): string {
 function* chunksOf(ids: readonly string[], share: number): Generator<readonly string[]> {
   const most = Math.max(1, Math.floor(limits.searchIdsPerRead.value / share))
   const characters = limits.searchQueryCharacters.value / share
-  let [chunk, length]: [string[], number] = [[], 0]
+  let chunk: string[] = []
+  let length = 0
   for (const id of ids) {
     if (chunk.length > 0 && (chunk.length >= most || length + id.length > characters)) {
       yield chunk
-      ;[chunk, length] = [[], 0]
+      chunk = []
+      length = 0
     }
     chunk.push(id)
     length += id.length + 3

@@ -41,7 +41,8 @@ async function applied(
   const then = parsePath(rule.find)
   if (then === undefined) return []
   if (rule.when !== undefined && !(await holds(parts, type, entity, parsePath(rule.when)))) return []
-  let [at, members] = [type, [entity] as readonly EntityJson[]]
+  let at = type
+  let members: readonly EntityJson[] = [entity]
   for (const step of then.steps.slice(0, then.taken)) {
     const field = parts.model.types.get(at)?.fields.get(step)
     if (field?.kind !== 'link') return []

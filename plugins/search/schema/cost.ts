@@ -91,7 +91,9 @@ function ofSelections(
   selections: SelectionSetNode,
   parent: GraphQLObjectType | undefined,
 ): Cost {
-  let [cost, values, depth] = [0, 0, 0]
+  let cost = 0
+  let values = 0
+  let depth = 0
   for (const one of selections.selections) {
     const found = ofSelection(estimate, one, parent)
     cost += found.cost

@@ -68,12 +68,16 @@ export function createTimekeeper(
   let floor = ports.floor
   /** The time of this clock minus the monotonic time since the boot. */
   let offset = 0
-  let [state, reason]: [ClockState, string] = ['unsynced', '']
+  let state: ClockState = 'unsynced'
+  let reason = ''
   let stretch: (typeof stretches)[number] | undefined
   /** After a jump: since when the system clock has its current offset, that offset, and the earlier one. */
   let doubt: { since: number; offset: number; readonly was: number } | undefined
   let setAt: number | undefined
-  let [jumps, lastStamp, removalFrom, believedAt] = [0, 0, 0, Number.NEGATIVE_INFINITY]
+  let jumps = 0
+  let lastStamp = 0
+  let removalFrom = 0
+  let believedAt = Number.NEGATIVE_INFINITY
   let timer: NodeJS.Timeout | undefined
 
   const bootMs = (): number => ports.bootedMs + system.monotonic()

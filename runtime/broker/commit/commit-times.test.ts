@@ -4,7 +4,8 @@ import { createCommitTimes } from './commit-times.ts'
 
 /** Commit times for consecutive pairs of wall-clock and monotonic times (ms). */
 function commits(latest: number, moments: readonly (readonly [said: number, monotonic: number])[]): number[] {
-  let [said, monotonic] = [0, 0]
+  let said = 0
+  let monotonic = 0
   const times = createCommitTimes({ now: () => said, monotonic: () => monotonic }, latest)
   return moments.map((moment) => {
     ;[said, monotonic] = moment

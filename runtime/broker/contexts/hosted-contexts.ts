@@ -55,7 +55,8 @@ export function createHostedContexts(ports: {
   /** The created contexts to delete before one of this size (bytes) is added. */
   function toEvict(bytes: number): readonly string[] {
     const made = [...known.values()].filter(({ kind }) => kind === 'ImplicitlyCreated')
-    let [count, sum] = [made.length, made.reduce((all, one) => all + one.bytes, bytes)]
+    let count = made.length
+    let sum = made.reduce((all, one) => all + one.bytes, bytes)
     const isFull = () =>
       count >= limits.contextsImplicitMax.value || sum > limits.contextsImplicitBytesMax.value
     const evicted: string[] = []

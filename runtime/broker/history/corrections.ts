@@ -116,7 +116,8 @@ export const timesBetween = (times: readonly number[], first: number, last: numb
 
 /** The number of times (ms) in an ascending list before `time`. */
 export function countBefore(times: ArrayLike<number>, time: number): number {
-  let [low, high] = [0, times.length]
+  let low = 0
+  let high = times.length
   while (low < high) {
     const middle = (low + high) >>> 1
     if (times[middle]! < time) low = middle + 1

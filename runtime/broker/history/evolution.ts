@@ -289,7 +289,8 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
  */
 function enoughOf({ timeproperty, lastN, limit }: TemporalQuery): (time: number, next?: number) => number {
   if (timeproperty !== 'observedAt' || lastN !== undefined) return () => Number.POSITIVE_INFINITY
-  let [count, first] = [0, Number.POSITIVE_INFINITY]
+  let count = 0
+  let first = Number.POSITIVE_INFINITY
   return (time, next = Number.POSITIVE_INFINITY) => {
     first = Math.min(first, time)
     return ++count > limit && time > first && next > time ? time : Number.POSITIVE_INFINITY
@@ -307,7 +308,8 @@ function startOfLast(
 ): number {
   if (timeproperty !== 'observedAt' || lastN === undefined) return 0
   const most = Math.min(lastN, limit + 1)
-  let [count, last] = [0, Number.NEGATIVE_INFINITY]
+  let count = 0
+  let last = Number.NEGATIVE_INFINITY
   for (let i = times.length - 1; i > 0; i--) {
     if (!isMeant(i)) continue
     last = Math.max(last, times[i]!)

@@ -188,7 +188,11 @@ function* runsOf({ times, values }: NumericSeries, { window, sum, isCounted }: R
       continue
     }
     const end = Math.min(sum.endOfPeriod(times[i]!), window.to)
-    let [count, min, max, total, sumsq] = [0, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, 0, 0]
+    let count = 0
+    let min = Number.POSITIVE_INFINITY
+    let max = Number.NEGATIVE_INFINITY
+    let total = 0
+    let sumsq = 0
     const first = times[i]!
     let last = first
     for (; i < times.length && times[i]! < end; i++) {

@@ -132,7 +132,9 @@ async function page<Found extends Sized>(
   find: (id: string) => Promise<Found | undefined>,
 ): Promise<TemporalPage<Found>> {
   const found: Found[] = []
-  let [seen, size, isFull] = [0, 0, limit === 0]
+  let seen = 0
+  let size = 0
+  let isFull = limit === 0
   for await (const id of candidates(ports, search)) {
     const one = await find(id)
     if (one === undefined) continue

@@ -85,7 +85,8 @@ export function createUnsettled(ports: UnsettledPorts) {
     const byEntity = new Map<number, Moves>()
     const rows = records.logUnsettled(limits.unsettledRowsPerGroup.value)
     const moveBy = movesWithin(rows)
-    let [observations, corrected] = [0, 0]
+    let observations = 0
+    let corrected = 0
     const { byStream, moveTriples } = createStreamMoves(ports)
     const shiftOf = (unset: BootTime | undefined): number => (unset === undefined ? 0 : correctionOf(unset))
     for (const row of rows.filter(isOfObservations)) {
@@ -125,7 +126,8 @@ export function createUnsettled(ports: UnsettledPorts) {
   function refold(stage: Stage, s: number, moves: Moves, move: Move): void {
     const folded = history.stream(s)?.folded ?? 0
     if (folded === 0) return
-    let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+    let from = Number.POSITIVE_INFINITY
+    let to = Number.NEGATIVE_INFINITY
     for (const time of moves.keys()) [from, to] = [Math.min(from, time), Math.max(to, time)]
     for (const chunk of history.chunks(s, from, to)) {
       const { times, values, ...series } = decodeChunk(chunk)
@@ -251,7 +253,8 @@ function movesOf(all: Map<number, Moves>, key: number): Moves {
 
 /** Restricts corrections to instances committed together with these rows. */
 function movesWithin(rows: readonly LogRow[]): (moves: Moves) => Move {
-  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  let from = Number.POSITIVE_INFINITY
+  let to = Number.NEGATIVE_INFINITY
   for (const { at } of rows) [from, to] = [Math.min(from, at), Math.max(to, at)]
   return (moves) =>
     (time, committedAt = from) =>

@@ -107,13 +107,10 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
       take(nameKey(name))
       for (const type of types) take(typeKey(type, name))
     }
-    return { plain: chosen(found, id, types, names), valued }
+    return { plain: chosen({ found, id, types, names }), valued }
   }
 
-  function chosen(
-    found: ReadonlySet<Entry<T>>,
-    ...[id, types, names]: readonly [id: string, types: readonly string[], names: readonly string[]]
-  ): T[] {
+  function chosen({ found, id, types, names }: Candidates<T>): T[] {
     evaluated += found.size
     return [...found]
       .filter((entry) => entry.accepts(id, types) && entry.watches(names))
@@ -170,13 +167,21 @@ export function createSubscriptionIndex<T extends Holder>(budget?: PatternBudget
             for (const entry of byValue.get(valueKey(value)) ?? []) found.add(entry)
         }
       }
-      return chosen(found, entity.id, listOf(entity.type), names)
+      return chosen({ found, id: entity.id, types: listOf(entity.type), names })
     },
     /** Changes whenever a subscription is added or removed. */
     version: () => version,
     /** Number of subscriptions evaluated one by one so far, without those that the keys excluded. */
     evaluated: () => evaluated,
   })
+}
+
+/** Entries that may match a change of these attributes. */
+interface Candidates<T> {
+  readonly found: ReadonlySet<Entry<T>>
+  readonly id: string
+  readonly types: readonly string[]
+  readonly names: readonly string[]
 }
 
 const newBucket = <T>(): Bucket<T> => ({ plain: new Set(), valued: new Map() })

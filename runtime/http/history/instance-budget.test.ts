@@ -30,7 +30,8 @@ function readerOf(site: Readonly<Record<string, Lists>>) {
     ]),
   )
   const held = new Map<string, number>()
-  let [most, sum] = [0, 0]
+  let most = 0
+  let sum = 0
   const read = (id: string, query: TemporalQuery): EntityHistory => {
     const { limit, lastN } = query
     const cut = new Set<string>()

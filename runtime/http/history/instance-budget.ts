@@ -30,7 +30,8 @@ export function firstRead(query: TemporalQuery, entities: number): TemporalQuery
 
 /** The number of instances of this average size that a response can hold, at most `most`. */
 export function capacityFor(page: readonly EntityHistory[], most: number): number {
-  let [count, size] = [0, 0]
+  let count = 0
+  let size = 0
   for (const { attributes } of page) {
     for (const list of attributes.values()) {
       for (const { instance } of list) size += sizeOfJson(instance)

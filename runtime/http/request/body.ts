@@ -169,7 +169,8 @@ const [quote, comma, bracket, brace, bracketEnd, braceEnd] = Buffer.from(
  */
 function shapeOf(body: Buffer): { readonly isDeep: boolean; readonly hasMany: boolean } {
   const [most, levels] = [limits.bodyValuesMax.value, limits.jsonDepthMax.value]
-  let [count, depth] = [0, 0]
+  let count = 0
+  let depth = 0
   for (let at = 0; at < body.length; at++) {
     const byte = body[at]
     if (byte === quote) at = endOfText(body, at)

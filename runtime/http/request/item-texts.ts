@@ -60,7 +60,8 @@ export async function splitList(body: Buffer, most: number, yieldIfDue: YieldIfD
   return Object.freeze({
     length: starts.length,
     text(index) {
-      let [from, to] = [starts[index]!, ends[index]!]
+      let from = starts[index]!
+      let to = ends[index]!
       while (from < to && isSpace(body[from])) from++
       while (to > from && isSpace(body[to - 1])) to--
       if (from === to) throw notJson()

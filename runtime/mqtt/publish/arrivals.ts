@@ -56,21 +56,17 @@ export interface ArrivalsPorts extends Instruments {
   readonly wills: Wills
 }
 
-/** A message on its way to disk. */
-interface Arrival extends Offered, OrderedMessage, Departure {
+/** The parts of a message on its way to disk. */
+interface Parts extends Departure {
   /** The connection it arrived on; a will has none. */
   readonly link: Link | undefined
   readonly route: TopicRoute
   readonly id: number
+  readonly intent: Intent | undefined
   readonly receipt: Receipt | undefined
   readonly will: Will | undefined
   /** True when nobody subscribes to it and no bridge reads it; MQTT 5 reports that to the publisher. */
   readonly hasNoSubscribers: boolean
-  intent: Intent | undefined
-  /** The message with a payload of its own, created when it is stored. */
-  kept: Message | undefined
-  heldAt: number
-  isDropped: boolean
 }
 
 const overheadBytes = 256
@@ -117,16 +113,63 @@ export function createArrivals(ports: ArrivalsPorts) {
   const isKept = (route: TopicRoute, { qos, payload }: Message, retain: boolean): boolean =>
     (retain && (payload.length > 0 || retained.has(route.topic))) || routes.storedCopies(route, qos) > 0
 
-  function decide(this: Arrival, stage: Stage): void {
-    admission.assertTurn()
-    this.intent?.decide(stage)
-    if (isKept(this.route, this.message, this.retain)) keep(stage, this)
-    if (this.receipt !== undefined) receipts.decide(stage, this.receipt)
-    if (this.will !== undefined) wills.decide(stage, this.will)
+  /** A message on its way to disk; a class, because the instances of a busy broker share its methods. */
+  class Arrival implements Offered, OrderedMessage {
+    readonly parts: Parts
+    readonly bytes: number
+    readonly urgent = false
+    intent: Intent | undefined
+    /** The message with a payload of its own, created when it is stored. */
+    kept: Message | undefined = undefined
+    heldAt = 0
+    place: number | undefined = undefined
+    isDropped = false
+    state: OrderedMessage['state'] = 'waiting'
+
+    constructor(parts: Parts) {
+      const { payload, qos, properties } = parts.message
+      const copies = routes.storedCopies(parts.route, qos)
+      const size = payload.length + (properties?.length ?? 0)
+      this.parts = parts
+      this.intent = parts.intent
+      this.bytes = overheadBytes + size + (parts.intent?.bytes ?? 0) + copies * (copyBytes + size)
+    }
+
+    decide(stage: Stage): void {
+      const { route, message, retain, receipt, will } = this.parts
+      admission.assertTurn()
+      this.intent?.decide(stage)
+      if (isKept(route, message, retain)) keep(stage, this)
+      if (receipt !== undefined) receipts.decide(stage, receipt)
+      if (will !== undefined) wills.decide(stage, will)
+    }
+
+    answer(error?: GatewayError): void {
+      if (error === undefined) {
+        isHolding = false
+        settle(this, 'stored')
+      } else if (error.entry.fault === 'resource') {
+        hold(this, error)
+      } else if (error.code === 'store.closed') {
+        settle(this, 'refused')
+      } else {
+        refuse(this, error)
+      }
+    }
+
+    finish(): void {
+      const { link, route, message, id, receipt, hasNoSubscribers } = this.parts
+      if (!this.isDropped) routes.fanOut(route, this.parts)
+      if (message.qos === 0 || link === undefined) return
+      const code = hasNoSubscribers ? reasons.noMatchingSubscribers : reasons.success
+      if (receipt !== undefined) receipts.settle(receipt)
+      link.acknowledge({ type: receipt === undefined ? 'puback' : 'pubrec', id, code })
+    }
   }
 
   function keep(stage: Stage, arrival: Arrival): void {
-    const { topic, payload, qos, properties, expiresAt } = arrival.message
+    const { route, message, retain } = arrival.parts
+    const { topic, payload, qos, properties, expiresAt } = message
     // Rows are sent to another thread with the whole buffer behind a view, so the payload is copied. An
     // expiry time by an unset clock could pass at any moment, so a message stored then does not expire.
     const lasting = clock.trust?.stretch() === undefined ? expiresAt : undefined
@@ -138,25 +181,12 @@ export function createArrivals(ports: ArrivalsPorts) {
       expiresAt: lasting,
     }
     arrival.kept = kept
-    if (arrival.retain) retained.decide(stage, kept)
+    if (retain) retained.decide(stage, kept)
     if (qos === 0) return
-    for (const [session, grant] of routes.sessionsOf(arrival.route)) {
-      const delivery = deliveryTo(session.client, grant, arrival)
+    for (const [session, grant] of routes.sessionsOf(route)) {
+      const delivery = deliveryTo(session.client, grant, arrival.parts)
       if (delivery !== undefined && delivery.qos > 0)
         queues.enqueue(stage, session, { message: kept, delivery })
-    }
-  }
-
-  function answer(this: Arrival, error?: GatewayError): void {
-    if (error === undefined) {
-      isHolding = false
-      settle(this, 'stored')
-    } else if (error.entry.fault === 'resource') {
-      hold(this, error)
-    } else if (error.code === 'store.closed') {
-      settle(this, 'refused')
-    } else {
-      refuse(this, error)
     }
   }
 
@@ -165,14 +195,14 @@ export function createArrivals(ports: ArrivalsPorts) {
     isHolding = true
     const now = clock.monotonic()
     if (arrival.heldAt === 0) arrival.heldAt = now
-    if (arrival.message.qos === 0) drop(arrival)
+    if (arrival.parts.message.qos === 0) drop(arrival)
     else if (now - arrival.heldAt < ports.holdMs) admission.hold(arrival, error)
     else settle(arrival, 'refused')
   }
 
   /** The door accepts no more works. */
   const rejectUnqueued = (arrival: Arrival): void =>
-    arrival.message.qos === 0 ? drop(arrival) : settle(arrival, 'refused')
+    arrival.parts.message.qos === 0 ? drop(arrival) : settle(arrival, 'refused')
 
   /** QoS 0 promises nothing: the message is dropped. */
   function drop(arrival: Arrival): void {
@@ -183,7 +213,7 @@ export function createArrivals(ports: ArrivalsPorts) {
 
   /** The intent can never be stored; the other parts are offered without it. */
   function refuse(arrival: Arrival, error: GatewayError): void {
-    noteRefused(arrival.route.topic, error)
+    noteRefused(arrival.parts.route.topic, error)
     const { intent } = arrival
     arrival.intent = undefined
     if (intent === undefined || !admission.offer(arrival, true)) settle(arrival, 'stored')
@@ -191,7 +221,7 @@ export function createArrivals(ports: ArrivalsPorts) {
 
   function settle(arrival: Arrival, state: 'stored' | 'refused'): void {
     arrival.state = state
-    const { link, will, receipt } = arrival
+    const { link, will, receipt } = arrival.parts
     if (receipt !== undefined && state === 'refused') receipts.refuse(receipt)
     if (link !== undefined) {
       link.advance()
@@ -200,56 +230,6 @@ export function createArrivals(ports: ArrivalsPorts) {
     flow.remove(arrival.bytes)
     if (state === 'stored') arrival.finish()
     else wills.postpone(will!)
-  }
-
-  function finish(this: Arrival): void {
-    if (!this.isDropped) routes.fanOut(this.route, this)
-    if (this.message.qos === 0 || this.link === undefined) return
-    const code = this.hasNoSubscribers ? reasons.noMatchingSubscribers : reasons.success
-    if (this.receipt !== undefined) receipts.settle(this.receipt)
-    this.link.acknowledge({ type: this.receipt === undefined ? 'puback' : 'pubrec', id: this.id, code })
-  }
-
-  type Parts = Pick<
-    Arrival,
-    | 'link'
-    | 'route'
-    | 'message'
-    | 'retain'
-    | 'source'
-    | 'id'
-    | 'intent'
-    | 'receipt'
-    | 'will'
-    | 'hasNoSubscribers'
-  >
-
-  function createArrival(parts: Parts): Arrival {
-    const { payload, qos, properties } = parts.message
-    const copies = routes.storedCopies(parts.route, qos)
-    const size = payload.length + (properties?.length ?? 0)
-    return {
-      link: parts.link,
-      route: parts.route,
-      message: parts.message,
-      retain: parts.retain,
-      source: parts.source,
-      id: parts.id,
-      receipt: parts.receipt,
-      will: parts.will,
-      hasNoSubscribers: parts.hasNoSubscribers,
-      intent: parts.intent,
-      kept: undefined,
-      heldAt: 0,
-      place: undefined,
-      isDropped: false,
-      state: 'waiting',
-      urgent: false,
-      bytes: overheadBytes + size + (parts.intent?.bytes ?? 0) + copies * (copyBytes + size),
-      decide,
-      answer,
-      finish,
-    }
   }
 
   /** Answers a re-sent QoS 2 message ([MQTT-4.3.3-2]); false when it is new. */
@@ -283,7 +263,7 @@ export function createArrivals(ports: ArrivalsPorts) {
       if (qos === 1) link.acknowledge({ type: 'puback', id, code })
       return
     }
-    const parts = {
+    const arrival = new Arrival({
       link,
       route,
       message,
@@ -294,8 +274,7 @@ export function createArrivals(ports: ArrivalsPorts) {
       receipt,
       will: undefined,
       hasNoSubscribers,
-    }
-    const arrival = createArrival(parts)
+    })
     link.add(arrival)
     if (isNothing) settle(arrival, 'stored')
     else if (!admission.offer(arrival, qos > 0)) rejectUnqueued(arrival)
@@ -322,8 +301,18 @@ export function createArrivals(ports: ArrivalsPorts) {
       const message: Message = { ...will.message, expiresAt }
       const route = routes.ofTopic(message.topic)
       const intent = accept(message, source, { dup: false, contentType: undefined })
-      const parts = { link: undefined, route, message, retain, source, id: 0, intent, will }
-      const arrival = createArrival({ ...parts, receipt: undefined, hasNoSubscribers: false })
+      const arrival = new Arrival({
+        link: undefined,
+        route,
+        message,
+        retain,
+        source,
+        id: 0,
+        intent,
+        receipt: undefined,
+        will,
+        hasNoSubscribers: false,
+      })
       flow.add(arrival.bytes)
       if (!admission.offer(arrival, true)) rejectUnqueued(arrival)
     },

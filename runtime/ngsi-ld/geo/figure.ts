@@ -80,7 +80,10 @@ function edgesOfLine(line: Line): readonly Edge[] {
 }
 
 function boxAround(positions: readonly GeoPosition[]): Box {
-  let [west, south, east, north] = [Infinity, Infinity, -Infinity, -Infinity]
+  let west = Infinity
+  let south = Infinity
+  let east = -Infinity
+  let north = -Infinity
   for (const [x, y] of positions as readonly [number, number][]) {
     if (x < west) west = x
     if (x > east) east = x

@@ -96,7 +96,8 @@ it.each([
     fc.property(seconds, seconds, fc.integer({ min: 1, max: 30 }), (a, b, most) => {
       const whole = { a: a.toSorted((x, y) => x - y), b: b.toSorted((x, y) => x - y) }
       const told = { a: 0, b: 0 }
-      let [from, to] = [0, 100]
+      let from = 0
+      let to = 100
       for (let step = 0; ; step++) {
         expect(step).toBeLessThan(30)
         const rest = (list: readonly number[]) => list.filter((second) => second >= from && second < to)
@@ -135,7 +136,8 @@ it.each([
     fc.property(seconds, seconds, fc.integer({ min: 1, max: 12 }), (a, b, most) => {
       const whole = [a, b].map((list) => list.toSorted((x, y) => x - y).map(seen))
       const told = [0, 0]
-      let [from, to] = [at(0), at(100)]
+      let from = at(0)
+      let to = at(100)
       const read = (i: number, limit: number): CutEvolution => {
         const rest = whole[i]!.filter(({ observedAt = 0 }) => observedAt >= from && observedAt < to)
         // Simulates a history reader that stops at one instance more than the limit.

@@ -272,7 +272,8 @@ export function createEntityQuery(ports: EntityQueryPorts, settings = defaults) 
     }
     const rids: number[] = []
     const read = new Map<number, EntityRow>()
-    let [skipped, size] = [0, 0]
+    let skipped = 0
+    let size = 0
     const rest = yield* walk(search, conditions, plan, after, (rid, row) => {
       if (skipped < offset) skipped++
       else {

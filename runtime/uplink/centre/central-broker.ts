@@ -25,14 +25,7 @@ import {
 } from '#uplink/connection/absence.ts'
 import { withoutTime } from '#uplink/steps/change-steps.ts'
 import { idParts } from '#uplink/steps/id-parts.ts'
-import {
-  type Attributes,
-  bodyOf,
-  instanceCount,
-  type Layer,
-  type Provenance,
-  type Step,
-} from '#uplink/steps/step-plan.ts'
+import { type Attributes, bodyOf, instanceCount, type Layer, type Step } from '#uplink/steps/step-plan.ts'
 import { historyQuery, withoutKnown } from './dedupe-history.ts'
 import { clockLeadMs, foreignByTimes, requestForeign } from './foreign-attributes.ts'
 import {
@@ -45,7 +38,7 @@ import {
   parallel,
   type SendOutcome,
 } from './outcome.ts'
-import { createRemoval, type ForeignOf } from './removal.ts'
+import { createRemoval, type ForeignOf, type SendOptions, type SendRequest } from './removal.ts'
 
 export interface CentralBrokerSettings {
   /** Ends in /ngsi-ld/v1. */
@@ -65,7 +58,7 @@ export interface CentralBroker {
    */
   send(layer: Layer, heldMs?: number): Promise<SendOutcome>
   /** Sends one request of any kind, for link tests and reconciliation. */
-  request(method: string, path: string, body?: unknown, provenance?: Provenance): Promise<PeerAnswer>
+  request: SendRequest
   /** Sends a GET to an operation that only Selvedge has; `path` is relative to its root. */
   getSelvedge(path: string): Promise<PeerAnswer>
   /** Sends a query, and confirms a reply that reports the entity or operation as absent. */
@@ -80,20 +73,11 @@ export interface CentralBroker {
   sentBytes(): number
 }
 
-type RequestArgs = [
-  method: string,
-  path: string,
-  body?: unknown,
-  provenance?: Provenance | undefined,
-  how?: { readonly heldMs?: number | undefined; readonly states?: readonly Stated[] | undefined } | undefined,
-]
-
 const compress = promisify<string, ZlibOptions, Buffer>(gzip)
 
 const headersFor = (
   { alias, tenant, headers }: CentralBrokerSettings,
-  { via }: Provenance,
-  states?: readonly Stated[],
+  { via, states }: SendOptions,
 ): Readonly<Record<string, string>> => ({
   accept: 'application/json',
   Via: viaHeader(via, alias),
@@ -119,16 +103,14 @@ export function createCentralBroker(
   /** Why the last attempt to determine it failed. */
   let lastFailure = { reason: '', isUnreachable: false }
 
-  async function request(
-    ...[method, path, body, provenance = {}, how = {}]: RequestArgs
-  ): Promise<PeerAnswer> {
-    const { heldMs, states } = how
+  const request: SendRequest = async (method, path, options = {}) => {
+    const { body, via, heldMs, states } = options
     const text = body === undefined ? undefined : JSON.stringify(body)
     const isGzip = sendsGzip !== false && text !== undefined && text.length > limits.uplinkGzipBytesMin.value
     // Until gzip support is confirmed, any error status may mean "cannot decompress".
     const isUnknown = sendsGzip === undefined
     const payload = isGzip ? await turn(() => compress(text, { level: 1 })) : text
-    const headers: Record<string, string> = { ...headersFor(settings, provenance, states) }
+    const headers: Record<string, string> = { ...headersFor(settings, options) }
     if (text !== undefined) headers['content-type'] = 'application/json'
     if (isGzip) headers['content-encoding'] = 'gzip'
     if (payload !== undefined) bytes += Buffer.byteLength(payload)
@@ -139,7 +121,7 @@ export function createCentralBroker(
     if (isRead(answer)) sendsGzip = true
     if (answer.status !== 415 && (!isUnknown || sendsGzip === true || answer.status === 429)) return answer
     sendsGzip = false
-    const plain = await request(method, path, body, provenance, { states })
+    const plain = await request(method, path, { body, via, states })
     if (isUnknown && !('failure' in plain) && plain.status >= 300 && answer.status !== 415)
       sendsGzip = undefined
     return plain
@@ -174,7 +156,7 @@ export function createCentralBroker(
         ? ['times', 'types']
         : ['times']
     const path = '/entityOperations/upsert?options=update'
-    const answer = await request('POST', path, bodies, steps[0], { heldMs, states })
+    const answer = await request('POST', path, { body: bodies, via: steps[0]?.via, heldMs, states })
     return settle(steps, answer, (some) => put(some))
   }
 
@@ -211,14 +193,14 @@ export function createCentralBroker(
     return settlePast(step, attributes, async () => {
       const { id: _, type: __, scope: ___, ...fragment } = bodyOf(step.entity, attributes, 'temporal')
       const path = `/temporal/entities/${encodeURIComponent(id)}/attrs`
-      const reply = await request('POST', path, fragment, step)
+      const reply = await request('POST', path, { body: fragment, via: step.via })
       return 'status' in reply && isAbsent(reply) ? createPast({ ...step, attributes } as Step, '') : reply
     })
   }
 
   function createPast(step: Step, query: string, states?: readonly Stated[]): Promise<PeerAnswer> {
     const body = bodyOf(step.entity, attributesOf(step), 'temporal')
-    return request('POST', `/temporal/entities${query}`, body, step, { states })
+    return request('POST', `/temporal/entities${query}`, { body, via: step.via, states })
   }
 
   async function settlePast(
@@ -242,7 +224,7 @@ export function createCentralBroker(
     const which = dataset === '*' ? 'deleteAll=true' : `datasetId=${encodeURIComponent(dataset)}`
     const path = `/temporal/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}`
     const { answer, isConfirmed } = await confirmAbsent(() =>
-      request('DELETE', dataset === '' ? path : `${path}?${which}`, undefined, step),
+      request('DELETE', dataset === '' ? path : `${path}?${which}`, { via: step.via }),
     )
     return isConfirmed || isNoTenant(answer) ? done() : settle([step], answer, () => erase(step))
   }

@@ -98,12 +98,11 @@ export async function parallel(
   )
 }
 
+type Response = Extract<PeerAnswer, { status: number }>
+type Resend = (steps: readonly Step[]) => Promise<SendOutcome>
+
 /** Derives the outcome of each step from a response; `again` resends some of them. */
-export type Settle = (
-  steps: readonly Step[],
-  answer: PeerAnswer,
-  again: (steps: readonly Step[]) => Promise<SendOutcome>,
-) => Promise<SendOutcome>
+export type Settle = (steps: readonly Step[], answer: PeerAnswer, again: Resend) => Promise<SendOutcome>
 
 /**
  * Derives outcomes. Only responses in the form of a broker count as accepted or refused; a web page from an
@@ -115,11 +114,12 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
   /** Steps being resent to confirm an ambiguous response. */
   const confirming = new Set<string>()
 
-  async function confirmed(...[steps, answer, again, outcome]: ConfirmArguments): Promise<SendOutcome> {
+  /** The outcome of an ambiguous response, once it was repeated. */
+  async function confirmed({ steps, status, again, outcome }: Ambiguous): Promise<SendOutcome> {
     // Resent steps may be grouped differently, so the key consists of their subjects.
     const key = steps.map(({ kind, entity }) => `${kind} ${entity.id}`).join()
     if (confirming.has(key)) return outcome
-    if (!(await brokerResponds())) return later(`answered ${answer.status} and is no broker now`)
+    if (!(await brokerResponds())) return later(`answered ${status} and is no broker now`)
     confirming.add(key)
     try {
       return await again(steps)
@@ -128,7 +128,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     }
   }
 
-  async function settle(...[steps, answer, again]: Parameters<Settle>): Promise<SendOutcome> {
+  async function settle(steps: readonly Step[], answer: PeerAnswer, again: Resend): Promise<SendOutcome> {
     if ('failure' in answer) {
       const { reason, isHeldUp } = answer
       return { kind: 'later', reason, isUnreachable: true, isHeldUp }
@@ -137,7 +137,8 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
     if (status === 207 || (status === 200 && isResult(parsedJson(text))))
       return settleEach(steps, text, again)
     if (isAcceptance(steps, answer)) return accepted(steps)
-    if (status === 200 && text.trim() === '') return confirmed(steps, answer, again, accepted(steps))
+    if (status === 200 && text.trim() === '')
+      return confirmed({ steps, status, again, outcome: accepted(steps) })
     // The change already passed through the centre.
     if (status === loopDetected) return done([], steps.length)
     const description = `answered ${status} ${detailOf(text)}`
@@ -145,7 +146,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
       return later(description, retryAfterMs(answer.headers['retry-after'], clock.now()))
     if (steps.length > 1) return inOrder(halvesOf(steps), again)
     const refused = done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
-    return problemOf(answer) === '' ? confirmed(steps, answer, again, refused) : refused
+    return problemOf(answer) === '' ? confirmed({ steps, status, again, outcome: refused }) : refused
   }
 
   function accepted(steps: readonly Step[]): SendOutcome {
@@ -154,7 +155,7 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
   }
 
   /** The outcome per item (GS CIM 009, 5.2.16). Items named neither as succeeded nor as failed are resent. */
-  async function settleEach(...[steps, text, again]: ItemsArguments): Promise<SendOutcome> {
+  async function settleEach(steps: readonly Step[], text: string, again: Resend): Promise<SendOutcome> {
     const result = batchResult(steps, text)
     if (result === undefined) return later('answered 207 without a body that can be read')
     const { succeeded, failed } = result
@@ -191,8 +192,6 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
   return settle
 }
 
-type ItemsArguments = [steps: readonly Step[], text: string, again: Parameters<Settle>[2]]
-
 /** Without progress, halves, so that resending ends. */
 function partsToResend(open: readonly Step[], sentCount: number): readonly (readonly Step[])[] {
   if (open.length === 0) return []
@@ -205,12 +204,13 @@ export const halvesOf = <T>(all: readonly T[]): readonly (readonly T[])[] => {
   return [all.slice(0, half), all.slice(half)]
 }
 
-type ConfirmArguments = [
-  steps: readonly Step[],
-  answer: Extract<PeerAnswer, { status: number }>,
-  again: ItemsArguments[2],
-  meant: SendOutcome,
-]
+/** An ambiguous response, and its outcome if it is repeated. */
+interface Ambiguous {
+  readonly steps: readonly Step[]
+  readonly status: number
+  readonly again: Resend
+  readonly outcome: SendOutcome
+}
 
 /** Some brokers send the outcome per item with 200, as the first version of NGSI-LD did. */
 const isResult = (body: unknown): boolean =>
@@ -223,11 +223,11 @@ function isListOf(steps: readonly Step[], text: string): boolean {
 }
 
 /** Whether a response accepts everything that was sent. */
-const isAcceptance = (steps: readonly Step[], { status, text }: ConfirmArguments[1]): boolean =>
+const isAcceptance = (steps: readonly Step[], { status, text }: Response): boolean =>
   status === 201 || status === 204 || (status === 200 && isListOf(steps, text))
 
 /** Whether a response shows, in a form only brokers use, that the request body was read. */
-export function isRead({ status, text }: ConfirmArguments[1]): boolean {
+export function isRead({ status, text }: Response): boolean {
   const body = status === 200 ? parsedJson(text) : undefined
   return [201, 204, 207].includes(status) || Array.isArray(body) || isResult(body)
 }

@@ -6,6 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { Stated } from '#ngsi-ld/federation/uplink-statements.ts'
 import { listOf, parsedJson } from '#ngsi-ld/values/json.ts'
 import {
   areEntities,
@@ -21,12 +22,14 @@ import type { ForeignAttributes } from './foreign-attributes.ts'
 import { done, halvesOf, inOrder, later, type SendOutcome, type Settle } from './outcome.ts'
 import { remoteKeys } from './response-shapes.ts'
 
-type SendRequest = (
-  method: string,
-  path: string,
-  body?: unknown,
-  provenance?: Provenance,
-) => Promise<PeerAnswer>
+export interface SendOptions extends Provenance {
+  readonly body?: unknown
+  /** How long (ms) it may wait for the rate limit. */
+  readonly heldMs?: number | undefined
+  readonly states?: readonly Stated[] | undefined
+}
+
+export type SendRequest = (method: string, path: string, options?: SendOptions) => Promise<PeerAnswer>
 
 export interface Removal {
   remove(steps: readonly Step[]): Promise<SendOutcome>
@@ -72,7 +75,7 @@ export function createRemoval({
     const [one] = steps
     const part = one?.kind === 'drop' ? `&attrs=${encodeURIComponent(one.name)}` : ''
     const path = `/entities?${ids}&type=${types.join(',')}${part}&limit=${steps.length}&options=sysAttrs`
-    const answer = await request('GET', sendsLocal ? `${path}&local=true` : path, undefined, steps[0])
+    const answer = await request('GET', sendsLocal ? `${path}&local=true` : path, { via: steps[0]?.via })
     if (!sendsLocal || !('status' in answer) || answer.status !== 400) return answer
     sendsLocal = false
     return fetchRemote(steps)
@@ -123,7 +126,7 @@ export function createRemoval({
 
   async function removeWhole(steps: readonly Step[]): Promise<SendOutcome> {
     const ids = steps.map(({ entity }) => entity.id)
-    const answer = await request('POST', '/entityOperations/delete', ids, steps[0])
+    const answer = await request('POST', '/entityOperations/delete', { body: ids, via: steps[0]?.via })
     const outcome = await settle(steps, answer, removeWhole)
     if (outcome.kind === 'later') return outcome
     return { ...outcome, refused: outcome.refused.filter(({ isAbsent }) => isAbsent !== true) }
@@ -147,7 +150,7 @@ export function createRemoval({
     const query = dataset === '' ? '' : `?datasetId=${encodeURIComponent(dataset)}`
     const path = `/entities/${encodeURIComponent(entity.id)}/attrs/${encodeURIComponent(name)}${query}`
     const { answer, isConfirmed } = await confirmAbsent(
-      () => request('DELETE', path, undefined, step),
+      () => request('DELETE', path, { via: step.via }),
       ({ status }) => status === 404,
     )
     return isConfirmed || isNoTenant(answer) ? done() : settle([step], answer, () => dropNow(step))

@@ -23,7 +23,8 @@ export function createConcurrency(monotonic: () => number): Concurrency {
   let inFlight = 0
   let reducedAt = Number.NEGATIVE_INFINITY
   /** Fastest response of this period and of the previous one, because routes change. */
-  let [fastest, fastestBefore] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+  let fastest = Number.POSITIVE_INFINITY
+  let fastestBefore = Number.POSITIVE_INFINITY
   let since = monotonic()
   let waiting: (() => void)[] = []
 

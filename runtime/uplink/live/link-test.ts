@@ -52,7 +52,7 @@ export async function tryUplink(
   if (!note('reach', noBroker === undefined, noBroker ?? 'an NGSI-LD broker responds'))
     return end('fails', noBroker!)
 
-  const written = await centre.request('POST', '/entityOperations/upsert?options=update', [probe])
+  const written = await centre.request('POST', '/entityOperations/upsert?options=update', { body: [probe] })
   const notWritten = troubleOf(written) ?? (isTaken(written) ? undefined : refusedBatch(written))
   if (!note('write', notWritten === undefined, notWritten ?? 'batch writes are accepted'))
     return end('fails', notWritten!)
@@ -70,7 +70,7 @@ export async function tryUplink(
       hasHistory ? 'histories are stored' : 'the broker stores no histories: only current values are sent',
     )
 
-  const removed = await centre.request('POST', '/entityOperations/delete', [id])
+  const removed = await centre.request('POST', '/entityOperations/delete', { body: [id] })
   await centre.request('DELETE', `/temporal${entity}`)
   const isRemoved = isTaken(removed)
   note(
@@ -94,9 +94,9 @@ async function keepsHistory(
   const then = new Date(Date.parse(observedAt) - 3_600_000).toISOString()
   const tried = [{ type: 'Property', value: value - 1, observedAt: then }]
   const path = `/temporal/entities/${encodeURIComponent(id)}`
-  const added = await centre.request('POST', `${path}/attrs`, { tried })
+  const added = await centre.request('POST', `${path}/attrs`, { body: { tried } })
   if ('status' in added && added.status === 404)
-    await centre.request('POST', '/temporal/entities', { id, type: probeType, tried })
+    await centre.request('POST', '/temporal/entities', { body: { id, type: probeType, tried } })
   const stored = await centre.request('GET', path)
   return 'status' in stored && stored.status === 200 && stored.text.includes(String(value - 1))
 }

@@ -51,7 +51,8 @@ function sendingTo(
   state.counts.sent = 1
   const ports = { clock, random: () => 0, probe: () => Promise.resolve(true) }
   const connectivity = createConnectivity({ ...ports, onChange: () => undefined, isGateClosed: () => false })
-  let [puts, open] = [0, (): void => undefined]
+  let puts = 0
+  let open = (): void => undefined
   const sent: string[] = []
   const isLet = new Promise<void>((resolve) => (open = resolve))
   const peer = {

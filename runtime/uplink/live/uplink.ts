@@ -115,8 +115,11 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const { counts, restored } = state
   const throttle = createThrottle(ports.clock.monotonic, throttling)
   state.refresh = union(state.refresh, refreshAfterRestart(state.position, throttling))
-  let [savedAt, isClosed] = [Number.NEGATIVE_INFINITY, false]
-  let [isFilling, isUnsaved, isOnDisk] = [false, true, !ports.isNew]
+  let savedAt = Number.NEGATIVE_INFINITY
+  let isClosed = false
+  let isFilling = false
+  let isUnsaved = true
+  let isOnDisk = !ports.isNew
   const lookups = createLookups(following, { selection, scopePrefix }, isCentreOrSelf(ports.alias, state))
   const resurrections = createResurrections(lookups)
   const sliceSizes = { sliceMs: limits.uplinkSliceMs.value }

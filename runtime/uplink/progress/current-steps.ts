@@ -71,7 +71,7 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
     sentUpTo.set(id, upTo)
   }
 
-  function steps(...[rid, view, from]: Parameters<CurrentSteps['steps']>): Step[] {
+  function steps(rid: number, view: EntityView, from: Since): Step[] {
     const erased = following.erased(rid, from.deletionsAfter)
     // Later observations are sent after this.
     const erasing = erased.length === 0 ? [] : eraseSteps(view.entity(), erased, lookups)
@@ -81,9 +81,7 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
     return [...erasing, ...present]
   }
 
-  function stepsUnmarked(
-    ...[rid, view, { since, deletionsAfter }]: Parameters<CurrentSteps['stepsUnmarked']>
-  ): Step[] {
+  function stepsUnmarked(rid: number, view: EntityView, { since, deletionsAfter }: Since): Step[] {
     const puts = stepsOfEntity(view, since, lookups)
     if (puts.length === 0) return []
     const { entity } = puts[0]!

@@ -69,7 +69,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   /** Serializes changes: the entries to drop are chosen among those on disk. */
   const turn = createSemaphore()
 
-  async function add(...[uplink, refusals, onLetGo]: Parameters<Refusals['add']>): Promise<void> {
+  async function add(uplink: string, refusals: readonly StepRefusal[], onDropped: OnDropped): Promise<void> {
     const mine = keptOf(uplink)
     const rows = refusals.map(({ step, reason }) => ({ q: ++last, step, reason, text: serializeStep(step) }))
     const fresh = rows.map(({ q, text }) => [q, text.length] as const)
@@ -81,7 +81,7 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
       }
       return { ...(JSON.parse(step) as Pick<DroppedRefusal, 'entity' | 'attributes'>), at, q }
     })
-    const gaps = lost.length === 0 ? undefined : onLetGo(lost)
+    const gaps = lost.length === 0 ? undefined : onDropped(lost)
     try {
       await door.commit((stage) => {
         for (const { q, step, reason, text } of rows)

@@ -130,7 +130,8 @@ const depthOf = (step: Step): number =>
 /** Each entity above the depth needs a request of its own; each round below it needs one for all. */
 function depthWithFewestRequests(depths: readonly number[]): number {
   const ascending = depths.toSorted((a, b) => a - b)
-  let [most, fewest] = [0, ascending.filter((depth) => depth > 0).length]
+  let most = 0
+  let fewest = ascending.filter((depth) => depth > 0).length
   for (const [i, depth] of ascending.entries()) {
     const requests = depth + ascending.length - 1 - i
     if (requests < fewest) [most, fewest] = [depth, requests]

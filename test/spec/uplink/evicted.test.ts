@@ -140,8 +140,8 @@ test('gaps are read, sent and released one request at a time, and resume after a
   const asked: number[] = []
   const backlog = {
     ...site.retained,
-    gapsSince: (...[g, since, limit]: Parameters<typeof site.retained.gapsSince>) => {
-      const rows = site.retained.gapsSince(g, since, limit)
+    gapsSince: (...args: Parameters<typeof site.retained.gapsSince>) => {
+      const rows = site.retained.gapsSince(...args)
       asked.push(rows.length)
       return rows
     },

@@ -33,7 +33,8 @@ describe('gaps of evicted history', () => {
   let folder: string
   let site: GatewayInside
   let centre: GatewayInside
-  let [told, startMs] = [0, 0]
+  let told = 0
+  let startMs = 0
 
   const startCentre = async (port = 0): Promise<void> => {
     centre = await startGatewayInside(join(folder, 'centre'), { SELVEDGE_HTTP_PORT: String(port) })
