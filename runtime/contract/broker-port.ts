@@ -39,7 +39,10 @@ export interface ListAnswer {
   readonly bytes: number
 }
 
-/** A broker as its clients use it: this gateway's own broker in process, or another one over HTTP. */
+/**
+ * A broker as its clients use it: this gateway's own broker in process, or another one over HTTP.
+ * `streamHistory` reads past values through it.
+ */
 export interface BrokerPort {
   /** Address without `/ngsi-ld/v1`; for messages and to identify the responding broker. */
   readonly address: string

@@ -31,3 +31,4 @@ export {
   type Running,
 } from './plugin.ts'
 export type { ListRequest, RouteEnvironment, WebSocketLike } from './route.ts'
+export { type HistoryRange, type PastValue, type StreamKey, streamHistory } from './stream-history.ts'

@@ -14,6 +14,7 @@ export interface GatewayOfFile extends HttpClient {
   readonly url: string
   readonly port: number
   readonly logLines: readonly string[]
+  readonly serve: HttpGateway['serve']
 }
 
 export function gatewayOfFile(options: HttpGatewayOptions = {}): GatewayOfFile {
@@ -31,6 +32,9 @@ export function gatewayOfFile(options: HttpGatewayOptions = {}): GatewayOfFile {
     },
     get port() {
       return gateway.port
+    },
+    get serve() {
+      return gateway.serve
     },
     get logLines() {
       return gateway.logLines

@@ -25,6 +25,7 @@ import { createSources } from '#federation/sources.ts'
 import { createForwarding } from '#federation/subscription-forwarding.ts'
 import { createTunnelNames, tunnelNamesFile } from '#federation/tunnel-names.ts'
 import { createTunnels } from '#federation/tunnels.ts'
+import type { Serve } from '#host/own-broker-port.ts'
 import { createApp } from '#http/app.ts'
 import { createDocumentFetcher } from '#http/listener/document-fetch.ts'
 import { createHttpServer } from '#http/listener/http-server.ts'
@@ -88,6 +89,8 @@ export interface HttpGateway extends HttpClient {
   readonly port: number
   readonly dataFolder: string
   readonly logLines: readonly string[]
+  /** Its routes without a socket, as plugins reach them. */
+  readonly serve: Serve
   /** Finishes what is queued and removes the data folder, unless it was given. */
   close(): Promise<void>
 }
@@ -213,6 +216,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
     port: server.port,
     dataFolder,
     logLines,
+    serve: app.fetch,
     ...httpClient(server.url),
     async close() {
       await server.close()
