@@ -29,12 +29,12 @@ import { listOf } from '#ngsi-ld/values/json.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { linkedMaps, withKnownNames } from './reading.ts'
-import { historyRequestFor, type Question, type ReadRequest } from './requests.ts'
+import { type ClientQuery, historyRequestFor, type ReadRequest } from './requests.ts'
 import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
 
-/** A question about histories within a time window. */
-export interface HistoryQuestion extends Question {
+/** A query about histories within a time window. */
+export interface ClientHistoryQuery extends ClientQuery {
   /** Parameters of the window as received: timerel, timeAt, endTimeAt, timeproperty, lastN. */
   readonly times: Readonly<Record<string, string>>
   readonly query: TemporalQuery
@@ -54,13 +54,13 @@ type CopiesById = ReadonlyMap<string, readonly HistoryCopy[]>
 export async function gatherHistories(
   ports: ReaderPorts,
   read: ReadRequest,
-  question: HistoryQuestion,
+  clientQuery: ClientHistoryQuery,
   one?: string,
 ): Promise<GatheredHistories> {
   const answers = await Promise.all(
     read.registrations
-      .filter((registration) => holdsTime(registration, question.query))
-      .map((registration) => historiesOf(ports, read, { registration, question, one })),
+      .filter((registration) => holdsTime(registration, clientQuery.query))
+      .map((registration) => historiesOf(ports, read, { registration, clientQuery, one })),
   )
   const byId = new Map<string, HistoryCopy[]>()
   for (const { copies } of answers)
@@ -78,7 +78,7 @@ export async function gatherHistories(
 
 interface Wanted {
   readonly registration: Registration
-  readonly question: HistoryQuestion
+  readonly clientQuery: ClientHistoryQuery
   readonly one: string | undefined
 }
 
@@ -86,18 +86,18 @@ interface Wanted {
 async function historiesOf(
   ports: ReaderPorts,
   read: ReadRequest,
-  { registration, question, one }: Wanted,
+  { registration, clientQuery, one }: Wanted,
 ): Promise<{ source: string; copies: HistoryCopy[]; warnings: Warning[]; map: string | undefined }> {
-  const { query } = question
+  const { query } = clientQuery
   const isBackwards = query.lastN !== undefined
   const parts = new Map<string, HistoryCopy[]>()
   const warnings: Warning[] = []
-  let times: HistoryQuestion['times'] | undefined = question.times
+  let times: ClientHistoryQuery['times'] | undefined = clientQuery.times
   let end: number | undefined
   let map: string | undefined
   let instances = 0
   while (times !== undefined) {
-    const request = historyRequestFor(registration, { ...question, times }, one, read)
+    const request = historyRequestFor(registration, { ...clientQuery, times }, one, read)
     if (request === undefined) break
     const answers = await entitiesOf(ports, read, registration, request)
     warnings.push(...answers.warnings)
@@ -116,7 +116,7 @@ async function historiesOf(
     end = endOf(answers.ranges, isBackwards)
     // Stop at a source whose range does not advance; it would be queried forever.
     if (end === undefined || end === before || instances > limits.sourceInstancesMax.value) break
-    times = timesFrom(question, end)
+    times = timesFrom(clientQuery, end)
   }
   const selection = { ...query, limit: Number.MAX_SAFE_INTEGER }
   const copies = [...parts.values()].map((same) => ({
@@ -160,7 +160,10 @@ function endOf(ranges: readonly string[], isBackwards: boolean): number | undefi
 }
 
 /** The remaining window. Instances at its first moment are read twice and counted once. */
-function timesFrom({ times, query }: HistoryQuestion, end: number): HistoryQuestion['times'] | undefined {
+function timesFrom(
+  { times, query }: ClientHistoryQuery,
+  end: number,
+): ClientHistoryQuery['times'] | undefined {
   const { from, to } = windowOf(query)
   const bounded = (start: number, stop: number) => ({
     ...times,

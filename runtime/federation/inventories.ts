@@ -14,7 +14,7 @@ import type { Requester, Sources, Warning } from './sources.ts'
 import { invalidAnswer, warningsOf } from './warnings.ts'
 
 /** A discovery operation with its interest; names are full IRIs. */
-export interface InventoryQuestion {
+export interface ClientInventoryQuery {
   readonly operation: SourceOperation
   readonly interest: Interest
   /** Path and query for sources, with names in the context of the request. */
@@ -31,7 +31,7 @@ interface SourceInventory {
 export async function gatherInventory(
   { sources, requester, inventory }: { sources: Sources; requester: Requester; inventory: Inventory },
   registrations: readonly Registration[],
-  { operation, interest, path, headers, context }: InventoryQuestion,
+  { operation, interest, path, headers, context }: ClientInventoryQuery,
 ): Promise<{ inventory: Inventory; warnings: readonly Warning[] }> {
   const warnings: Warning[] = []
   const concerned = registrations.filter(

@@ -21,7 +21,7 @@ import { compileSearch } from '#ngsi-ld/query/search.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { entitiesOf, type ReaderPorts } from './entity-pages.ts'
 import { linkedPage } from './linked-conditions.ts'
-import { evaluatesConditions, type Question, type ReadRequest, requestFor } from './requests.ts'
+import { type ClientQuery, evaluatesConditions, type ReadRequest, requestFor } from './requests.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Warning } from './sources.ts'
 import { invalidAnswer } from './warnings.ts'
@@ -53,7 +53,7 @@ export interface IncompleteSource {
 
 /** A follow-up query and its sources. */
 export interface FollowUpQuery {
-  readonly question: Question
+  readonly clientQuery: ClientQuery
   readonly registrations: readonly Registration[]
 }
 
@@ -99,11 +99,11 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   /** Queries all sources and merges their entities. */
   async function gather(
     read: ReadRequest,
-    question: Question,
+    clientQuery: ClientQuery,
     one: string | undefined,
   ): Promise<GatheredCopies> {
     const queries = read.registrations.filter(isOfThePresent).flatMap((registration) => {
-      const request = requestFor(registration, question, one, read)
+      const request = requestFor(registration, clientQuery, one, read)
       return request === undefined ? [] : [{ registration, answer: copiesOf(read, registration, request) }]
     })
     const answers = await Promise.all(queries.map(({ answer }) => answer))
@@ -115,10 +115,10 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
       ...combined,
       linked: linkedMaps(answers),
       uncertain() {
-        if (question.splits === false) return []
+        if (clientQuery.splits === false) return []
         const found = combined.found()
         return queries.flatMap(({ registration }, index) => {
-          if (!evaluatesConditions(registration, question)) return []
+          if (!evaluatesConditions(registration, clientQuery)) return []
           const ids = [...found.difference(new Set(answers[index]!.copies.map(({ entity }) => entity.id)))]
           return ids.length === 0 ? [] : [{ registration, ids }]
         })
@@ -135,10 +135,10 @@ export function createReader({ clock, ...ports }: ReaderPorts & { readonly clock
   ): Promise<GatheredCopies | undefined> {
     if (queries.length === 0) return undefined
     const answers = await Promise.all(
-      queries.map(({ question, registrations }) => {
-        const [id = ''] = question.interests[0]?.ids ?? []
+      queries.map(({ clientQuery, registrations }) => {
+        const [id = ''] = clientQuery.interests[0]?.ids ?? []
         // An id with a comma is a part of its own and can only be retrieved.
-        return gather({ ...read, registrations }, question, id.includes(',') ? id : undefined)
+        return gather({ ...read, registrations }, clientQuery, id.includes(',') ? id : undefined)
       }),
     )
     const copies = [...known.copies, ...answers.flatMap((one) => one.copies)]

@@ -1,5 +1,5 @@
 /**
- * Builds the requests to context sources for a client's question (GS CIM 009, 4.3.6.2). A request is limited
+ * Builds the requests to context sources for a client's query (GS CIM 009, 4.3.6.2). A request is limited
  * to the source's claims, to conditions that the source can evaluate, and to operations that it offers.
  */
 import { limits } from '#base/limits/limits.ts'
@@ -20,8 +20,8 @@ import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Requester } from './sources.ts'
 
-/** A question as the client asked it; names and texts are in the context of its request. */
-export interface Question {
+/** The query of a client; names and texts are in the context of its request. */
+export interface ClientQuery {
   readonly interests: readonly Interest[]
   /** Parameters that can be sent unchanged: type, id, idPattern, q, scopeQ, the geo set. */
   readonly parameters: Readonly<Record<string, string>>
@@ -64,33 +64,34 @@ export function splitIds(all: readonly string[]): readonly (readonly string[])[]
   return [...parts, ...odd.map((id) => [id])]
 }
 
-/** Whether a source evaluates the conditions of a question itself. */
-export function evaluatesConditions(registration: Registration, question: Question): boolean {
-  const { parameters, splits } = question
+/** Whether a source evaluates the conditions of a query itself. */
+export function evaluatesConditions(registration: Registration, clientQuery: ClientQuery): boolean {
+  const { parameters, splits } = clientQuery
   if (splits === true) return false
   const has = (name: string): boolean => parameters[name] !== undefined
-  return has('scopeQ') || ((has('q') || has('georel')) && !isBlind(registration, question))
+  return has('scopeQ') || ((has('q') || has('georel')) && !isBlind(registration, clientQuery))
 }
 
 /** Whether a source lacks an attribute used in the conditions. */
-function isBlind(registration: Registration, question: Question): boolean {
-  const named = concerned(registration, question).map(namesOf)
+function isBlind(registration: Registration, clientQuery: ClientQuery): boolean {
+  const named = concerned(registration, clientQuery).map(namesOf)
   return (
-    !named.includes(undefined) && !question.looksAt.every((name) => named.some((names) => names!.has(name)))
+    !named.includes(undefined) &&
+    !clientQuery.looksAt.every((name) => named.some((names) => names!.has(name)))
   )
 }
 
-const concerned = ({ information }: Registration, { interests }: Question) =>
+const concerned = ({ information }: Registration, { interests }: ClientQuery) =>
   information.filter((info) => interests.some((interest) => isOfInterest(interest, info)))
 
 /** The request for entities to a source; undefined if it holds nothing relevant. */
 export function requestFor(
   registration: Registration,
-  question: Question,
+  clientQuery: ClientQuery,
   one: string | undefined,
   { context, headers }: ReadRequest,
 ): SourceRequest | undefined {
-  const given = narrowed(registration, question, context)
+  const given = narrowed(registration, clientQuery, context)
   if (given === undefined) return undefined
   const contexts = [context] as const
   const ways: readonly [SourceOperation, () => SourceRequest][] = [
@@ -120,19 +121,19 @@ export function requestFor(
 /** The request for histories within the time window. */
 export function historyRequestFor(
   registration: Registration,
-  question: Question & { readonly times: Readonly<Record<string, string>> },
+  clientQuery: ClientQuery & { readonly times: Readonly<Record<string, string>> },
   one: string | undefined,
   { context, headers }: ReadRequest,
 ): SourceRequest | undefined {
   const mode = modeOf(registration)
   // Conditions apply to merged histories, unless the source is the only holder or holds its entities whole.
-  const isSole = mode === 'exclusive' || mode === 'redirect' || question.splits === false
-  const all = narrowed(registration, question, context)
+  const isSole = mode === 'exclusive' || mode === 'redirect' || clientQuery.splits === false
+  const all = narrowed(registration, clientQuery, context)
   if (all === undefined) return undefined
   const given = Object.fromEntries(Object.entries(all).filter(([name]) => isSole || !conditions.has(name)))
   const contexts = [context] as const
   const { attrs } = given
-  const wanted = { ...question.times, ...(attrs === undefined ? {} : { attrs }), ...sysAttrs }
+  const wanted = { ...clientQuery.times, ...(attrs === undefined ? {} : { attrs }), ...sysAttrs }
   if (one !== undefined && offers(registration, 'retrieveTemporal')) {
     return {
       method: 'GET',
@@ -142,7 +143,7 @@ export function historyRequestFor(
     }
   }
   // A temporal query requires a time.
-  const isQuery = offers(registration, 'queryTemporal') && question.times['timerel'] !== undefined
+  const isQuery = offers(registration, 'queryTemporal') && clientQuery.times['timerel'] !== undefined
   return isQuery
     ? { method: 'GET', path: pathOf('/temporal/entities', { ...given, ...wanted }), headers, contexts }
     : undefined
@@ -151,30 +152,34 @@ export function historyRequestFor(
 /** The parameters for a source, limited to its claims; undefined if it holds nothing relevant. */
 function narrowed(
   registration: Registration,
-  question: Question,
+  clientQuery: ClientQuery,
   context: Context,
 ): Readonly<Record<string, string>> | undefined {
-  const { datasets } = question
+  const { datasets } = clientQuery
   if (datasets !== undefined && registration.datasetId?.some((one) => datasets.includes(one)) === false)
     return undefined
-  if (question.geo !== undefined && question.splits !== true && !mayHoldGeometry(registration, question.geo))
+  if (
+    clientQuery.geo !== undefined &&
+    clientQuery.splits !== true &&
+    !mayHoldGeometry(registration, clientQuery.geo)
+  )
     return undefined
-  const infos = concerned(registration, question)
+  const infos = concerned(registration, clientQuery)
   if (infos.length === 0) return undefined
-  const wanted = question.interests[0]?.attrs
+  const wanted = clientQuery.interests[0]?.attrs
   const named = infos.map(namesOf)
   const claimed = named.includes(undefined) ? undefined : new Set(named.flatMap((names) => [...names!]))
   const attrs = claimed === undefined ? wanted : [...claimed].filter((name) => wanted?.includes(name) ?? true)
-  const isUnseen = isBlind(registration, question)
+  const isUnseen = isBlind(registration, clientQuery)
   const isUnfit = (name: string): boolean =>
-    question.splits === true ? conditions.has(name) || name === 'scopeQ' : isUnseen && conditions.has(name)
+    clientQuery.splits === true ? conditions.has(name) || name === 'scopeQ' : isUnseen && conditions.has(name)
   const entities = infos.flatMap((info) => info.entities ?? [])
   const types = [...new Set(entities.flatMap((entity) => entity.types))]
   const given: Record<string, string> = {}
-  for (const [name, value] of Object.entries(question.parameters)) if (!isUnfit(name)) given[name] = value
+  for (const [name, value] of Object.entries(clientQuery.parameters)) if (!isUnfit(name)) given[name] = value
   if (given['type'] === undefined && types.length > 0) given['type'] = types.map(context.compact).join(',')
   if (infos.every((info) => info.entities !== undefined)) {
-    const restricted = restrictedIds(entities, question.interests[0]?.ids, given['idPattern'])
+    const restricted = restrictedIds(entities, clientQuery.interests[0]?.ids, given['idPattern'])
     if (restricted === undefined) return undefined
     Object.assign(given, restricted)
   }
@@ -215,7 +220,7 @@ function pathOf(path: string, parameters: Readonly<Record<string, string>>): str
   return `${basePath}${path}${pairs.length === 0 ? '' : `?${pairs.join('&')}`}`
 }
 
-/** This question as a query body [NGSI-LD 5.2.23]. */
+/** The client query as a query body [NGSI-LD 5.2.23]. */
 function postQuery(
   given: Readonly<Record<string, string>>,
   headers: Readonly<Record<string, string>>,

@@ -50,7 +50,7 @@ const correction = fc.record({
 })
 type Correction = typeof correction extends fc.Arbitrary<infer T> ? T : never
 
-const question = fc.record({
+const query = fc.record({
   timeproperty: fc.constantFrom('observedAt', 'observedAt', 'modifiedAt', 'createdAt' as const),
   timerel: fc.constantFrom(undefined, 'before', 'after', 'between' as const),
   from: fc.nat(1000),
@@ -59,7 +59,7 @@ const question = fc.record({
   duration: fc.constantFrom(undefined, 'PT7S', 'PT1M', 'P1M'),
   methods: fc.subarray([...aggregateMethods], { minLength: 1 }),
 })
-type Question = typeof question extends fc.Arbitrary<infer T> ? T : never
+type AnyQuery = typeof query extends fc.Arbitrary<infer T> ? T : never
 
 const propertyOf = (value: unknown, more: object): AttributeInstance =>
   ({ type: 'Property', value, ...more }) as AttributeInstance
@@ -147,7 +147,7 @@ const faces = (returned: readonly (readonly [string, Partial<TimedInstance>])[])
     )
     .sort()
 
-function windowOf(times: readonly number[], { timerel, from, width }: Question) {
+function windowOf(times: readonly number[], { timerel, from, width }: AnyQuery) {
   if (timerel === undefined) return { fits: () => true, query: {} }
   const sorted = times.toSorted((a, b) => a - b)
   const timeAtMs = sorted[from % sorted.length] ?? epoch
@@ -158,7 +158,7 @@ function windowOf(times: readonly number[], { timerel, from, width }: Question) 
   return { fits, query }
 }
 
-function expectParts(open: OpenBroker, id: string, asked: Question): void {
+function expectParts(open: OpenBroker, id: string, asked: AnyQuery): void {
   const { timeproperty, lastN } = asked
   const whole = listOf(open, id, { timeproperty })
   const time = ([, one]: readonly [string, TimedInstance]): number => timeOf(one, timeproperty)!
@@ -197,7 +197,7 @@ function expectEnd(found: readonly number[], times: readonly number[], limit: nu
   }
 }
 
-async function expectAggregates(open: OpenBroker, id: string, asked: Question): Promise<void> {
+async function expectAggregates(open: OpenBroker, id: string, asked: AnyQuery): Promise<void> {
   const { timeproperty, lastN } = asked
   const times = listOf(open, id, { timeproperty }).map(([, one]) => timeOf(one, timeproperty)!)
   const { query } = windowOf(times, asked)
@@ -326,8 +326,8 @@ test('corrected history is read, cut and aggregated like its instances one by on
         fc.array(past, { maxLength: 6 }),
         fc.boolean(),
         fc.array(correction, { maxLength: 6 }),
-        fc.array(question, { minLength: 4, maxLength: 8 }),
-        async (folds, tail, isUnfolded, corrections, questions) => {
+        fc.array(query, { minLength: 4, maxLength: 8 }),
+        async (folds, tail, isUnfolded, corrections, queries) => {
           const id = `urn:x:${++worlds}`
           await foldAll(open, id, folds)
           for (const { stream, second, value } of tail) {
@@ -358,7 +358,7 @@ test('corrected history is read, cut and aggregated like its instances one by on
             })
             expect(faces(listOf(open, id, { timeproperty: 'modifiedAt' }))).toEqual(faces(expected))
           }
-          for (const asked of questions) {
+          for (const asked of queries) {
             expectParts(open, id, asked)
             await expectAggregates(open, id, asked)
           }

@@ -191,7 +191,7 @@ const isNear = (scan: Scan, entity: Entity): boolean =>
 const near = { georel: 'near;maxDistance==500', geometry: 'Point', coordinates: '[8,50]' }
 const path = (...names: string[]): string => names.map((name) => `<${name}>`).join('.')
 
-const questions: readonly Asked[] = [
+const queries: readonly Asked[] = [
   { parameters: { type: iri.IotStream }, holds: () => true },
   { parameters: { type: iri.IotStream, ...near }, holds: isNear },
   { parameters: { type: iri.Sensor, ...near }, holds: isNear },
@@ -316,7 +316,7 @@ async function run(world: World, one: Step): Promise<void> {
 async function compare({ host, open }: World): Promise<void> {
   const { entities } = open.broker.queryAtOnce({ selection: undefined, limit: 1000, offset: 0, count: false })
   const scan = { all: new Map(entities.map((view) => [view.id, view.entity()])) }
-  for (const { parameters, holds } of questions) {
+  for (const { parameters, holds } of queries) {
     const wanted = new Set(parameters['type']!.split(','))
     const expected = [...scan.all.values()].filter(
       (entity) => wanted.has(entity.type as string) && holds(scan, entity),

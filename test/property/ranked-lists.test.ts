@@ -150,16 +150,16 @@ it('is ranked alike', async () => {
   const clock = { ...open.clock, now: () => 1_800_000_000_000 }
   const ask = async (port: BrokerPort, query: string, given: Record<string, string>): Promise<unknown> => {
     try {
-      const question = parseRankedQuery(splitQuery(query))
+      const rankedQuery = parseRankedQuery(splitQuery(query))
       const ranking = createRanking({
         backend: createBackend(port, clock.now),
         clock,
         context: () => context,
       })
       const asking = { headers: given, signal: new AbortController().signal, until: clock.now() + 60_000 }
-      const found = await ranking.rank(question, asking)
+      const found = await ranking.rank(rankedQuery, asking)
       if (found.kind !== 'ranked') return found
-      const answer = rankedAnswer(question, found)
+      const answer = rankedAnswer(rankedQuery, found)
       return { headers: Object.fromEntries(answer.headers), text: await answer.text() }
     } catch (error) {
       return (error as Error).message

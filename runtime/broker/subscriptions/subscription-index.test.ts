@@ -64,7 +64,7 @@ const subscription: fc.Arbitrary<Selecting> = fc.record(
   },
   { requiredKeys: [] },
 )
-const question = fc.record({
+const lookup = fc.record({
   value: fc.constantFrom<Json>(...values),
   id: fc.constantFrom(...ids),
   types: fc.subarray([...types], { minLength: 1 }),
@@ -73,7 +73,7 @@ const question = fc.record({
 const step = fc.oneof(
   fc.record({ add: subscription }),
   fc.record({ remove: fc.nat(9) }),
-  fc.record({ ask: question }),
+  fc.record({ ask: lookup }),
 )
 
 it('finds the same as a scan of all subscriptions', () => {

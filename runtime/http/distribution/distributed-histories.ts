@@ -3,12 +3,12 @@
  * queried for the same time window, and the route runs on the merged histories.
  */
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import { gatherHistories, type HistoryQuestion } from '#federation/histories.ts'
+import { type ClientHistoryQuery, gatherHistories } from '#federation/histories.ts'
 import {
   attrsWanted,
+  clientQueryOf,
+  clientQueryOfBody,
   datasetsWanted,
-  questionOf,
-  questionOfBody,
   selectsEveryType,
 } from '#http/entities/forwarded-query.ts'
 import { readQueryBody } from '#http/entities/query-body.ts'
@@ -16,7 +16,7 @@ import { type HttpContext, headerOf } from '#http/request/body.ts'
 import {
   anyParameter,
   type Distributed,
-  mappedQuestion,
+  mappedQuery,
   mappedSources,
   runRoute,
   withSourceFilter,
@@ -51,7 +51,7 @@ export function createDistributedHistories({
   async function answerWith(
     { c, broker, requester, registrations }: Distributed,
     { context }: Pick<RequestHead, 'context'>,
-    { question, one, local }: { question: HistoryQuestion; one?: string; local: Route },
+    { clientQuery, one, local }: { clientQuery: ClientHistoryQuery; one?: string; local: Route },
   ): Promise<Response> {
     const link = headerOf(c, 'link')
     const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
@@ -65,7 +65,7 @@ export function createDistributedHistories({
       headers,
       mapParameters: map?.mapParameters,
     }
-    const mapped = mappedQuestion({ ...question, splits: question.splits ?? splits }, map)
+    const mapped = mappedQuery({ ...clientQuery, splits: clientQuery.splits ?? splits }, map)
     const gathered = await gatherHistories(ports, read, mapped, one)
     const at = map?.through(gathered.broker, gathered) ?? gathered.broker
     return withWarnings(await runRoute(problems, c, at, local), gathered.warnings)
@@ -77,9 +77,9 @@ export function createDistributedHistories({
       const link = headerOf(c, 'link')
       const headers = { accept: 'application/json', ...(link === undefined ? {} : { link }) }
       const { parameters } = readQueryBody(query, parsed.context.expand, { temporal: true })
-      const question = { ...questionOfBody(query, parsed), ...timeOf(parameters) }
+      const clientQuery = { ...clientQueryOfBody(query, parsed), ...timeOf(parameters) }
       const read = { requester, broker, registrations, context: parsed.context, headers }
-      return gatherHistories(ports, read, { ...question, splits: question.splits ?? splits })
+      return gatherHistories(ports, read, { ...clientQuery, splits: clientQuery.splits ?? splits })
     },
 
     async retrieve(request: Distributed, local: Route): Promise<Response> {
@@ -90,18 +90,24 @@ export function createDistributedHistories({
       const types = type === undefined ? undefined : parseTypeSelection(type, parsed.context.expand)
       const interests = [{ ids: [id], types, attrs: attrsWanted(parsed) }]
       const datasets = datasetsWanted(parsed.parameters.get('datasetId'))
-      const question = { interests, parameters: { id }, datasets, looksAt: [], ...timeOf(parsed.parameters) }
-      return answerWith(request, parsed, { question, one: id, local })
+      const clientQuery = {
+        interests,
+        parameters: { id },
+        datasets,
+        looksAt: [],
+        ...timeOf(parsed.parameters),
+      }
+      return answerWith(request, parsed, { clientQuery, one: id, local })
     },
 
     async query(request: Distributed, local: Route): Promise<Response> {
       const parsed = await requests.read(request.c, anyParameter)
-      const question = {
-        ...questionOf(Object.fromEntries(parsed.parameters), parsed),
+      const clientQuery = {
+        ...clientQueryOf(Object.fromEntries(parsed.parameters), parsed),
         ...timeOf(parsed.parameters),
       }
       const concerned = withSourceFilter(request, parsed.parameters.get('csf'), parsed.context)
-      return answerWith(concerned, parsed, { question, local })
+      return answerWith(concerned, parsed, { clientQuery, local })
     },
 
     async queryByBody(request: Distributed, local: Route): Promise<Response> {
@@ -110,15 +116,15 @@ export function createDistributedHistories({
       const parsed = await requests.body(c, { known: anyParameter })
       if (!isObject(parsed.body) || selectsEveryType(parsed.body)) return local(c)
       const { parameters } = readQueryBody(parsed.body, parsed.context.expand, { temporal: true })
-      const question = { ...questionOfBody(parsed.body, parsed), ...timeOf(parameters) }
+      const clientQuery = { ...clientQueryOfBody(parsed.body, parsed), ...timeOf(parameters) }
       const concerned = withSourceFilter(request, parameters.get('csf'), parsed.context)
-      return answerWith(concerned, parsed, { question, local })
+      return answerWith(concerned, parsed, { clientQuery, local })
     },
   })
 }
 
 /** The requested time window. The route reports errors in it. */
-function timeOf(parameters: Parameters): Pick<HistoryQuestion, 'times' | 'query'> {
+function timeOf(parameters: Parameters): Pick<ClientHistoryQuery, 'times' | 'query'> {
   const times = Object.fromEntries([...parameters].filter(([name]) => temporalMembers.has(name)))
   const lastN = wholeNumber(parameters, 'lastN')
   return { times, query: { ...parseTemporalSelection(times), lastN, limit: Number.MAX_SAFE_INTEGER } }

@@ -40,7 +40,7 @@ export function createLinks(): () => Missing {
           const names = [...new Set(ids.flatMap((id) => missing.get(id)!))]
           const interests = names.map((name) => ({ ids, types: { kind: 'type', name } as const }))
           const parameters = { id: ids.join(','), type: names.map(compact).join(',') }
-          return { question: { interests, parameters, looksAt: [] }, registrations }
+          return { clientQuery: { interests, parameters, looksAt: [] }, registrations }
         })
       },
     }

@@ -7,13 +7,13 @@ import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { createReader, type GatheredCopies } from '#federation/reading.ts'
-import { type Question, type ReadRequest, splitIds } from '#federation/requests.ts'
+import { type ClientQuery, type ReadRequest, splitIds } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
 import {
   attrsWanted,
+  clientQueryOf,
+  clientQueryOfBody,
   datasetsWanted,
-  questionOf,
-  questionOfBody,
   selectsEveryType,
 } from '#http/entities/forwarded-query.ts'
 import type { PurgeRoutes } from '#http/entities/purge.ts'
@@ -21,7 +21,7 @@ import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import {
   anyParameter,
   type Distributed,
-  mappedQuestion,
+  mappedQuery,
   mappedSources,
   refuseLoop,
   runRoute,
@@ -63,7 +63,7 @@ export interface DistributionPorts {
 
 /** A query for sources, and the route to run afterwards. */
 interface Reading {
-  readonly question: Question
+  readonly clientQuery: ClientQuery
   readonly one?: string
   readonly local: Route
 }
@@ -109,10 +109,10 @@ export function createDistribution(ports: DistributionPorts) {
   async function readFirst(
     { c, broker: at, requester, registrations }: Distributed,
     parsed: Pick<RequestHead, 'context'>,
-    { question: given, one, local }: Reading,
+    { clientQuery: given, one, local }: Reading,
   ): Promise<Response> {
     const { map } = c.env
-    const question = mappedQuestion({ ...given, splits: given.splits ?? splits }, map)
+    const clientQuery = mappedQuery({ ...given, splits: given.splits ?? splits }, map)
     const through = (gathered: GatheredCopies): TenantBroker =>
       map?.through(gathered.broker, gathered) ?? gathered.broker
     const read = {
@@ -124,12 +124,12 @@ export function createDistribution(ports: DistributionPorts) {
       mapParameters: map?.mapParameters,
     }
     const links = createLinks()
-    const first = await reader.gather(read, question, one)
+    const first = await reader.gather(read, clientQuery, one)
     for (let known = first; ; ) {
       const missing = links()
       const answer = await runRoute(problems, c, { ...through(known), linked: missing.linked }, local)
       const more =
-        (known === first ? await completed(read, question, first) : undefined) ??
+        (known === first ? await completed(read, clientQuery, first) : undefined) ??
         (answer.ok
           ? await reader.further(read, known, missing.queriesFor(registrations, parsed.context))
           : undefined)
@@ -145,15 +145,15 @@ export function createDistribution(ports: DistributionPorts) {
    */
   function completed(
     read: ReadRequest,
-    { interests, parameters: { type } }: Question,
+    { interests, parameters: { type } }: ClientQuery,
     first: GatheredCopies,
   ): Promise<GatheredCopies | undefined> {
     const attrs = interests[0]?.attrs
     const missing = first.uncertain().flatMap(({ registration, ids }) =>
       splitIds(ids).map((some) => {
         const parameters = { ...(type === undefined ? {} : { type }), id: some.join(',') }
-        const question = { interests: [{ ids: some, attrs }], parameters, looksAt: [] }
-        return { question, registrations: [registration] }
+        const clientQuery = { interests: [{ ids: some, attrs }], parameters, looksAt: [] }
+        return { clientQuery, registrations: [registration] }
       }),
     )
     return reader.further(read, first, missing)
@@ -167,8 +167,8 @@ export function createDistribution(ports: DistributionPorts) {
     const types = type === undefined ? undefined : parseTypeSelection(type, parsed.context.expand)
     const interest = { ids: [id], types, attrs: attrsWanted(parsed) }
     const datasets = datasetsWanted(parsed.parameters.get('datasetId'))
-    const question = { interests: [interest], parameters: { id }, datasets, looksAt: [] }
-    return readFirst(request, parsed, { question, one: id, local })
+    const clientQuery = { interests: [interest], parameters: { id }, datasets, looksAt: [] }
+    return readFirst(request, parsed, { clientQuery, one: id, local })
   }
 
   const queried = async (request: Distributed, local: Route): Promise<Response> => {
@@ -176,7 +176,7 @@ export function createDistribution(ports: DistributionPorts) {
     const given = Object.fromEntries(parsed.parameters)
     refuseOrder(given['orderBy'] !== undefined, 'orderBy')
     const concerned = withSourceFilter(request, given['csf'], parsed.context)
-    return readFirst(concerned, parsed, { question: questionOf(given, parsed), local })
+    return readFirst(concerned, parsed, { clientQuery: clientQueryOf(given, parsed), local })
   }
 
   const queryByBody = async (request: Distributed, local: Route): Promise<Response> => {
@@ -188,14 +188,14 @@ export function createDistribution(ports: DistributionPorts) {
     const concerned = withSourceFilter(request, parsed.body['csf'], parsed.context)
     const isGeoJson = headerOf(c, 'accept')?.includes('application/geo+json')
     return readFirst(concerned, parsed, {
-      question: questionOfBody(parsed.body, { ...parsed, isGeoJson }),
+      clientQuery: clientQueryOfBody(parsed.body, { ...parsed, isGeoJson }),
       local,
     })
   }
 
   const purge = async (request: Distributed, local: PurgeRoutes): Promise<Response> => {
     const parsed = await requests.read(request.c, anyParameter)
-    const { interests } = questionOf(Object.fromEntries(parsed.parameters), parsed)
+    const { interests } = clientQueryOf(Object.fromEntries(parsed.parameters), parsed)
     const concerned = withSourceFilter(request, parsed.parameters.get('csf'), parsed.context)
     return purgeDistributed(ports, concerned, { interests, context: parsed.context, local })
   }
@@ -207,11 +207,11 @@ export function createDistribution(ports: DistributionPorts) {
       if (request === undefined) return undefined
       const { requester, broker: at, registrations } = request
       const read = { requester, broker: at, registrations, context: parsed.context, headers: plainHeaders(c) }
-      const given = questionOfBody(query, parsed)
-      const question = { ...given, splits: given.splits ?? splits }
+      const given = clientQueryOfBody(query, parsed)
+      const clientQuery = { ...given, splits: given.splits ?? splits }
       return reader
-        .gather(read, question, undefined)
-        .then((first) => ({ ...first, completed: () => completed(read, question, first) }))
+        .gather(read, clientQuery, undefined)
+        .then((first) => ({ ...first, completed: () => completed(read, clientQuery, first) }))
     },
     histories(c, parsed, query) {
       const request = selectsEveryType(query) ? undefined : distributed(c)
@@ -235,8 +235,8 @@ export function createDistribution(ports: DistributionPorts) {
     const requester = { registrations: known, tenant, alias: ports.alias(tenant), headers: {} }
     const headers = { accept: 'application/json' }
     const read = { requester, broker: at, registrations, context: ports.contexts.core, headers }
-    const question = { interests: [{ ids: [id] }], parameters: { id }, looksAt: [] }
-    return (await reader.gather(read, question, id)).copies
+    const clientQuery = { interests: [{ ids: [id] }], parameters: { id }, looksAt: [] }
+    return (await reader.gather(read, clientQuery, id)).copies
   }
 
   const wrap =

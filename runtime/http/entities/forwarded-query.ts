@@ -1,6 +1,6 @@
-/** Translates a request into a question for context sources, from parameters or from a query body. */
+/** Translates a request into a query for context sources, from parameters or from a query body. */
 import type { Json } from '#contract'
-import type { Question } from '#federation/requests.ts'
+import type { ClientQuery } from '#federation/requests.ts'
 import { truthOf } from '#http/request/negotiate.ts'
 import type { RequestHead } from '#http/request/request.ts'
 import { attributesOf, type Interest } from '#ngsi-ld/federation/registration-match.ts'
@@ -50,10 +50,10 @@ export const datasetsWanted = (text: string | undefined): readonly string[] | un
 /** Parameters forwarded to sources; csf filters this broker's own registrations. */
 const passedOn: ReadonlySet<string> = new Set(selectionParameters.filter((name) => name !== 'csf'))
 
-export function questionOf(
+export function clientQueryOf(
   given: Readonly<Record<string, string>>,
   request: RequestHead & Pick<ShownRequest, 'isGeoJson'>,
-): Question {
+): ClientQuery {
   const { expand } = request.context
   const { type, id, idPattern, georel, geometry, coordinates, geoproperty } = given
   const types = type === undefined ? undefined : parseTypeSelection(type, expand)
@@ -87,11 +87,11 @@ export function selectsEveryType({ entities }: JsonObject): boolean {
   })
 }
 
-/** The question of a query body [NGSI-LD 5.2.23], with its selectors merged into one set of parameters. */
-export function questionOfBody(
+/** The client query of a query body [NGSI-LD 5.2.23], with its selectors merged into one set of parameters. */
+export function clientQueryOfBody(
   body: JsonObject,
   request: RequestHead & Pick<ShownRequest, 'isGeoJson'>,
-): Question {
+): ClientQuery {
   const given: Record<string, string> = {}
   const texts = (name: string, value: Json | undefined): void => {
     if (value === undefined) return
@@ -124,5 +124,5 @@ export function questionOfBody(
       throw badRequestData('must be a list of names', name)
     parameters.set(name, textsOf(wanted).join(','))
   }
-  return questionOf(given, { ...request, parameters })
+  return clientQueryOf(given, { ...request, parameters })
 }

@@ -2,7 +2,7 @@
 import { GatewayError } from '#base/register/errors.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
-import type { Question } from '#federation/requests.ts'
+import type { ClientQuery } from '#federation/requests.ts'
 import type { Requester, Warning } from '#federation/sources.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
@@ -39,11 +39,11 @@ export function withSourceFilter(
 /** Accepts any parameter; the route that runs afterwards checks their names. */
 export const anyParameter = { has: () => true, *[Symbol.iterator]() {} } as unknown as ReadonlySet<string>
 
-/** Limits a question to the ids of an entity map's page, if a map is used. */
-export function mappedQuestion<Asked extends Question>(question: Asked, map: MapUse | undefined): Asked {
-  if (map?.page === undefined) return question
+/** Limits a query to the ids of an entity map's page, if a map is used. */
+export function mappedQuery<Asked extends ClientQuery>(clientQuery: Asked, map: MapUse | undefined): Asked {
+  if (map?.page === undefined) return clientQuery
   const { ids } = map.page
-  return { ...question, interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
+  return { ...clientQuery, interests: [{ ids }], parameters: { id: ids.join(',') }, looksAt: [] }
 }
 
 /** The sources that hold entities of the map's page; all of them without a map. */

@@ -6,6 +6,10 @@
  * `log` is the one numbered log: observation blobs and entity changes in order of arrival. `entity` holds the
  * documents; `scalar`, `place`, `entity_type` and `entity_shape` index them. `chunk` is the folded history
  * and `delivery` the outbox. Times are integer milliseconds UTC.
+ *
+ * Row numbers have one letter here and in the types of rows: `n` of the log, `s` of a stream or an MQTT
+ * session, `d` of a delivery, `q` of a quarantined frame or a refused change, `i` of a subscription or name,
+ * `r` of a registration, `rid` of an entity. `k` packs a number with a place in its sequence.
  */
 
 export interface Migration {

@@ -26,6 +26,7 @@ export const deliveryWrites = {
  * member (body).
  */
 export interface Delivery {
+  /** Its number; deliveries are sent in this order. */
   readonly d: number
   /** Number of the subscription. */
   readonly sub: number

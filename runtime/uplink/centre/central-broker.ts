@@ -62,7 +62,7 @@ export interface CentralBroker {
   /** Sends a GET to an operation that only Selvedge has; `path` is relative to its root. */
   getSelvedge(path: string): Promise<PeerAnswer>
   /** Sends a query, and confirms a reply that reports the entity or operation as absent. */
-  confirmAbsent(question: () => Promise<PeerAnswer>): Promise<Confirmation>
+  confirmAbsent(request: () => Promise<PeerAnswer>): Promise<Confirmation>
   /** Same for an operation that only Selvedge has. A confirmed 401 or 403 counts as absent. */
   confirmAbsentSelvedge(path: string): Promise<Confirmation>
   /** The centre's name in Via, requested at each call; falls back to its host name. */
@@ -286,8 +286,8 @@ export function createCentralBroker(
   return Object.freeze({
     request,
     getSelvedge,
-    confirmAbsent: (question) =>
-      confirmAbsent(question, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
+    confirmAbsent: (request) =>
+      confirmAbsent(request, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
     confirmAbsentSelvedge,
     isSelvedge,
     sentBytes: () => bytes,

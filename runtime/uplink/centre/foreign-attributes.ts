@@ -25,8 +25,8 @@ export async function requestForeign(
   alias: string,
   confirmAbsentSelvedge: (path: string) => Promise<Confirmation>,
 ): Promise<ForeignAttributes | (SendOutcome & { kind: 'later' })> {
-  const question = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(alias)}`
-  const reply = replyOf(await confirmAbsentSelvedge(`/selvedge/v1/digests?${question}`), areForeignAttributes)
+  const query = `others=${encodeURIComponent(toIdList(ids))}&through=${encodeURIComponent(alias)}`
+  const reply = replyOf(await confirmAbsentSelvedge(`/selvedge/v1/digests?${query}`), areForeignAttributes)
   return 'kind' in reply ? reply : { keysById: new Map(Object.entries(reply.json?.others ?? {})) }
 }
 

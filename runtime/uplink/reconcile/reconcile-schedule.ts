@@ -53,7 +53,7 @@ export interface ReconcileSchedulePorts
 
 export function createReconcileSchedule(ports: ReconcileSchedulePorts): ReconcileSchedule {
   const { id, state, connectivity, losses, clock, log, centres } = ports
-  const question = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
+  const path = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
   let checkedAt = Number.NEGATIVE_INFINITY
   let sentBefore = 0
   let troubleSince: number | undefined
@@ -131,7 +131,7 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
     const { sent, past } = state.counts
     checkedAt = clock.monotonic()
     const isOurs = await centres.live.isSelvedge()
-    const answer = isOurs === true ? await centres.live.getSelvedge(question) : undefined
+    const answer = isOurs === true ? await centres.live.getSelvedge(path) : undefined
     const reported = positionIn(answer)
     // A centre without the operation is asked again after more was sent; an unavailable one, soon.
     const isUnsupported = isOurs === false || isStatusIn(unsupportedStatuses, answer)
