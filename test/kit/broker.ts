@@ -52,8 +52,8 @@ export interface OpenBroker {
   readonly inside: TenantParts
   readonly clock: SettableClock
   readonly metrics: Metrics
-  /** What was announced as owed since it was opened. */
-  readonly owed: Delivery[]
+  /** What was announced as announced since it was opened. */
+  readonly announced: Delivery[]
   readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
   /** The next group with something in it leaves no trace, for this reason. */
   refuseNextGroup(error: GatewayError): void
@@ -89,7 +89,7 @@ export function temporaryFolder(): { readonly folder: string; remove(): void } {
 export async function openBroker(folder: string, options: BrokerOptions = {}): Promise<OpenBroker> {
   const { clock = settableClock(), writer = immortalWriter(), ...settings } = options
   const metrics = createMetrics()
-  const owed: Delivery[] = []
+  const announced: Delivery[] = []
   const logged: OpenBroker['logged'] = []
   let inside: TenantParts | undefined
   let refusal: GatewayError | undefined
@@ -112,7 +112,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     outbox(tenant) {
       if (tenant.name === '') inside = tenant
       return {
-        committed: (deliveries) => owed.push(...deliveries),
+        committed: (deliveries) => announced.push(...deliveries),
         reread: () => undefined,
         listen: () => ({ ready: () => undefined, end: () => undefined }),
         confirm: () => Promise.resolve(),
@@ -130,7 +130,7 @@ export async function openBroker(folder: string, options: BrokerOptions = {}): P
     inside: inside!,
     clock,
     metrics,
-    owed,
+    announced,
     logged,
     refuseNextGroup(error) {
       refusal = error

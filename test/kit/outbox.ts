@@ -12,8 +12,8 @@ import type { AttemptOutcome, RenderedRequest } from '#delivery/pump.ts'
 import { createDeliveries, type Deliveries, type Delivery } from '#store/tables/delivery-rows.ts'
 import { type OpenDoor, openDoor } from './door.ts'
 
-/** What is owed: value is a number that grows per entity in the tests that judge order. */
-export interface Owed {
+/** What is pending: value is a number that grows per entity in the tests that judge order. */
+export interface PendingDelivery {
   readonly sub?: number
   readonly endpoint: string
   readonly entity: string
@@ -29,7 +29,7 @@ export interface Outbox extends OpenDoor {
   readonly dropped: Map<number, number>
   readonly logged: string[]
   /** Commits deliveries in one group and announces them. */
-  owe(list: readonly Owed[]): Promise<void>
+  enqueue(list: readonly PendingDelivery[]): Promise<void>
   /** Rows not yet settled. */
   rows(): number
 }
@@ -79,10 +79,10 @@ export async function openOutbox(file: string, options: OutboxOptions = {}): Pro
     dropped,
     logged,
     rows: () => (database.prepare('SELECT count(*) AS n FROM delivery').get() as { n: number }).n,
-    owe: (list) =>
+    enqueue: (list) =>
       door.commit((stage) => {
-        const deliveries = list.map((owed): Delivery => {
-          const { sub = 1, endpoint, entity, value = 0, batch = null } = owed
+        const deliveries = list.map((pending): Delivery => {
+          const { sub = 1, endpoint, entity, value = 0, batch = null } = pending
           const body = JSON.stringify({ entity, value })
           return {
             d: ++last,

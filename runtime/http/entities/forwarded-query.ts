@@ -87,7 +87,7 @@ export function selectsEveryType({ entities }: JsonObject): boolean {
   })
 }
 
-/** The client query of a query body [NGSI-LD 5.2.23], with its selectors merged into one set of parameters. */
+/** The client query of a query body [NGSI-LD 5.2.23]; its selectors become one set of parameters. */
 export function clientQueryOfBody(
   body: JsonObject,
   request: RequestHead & Pick<ShownRequest, 'isGeoJson'>,

@@ -7,9 +7,11 @@
  * documents; `scalar`, `place`, `entity_type` and `entity_shape` index them. `chunk` is the folded history
  * and `delivery` the outbox. Times are integer milliseconds UTC.
  *
- * Row numbers have one letter here and in the types of rows: `n` of the log, `s` of a stream or an MQTT
- * session, `d` of a delivery, `q` of a quarantined frame or a refused change, `i` of a subscription or name,
- * `r` of a registration, `rid` of an entity. `k` packs a number with a place in its sequence.
+ * Row numbers have one letter, here and in the types of rows:
+ * - `n`: a row of the log; `rid`: an entity
+ * - `s`: a stream or an MQTT session; `k`: that number packed with a place in its sequence
+ * - `d`: a delivery; `q`: a quarantined frame or a refused change
+ * - `i`: a subscription or a name; `r`: a registration
  */
 
 export interface Migration {
@@ -109,11 +111,11 @@ CREATE TABLE history_born (rid INTEGER PRIMARY KEY) STRICT;
 -- Retention removed: count instances of a stream (s = 0: changes of entity rid) between t0 and t1. g grows with
 -- each touch; the records g = 0 (size) and g = -1 (age) sum up those beyond the ceiling of records. since: when the record
 -- began (ms); m1: commit time of the last removed instance; owner: id and type of the entity as JSON, if its tombstone is
--- removed too; owed: 1 if a follower had not read some of it.
+-- removed too; unread: 1 if a follower had not read some of it.
 CREATE TABLE gap (
   g INTEGER PRIMARY KEY, s INTEGER NOT NULL, rid INTEGER NOT NULL, name INTEGER NOT NULL, t0 INTEGER NOT NULL,
   t1 INTEGER NOT NULL, count INTEGER NOT NULL, at INTEGER NOT NULL, reason TEXT NOT NULL, since INTEGER NOT NULL DEFAULT 0,
-  m1 INTEGER NOT NULL DEFAULT 0, owner TEXT, owed INTEGER NOT NULL DEFAULT 0
+  m1 INTEGER NOT NULL DEFAULT 0, owner TEXT, unread INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX gap_of ON gap (rid, s);
 

@@ -11,18 +11,18 @@ import type { Database } from '#store/file/database.ts'
 import type { historyEditWrites } from './history-edits.ts'
 import type { historyWrites } from './history-rows.ts'
 
-const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1, owed'
+const gapColumns = 'g, s, rid, name, t0, t1, count, at, reason, since, m1, unread'
 
 export const retentionWrites = {
   'gap.insert': `INSERT INTO gap (${gapColumns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   'gap.extend': `UPDATE gap SET g = ?, t0 = min(t0, ?), t1 = max(t1, ?), count = count + ?, at = ?, m1 = max(m1, ?),
-       owed = max(owed, ?) WHERE g = ?`,
+       unread = max(unread, ?) WHERE g = ?`,
   // Runs before the last trace of an entity is deleted.
   'gap.own': `UPDATE gap SET owner = (SELECT json_object('id', id, 'type', doc -> '$.type') FROM tombstone WHERE n = ?)
      WHERE rid = ?`,
   // A single record per reason holds the sum of the dropped gap records.
   'gap.sum': `INSERT INTO gap (${gapColumns})
-     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1, owed
+     SELECT CASE reason WHEN 'size' THEN 0 ELSE -1 END, 0, 0, 0, t0, t1, count, at, reason, 0, m1, unread
      FROM gap WHERE g = ?
      ON CONFLICT (g) DO UPDATE SET t0 = min(t0, excluded.t0), t1 = max(t1, excluded.t1),
        count = count + excluded.count, at = max(at, excluded.at), m1 = max(m1, excluded.m1)`,
@@ -81,7 +81,7 @@ export interface GapRow {
   /** Commit time of the last removed instance, ms. */
   readonly m1: number
   /** 1 if a follower had not yet read some of the removed instances. */
-  readonly owed: 0 | 1
+  readonly unread: 0 | 1
 }
 
 /** With the entity's id and type as JSON, if the entity has no other trace. */
@@ -123,7 +123,7 @@ export function createRemovableParts(database: Database) {
      ORDER BY g LIMIT ?`,
   )
   const gapsUnread = database.prepare<[number, number, number], OwnedGapRow>(
-    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (owed = 1 OR since < ? OR reason = 'restore') ORDER BY g LIMIT ?`,
+    `SELECT ${gapColumns}, owner FROM gap WHERE g > ? AND (unread = 1 OR since < ? OR reason = 'restore') ORDER BY g LIMIT ?`,
   )
   const gapSums = database.prepare<[], GapRow>(`SELECT ${gapColumns} FROM gap WHERE g <= 0`)
   return Object.freeze({

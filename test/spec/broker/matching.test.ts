@@ -159,16 +159,16 @@ describe('a group', () => {
     await subscribe({ throttling: 60 })
     open.refuseNextGroup(full)
     await expect(seen(1)).rejects.toThrow('full')
-    expect([deliveryCount(), open.owed.length]).toEqual([0, 0])
+    expect([deliveryCount(), open.announced.length]).toEqual([0, 0])
     await seen(1)
-    expect([deliveryCount(), open.owed.length]).toEqual([1, 1])
+    expect([deliveryCount(), open.announced.length]).toEqual([1, 1])
   })
 
   it('announces its deliveries after it is on disk, in order', async () => {
     await create()
     await subscribe()
     await Promise.all([seen(1), seen(2), patch({ name: property('b') })])
-    expect(open.owed.map(({ d }) => d)).toEqual(deliveries().map(({ d }) => d))
+    expect(open.announced.map(({ d }) => d)).toEqual(deliveries().map(({ d }) => d))
     await open.restart()
     await seen(3)
     const numbers = deliveries().map(({ d }) => d)
@@ -181,7 +181,7 @@ describe('a group', () => {
     await Promise.all([seen(1), subscribe(), seen(2), open.broker.subscriptions.delete('urn:x:s'), seen(3)])
     // Deleted again together with its subscription.
     expect(deliveryCount()).toBe(0)
-    expect(open.owed.map(({ value }) => value)).toEqual(['2'])
+    expect(open.announced.map(({ value }) => value)).toEqual(['2'])
   })
 })
 

@@ -45,7 +45,7 @@ const drop = (name: string): Promise<void> =>
 /** The data of all pending deliveries, as it would be sent now. */
 function reported(): unknown[] {
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
-  return open.owed.map((delivery) => {
+  return open.announced.map((delivery) => {
     const rendered = renderNotification(ports, [delivery])
     const body = JSON.parse(rendered?.body ?? '{"data":[]}') as { data: unknown[] }
     return body.data[0]
@@ -191,7 +191,7 @@ it('includes linked entities, flat or inline', async () => {
   await subscribe({ join: 'inline', pick: ['id', 'in{name}'] }, { id: 'urn:x:s2' })
   await open.broker.update(id, { t: property(1) } as Fragment, { appendMissing: true, by: 'http' })
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
-  const data = open.owed.map((delivery) => JSON.parse(renderNotification(ports, [delivery])!.body).data)
+  const data = open.announced.map((delivery) => JSON.parse(renderNotification(ports, [delivery])!.body).data)
   expect(data).toEqual([[room({ in: link }), site], [{ id, in: { ...link, entity: { name: site.name } } }]])
 })
 
@@ -204,7 +204,7 @@ it('sends GeoJSON with the context in the body, or in a header if preferred', as
   await subscribe({ endpoint: { ...endpoint, receiverInfo } }, { id: 'urn:x:s2' })
   await open.broker.update(id, { t: property(1) } as Fragment, { appendMissing: true, by: 'http' })
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
-  const [inBody, inHeader] = open.owed.map((delivery) => renderNotification(ports, [delivery])!)
+  const [inBody, inHeader] = open.announced.map((delivery) => renderNotification(ports, [delivery])!)
   const properties = { type: 'Room', location, t: property(1) }
   const feature = { id, type: 'Feature', geometry: location.value, properties }
   const collection = { type: 'FeatureCollection', features: [feature] }

@@ -27,7 +27,7 @@ const subscribe = (members: Partial<Subscription> = {}): Promise<void> =>
   })
 const reported = (index: number): unknown => {
   const ports = { tenant: open.inside, contexts, clock: open.clock, newId: () => 'n' }
-  const rendered = renderNotification(ports, [open.owed[index]!])
+  const rendered = renderNotification(ports, [open.announced[index]!])
   return rendered === undefined ? undefined : (JSON.parse(rendered.body) as { data: unknown }).data
 }
 
@@ -35,8 +35,8 @@ it('sends all matching entities in one notification, whether or not something ch
   for (const [n, t] of [5, 25, 30].entries()) await open.broker.create(room(n, t), 'http')
   // Long enough that no third period supersedes the second while it is checked.
   await subscribe({ q: parseQuery('t>20', (term) => term), timeInterval: 0.4 })
-  await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(1))
-  expect(reported(open.owed.length - 1)).toEqual([25, 30].map((t, n) => ({ ...room(n + 1, t), t })))
+  await vi.waitFor(() => expect(open.announced.length).toBeGreaterThan(1))
+  expect(reported(open.announced.length - 1)).toEqual([25, 30].map((t, n) => ({ ...room(n + 1, t), t })))
   expect(reported(0)).toBeUndefined()
 })
 
@@ -55,19 +55,19 @@ it('sends nothing if nothing matches, while paused, or because something changes
     isActive: false,
   }))
   await new Promise((resolve) => setTimeout(resolve, 150))
-  expect(open.owed).toEqual([])
+  expect(open.announced).toEqual([])
   await open.broker.subscriptions.patch('urn:x:s', ({ isActive: _, ...before }) => before)
-  await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(0))
+  await vi.waitFor(() => expect(open.announced.length).toBeGreaterThan(0))
 })
 
 it('continues its schedule after a restart, also if the wall clock was set', async () => {
   await open.broker.create(room(1, 1), 'http')
   await subscribe({ timeInterval: 0.2 })
-  await vi.waitFor(() => expect(open.owed.length).toBe(1))
+  await vi.waitFor(() => expect(open.announced.length).toBe(1))
   await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, timeInterval: 100 }))
   await open.restart({ meanwhile: () => open.clock.pass(99_900) })
-  await vi.waitFor(() => expect(open.owed.length).toBe(1))
+  await vi.waitFor(() => expect(open.announced.length).toBe(1))
   open.clock.jump(-1e9)
   await open.broker.subscriptions.patch('urn:x:s', (before) => ({ ...before, timeInterval: 0.05 }))
-  await vi.waitFor(() => expect(open.owed.length).toBeGreaterThan(2))
+  await vi.waitFor(() => expect(open.announced.length).toBeGreaterThan(2))
 })

@@ -26,7 +26,7 @@ const subscription: SourceSubscription = {
   },
 }
 const reported = (): unknown[] =>
-  open.owed.map(({ body }) => {
+  open.announced.map(({ body }) => {
     const { reason, views } = JSON.parse(body!) as { reason: string; views: { registration: Registration }[] }
     return [reason, views.map((view) => view.registration.id)]
   })

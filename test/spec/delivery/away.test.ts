@@ -15,7 +15,7 @@ describe('notifications to an endpoint that is down', () => {
   let outbox: Outbox
   let receiver: Receiver
 
-  const owed = (count: number, first = 0) =>
+  const pending = (count: number, first = 0) =>
     Array.from({ length: count }, (_, i) => ({
       endpoint: receiver.url(),
       entity: `urn:e:${(first + i) % 7}`,
@@ -36,7 +36,7 @@ describe('notifications to an endpoint that is down', () => {
 
   it('all arrive in order, within two seconds of its recovery, without new traffic', async () => {
     await receiver.down()
-    for (let group = 0; group < 10; group++) await outbox.owe(owed(70, group * 70))
+    for (let group = 0; group < 10; group++) await outbox.enqueue(pending(70, group * 70))
     await isDown()
     const [status] = outbox.dispatcher.stats()
     expect(status).toMatchObject({
@@ -64,9 +64,9 @@ describe('notifications to an endpoint that is down', () => {
 
   it('survive repeated outages', async () => {
     for (let round = 0; round < 3; round++) {
-      await outbox.owe(owed(200, round * 400))
+      await outbox.enqueue(pending(200, round * 400))
       await receiver.down()
-      await outbox.owe(owed(200, round * 400 + 200))
+      await outbox.enqueue(pending(200, round * 400 + 200))
       await receiver.up()
     }
     await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
@@ -75,7 +75,7 @@ describe('notifications to an endpoint that is down', () => {
 
   it('wait in the table, with no more than the window in memory', async () => {
     await receiver.down()
-    for (let group = 0; group < 20; group++) await outbox.owe(owed(500, group * 500))
+    for (let group = 0; group < 20; group++) await outbox.enqueue(pending(500, group * 500))
     await isDown()
     let mostHeld = 0
     receiver.answer(() => {
@@ -93,9 +93,9 @@ describe('notifications to an endpoint that is down', () => {
     await outbox.close()
     outbox = await openOutbox(database.file, { deliveriesPerEndpointMax: 100 })
     await receiver.down()
-    await outbox.owe(owed(60).map((one) => ({ ...one, sub: 5 })))
+    await outbox.enqueue(pending(60).map((one) => ({ ...one, sub: 5 })))
     await isDown()
-    for (let group = 0; group < 10; group++) await outbox.owe(owed(20, 60 + group * 20))
+    for (let group = 0; group < 10; group++) await outbox.enqueue(pending(20, 60 + group * 20))
     expect(outbox.dispatcher.stats()[0]).toMatchObject({ waiting: 100 })
     expect([...outbox.dropped]).toEqual([
       [5, 60],
@@ -115,7 +115,7 @@ describe('notifications to an endpoint that is down', () => {
 
   it('are deleted with their subscription, and probing stops', async () => {
     await receiver.down()
-    await outbox.owe(owed(50))
+    await outbox.enqueue(pending(50))
     await isDown()
     await outbox.door.commit((stage) => {
       stage.write('delivery.forget', receiver.url(), 1)
@@ -130,8 +130,8 @@ describe('notifications to an endpoint that is down', () => {
   it('follow their subscription to a new endpoint, in order', async () => {
     const other = await createReceiver()
     await receiver.down()
-    await outbox.owe(owed(300))
-    await outbox.owe(owed(10).map((one) => ({ ...one, sub: 2 })))
+    await outbox.enqueue(pending(300))
+    await outbox.enqueue(pending(10).map((one) => ({ ...one, sub: 2 })))
     await isDown()
     await outbox.door.commit((stage) => {
       stage.write('delivery.redirect', other.url(), receiver.url(), 1)

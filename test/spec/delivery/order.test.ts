@@ -32,7 +32,7 @@ describe('notifications to a working endpoint', () => {
       return 200
     })
     for (let group = 0; group < 20; group++) {
-      await outbox.owe(
+      await outbox.enqueue(
         Array.from({ length: 20 }, (_, i) => ({
           sub: 1 + (i % 2),
           endpoint: receiver.url(),
@@ -60,9 +60,9 @@ describe('notifications to a working endpoint', () => {
       await isReleased
       return 200
     })
-    const owed = (endpoint: string) =>
+    const pending = (endpoint: string) =>
       Array.from({ length: 50 }, (_, i) => ({ endpoint, entity: `urn:e:${i}`, value: i }))
-    await outbox.owe([...owed(slow.url()), ...owed(receiver.url())])
+    await outbox.enqueue([...pending(slow.url()), ...pending(receiver.url())])
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50))
     expect(slow.taken()).toHaveLength(0)
     expect(slow.received).toHaveLength(limits.deliveriesInFlightMax.value)
@@ -72,9 +72,9 @@ describe('notifications to a working endpoint', () => {
 
   it('do not wait for a hanging path of the same host', async () => {
     receiver.answer(({ path }: Received) => (path === '/hangs' ? 'hang' : 200))
-    const owed = (endpoint: string) =>
+    const pending = (endpoint: string) =>
       Array.from({ length: 50 }, (_, i) => ({ endpoint, entity: `urn:e:${i}`, value: i }))
-    await outbox.owe([...owed(receiver.url('/hangs')), ...owed(receiver.url('/takes'))])
+    await outbox.enqueue([...pending(receiver.url('/hangs')), ...pending(receiver.url('/takes'))])
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(50))
   })
 
@@ -86,7 +86,7 @@ describe('notifications to a working endpoint', () => {
         headers: { ...request.headers, Link: '<a>', 'Content-Length': '1', 'transfer-encoding': 'chunked' },
       }),
     })
-    await outbox.owe([{ endpoint: receiver.url('/path?x=1'), entity: 'urn:e' }])
+    await outbox.enqueue([{ endpoint: receiver.url('/path?x=1'), entity: 'urn:e' }])
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1))
     const [{ headers, path, body } = receiver.received[0]!] = receiver.taken()
     expect(path).toBe('/path?x=1')

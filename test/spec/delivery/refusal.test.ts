@@ -15,7 +15,7 @@ describe('notifications to an endpoint that responds with errors', () => {
   let outbox: Outbox
   let receiver: Receiver
 
-  const owed = (count: number, entity = (i: number) => `urn:e:${i % 7}`) =>
+  const pending = (count: number, entity = (i: number) => `urn:e:${i % 7}`) =>
     Array.from({ length: count }, (_, i) => ({ endpoint: receiver.url(), entity: entity(i), value: i }))
   const isOf = (entity: string) => (received: Received) => notified(received).entity === entity
   const open = async (options?: Parameters<typeof openOutbox>[1]) => {
@@ -36,7 +36,7 @@ describe('notifications to an endpoint that responds with errors', () => {
 
   it('all arrive in order after a period of 500, within two seconds of its recovery', async () => {
     receiver.answer(() => 500)
-    await outbox.owe(owed(300))
+    await outbox.enqueue(pending(300))
     await new Promise((resolve) => setTimeout(resolve, 4000))
     // The first ones together, then one after each pause.
     expect(receiver.received.length).toBeGreaterThan(4)
@@ -62,7 +62,7 @@ describe('notifications to an endpoint that responds with errors', () => {
       refused = calmTime()
       return { status: 429, headers: { 'retry-after': '2' } }
     })
-    await outbox.owe(owed(3, () => 'urn:e'))
+    await outbox.enqueue(pending(3, () => 'urn:e'))
     await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(1), { interval: 10 })
     expect(refused?.()).toBeLessThan(2500)
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(3))
@@ -72,7 +72,7 @@ describe('notifications to an endpoint that responds with errors', () => {
 
   it('are retried after 404, and never become dead letters', async () => {
     receiver.answer(() => 404)
-    await outbox.owe(owed(1))
+    await outbox.enqueue(pending(1))
     await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(6))
     receiver.answer(() => 200)
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(1))
@@ -82,7 +82,7 @@ describe('notifications to an endpoint that responds with errors', () => {
   it('become dead letters after five responses of 400, with the reason, and later ones of the entity are sent', async () => {
     const isPoison = (received: Received) => isOf('urn:e:3')(received) && notified(received).value === 3
     receiver.answer((received) => (isPoison(received) ? 400 : 200))
-    await outbox.owe(owed(70))
+    await outbox.enqueue(pending(70))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(69))
     expect(receiver.received.filter(isPoison)).toHaveLength(5)
     expectInOrder(receiver.received)
@@ -102,8 +102,8 @@ describe('notifications to an endpoint that responds with errors', () => {
   it('of one failing entity delay no others, and arrive in order once they succeed', async () => {
     let isHealed = false
     receiver.answer((received) => (isOf('urn:bad')(received) && !isHealed ? 500 : 200))
-    await outbox.owe(owed(700, () => 'urn:bad'))
-    await outbox.owe(owed(700))
+    await outbox.enqueue(pending(700, () => 'urn:bad'))
+    await outbox.enqueue(pending(700))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(700))
     expect(outbox.dispatcher.stats()[0]).toMatchObject({ waiting: 700, held: 1 })
     isHealed = true
@@ -115,7 +115,7 @@ describe('notifications to an endpoint that responds with errors', () => {
     await open({ render: (request) => ({ ...request, timeoutMs: 1500 }) })
     let hangs = 0
     receiver.answer((received) => (isOf('urn:e:2')(received) && hangs++ < 2 ? 'hang' : 200))
-    await outbox.owe(owed(70))
+    await outbox.enqueue(pending(70))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(70))
     expectEachOnceInOrder(receiver.taken(), 70)
     expect(outbox.outcomes.map(({ outcome }) => outcome.error)).toContain('no answer within 1500 ms')
@@ -127,7 +127,7 @@ describe('notifications to an endpoint that responds with errors', () => {
   it('are sent again after a closed connection, unless the status was received', async () => {
     let answers = 0
     receiver.answer(() => (['reset', 'cut', 204] as const)[answers++] ?? 204)
-    await outbox.owe(owed(3, () => 'urn:e'))
+    await outbox.enqueue(pending(3, () => 'urn:e'))
     await vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
     expect(receiver.received.map((one) => notified(one).value)).toEqual([0, 0, 1, 2])
   })
@@ -136,7 +136,7 @@ describe('notifications to an endpoint that responds with errors', () => {
     await open({ render: (request) => ({ ...request, cooldownMs: 1500 }) })
     let answers = 0
     receiver.answer(() => (answers++ === 0 ? 503 : 200))
-    await outbox.owe(owed(2, () => 'urn:e'))
+    await outbox.enqueue(pending(2, () => 'urn:e'))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(2))
     expect(receiver.received[1]!.at - receiver.received[0]!.at).toBeGreaterThan(1450)
   })
@@ -152,7 +152,7 @@ describe('notifications to an endpoint that responds with errors', () => {
       },
     })
     const entities = ['urn:large', 'urn:header', 'urn:gone', 'urn:broken', 'urn:fine']
-    await outbox.owe(owed(5, (i) => entities[i]!))
+    await outbox.enqueue(pending(5, (i) => entities[i]!))
     await vi.waitFor(() => expect(outbox.rows()).toBe(0))
     expect(receiver.taken().map((one) => notified(one).entity)).toEqual(['urn:fine'])
     const reasons = outbox.reads.deadLetters(10).map(({ entity, reason }) => `${entity} ${reason}`)
@@ -165,7 +165,7 @@ describe('notifications to an endpoint that responds with errors', () => {
 
   it('store the statistics of their subscription', async () => {
     await outbox.door.commit((stage) => stage.write('subscription.insert', 1, 'urn:s', '{}', '{}'))
-    await outbox.owe(owed(5))
+    await outbox.enqueue(pending(5))
     const read = outbox.database.prepare<[], { stats: string }>('SELECT stats FROM subscription WHERE i = 1')
     await vi.waitFor(() => expect(JSON.parse(read.get()!.stats)).toEqual({ sent: 5 }))
   })

@@ -28,7 +28,7 @@ describe('a dispatcher that stops', () => {
     const [code, signal] = (await once(child, 'exit')) as [number | null, string | null]
     return signal ?? code
   }
-  const owed = (count: number) =>
+  const pending = (count: number) =>
     Array.from({ length: count }, (_, i) => ({
       endpoint: receiver.url(),
       entity: `urn:e:${i % 7}`,
@@ -107,7 +107,7 @@ describe('a dispatcher that stops', () => {
 
   it('in order has settled all successful deliveries, and the next start repeats none', async () => {
     outbox = await openOutbox(database.file)
-    await outbox.owe(owed(100))
+    await outbox.enqueue(pending(100))
     await vi.waitFor(() => expect(receiver.taken()).toHaveLength(100))
     await outbox.close()
     outbox = await openOutbox(database.file)
@@ -118,7 +118,7 @@ describe('a dispatcher that stops', () => {
 
   it('in the middle of a backlog keeps the rest for the next start', async () => {
     outbox = await openOutbox(database.file)
-    await outbox.owe(owed(2000))
+    await outbox.enqueue(pending(2000))
     await vi.waitFor(() => expect(receiver.taken().length).toBeGreaterThan(20), { interval: 5 })
     await outbox.close()
     const first = receiver.taken().length
@@ -133,7 +133,7 @@ describe('a dispatcher that stops', () => {
     await down.down()
     receiver.answer(() => 'hang')
     outbox = await openOutbox(database.file)
-    await outbox.owe([...owed(50), { endpoint: down.url(), entity: 'urn:e' }])
+    await outbox.enqueue([...pending(50), { endpoint: down.url(), entity: 'urn:e' }])
     await vi.waitFor(() => expect(receiver.received).toHaveLength(7))
     const passed = calmTime()
     await outbox.close()

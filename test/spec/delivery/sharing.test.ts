@@ -32,7 +32,7 @@ const entitiesOf = (received: Received): readonly string[] => {
   const { entity, entities = [entity] } = bodyOf(received)
   return entities
 }
-const owed = (entity: string, more: { sub?: number; batch?: number; value?: number } = {}) => ({
+const pending = (entity: string, more: { sub?: number; batch?: number; value?: number } = {}) => ({
   endpoint: receiver.url(),
   entity,
   ...more,
@@ -40,7 +40,9 @@ const owed = (entity: string, more: { sub?: number; batch?: number; value?: numb
 const settled = () => vi.waitFor(() => expect(outbox.dispatcher.stats()).toEqual([]))
 
 it('sends the entities of a batch in one request for each subscription', async () => {
-  await outbox.owe(['a', 'b', 'c'].flatMap((entity) => [1, 2].map((sub) => owed(entity, { sub, batch: 7 }))))
+  await outbox.enqueue(
+    ['a', 'b', 'c'].flatMap((entity) => [1, 2].map((sub) => pending(entity, { sub, batch: 7 }))),
+  )
   await settled()
   expect(receiver.taken().map((one) => [bodyOf(one).sub, entitiesOf(one)])).toEqual([
     [1, ['a', 'b', 'c']],
@@ -53,7 +55,7 @@ it('sends the entities of a batch in one request to each of many subscribers', a
   outbox = await openOutbox(database.file, { sharing: 100 })
   const paths = Array.from({ length: 60 }, (_, i) => receiver.url(`/${i}`))
   const entities = Array.from({ length: 10 }, (_, i) => `e${i}`)
-  await outbox.owe(
+  await outbox.enqueue(
     entities.flatMap((entity) => paths.map((endpoint, sub) => ({ endpoint, sub, entity, batch: 7 }))),
   )
   await settled()
@@ -61,12 +63,12 @@ it('sends the entities of a batch in one request to each of many subscribers', a
 })
 
 it('separates different batches, single changes and changes of the same entity', async () => {
-  await outbox.owe([
-    owed('a', { batch: 7 }),
-    owed('b', { batch: 8 }),
-    owed('c'),
-    owed('a', { batch: 7, value: 1 }),
-    owed('d', { batch: 7 }),
+  await outbox.enqueue([
+    pending('a', { batch: 7 }),
+    pending('b', { batch: 8 }),
+    pending('c'),
+    pending('a', { batch: 7, value: 1 }),
+    pending('d', { batch: 7 }),
   ])
   await settled()
   const sent = receiver.taken().map((one) => entitiesOf(one).join())
@@ -74,7 +76,7 @@ it('separates different batches, single changes and changes of the same entity',
 })
 
 it('splits a batch that is larger than one request', async () => {
-  await outbox.owe(Array.from({ length: 10 }, (_, i) => owed(`e${i}`, { batch: 7 })))
+  await outbox.enqueue(Array.from({ length: 10 }, (_, i) => pending(`e${i}`, { batch: 7 })))
   await settled()
   expect(receiver.taken().map((one) => entitiesOf(one).length)).toEqual([4, 4, 2])
   expect(new Set(receiver.taken().flatMap(entitiesOf)).size).toBe(10)
@@ -82,7 +84,7 @@ it('splits a batch that is larger than one request', async () => {
 
 it('sends entities one by one after a 4xx, and only the one rejected again becomes a dead letter', async () => {
   receiver.answer((received) => (entitiesOf(received).includes('bad') ? 400 : 200))
-  await outbox.owe(['a', 'bad', 'c'].map((entity) => owed(entity, { batch: 7 })))
+  await outbox.enqueue(['a', 'bad', 'c'].map((entity) => pending(entity, { batch: 7 })))
   await settled()
   expect(receiver.taken().flatMap(entitiesOf).toSorted()).toEqual(['a', 'c'])
   const buried = () => outbox.reads.deadLetters(10).map(({ entity }) => entity)
@@ -92,7 +94,7 @@ it('sends entities one by one after a 4xx, and only the one rejected again becom
 it('sends one entity alone to an endpoint that responded with 500, and the rest of the batch once that succeeds', async () => {
   let isWell = false
   receiver.answer(() => (isWell ? 200 : 500))
-  await outbox.owe(['a', 'b', 'c'].map((entity) => owed(entity, { batch: 7 })))
+  await outbox.enqueue(['a', 'b', 'c'].map((entity) => pending(entity, { batch: 7 })))
   await vi.waitFor(() => expect(receiver.received.length).toBeGreaterThan(0))
   isWell = true
   await settled()
@@ -103,7 +105,7 @@ it.each(['reset', 500] as const)(
   'goes on with the other entities of a batch where one causes %s',
   async (answer) => {
     receiver.answer((received) => (entitiesOf(received).includes('bad') ? answer : 200))
-    await outbox.owe(['a', 'b', 'bad', 'c'].map((entity) => owed(entity, { batch: 7 })))
+    await outbox.enqueue(['a', 'b', 'bad', 'c'].map((entity) => pending(entity, { batch: 7 })))
     const taken = () => receiver.taken().flatMap(entitiesOf).toSorted()
     await vi.waitFor(() => expect(taken()).toEqual(['a', 'b', 'c']))
     receiver.answer(() => 200)
@@ -113,7 +115,7 @@ it.each(['reset', 500] as const)(
 
 it('sends entities one by one to an endpoint that closes the connection on several', async () => {
   receiver.answer((received) => (entitiesOf(received).length > 1 ? 'reset' : 200))
-  await outbox.owe(Array.from({ length: 10 }, (_, i) => owed(`e${i}`, { batch: 7 })))
+  await outbox.enqueue(Array.from({ length: 10 }, (_, i) => pending(`e${i}`, { batch: 7 })))
   await settled()
   expect(receiver.taken().flatMap(entitiesOf).length).toBe(10)
 })

@@ -57,13 +57,13 @@ it('receives no notifications, while others do', async () => {
       { id: 'urn:x:1', type: 'T', a: { type: 'Property', value: 1 } } as Entity,
       'http',
     )
-    expect(open.owed).toEqual([])
+    expect(open.announced).toEqual([])
     await made('urn:x:notified', { uri: 'http://x/2', accept: 'application/json' })
     await open.broker.create(
       { id: 'urn:x:2', type: 'T', a: { type: 'Property', value: 1 } } as Entity,
       'http',
     )
-    expect(open.owed).toHaveLength(1)
+    expect(open.announced).toHaveLength(1)
   } finally {
     await open.close()
     temporary.remove()

@@ -11,14 +11,14 @@ describe('the outbox', () => {
   let reads: Deliveries
   const write = (name: keyof typeof deliveryWrites, ...parameters: unknown[]) =>
     database.prepare(deliveryWrites[name]).run(...parameters)
-  const owe = (d: number, endpoint: string, entity: string, body = '{}') =>
+  const enqueue = (d: number, endpoint: string, entity: string, body = '{}') =>
     write('delivery.insert', d, 1, endpoint, entity, 1000, null, null, null, null, body)
 
   beforeEach(() => {
     database = new BetterSqlite3(':memory:')
     for (const { sql } of migrations) database.exec(sql)
     reads = createDeliveries(database)
-    for (let d = 1; d <= 20; d++) owe(d, d % 2 === 0 ? 'http://even/' : 'http://odd/', `urn:${d % 3}`)
+    for (let d = 1; d <= 20; d++) enqueue(d, d % 2 === 0 ? 'http://even/' : 'http://odd/', `urn:${d % 3}`)
   })
 
   it('is read per endpoint, in order, from a number on', () => {

@@ -22,10 +22,10 @@ it('have their own entities, subscriptions, histories and numbers', async () => 
     context: [],
   })
   await other.create(room('other'), 'http')
-  expect(open.owed).toEqual([])
+  expect(open.announced).toEqual([])
   expect(open.broker.queryAtOnce(all).count).toBe(0)
   await open.broker.create(room('main'), 'http')
-  expect(open.owed).toHaveLength(1)
+  expect(open.announced).toHaveLength(1)
   expect(other.subscriptions.list({ limit: 10, offset: 0 }).count).toBe(0)
   expect(other.retrieve('urn:x:room')!.entity()).toEqual(room('other'))
   await open.broker.remove('urn:x:room', 'http')
