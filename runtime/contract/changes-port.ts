@@ -63,14 +63,14 @@ export interface Follower {
   /** Canonical names of the followed types; default: all. Deletions of all types are reported. */
   readonly types?: ReadonlySet<string> | undefined
   /**
-   * Which observations are reported, of all types; left out, none, and they cause no batch. With `each`, a
-   * write that changes other members of an instance repeats its observation, and so may a client that sends
-   * an observation again. While the clock of the gateway is not set, times are those of that clock.
+   * Which observations are reported, of all types; left out, none. With `each`, a write that changes other
+   * members of an instance repeats its observation, and so may a client that sends an observation again.
+   * While the clock of the gateway is not set, times are those of that clock.
    */
   readonly observes?: 'newest' | 'each'
   /**
-   * Processes a batch. If it throws, the same changes, or more, are passed again with a growing delay; after
-   * `limits.pluginAttemptsMax` attempts the plugin is disabled.
+   * Processes a batch, which may contain nothing but a new cursor. If it throws, the same changes, or more,
+   * are passed again with a growing delay. After `limits.pluginAttemptsMax` attempts the plugin is disabled.
    */
   take(batch: ChangeBatch): void | Promise<void>
   /**

@@ -18,12 +18,37 @@ const rowOf = (n: number, count: number): FollowedRow => ({
 
 it('passes a commit of 300,000 observations whole', () => {
   const batch = batchOf([rowOf(1, 300_000)], { following: feed, streams: createNamedStreams(feed) }, follower)
-  expect([batch.observed.length, batch.through]).toEqual([300_000, 1])
+  expect([batch?.observed.length, batch?.through]).toEqual([300_000, 1])
 })
 
 it('ends at the limit of observations, and leaves the remaining rows to the next batch', () => {
   const most = limits.pluginSliceObservations.value
   const rows = [rowOf(1, most - 1), rowOf(2, 1), rowOf(3, 1)]
   const batch = batchOf(rows, { following: feed, streams: createNamedStreams(feed) }, follower)
-  expect([batch.observed.length, batch.through]).toEqual([most, 2])
+  expect([batch?.observed.length, batch?.through]).toEqual([most, 2])
 })
+
+it('passes over entities of other types, and reads no row beyond the end of the batch', () => {
+  const read: number[] = []
+  const rows = function* (): Generator<FollowedRow> {
+    for (let n = 1; ; n++) {
+      read.push(n)
+      yield {
+        n,
+        at: n,
+        via: undefined,
+        what: { ...change, id: `urn:x:${n}`, kind: n < 100 ? 'updated' : 'deleted' },
+      }
+    }
+  }
+  const batch = batchOf(
+    rows(),
+    { following: feed, streams: createNamedStreams(feed) },
+    { ...follower, types: new Set(['Wanted']) },
+  )
+  const most = limits.pluginBatchEntities.value
+  expect(batch).toMatchObject({ changed: [], observed: [], through: 99 + most })
+  expect([batch?.deleted.length, batch?.deleted[0], read.length]).toEqual([most, 'urn:x:100', 99 + most])
+})
+
+const change = { rid: 1, by: 'http', at: 1, type: 'Other', instances: [] } as const

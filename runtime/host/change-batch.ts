@@ -36,28 +36,35 @@ interface Place {
   at: number
 }
 
+export interface BatchPorts {
+  readonly following: ChangeFeed
+  readonly streams: NamedStreams
+  /** Ends the batch after any row. */
+  readonly isEnough?: () => boolean
+}
+
 /**
- * Builds a batch of a bounded number of entities and observations, so that the next one follows soon. The
- * remaining rows wait; a row is never divided, since the cursor of a follower is the number of a row.
+ * Builds a batch of a bounded number of rows, entities and observations, so that the next one follows soon.
+ * Further rows are not read. A row is never divided, since the cursor of a follower is the number of a row.
+ * Returns undefined without rows.
  */
 export function batchOf(
-  rows: readonly FollowedRow[],
-  { following, streams }: { readonly following: ChangeFeed; readonly streams: NamedStreams },
+  rows: Iterable<FollowedRow>,
+  { following, streams, isEnough = () => false }: BatchPorts,
   follower: Follower,
-): ChangeBatch {
+): ChangeBatch | undefined {
   /** The last change of each entity. */
   const touched = new Map<string, FollowedChange>()
   const newest = new Map<number, Place>()
   const each: Observation[] = []
   /** Number of streams whose entity has to be read. */
   let unknown = 0
-  let last = rows[0]!
+  let last: FollowedRow | undefined
+  let count = 0
   for (const row of rows) {
-    if (touched.size + unknown >= limits.pluginBatchEntities.value) break
-    if (each.length >= limits.pluginSliceObservations.value) break
     last = row
     if (isChange(row.what)) {
-      touched.set(row.what.id, row.what)
+      if (concerns(follower, row.what) || touched.has(row.what.id)) touched.set(row.what.id, row.what)
       if (follower.observes === 'each') each.push(...observedBy(row.what, row))
     } else if (row.what !== undefined) {
       if (follower.observes === 'each') {
@@ -66,7 +73,21 @@ export function batchOf(
         unknown += streams.read() - read
       } else unknown += note(newest, { row, batch: row.what }, streams)
     }
+    if (++count >= limits.pluginBatchRows.value || isEnough()) break
+    if (touched.size + unknown >= limits.pluginBatchEntities.value) break
+    if (each.length >= limits.pluginSliceObservations.value) break
   }
+  if (last === undefined) return undefined
+  for (const [s, place] of newest) each.push(...observedAt(place, streams.of(s)))
+  return { through: last.n, at: last.at, ...statesOf(touched, following, follower), observed: each }
+}
+
+/** The current states of changed entities that a follower wants, and the ids of the others. */
+function statesOf(
+  touched: ReadonlyMap<string, FollowedChange>,
+  following: ChangeFeed,
+  follower: Follower,
+): Pick<ChangeBatch, 'changed' | 'deleted'> {
   const changed: EntityState[] = []
   const deleted: string[] = []
   for (const [id, { type }] of touched) {
@@ -77,13 +98,16 @@ export function batchOf(
     // It may have had one of the followed types before.
     else deleted.push(id)
   }
-  for (const [s, place] of newest) each.push(...observedAt(place, streams.of(s)))
-  return { through: last.n, at: last.at, changed, deleted, observed: each }
+  return { changed, deleted }
 }
 
 /** Whether a follower wants entities of these types; a change without a type may concern any. */
 const isFollowed = ({ types }: Follower, type: string | readonly string[] | undefined): boolean =>
   types === undefined || type === undefined || [type].flat().some((one) => types.has(one))
+
+/** Whether a follower wants the type of a changed entity, or the entity may have had a wanted type before. */
+const concerns = (follower: Follower, { kind, type, retyped }: FollowedChange): boolean =>
+  kind === 'deleted' || retyped === true || isFollowed(follower, type)
 
 const isChange = (what: FollowedRow['what']): what is FollowedChange => what !== undefined && 'id' in what
 

@@ -77,15 +77,12 @@ function follow(
     const begunAt = clock.monotonic()
     let rest = limits.pluginRestMs.value
     try {
-      const rows = following.codedAfter(cursor, limits.pluginBatchRows.value, {
-        observes: follower.observes !== undefined,
-        isEnough: () => clock.monotonic() - begunAt > limits.pluginBatchMs.value,
-      })
+      const rows = following.codedAfter(cursor, follower.observes !== undefined)
+      const isEnough = (): boolean => clock.monotonic() - begunAt > limits.pluginBatchMs.value
+      const batch = rows && batchOf(rows, { following, streams, isEnough }, follower)
       if (rows === undefined) cursor = await follower.readAnew()
-      else if (rows.length > 0) {
-        const batch = batchOf(rows, { following, streams }, follower)
-        if (batch.changed.length > 0 || batch.deleted.length > 0 || batch.observed.length > 0)
-          await follower.take(batch)
+      else if (batch !== undefined) {
+        await follower.take(batch)
         cursor = batch.through
         // A follower far behind works at most half of the time.
         if (following.position().n - cursor > limits.pluginBatchRows.value)

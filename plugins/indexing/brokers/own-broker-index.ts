@@ -47,8 +47,8 @@ export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
   let noted: number | undefined
   let noting: Promise<void> = Promise.resolve()
   const waiting = new Set<() => void>()
-  /** Node numbers of observations by id; 0 for ids that are not observations of the index. */
-  const observations = new Map<string, number>()
+  /** Results of `observationOf`, by id. */
+  const observations = new Map<string, number | undefined>()
 
   const include = (position: number): void => {
     included = position
@@ -74,12 +74,12 @@ export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
     notedAt = clock.monotonic()
   }
 
-  function observationOf(id: string): number {
-    const known = observations.get(id)
-    if (known !== undefined) return known
+  /** The number of an indexed observation, 0 for other indexed entities; undefined if it is not indexed. */
+  function observationOf(id: string): number | undefined {
+    if (observations.has(id)) return observations.get(id)
     if (observations.size >= limits.indexObservationsKept.value) observations.clear()
     const entry = catalogue.entity(id)
-    const n = entry !== undefined && (entry.kinds & kinds.observation) !== 0 ? entry.n : 0
+    const n = entry && ((entry.kinds & kinds.observation) === 0 ? 0 : entry.n)
     observations.set(id, n)
     return n
   }
@@ -92,11 +92,11 @@ export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
     const others = new Set<string>()
     for (const { id, name, time } of observed) {
       const n = observationOf(id)
+      if (n === undefined) continue
       if (n !== 0 && name === simpleResult) seen.note(n, time)
       else if (n === 0 && !changedIds.has(id)) others.add(id)
     }
-    const ids = [...others].filter((id) => catalogue.entity(id) !== undefined)
-    return ids.flatMap((id) => changes.entity(id) ?? [])
+    return [...others].flatMap((id) => changes.entity(id) ?? [])
   }
 
   /** Retries after a full disk or a disk error until the work succeeds. */
@@ -128,7 +128,7 @@ export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
     for (const { id } of changed) {
       const n = observationOf(id)
       // The new document includes earlier observation times; later observations follow in the log.
-      if (n !== 0 && !seenNow.has(id)) seen.forget(n)
+      if (n !== undefined && n !== 0 && !seenNow.has(id)) seen.forget(n)
     }
     include(through)
     const isDue = clock.monotonic() - notedAt >= limits.indexSeenMs.value
@@ -170,6 +170,7 @@ export function createOwnBrokerIndex(ports: OwnBrokerPorts) {
     }
     if (signal.aborted) return from
     const removed = await catalogue.endLoad(ownBroker)
+    observations.clear()
     brokers.set(ownBroker, { state: 'following', load: null, position: from })
     ports.log.info('indexing.read', { broker: broker.address, entities: load.read, removed })
     return from

@@ -158,27 +158,25 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
   function read<T>(row: LogRow, decode: (body: Uint8Array) => T): Followed<T> {
     const { n, at } = row
     if (isOfObservations(row)) return { n, at, via: row.via ?? undefined, what: decode(row.body) }
-    const change = JSON.parse(Buffer.from(records.logAt(n)!.body).toString()) as FollowedChange
+    const change = JSON.parse(Buffer.from(row.body).toString()) as FollowedChange
     return { n, at, via: viaFrom(change.by), what: { ...change, rid: row.rid! } }
   }
 
-  function after<T>(
-    n: number,
-    limit: number,
-    decode: (body: Uint8Array) => T,
-    isEnough: () => boolean = () => false,
-  ): Followed<T>[] | undefined {
+  /** Reads each row when it is requested, because a body may be large and a follower may stop at any row. */
+  function after<T>(n: number, decode: (body: Uint8Array) => T): Iterable<Followed<T>> | undefined {
     const last = ports.door.status().number
     if (last <= n) return []
-    const rows = records.logAfter(n, limit)
-    if (rows[0] === undefined || rows[0].n > n + 1) return undefined
-    const found: Followed<T>[] = []
-    for (const row of rows) {
-      if (row.n > last) break
-      found.push(read(row, decode))
-      if (isEnough()) break
+    const first = records.logNext(n)
+    if (first === undefined || first.n > n + 1) return undefined
+    const rows = function* (): Generator<Followed<T>> {
+      for (
+        let row: LogRow | undefined = first;
+        row !== undefined && row.n <= last;
+        row = records.logNext(row.n)
+      )
+        yield read(row, decode)
     }
-    return found
+    return rows()
   }
 
   /** The shape of an observation; undefined if history no longer holds it. */
@@ -241,21 +239,23 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
     /** A commit time (ms) that no row behind this position precedes. */
     since({ n, at }: LogPosition): number {
       if (n < ports.door.status().datedUpTo) return Math.max(0, at - limits.batchOneTimeMs.value)
-      const [next] = records.logAfter(n, 1)
+      const next = records.logNext(n)
       return next?.n === n + 1 ? next.at : at
     },
     /** Rows after a number, in order; undefined if the log does not reach back that far. */
-    after: (n: number, limit: number): readonly Followed[] | undefined => after(n, limit, observationsOf),
+    after(n: number, limit: number): readonly Followed[] | undefined {
+      const rows = after(n, observationsOf)
+      return rows && [...Iterator.from(rows).take(limit)]
+    },
     /**
      * Like `after` with observations in their encoded form, at a tenth of the cost; rows of observations are
-     * empty unless `observes`. Stops at `limit` rows, or earlier when `isEnough`.
+     * empty unless `observes`. To be read within one turn of the event loop.
      */
     codedAfter: (
       n: number,
-      limit: number,
-      { observes, isEnough }: { observes: boolean; isEnough: () => boolean },
-    ): readonly Followed<ObservationBatch | undefined>[] | undefined =>
-      after(n, limit, (body) => (observes ? decodeObservations(body) : undefined), isEnough),
+      observes: boolean,
+    ): Iterable<Followed<ObservationBatch | undefined>> | undefined =>
+      after(n, (body) => (observes ? decodeObservations(body) : undefined)),
     streamOf,
     isHeld: ports.isHeld,
     /** The attribute instance of an observation, in the shape it had then. */

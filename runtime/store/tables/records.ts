@@ -104,6 +104,9 @@ export function createRecords(database: Database) {
      FROM log WHERE n > ? ORDER BY n LIMIT ?`,
   )
   const logAt = database.prepare<[number], LogRow>('SELECT n, at, kind, rid, body, via FROM log WHERE n = ?')
+  const logNext = database.prepare<[number], LogRow>(
+    'SELECT n, at, kind, rid, body, via FROM log WHERE n > ? ORDER BY n LIMIT 1',
+  )
   const logUnsettled = database.prepare<[number], LogRow>(
     'SELECT n, at, kind, rid, body, via FROM log WHERE kind > 4 ORDER BY n LIMIT ?',
   )
@@ -138,6 +141,8 @@ export function createRecords(database: Database) {
     /** Rows in order; changes without their bodies. */
     logAfter: (n: number, limit: number) => logAfter.all(n, limit),
     logAt: (n: number) => logAt.get(n),
+    /** The first row after a number. */
+    logNext: (n: number) => logNext.get(n),
     /** The first rows with times from a clock that was not set. */
     logUnsettled: (limit: number) => logUnsettled.all(limit),
     unsettledCount: () => unsettledCount.get()!.count,
