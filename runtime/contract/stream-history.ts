@@ -42,7 +42,8 @@ export async function* streamHistory(
   stream: StreamKey,
   { from = earliest, to = latest, last = Number.POSITIVE_INFINITY, signal }: HistoryRange,
 ): AsyncGenerator<readonly PastValue[]> {
-  let [end, left] = [to, last]
+  let end = to
+  let left = last
   while (left > 0 && end > from) {
     const most = Math.min(left, limits.pluginSliceObservations.value)
     const answer = await answerOf(broker, stream, { from, to: end, last: most, signal })
