@@ -29,22 +29,17 @@ import { createMqttServer, type MqttServer } from '#mqtt/mqtt-server.ts'
 import { formatVersion } from '#store/file/database-schema.ts'
 import { createSessionRows } from '#store/tables/mqtt-rows.ts'
 
-export interface InterfaceParts extends Instruments {
+export interface InterfaceParts
+  extends Instruments,
+    Pick<AppPorts, 'notify' | 'uplinks' | 'downward' | 'alias' | 'unreadiness' | 'complaints'> {
   readonly opened: AsyncDisposableStack
   readonly settings: Settings
   readonly broker: OpenBroker
   readonly federation: Federation
-  /** Sends a notification. */
-  readonly notify: AppPorts['notify']
-  readonly uplinks: AppPorts['uplinks']
-  readonly downward: AppPorts['downward']
   /** The plugins. */
   readonly host: Components & Required<Pick<EntranceRules, 'isOpen' | 'isShared'>>
   /** Ids of the gateway's own MQTT clients, which publish notifications. */
   readonly ownClients: ReadonlySet<string>
-  readonly alias: AppPorts['alias']
-  readonly unreadiness: AppPorts['unreadiness']
-  readonly complaints: AppPorts['complaints']
   readonly outflow: Outflow
 }
 

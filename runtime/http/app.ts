@@ -132,15 +132,29 @@ const methodsKnown: ReadonlySet<string> = new Set([
   'OPTIONS',
 ])
 export function createApp(ports: AppPorts, settings: AppSettings): App {
-  const { broker, contexts, takeFrame, alias, forwarding, tunnels, clock, log, metrics } = ports
+  const { broker, contexts, sources, takeFrame, alias, forwarding, tunnels, clock, log, metrics } = ports
   const rules = profiles[settings.profile]
   const problems = createProblems({ log, metrics, rules })
   const answers = createAnswers({ core: contexts.unnamed })
   const bodies = createBodies()
-  const requests = createRequestReader({ broker, contexts, bodies, alias }, { ...rules, ...settings })
+  const requests = createRequestReader(
+    { broker, contexts, bodies, alias },
+    { defaultMediaType: settings.defaultMediaType, servesPlatform: rules.servesPlatform },
+  )
 
   const maps = createEntityMaps(clock)
-  const distribution = createDistribution({ ...ports, ...settings, requests, bodies, answers, problems })
+  const distribution = createDistribution({
+    broker,
+    contexts,
+    requests,
+    bodies,
+    answers,
+    problems,
+    sources,
+    clock,
+    alias,
+    splits: settings.splits,
+  })
   const mapped = createMappedQueries({ broker, bodies, maps, clock, rules })
   const budget = { instancesMax: settings.temporalInstancesMax }
   const temporal = createTemporalRoutes({ requests, answers }, budget)
@@ -150,12 +164,22 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const purge = createPurgeRoutes({ requests, answers, problems })
   const operations = createEntityOperationRoutes({ requests, answers, problems })
   const streams = createStreamRoutes({ requests, answers })
-  const found = { sources: distribution.gathering, core: contexts.core }
-  const snapshot = createSnapshotRoutes({ ...ports, requests, bodies, answers, problems, ...found })
+  const snapshot = createSnapshotRoutes({
+    requests,
+    bodies,
+    answers,
+    problems,
+    snapshots: ports.snapshots,
+    notify: ports.notify,
+    sources: distribution.gathering,
+    core: contexts.core,
+    clock,
+    log,
+  })
   const discovery = createDiscoveryRoutes({ requests, answers })
   const stored = createJsonLdContextRoutes({ requests, answers, contexts, startedAt: clock.now() })
   const admin = createAdminRoutes({ ...ports, answers }, settings)
-  const backups = createBackupRoutes({ ...ports, answers })
+  const backups = createBackupRoutes({ backups: ports.backups, answers })
   const components = createComponentRoutes(ports.components, bodies)
   const app = serve(
     {
@@ -173,7 +197,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       }),
       ...createTunnelTable({ tunnels, alias, serve: (request) => serveTunnelled(request) }),
       ...createSourceNotificationTable({ requests, answers, broker, contexts, clock, distribution }),
-      ...createEntityMapTable({ ...ports, requests, answers, maps }, mapped, {
+      ...createEntityMapTable({ sources, contexts, requests, answers, maps, clock, alias }, mapped, {
         query: distribution.query(entities.query),
         queryByBody: distribution.queryByBody(entities.queryByBody),
         queryHistories: distribution.histories(temporal.query),
@@ -202,7 +226,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
   const serveTunnelled = createTunnelled(app, new Set(['notify']))
   return Object.freeze({
     ...app,
-    direct: createDirectReads({ ...ports, core: contexts.unnamed, reads }, settings),
+    direct: createDirectReads({ broker, core: contexts.unnamed, reads, metrics }, settings),
     component: (name: string) => async (request: Request, env: HttpEnv) => {
       try {
         return await components.of(name, request, env)

@@ -21,9 +21,9 @@ import { createObserver } from '#broker/entities/observer.ts'
 import { createProvision } from '#broker/entities/provision.ts'
 import { evolutionOf } from '#broker/history/evolution.ts'
 import { forgetHistory } from '#broker/history/forget.ts'
-import { createTemporalProvision, type TemporalProvisionPorts } from '#broker/history/temporal-provision.ts'
-import type { TemporalBroker, TemporalQuery } from '#broker/history/temporal-requests.ts'
-import { createTemporalSearch, type TemporalSearchPorts } from '#broker/history/temporal-search.ts'
+import { createTemporalProvision } from '#broker/history/temporal-provision.ts'
+import type { TemporalQuery } from '#broker/history/temporal-requests.ts'
+import { createTemporalSearch } from '#broker/history/temporal-search.ts'
 import { createPassedOn } from '#broker/sources/passed-subscriptions.ts'
 import { type ContextSourceParts, openContextSources } from '#broker/sources/tenant-sources.ts'
 import { createCollisions } from '#broker/state/collisions.ts'
@@ -97,7 +97,7 @@ function originsOf(
 export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const { name, file, writer, clock, log, metrics } = ports
   const stored = await openFile(ports, settings)
-  const { database, records, entities, history, edits, deliveries } = stored
+  const { database, records, entities, history, edits, deliveries, spans } = stored
 
   const names = createNames(records)
   const live = createLiveState(clock)
@@ -124,17 +124,37 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
   const observer = createObserver({ streams, matcher, metrics })
   const { door, ...kept } = openDoor(ports, settings, { ...stored, names, live, streams, documents })
   const consume = createConsume({ database, entities, live, names, clock })
-  const queries = { find: consume.query, query: consume.queryAtOnce }
-  const followed = openSubscriptions({ ...stored, ...queries, door, matcher, clock, log }, () => outside)
+  const followed = openSubscriptions(
+    {
+      records,
+      contextSources: stored.contextSources,
+      find: consume.query,
+      query: consume.queryAtOnce,
+      door,
+      matcher,
+      clock,
+      log,
+    },
+    () => outside,
+  )
   const evolution = { entities, history, edits, records, names, live, streams }
-  const following = createChangeFeed({ ...stored, names, live, streams, door, isHeld: kept.isHeld })
+  const following = createChangeFeed({ ...evolution, spans, door, isHeld: kept.isHeld })
   // Reads in one transaction, because the writer thread may split a chunk between two reads.
   const evolve = database.transaction((id: string, query: TemporalQuery) => evolutionOf(evolution, id, query))
   const broker: TenantBroker = Object.freeze({
-    ...createProvision({ door, documents, observer, ...consume }),
+    ...createProvision({ door, documents, observer, retrieve: consume.retrieve, query: consume.query }),
     ...consume,
     history: (id, query) => evolve(id, query),
-    temporal: temporalOf({ ...stored, ...evolution, ...queries, door, documents, observer, clock }),
+    temporal: Object.freeze({
+      ...createTemporalSearch({
+        ...evolution,
+        database,
+        rollUps: stored.rollUps,
+        clock,
+        find: consume.query,
+      }),
+      ...createTemporalProvision({ ...evolution, door, documents, observer }),
+    }),
     subscriptions: followed.subscriptions,
     registrations: followed.sources.registrations.broker,
     passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
@@ -161,7 +181,10 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     digests: broker.digests,
     uplinkStates: stored.uplinkStates,
     statistics: createStatisticsKeeper({ get: (i) => holderOf(i).get(i) }),
-    backlog: createUnfoldedBacklog({ ...stored, ...kept, live }, settings.history),
+    backlog: createUnfoldedBacklog(
+      { spans, live, retained: stored.retained, logBytes: kept.logBytes, followers: kept.followers },
+      settings.history,
+    ),
   }
 
   return Object.freeze({
@@ -263,9 +286,6 @@ function subscribedBy(i: number, { matcher, sources }: Pick<TenantParts, 'matche
   const registered = matcher.get(i)
   return registered && { i, endpoint: registered.endpoint, id: registered.subscription.id }
 }
-
-const temporalOf = (ports: TemporalSearchPorts & TemporalProvisionPorts): TemporalBroker =>
-  Object.freeze({ ...createTemporalSearch(ports), ...createTemporalProvision(ports) })
 
 /** The parts that the door writes and upkeep works on. */
 interface Parts extends Awaited<ReturnType<typeof openFile>> {

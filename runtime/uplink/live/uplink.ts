@@ -136,8 +136,16 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const fill = (layer: Layer): Promise<boolean> => deliver('backfill', layer)
   const current = createCurrentSteps({ following, lookups, state })
   const matching = createMatching({ following, current, lookups, deliverNow: deliverAll })
-  const ways = { deliver: fill, deliverNow: deliverAll, ensureDeleted: resurrections.ensureDeleted }
-  const reconciling = createReconcileSchedule({ ...ports, id, state, lookups, current, ...ways })
+  const reconciling = createReconcileSchedule({
+    ...ports,
+    id,
+    state,
+    lookups,
+    current,
+    deliver: fill,
+    deliverNow: deliverAll,
+    ensureDeleted: resurrections.ensureDeleted,
+  })
 
   /** Sends the next part of the log. Returns whether there was any. */
   async function follow(): Promise<boolean> {
