@@ -46,5 +46,3 @@ export function openUplinks(parts: UplinksParts) {
     complaints: () => [...byTenant.values()].flatMap(({ operations }) => [...operations.complaints()]),
   })
 }
-
-export type OpenUplinks = ReturnType<typeof openUplinks>

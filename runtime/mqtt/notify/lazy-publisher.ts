@@ -27,5 +27,5 @@ export function openPublisher({ opened, settings: { outbound }, clock }: Publish
     loaded ??= load()
     return (await loaded).send(publication)
   }
-  return Object.freeze({ send, clients: clients as ReadonlySet<string> })
+  return Object.freeze({ send, clients })
 }
