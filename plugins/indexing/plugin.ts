@@ -40,8 +40,49 @@ export default definePlugin<IndexingSettings, Needs>({
 })
 
 function start(host: IndexingHost): Running {
-  const { mdr: broker, changes, database, log, signal, clock, fail } = host
-  const { brokers, catalogue, own, subscriptions, selecting, empty } = createIndex(host)
+  const { mdr: broker, changes, database, log, signal, clock, addresses, fail } = host
+  const brokers = createBrokers(database, clock.now)
+  const catalogue = createCatalogue(database, clock.monotonic)
+  const seen = createSeen()
+  const own = createOwnBrokerIndex({ broker, changes, catalogue, brokers, seen, clock, log, signal })
+  const { nameOf, nodeOf } = catalogue
+  const hops = () => [paths.belongsTo, paths.madeBySensor, paths.generatedBy].map((name) => nameOf(name) ?? 0)
+  const prepared = (): Selecting => {
+    const sql = prepareQueryStatements(database, hops)
+    return createSelecting({ nameOf, nodeOf, sql, seen, monotonic: clock.monotonic })
+  }
+  let current = prepared()
+  const concurrency = createConcurrencyLimit({
+    atOnce: limits.indexQueriesMax.value,
+    waitingMax: limits.indexQueriesWaiting.value,
+    what: 'index queries',
+  })
+  const selecting: Selecting = {
+    deduce: (ids) => current.deduce(ids),
+    select: (criteria, page, signal) =>
+      concurrency.run(signal, async () => {
+        const used = current
+        try {
+          return await used.select(criteria, page, signal)
+        } catch (error) {
+          // Retry only if the file was emptied during the query.
+          if (used === current) throw error
+          return current.select(criteria, page, signal)
+        }
+      }),
+  }
+  const subscriptions = createOwnSubscriptions({ broker, brokers, addresses, log, signal })
+  /** Empties the index but keeps its broker rows. Returns false if a full read is already in progress. */
+  async function empty(): Promise<boolean> {
+    if (own.position() === undefined) return false
+    await own.stop()
+    const rows = brokers.all()
+    await catalogue.empty()
+    brokers.restore(rows)
+    current = prepared()
+    return true
+  }
+
   /** Logs errors of background work; errors during shutdown are ignored. */
   const reportError = (during: string) => (error: unknown) => {
     if (!signal.aborted) log.error('plugin.failed', { plugin: 'indexing', during, error })
@@ -111,57 +152,6 @@ function start(host: IndexingHost): Running {
       clearInterval(checkTimer)
       await remotes.stop()
       await own.close()
-    },
-  }
-}
-
-/** Creates the parts that use the database file. */
-function createIndex({ database, mdr: broker, changes, clock, log, signal, addresses }: IndexingHost) {
-  const brokers = createBrokers(database, clock.now)
-  const catalogue = createCatalogue(database, clock.monotonic)
-  const seen = createSeen()
-  const own = createOwnBrokerIndex({ broker, changes, catalogue, brokers, seen, clock, log, signal })
-  const { nameOf, nodeOf } = catalogue
-  const hops = () => [paths.belongsTo, paths.madeBySensor, paths.generatedBy].map((name) => nameOf(name) ?? 0)
-  const prepared = (): Selecting => {
-    const sql = prepareQueryStatements(database, hops)
-    return createSelecting({ nameOf, nodeOf, sql, seen, monotonic: clock.monotonic })
-  }
-  let current = prepared()
-  const concurrency = createConcurrencyLimit({
-    atOnce: limits.indexQueriesMax.value,
-    waitingMax: limits.indexQueriesWaiting.value,
-    what: 'index queries',
-  })
-  const selecting: Selecting = {
-    deduce: (ids) => current.deduce(ids),
-    select: (criteria, page, signal) =>
-      concurrency.run(signal, async () => {
-        const used = current
-        try {
-          return await used.select(criteria, page, signal)
-        } catch (error) {
-          // Retry only if the file was emptied during the query.
-          if (used === current) throw error
-          return current.select(criteria, page, signal)
-        }
-      }),
-  }
-  return {
-    brokers,
-    catalogue,
-    own,
-    selecting,
-    subscriptions: createOwnSubscriptions({ broker, brokers, addresses, log, signal }),
-    /** Empties the index but keeps its broker rows. Returns false if a full read is already in progress. */
-    async empty(): Promise<boolean> {
-      if (own.position() === undefined) return false
-      await own.stop()
-      const rows = brokers.all()
-      await catalogue.empty()
-      brokers.restore(rows)
-      current = prepared()
-      return true
     },
   }
 }

@@ -57,10 +57,51 @@ export async function gatherHistories(
   clientQuery: ClientHistoryQuery,
   one?: string,
 ): Promise<GatheredHistories> {
+  /** Reads all histories of one source, part by part, up to a limit. */
+  async function historiesOf(
+    registration: Registration,
+  ): Promise<{ source: string; copies: HistoryCopy[]; warnings: Warning[]; map: string | undefined }> {
+    const { query } = clientQuery
+    const isBackwards = query.lastN !== undefined
+    const parts = new Map<string, HistoryCopy[]>()
+    const warnings: Warning[] = []
+    let times: ClientHistoryQuery['times'] | undefined = clientQuery.times
+    let end: number | undefined
+    let map: string | undefined
+    let instances = 0
+    while (times !== undefined) {
+      const request = historyRequestFor(registration, { ...clientQuery, times }, one, read)
+      if (request === undefined) break
+      const answers = await entitiesOf(ports, read, registration, request)
+      warnings.push(...answers.warnings)
+      map ??= answers.map
+      for (const json of answers.entities) {
+        try {
+          const copy = copyOf(registration, readEvolution(json, answers.context), query)
+          if (copy === undefined) continue
+          parts.set(copy.history.id, [...(parts.get(copy.history.id) ?? []), copy])
+          for (const list of copy.history.attributes.values()) instances += list.length
+        } catch (error) {
+          warnings.push(invalidAnswer(registration, error))
+        }
+      }
+      const before = end
+      end = endOf(answers.ranges, isBackwards)
+      // Stop at a source whose range does not advance; it would be queried forever.
+      if (end === undefined || end === before || instances > limits.sourceInstancesMax.value) break
+      times = timesFrom(clientQuery, end)
+    }
+    const selection = { ...query, limit: Number.MAX_SAFE_INTEGER }
+    const copies = [...parts.values()].map((same) => ({
+      ...same[0]!,
+      history: same.length === 1 ? same[0]!.history : mergeHistories(same, selection),
+      end,
+    }))
+    return { source: registration.id, copies, warnings, map }
+  }
+
   const answers = await Promise.all(
-    read.registrations
-      .filter((registration) => holdsTime(registration, clientQuery.query))
-      .map((registration) => historiesOf(ports, read, { registration, clientQuery, one })),
+    read.registrations.filter((registration) => holdsTime(registration, clientQuery.query)).map(historiesOf),
   )
   const byId = new Map<string, HistoryCopy[]>()
   for (const { copies } of answers)
@@ -74,57 +115,6 @@ export async function gatherHistories(
     linked: linkedMaps(answers),
     warnings: answers.flatMap(({ warnings }) => warnings),
   }
-}
-
-interface Wanted {
-  readonly registration: Registration
-  readonly clientQuery: ClientHistoryQuery
-  readonly one: string | undefined
-}
-
-/** Reads all histories of one source, part by part, up to a limit. */
-async function historiesOf(
-  ports: ReaderPorts,
-  read: ReadRequest,
-  { registration, clientQuery, one }: Wanted,
-): Promise<{ source: string; copies: HistoryCopy[]; warnings: Warning[]; map: string | undefined }> {
-  const { query } = clientQuery
-  const isBackwards = query.lastN !== undefined
-  const parts = new Map<string, HistoryCopy[]>()
-  const warnings: Warning[] = []
-  let times: ClientHistoryQuery['times'] | undefined = clientQuery.times
-  let end: number | undefined
-  let map: string | undefined
-  let instances = 0
-  while (times !== undefined) {
-    const request = historyRequestFor(registration, { ...clientQuery, times }, one, read)
-    if (request === undefined) break
-    const answers = await entitiesOf(ports, read, registration, request)
-    warnings.push(...answers.warnings)
-    map ??= answers.map
-    for (const json of answers.entities) {
-      try {
-        const copy = copyOf(registration, readEvolution(json, answers.context), query)
-        if (copy === undefined) continue
-        parts.set(copy.history.id, [...(parts.get(copy.history.id) ?? []), copy])
-        for (const list of copy.history.attributes.values()) instances += list.length
-      } catch (error) {
-        warnings.push(invalidAnswer(registration, error))
-      }
-    }
-    const before = end
-    end = endOf(answers.ranges, isBackwards)
-    // Stop at a source whose range does not advance; it would be queried forever.
-    if (end === undefined || end === before || instances > limits.sourceInstancesMax.value) break
-    times = timesFrom(clientQuery, end)
-  }
-  const selection = { ...query, limit: Number.MAX_SAFE_INTEGER }
-  const copies = [...parts.values()].map((same) => ({
-    ...same[0]!,
-    history: same.length === 1 ? same[0]!.history : mergeHistories(same, selection),
-    end,
-  }))
-  return { source: registration.id, copies, warnings, map }
 }
 
 /** The part of a history that a source may report; undefined if none. */

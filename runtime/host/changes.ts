@@ -30,7 +30,72 @@ export interface Owner {
 }
 
 export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
-  const { following } = ports
+  const { following, onCommit, clock, log } = ports
+
+  /** Delivers batches in order with rests in between, until it is closed or has failed too often. */
+  function follow(from: number, follower: Follower): { close(): void } {
+    const streams = createNamedStreams(following)
+    let cursor = from
+    let failures = 0
+    let isBusy = false
+    let isClosed = false
+    let timer: NodeJS.Timeout | undefined
+
+    const isBehind = (): boolean => following.position().n > cursor
+    const wake = (delay: number): void => {
+      if (isClosed || isBusy || timer !== undefined) return
+      timer = setTimeout(() => {
+        timer = undefined
+        void step()
+      }, delay)
+    }
+
+    async function step(): Promise<void> {
+      isBusy = true
+      const begunAt = clock.monotonic()
+      let rest = limits.pluginRestMs.value
+      try {
+        const rows = following.codedAfter(cursor, follower.observes !== undefined)
+        const isEnough = (): boolean => clock.monotonic() - begunAt > limits.pluginBatchMs.value
+        const batch = rows && batchOf(rows, { following, streams, isEnough }, follower)
+        if (rows === undefined) cursor = await follower.readAnew()
+        else if (batch !== undefined) {
+          await follower.take(batch)
+          cursor = batch.through
+          // A follower far behind works at most half of the time.
+          if (following.position().n - cursor > limits.pluginBatchRows.value)
+            rest = Math.min(rest, clock.monotonic() - begunAt)
+        }
+        failures = 0
+      } catch (error) {
+        failures++
+        rest = Math.min(limits.pluginRestMs.value * 2 ** failures, limits.pluginRetryMs.value)
+        log.error('plugin.failed', {
+          plugin: owner.name,
+          during: 'a batch of changes',
+          attempt: failures,
+          error,
+        })
+        if (failures >= limits.pluginAttemptsMax.value) {
+          close()
+          owner.disable(error)
+        }
+      }
+      isBusy = false
+      if (failures > 0 || isBehind()) wake(rest)
+    }
+
+    function close(): void {
+      isClosed = true
+      unwatch()
+      clearTimeout(timer)
+    }
+
+    const unwatch = onCommit(() => wake(limits.pluginRestMs.value))
+    if (isBehind()) wake(0)
+    return { close }
+  }
+
   return Object.freeze({
     position: () => following.position().n,
     entities(behind, limit) {
@@ -44,76 +109,7 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
       const found = following.entityWithRid(id)
       return found && stateOf(found.rid, found.view)
     },
-    follow: (from, follower) => follow(ports, owner, from, follower),
+    follow,
     history: (span) => pastObservations(ports, span),
   } satisfies ChangesPort)
-}
-
-/** Delivers batches one after the other with rests in between, until it is closed or has failed too often. */
-function follow(
-  { following, onCommit, clock, log }: ChangesPorts,
-  owner: Owner,
-  from: number,
-  follower: Follower,
-): { close(): void } {
-  const streams = createNamedStreams(following)
-  let cursor = from
-  let failures = 0
-  let isBusy = false
-  let isClosed = false
-  let timer: NodeJS.Timeout | undefined
-
-  const isBehind = (): boolean => following.position().n > cursor
-  const wake = (delay: number): void => {
-    if (isClosed || isBusy || timer !== undefined) return
-    timer = setTimeout(() => {
-      timer = undefined
-      void step()
-    }, delay)
-  }
-
-  async function step(): Promise<void> {
-    isBusy = true
-    const begunAt = clock.monotonic()
-    let rest = limits.pluginRestMs.value
-    try {
-      const rows = following.codedAfter(cursor, follower.observes !== undefined)
-      const isEnough = (): boolean => clock.monotonic() - begunAt > limits.pluginBatchMs.value
-      const batch = rows && batchOf(rows, { following, streams, isEnough }, follower)
-      if (rows === undefined) cursor = await follower.readAnew()
-      else if (batch !== undefined) {
-        await follower.take(batch)
-        cursor = batch.through
-        // A follower far behind works at most half of the time.
-        if (following.position().n - cursor > limits.pluginBatchRows.value)
-          rest = Math.min(rest, clock.monotonic() - begunAt)
-      }
-      failures = 0
-    } catch (error) {
-      failures++
-      rest = Math.min(limits.pluginRestMs.value * 2 ** failures, limits.pluginRetryMs.value)
-      log.error('plugin.failed', {
-        plugin: owner.name,
-        during: 'a batch of changes',
-        attempt: failures,
-        error,
-      })
-      if (failures >= limits.pluginAttemptsMax.value) {
-        close()
-        owner.disable(error)
-      }
-    }
-    isBusy = false
-    if (failures > 0 || isBehind()) wake(rest)
-  }
-
-  function close(): void {
-    isClosed = true
-    unwatch()
-    clearTimeout(timer)
-  }
-
-  const unwatch = onCommit(() => wake(limits.pluginRestMs.value))
-  if (isBehind()) wake(0)
-  return { close }
 }

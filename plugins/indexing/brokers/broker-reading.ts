@@ -39,52 +39,48 @@ export async function readAll(
   take: (page: BrokerPage) => Promise<void>,
 ): Promise<RequestTrouble | undefined> {
   const accepted: AcceptedForm = { form: 0 }
+
+  async function readType(type: string): Promise<RequestTrouble | undefined> {
+    const seen = new Set<string>()
+    const query = `type=${encodeURIComponent(type)}`
+    let requestedAt = monotonic()
+    let first = await firstPage(query, client, accepted)
+    for (let pages = 0; pages < limits.indexPagesMax.value; pages++) {
+      if ('trouble' in first.answer) return first.answer.trouble
+      const answer = first.answer.value
+      const items = listIn(answer.text)
+      if (items === undefined) return { kind: 'refused', reason: 'the response is not a list of entities' }
+      const fresh = items.filter((item) => !seen.has(idOf(item)))
+      for (const item of fresh) seen.add(idOf(item))
+      const counted = Number(answer.headers['ngsild-results-count'] ?? Number.NaN)
+      await take({
+        items: fresh,
+        requestedAt,
+        total: pages === 0 && Number.isFinite(counted) ? counted : undefined,
+      })
+      const path =
+        fresh.length === 0
+          ? undefined
+          : pathBehind(answer, { query, size: first.size, read: items.length, all: seen.size })
+      if (path === undefined) return undefined
+      await client.pace()
+      requestedAt = monotonic()
+      first = {
+        size: first.size,
+        answer: await client.request({ method: 'GET', path, headers: json }, [200]),
+      }
+    }
+    return {
+      kind: 'refused',
+      reason: `the broker has more than ${limits.indexPagesMax.value} pages of ${type}`,
+    }
+  }
+
   for (const type of types) {
-    const trouble = await readType(type, { client, monotonic, accepted }, take)
+    const trouble = await readType(type)
     if (trouble !== undefined) return trouble
   }
   return undefined
-}
-
-async function readType(
-  type: string,
-  {
-    client,
-    monotonic,
-    accepted,
-  }: { readonly client: BrokerClient; readonly monotonic: () => number; readonly accepted: AcceptedForm },
-  take: (page: BrokerPage) => Promise<void>,
-): Promise<RequestTrouble | undefined> {
-  const seen = new Set<string>()
-  const query = `type=${encodeURIComponent(type)}`
-  let requestedAt = monotonic()
-  let first = await firstPage(query, client, accepted)
-  for (let pages = 0; pages < limits.indexPagesMax.value; pages++) {
-    if ('trouble' in first.answer) return first.answer.trouble
-    const answer = first.answer.value
-    const items = listIn(answer.text)
-    if (items === undefined) return { kind: 'refused', reason: 'the response is not a list of entities' }
-    const fresh = items.filter((item) => !seen.has(idOf(item)))
-    for (const item of fresh) seen.add(idOf(item))
-    const counted = Number(answer.headers['ngsild-results-count'] ?? Number.NaN)
-    await take({
-      items: fresh,
-      requestedAt,
-      total: pages === 0 && Number.isFinite(counted) ? counted : undefined,
-    })
-    const path =
-      fresh.length === 0
-        ? undefined
-        : pathBehind(answer, { query, size: first.size, read: items.length, all: seen.size })
-    if (path === undefined) return undefined
-    await client.pace()
-    requestedAt = monotonic()
-    first = { size: first.size, answer: await client.request({ method: 'GET', path, headers: json }, [200]) }
-  }
-  return {
-    kind: 'refused',
-    reason: `the broker has more than ${limits.indexPagesMax.value} pages of ${type}`,
-  }
 }
 
 const idOf = (item: Json): string => {

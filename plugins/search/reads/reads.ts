@@ -82,7 +82,7 @@ export function createReads(ports: ReadPorts): Reads {
     const types = [...new Set(model.kindsOf(type).flatMap((kind) => kind.types))]
     const made = new DataLoader(
       async (wanted: readonly string[]) => {
-        const found = await readAll(ports, tally, { types, ids: wanted })
+        const found = await readAll({ types, ids: wanted })
         const named = new Map(found.map((entity) => [entity.id, entity]))
         return wanted.map((id) => named.get(id))
       },
@@ -100,7 +100,7 @@ export function createReads(ports: ReadPorts): Reads {
     const made = new DataLoader(
       async (wanted: readonly string[]) => {
         const q = `${uri}==${wanted.map((id) => JSON.stringify(id)).join(',')}`
-        const found = await readAll(ports, tally, { types, q })
+        const found = await readAll({ types, q })
         const by = new Map<string, EntityJson[]>(wanted.map((id) => [id, []]))
         for (const entity of found) for (const id of targetsOf(entity, [uri])) by.get(id)?.push(entity)
         return wanted.map((id) => by.get(id)!)
@@ -111,12 +111,131 @@ export function createReads(ports: ReadPorts): Reads {
     return made
   }
 
+  /** All matches, page by page. */
+  async function readAll(query: BrokerQuery): Promise<readonly EntityJson[]> {
+    const limit = limits.searchPageEntities.value
+    const found: EntityJson[] = []
+    for (let offset = 0; ; offset += limit) {
+      const page = await readPage(query, { offset, limit })
+      found.push(...page)
+      if (page.length < limit) return found
+    }
+  }
+
+  /** A full page. Needs several requests if the broker shortens pages of large entities. */
+  async function readPage(
+    query: BrokerQuery,
+    { offset, limit }: PageRequest,
+  ): Promise<readonly EntityJson[]> {
+    const found: EntityJson[] = []
+    for (;;) {
+      const rest = { offset: offset + found.length, limit: limit - found.length }
+      const { entities, more } = await readPart(query, rest)
+      found.push(...entities)
+      if (!more || entities.length === 0 || found.length >= limit) return found
+    }
+  }
+
+  async function readPart(
+    query: BrokerQuery,
+    { offset, limit }: PageRequest,
+  ): Promise<{ readonly entities: readonly EntityJson[]; readonly more: boolean }> {
+    const paging = `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`
+    const { text, headers } = await exchange(query, paging)
+    const entities = entitiesOf(text, ports.broker.address)
+    if (query.ranking !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
+      throw backendFailed(ports.ranking.address, 502, 'its response has no rankScore, so it does not rank')
+    }
+    tally.entities += entities.length
+    if (tally.entities > limits.searchEntitiesMax.value) {
+      throw tooComplex(`The operation reads more than ${limits.searchEntitiesMax.value} entities; narrow it`)
+    }
+    return { entities, more: /\brel="?next\b/.test(headers['link'] ?? '') }
+  }
+
+  async function readCount(query: BrokerQuery): Promise<number> {
+    const { headers } = await exchange(query, '&limit=1&count=true')
+    const count = Number(headers['ngsild-results-count'] ?? Number.NaN)
+    if (Number.isInteger(count)) return count
+    throw backendFailed(ports.broker.address, 502, 'it does not return the number of matches')
+  }
+
+  /**
+   * Without the index only the entities' own places and words are searched, and the client receives a warning.
+   */
+  async function readIndex(
+    query: IndexQuery,
+    { offset, limit }: PageRequest,
+  ): Promise<readonly string[] | undefined> {
+    const { index } = ports
+    if (index === undefined) return undefined
+    const { search } = query
+    const words = search === undefined ? '' : `&search=${encodeURIComponent(search)}`
+    // Include all acknowledged writes, as the broker does.
+    const headers = { Accept: 'application/json', 'Selvedge-Index-Position': 'latest' }
+    const send = (one: BrokerQuery): Promise<BrokerAnswer> => {
+      const path = `${entitiesPath}?${queryOf(one)}${words}&pick=id&limit=${limit}&offset=${offset}`
+      return counted(index, { path, headers })
+    }
+    let answer = await send(query)
+    // The broker evaluates q if the index cannot, for instance if q has names that the index has never seen.
+    const isRefused = 'status' in answer && answer.status < 500 && !isByIndex(answer)
+    if (query.q !== undefined && isRefused) answer = await send({ ...query, q: undefined })
+    if ('failure' in answer && answer.failure === 'unreachable') {
+      const without = 'the index is not running, so near and search ignore related entities'
+      if (!ports.signal.aborted) tally.warnings.add(without)
+      return undefined
+    }
+    if ('failure' in answer) throw backendFailed(index.address, 504, answer.reason)
+    if (answer.status >= 400 && answer.status < 500) throw badRequest(problemText(answer.text))
+    if (!isByIndex(answer)) throw backendFailed(index.address, answer.status, problemText(answer.text))
+    note(tally.warnings, answer.headers['ngsild-warning'])
+    return entitiesOf(answer.text, index.address).map(({ id }) => id)
+  }
+
+  /** Sends one request, unless the operation has exceeded its limits. */
+  async function counted(
+    port: BrokerPort,
+    request: Pick<BrokerRequest, 'path' | 'headers'>,
+  ): Promise<BrokerAnswer> {
+    if (++tally.requests > limits.searchReadsMax.value) {
+      throw tooComplex(
+        `The operation needs more than ${limits.searchReadsMax.value} requests to the broker; narrow it`,
+      )
+    }
+    if (ports.signal.aborted) {
+      throw tooComplex(`The operation took longer than ${limits.searchOperationMs.value} ms; narrow it`)
+    }
+    const began = performance.now()
+    const { timeoutMs, signal } = ports
+    const answer = await port.exchange({ method: 'GET', ...request, timeoutMs, signal })
+    tally.ms += performance.now() - began
+    return answer
+  }
+
+  async function exchange(query: BrokerQuery, paging: string): Promise<Answered> {
+    const port = query.ranking === undefined ? ports.broker : ports.ranking
+    const path = `${entitiesPath}?${queryOf(query)}${paging}`
+    const answer = await counted(port, { path, headers: { Accept: 'application/json' } })
+    if ('failure' in answer) {
+      throw backendFailed(port.address, answer.failure === 'timeout' ? 504 : 502, answer.reason)
+    }
+    if (answer.status >= 200 && answer.status < 300) {
+      note(tally.warnings, answer.headers['ngsild-warning'])
+      return answer
+    }
+    // Weights come from the client, so a 400 is the client's error; everything else was built here.
+    if (answer.status === 400 && port !== ports.broker)
+      throw badRequest(`ranking: ${problemText(answer.text)}`)
+    throw backendFailed(port.address, answer.status, problemText(answer.text))
+  }
+
   return Object.freeze({
-    page: (query: BrokerQuery, page: PageRequest) => readPage(ports, tally, query, page),
-    count: (query: BrokerQuery) => readCount(ports, tally, query),
+    page: (query: BrokerQuery, page: PageRequest) => readPage(query, page),
+    count: (query: BrokerQuery) => readCount(query),
     byId: (type: string, id: string) => byId(type).load(id),
     pointingTo: (field: FieldModel, id: string) => pointing(field).load(id),
-    indexed: (query: IndexQuery, page: PageRequest) => readIndex(ports, tally, query, page),
+    indexed: (query: IndexQuery, page: PageRequest) => readIndex(query, page),
     warnings: () => [...tally.warnings],
     statistics: () => ({
       requests: tally.requests,
@@ -133,59 +252,6 @@ interface Tally {
   readonly warnings: Set<string>
 }
 
-/** All matches, page by page. */
-async function readAll(ports: ReadPorts, tally: Tally, query: BrokerQuery): Promise<readonly EntityJson[]> {
-  const limit = limits.searchPageEntities.value
-  const found: EntityJson[] = []
-  for (let offset = 0; ; offset += limit) {
-    const page = await readPage(ports, tally, query, { offset, limit })
-    found.push(...page)
-    if (page.length < limit) return found
-  }
-}
-
-/** A full page. Needs several requests if the broker shortens pages of large entities. */
-async function readPage(
-  ports: ReadPorts,
-  tally: Tally,
-  query: BrokerQuery,
-  { offset, limit }: PageRequest,
-): Promise<readonly EntityJson[]> {
-  const found: EntityJson[] = []
-  for (;;) {
-    const rest = { offset: offset + found.length, limit: limit - found.length }
-    const { entities, more } = await readPart(ports, tally, query, rest)
-    found.push(...entities)
-    if (!more || entities.length === 0 || found.length >= limit) return found
-  }
-}
-
-async function readPart(
-  ports: ReadPorts,
-  tally: Tally,
-  query: BrokerQuery,
-  { offset, limit }: PageRequest,
-): Promise<{ readonly entities: readonly EntityJson[]; readonly more: boolean }> {
-  const paging = `&limit=${limit}${offset > 0 ? `&offset=${offset}` : ''}`
-  const { text, headers } = await exchange(ports, tally, query, paging)
-  const entities = entitiesOf(text, ports.broker.address)
-  if (query.ranking !== undefined && entities.length > 0 && entities.every((one) => !(rankScore in one))) {
-    throw backendFailed(ports.ranking.address, 502, 'its response has no rankScore, so it does not rank')
-  }
-  tally.entities += entities.length
-  if (tally.entities > limits.searchEntitiesMax.value) {
-    throw tooComplex(`The operation reads more than ${limits.searchEntitiesMax.value} entities; narrow it`)
-  }
-  return { entities, more: /\brel="?next\b/.test(headers['link'] ?? '') }
-}
-
-async function readCount(ports: ReadPorts, tally: Tally, query: BrokerQuery): Promise<number> {
-  const { headers } = await exchange(ports, tally, query, '&limit=1&count=true')
-  const count = Number(headers['ngsild-results-count'] ?? Number.NaN)
-  if (Number.isInteger(count)) return count
-  throw backendFailed(ports.broker.address, 502, 'it does not return the number of matches')
-}
-
 /** Attribute with the score of the ranking. */
 export const rankScore = 'http://iotcrawler.eu/rankScore'
 
@@ -194,88 +260,10 @@ interface Answered {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/**
- * Without the index only the entities' own places and words are searched, and the client receives a warning.
- */
-async function readIndex(
-  ports: ReadPorts,
-  tally: Tally,
-  query: IndexQuery,
-  { offset, limit }: PageRequest,
-): Promise<readonly string[] | undefined> {
-  const { index } = ports
-  if (index === undefined) return undefined
-  const { search } = query
-  const words = search === undefined ? '' : `&search=${encodeURIComponent(search)}`
-  // Include all acknowledged writes, as the broker does.
-  const headers = { Accept: 'application/json', 'Selvedge-Index-Position': 'latest' }
-  const send = (one: BrokerQuery): Promise<BrokerAnswer> => {
-    const path = `${entitiesPath}?${queryOf(one)}${words}&pick=id&limit=${limit}&offset=${offset}`
-    return counted(ports, tally, index, { path, headers })
-  }
-  let answer = await send(query)
-  // The broker evaluates q if the index cannot, for instance if q has names that the index has never seen.
-  const isRefused = 'status' in answer && answer.status < 500 && !isByIndex(answer)
-  if (query.q !== undefined && isRefused) answer = await send({ ...query, q: undefined })
-  if ('failure' in answer && answer.failure === 'unreachable') {
-    const without = 'the index is not running, so near and search ignore related entities'
-    if (!ports.signal.aborted) tally.warnings.add(without)
-    return undefined
-  }
-  if ('failure' in answer) throw backendFailed(index.address, 504, answer.reason)
-  if (answer.status >= 400 && answer.status < 500) throw badRequest(problemText(answer.text))
-  if (!isByIndex(answer)) throw backendFailed(index.address, answer.status, problemText(answer.text))
-  note(tally.warnings, answer.headers['ngsild-warning'])
-  return entitiesOf(answer.text, index.address).map(({ id }) => id)
-}
-
 const isByIndex = (answer: BrokerAnswer): boolean =>
   'status' in answer && answer.status === 200 && answer.headers['selvedge-answered-by'] === 'index'
 
 const entitiesPath = '/ngsi-ld/v1/entities'
-
-/** Sends one request, unless the operation has exceeded its limits. */
-async function counted(
-  ports: ReadPorts,
-  tally: Tally,
-  port: BrokerPort,
-  request: Pick<BrokerRequest, 'path' | 'headers'>,
-): Promise<BrokerAnswer> {
-  if (++tally.requests > limits.searchReadsMax.value) {
-    throw tooComplex(
-      `The operation needs more than ${limits.searchReadsMax.value} requests to the broker; narrow it`,
-    )
-  }
-  if (ports.signal.aborted) {
-    throw tooComplex(`The operation took longer than ${limits.searchOperationMs.value} ms; narrow it`)
-  }
-  const began = performance.now()
-  const { timeoutMs, signal } = ports
-  const answer = await port.exchange({ method: 'GET', ...request, timeoutMs, signal })
-  tally.ms += performance.now() - began
-  return answer
-}
-
-async function exchange(
-  ports: ReadPorts,
-  tally: Tally,
-  query: BrokerQuery,
-  paging: string,
-): Promise<Answered> {
-  const port = query.ranking === undefined ? ports.broker : ports.ranking
-  const path = `${entitiesPath}?${queryOf(query)}${paging}`
-  const answer = await counted(ports, tally, port, { path, headers: { Accept: 'application/json' } })
-  if ('failure' in answer) {
-    throw backendFailed(port.address, answer.failure === 'timeout' ? 504 : 502, answer.reason)
-  }
-  if (answer.status >= 200 && answer.status < 300) {
-    note(tally.warnings, answer.headers['ngsild-warning'])
-    return answer
-  }
-  // Weights come from the client, so a 400 is the client's error; everything else was built here.
-  if (answer.status === 400 && port !== ports.broker) throw badRequest(`ranking: ${problemText(answer.text)}`)
-  throw backendFailed(port.address, answer.status, problemText(answer.text))
-}
 
 /** Query parameters in a readable order. */
 export function queryOf({ types, ids, q, near, ranking }: BrokerQuery): string {

@@ -162,7 +162,7 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
     const until = now() + limits.groupDecideMs.value
     const isLong = (): boolean =>
       group.closesTime() || group.rowCount() > limits.groupRowsMax.value || now() > until
-    const refused = decideAll(works, group, { undo, postpone, isLong, hasRoom: room?.hasRoom() ?? true })
+    const refused = decideAll(works, group, isLong)
     const mark = group.mark()
     if (singly.length > 0 || now() < upkeepPausedUntil) return { group, works, refused, hasUpkeep: false }
     try {
@@ -175,6 +175,37 @@ export function createDoor(ports: DoorPorts, settings: { lingerMs: number }): Do
       return decide(works)
     }
     return { group, works, refused, hasUpkeep: group.mark() !== mark }
+  }
+
+  /**
+   * Decides works in order, until the group is full. A work that throws is refused alone. If it had already
+   * staged something, the whole group is undone and decided again without it, since nothing less removes its
+   * traces. Works beyond the size of a group are postponed and removed from `works`.
+   */
+  function decideAll(works: Work[], group: Group, isLong: () => boolean): Map<Work, GatewayError> {
+    const hasRoom = room?.hasRoom() ?? true
+    const refused = new Map<Work, GatewayError>()
+    let restarts = 0
+    for (let i = 0; i < works.length; i++) {
+      const work = works[i]!
+      if (refused.has(work)) continue
+      if (!hasRoom && work.isSparing !== true) {
+        refused.set(work, noRoom)
+        continue
+      }
+      const mark = group.mark()
+      try {
+        work.decide(group.stage)
+        if (isLong()) postpone(works.splice(i + 1))
+      } catch (error) {
+        refused.set(work, toGatewayError(error))
+        if (group.mark() === mark) continue
+        undo(group)
+        if (++restarts > restartsMax) postpone(works.splice(i + 1))
+        i = -1
+      }
+    }
+    return refused
   }
 
   /** Returns these works to the queue; the next group starts without linger. */
@@ -343,48 +374,3 @@ const groupBytesMax = (room: DoorPorts['room']): number =>
 
 /** Shared by all refused works: there may be thousands. */
 const noRoom = new GatewayError('store.full', 'the disk or the quota is full')
-
-/**
- * Decides works in order. A work that throws is refused alone. If it had already staged something, the whole
- * group is undone and decided again without it, since nothing less removes its traces. Works beyond the size
- * of a group are postponed and removed from `works`.
- */
-function decideAll(
-  works: Work[],
-  group: Group,
-  {
-    undo,
-    postpone,
-    isLong,
-    hasRoom,
-  }: {
-    undo: (group: Group) => void
-    postpone: (works: readonly Work[]) => void
-    /** Whether the group is full. */
-    isLong: () => boolean
-    hasRoom: boolean
-  },
-): Map<Work, GatewayError> {
-  const refused = new Map<Work, GatewayError>()
-  let restarts = 0
-  for (let i = 0; i < works.length; i++) {
-    const work = works[i]!
-    if (refused.has(work)) continue
-    if (!hasRoom && work.isSparing !== true) {
-      refused.set(work, noRoom)
-      continue
-    }
-    const mark = group.mark()
-    try {
-      work.decide(group.stage)
-      if (isLong()) postpone(works.splice(i + 1))
-    } catch (error) {
-      refused.set(work, toGatewayError(error))
-      if (group.mark() === mark) continue
-      undo(group)
-      if (++restarts > restartsMax) postpone(works.splice(i + 1))
-      i = -1
-    }
-  }
-  return refused
-}

@@ -49,7 +49,38 @@ const retrieveParameters = new Set(['local', 'options'])
 
 /** Paths of entity maps; the standard has used both names. */
 export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQueries, queries: MappedRoutes) {
-  const { requests, answers, maps } = ports
+  const { requests, answers, maps, clock, alias, sources, contexts } = ports
+
+  /** Forwards a change to the sources of linked maps and returns the response. */
+  async function forwardChange(
+    c: HttpContext,
+    {
+      request,
+      broker,
+      map,
+    }: { request: RequestHead; broker: Pick<TenantBroker, 'registrations'>; map: EntityMap },
+    change: MapChange,
+  ): Promise<Response> {
+    if (map.linked.size === 0 || truthOf(request.parameters, 'local') === true)
+      return answers.noContent(request)
+    const { tenant } = request
+    const { registrations } = broker
+    const { headers } = c.env.incoming
+    const requester = { registrations, tenant, alias: alias(tenant), headers }
+    return withWarnings(
+      answers.noContent(request),
+      await changeLinkedMaps({ sources, core: contexts.core }, requester, map, change),
+    )
+  }
+  /** The map to change. @throws ngsi-ld.not-found, peer.loop */
+  function mapFor(c: HttpContext, { tenant }: Pick<ApiRequest, 'tenant'>): EntityMap {
+    refuseLoop(c, alias(tenant))
+    const id = idOf(c)
+    const map = maps.get(tenant, id)
+    if (map === undefined) throw notFound(`no entity map ${id}`)
+    return map
+  }
+
   const routes = {
     async GET(c: HttpContext): Promise<Response> {
       const request = await requests.read(c, retrieveParameters)
@@ -60,7 +91,29 @@ export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQuerie
       if (map === undefined) throw notFound(`no entity map ${id}`)
       return answers.entity(request, JSON.stringify(render(map)), answers.contextFor(request))
     },
-    ...createMapChanges(ports),
+    async PATCH(c: HttpContext): Promise<Response> {
+      const request = await requests.body(c, { known: changeParameters })
+      const broker = await request.enter()
+      if (!isObject(request.body)) throw badRequestData('must be a JSON object', 'body')
+      const map = mapFor(c, request)
+      const unknown = Object.keys(request.body).find((member) => !members.has(member))
+      if (unknown !== undefined) throw badRequestData('is not a member of an entity map', unknown)
+      // Only expiresAt can change; other members are ignored (5.14.2.4).
+      const { expiresAt } = request.body
+      if (expiresAt === undefined) return answers.noContent(request)
+      const until = typeof expiresAt === 'string' ? dateTimeToMs(expiresAt) : undefined
+      if (until === undefined) throw badRequestData('must be a DateTime', 'expiresAt')
+      if (until <= clock.now()) throw badRequestData('must be in the future', 'expiresAt')
+      maps.extend(request.tenant, map.id, until)
+      const change = { operation: 'updateEntityMap', body: { expiresAt } } as const
+      return forwardChange(c, { request, broker, map }, change)
+    },
+    async DELETE(c: HttpContext): Promise<Response> {
+      const request = await requests.read(c, changeParameters)
+      const map = mapFor(c, request)
+      maps.delete(request.tenant, map.id)
+      return forwardChange(c, { request, broker: request.broker, map }, { operation: 'deleteEntityMap' })
+    },
   }
   /**
    * 201 with the map of a query in place of its results. Without `known`, the query's route checks the
@@ -103,65 +156,6 @@ export function createEntityMapTable(ports: EntityMapPorts, mapped: MappedQuerie
 /** A map holds all results of a query and thus has no next page. */
 const withoutPageKey = (names: ReadonlySet<string>): ReadonlySet<string> =>
   names.difference(new Set(['pageKey']))
-
-/** Changes of an existing map: extend it or delete it. */
-function createMapChanges({ requests, answers, maps, clock, alias, sources, contexts }: EntityMapPorts) {
-  /** Forwards a change to the sources of linked maps and returns the response. */
-  async function forwardChange(
-    c: HttpContext,
-    {
-      request,
-      broker,
-      map,
-    }: { request: RequestHead; broker: Pick<TenantBroker, 'registrations'>; map: EntityMap },
-    change: MapChange,
-  ): Promise<Response> {
-    if (map.linked.size === 0 || truthOf(request.parameters, 'local') === true)
-      return answers.noContent(request)
-    const { tenant } = request
-    const { registrations } = broker
-    const { headers } = c.env.incoming
-    const requester = { registrations, tenant, alias: alias(tenant), headers }
-    return withWarnings(
-      answers.noContent(request),
-      await changeLinkedMaps({ sources, core: contexts.core }, requester, map, change),
-    )
-  }
-  /** The map to change. @throws ngsi-ld.not-found, peer.loop */
-  function mapFor(c: HttpContext, { tenant }: Pick<ApiRequest, 'tenant'>): EntityMap {
-    refuseLoop(c, alias(tenant))
-    const id = idOf(c)
-    const map = maps.get(tenant, id)
-    if (map === undefined) throw notFound(`no entity map ${id}`)
-    return map
-  }
-
-  return {
-    async PATCH(c: HttpContext): Promise<Response> {
-      const request = await requests.body(c, { known: changeParameters })
-      const broker = await request.enter()
-      if (!isObject(request.body)) throw badRequestData('must be a JSON object', 'body')
-      const map = mapFor(c, request)
-      const unknown = Object.keys(request.body).find((member) => !members.has(member))
-      if (unknown !== undefined) throw badRequestData('is not a member of an entity map', unknown)
-      // Only expiresAt can change; other members are ignored (5.14.2.4).
-      const { expiresAt } = request.body
-      if (expiresAt === undefined) return answers.noContent(request)
-      const until = typeof expiresAt === 'string' ? dateTimeToMs(expiresAt) : undefined
-      if (until === undefined) throw badRequestData('must be a DateTime', 'expiresAt')
-      if (until <= clock.now()) throw badRequestData('must be in the future', 'expiresAt')
-      maps.extend(request.tenant, map.id, until)
-      const change = { operation: 'updateEntityMap', body: { expiresAt } } as const
-      return forwardChange(c, { request, broker, map }, change)
-    },
-    async DELETE(c: HttpContext): Promise<Response> {
-      const request = await requests.read(c, changeParameters)
-      const map = mapFor(c, request)
-      maps.delete(request.tenant, map.id)
-      return forwardChange(c, { request, broker: request.broker, map }, { operation: 'deleteEntityMap' })
-    },
-  }
-}
 
 function render({ id, origins, linked, expiresAt }: EntityMap) {
   return {

@@ -125,13 +125,6 @@ function headersOf(one: UplinkSettings): Readonly<Record<string, string>> {
   return headers
 }
 
-interface DeclaredPorts {
-  readonly contexts: Pick<Contexts, 'resolve'>
-  readonly log: Log
-  /** Creates the peer for brokers with a certificate authority of their own. */
-  readonly peerTrusting: (caFile: string) => Peer
-}
-
 /** Uplinks of the settings for one tenant. */
 export interface Declared {
   readonly ids: ReadonlySet<string>
@@ -139,50 +132,15 @@ export interface Declared {
   ready(): readonly UplinkSubscription[]
 }
 
-function createDeclared(
-  all: readonly UplinkSettings[],
-  tenant: string,
-  { contexts, log, peerTrusting }: DeclaredPorts,
-): Declared {
-  const mine = all.filter(({ sourceTenant = '' }) => sourceTenant === tenant)
-  const found = new Map<string, UplinkSubscription>()
-  const requested = new Set<string>()
-
-  async function resolveContext(one: UplinkSettings): Promise<void> {
-    try {
-      const context = await contexts.resolve(one.context ?? [], tenant)
-      const peer = one.caFile === undefined ? {} : { peer: peerTrusting(one.caFile) }
-      found.set(one.id, { i: undefined, subscription: declare(one, context), ...peer })
-    } catch (error) {
-      log.warn('uplink.undeclared', { uplink: one.id, reason: (error as Error).message })
-      // Only a missing context is retried; other errors persist until the settings change.
-      if (isGatewayError(error, 'ngsi-ld.context-not-available'))
-        setTimeout(() => requested.delete(one.id), limits.uplinkFaultMs.value).unref()
-    }
-  }
-
-  return Object.freeze({
-    ids: new Set(mine.map(({ id }) => id)),
-    ready() {
-      for (const one of mine) {
-        if (requested.has(one.id)) continue
-        requested.add(one.id)
-        void resolveContext(one)
-      }
-      return [...found.values()]
-    },
-  } satisfies Declared)
-}
-
 /**
  * The uplinks of the settings by tenant, and the peers for brokers with their own certificate authorities.
  */
-export function openDeclared(
-  parts: Pick<DeclaredPorts, 'contexts' | 'log'> & {
-    readonly opened: AsyncDisposableStack
-    readonly settings: Pick<Settings, 'uplinks' | 'outbound'>
-  },
-): (tenant: string) => Declared {
+export function openDeclared(parts: {
+  readonly contexts: Pick<Contexts, 'resolve'>
+  readonly log: Log
+  readonly opened: AsyncDisposableStack
+  readonly settings: Pick<Settings, 'uplinks' | 'outbound'>
+}): (tenant: string) => Declared {
   const { opened, settings, contexts, log } = parts
   const { uplinks, outbound } = settings
   const peers = new Map<string, Peer>()
@@ -195,5 +153,35 @@ export function openDeclared(
   opened.defer(() => {
     for (const peer of peers.values()) peer.close()
   })
-  return (tenant) => createDeclared(uplinks, tenant, { contexts, log, peerTrusting })
+  const declaredFor = (tenant: string): Declared => {
+    const mine = uplinks.filter(({ sourceTenant = '' }) => sourceTenant === tenant)
+    const found = new Map<string, UplinkSubscription>()
+    const requested = new Set<string>()
+
+    async function resolveContext(one: UplinkSettings): Promise<void> {
+      try {
+        const context = await contexts.resolve(one.context ?? [], tenant)
+        const peer = one.caFile === undefined ? {} : { peer: peerTrusting(one.caFile) }
+        found.set(one.id, { i: undefined, subscription: declare(one, context), ...peer })
+      } catch (error) {
+        log.warn('uplink.undeclared', { uplink: one.id, reason: (error as Error).message })
+        // Only a missing context is retried; other errors persist until the settings change.
+        if (isGatewayError(error, 'ngsi-ld.context-not-available'))
+          setTimeout(() => requested.delete(one.id), limits.uplinkFaultMs.value).unref()
+      }
+    }
+
+    return Object.freeze({
+      ids: new Set(mine.map(({ id }) => id)),
+      ready() {
+        for (const one of mine) {
+          if (requested.has(one.id)) continue
+          requested.add(one.id)
+          void resolveContext(one)
+        }
+        return [...found.values()]
+      },
+    } satisfies Declared)
+  }
+  return declaredFor
 }

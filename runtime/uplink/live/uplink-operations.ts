@@ -4,7 +4,7 @@
  */
 
 import { GatewayError } from '#base/register/errors.ts'
-import type { Metrics } from '#base/register/metrics.ts'
+import type { MetricName, Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { shownUri } from '#delivery/probe.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
@@ -194,51 +194,31 @@ function behindSeconds({ oldest }: UplinkStatus, now: number): number {
   return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
 }
 
+/** What a status says in one number. */
+const figures: readonly (readonly [name: MetricName, read: (status: UplinkStatus, now: number) => number])[] =
+  [
+    ['selvedge_uplink_up', ({ trouble }) => (trouble === undefined ? 1 : 0)],
+    ['selvedge_uplink_behind_seconds', behindSeconds],
+    ['selvedge_uplink_sent_total', ({ counts }) => counts.sent],
+    ['selvedge_uplink_past_total', ({ counts }) => counts.past],
+    ['selvedge_uplink_refused_total', ({ counts }) => counts.refused],
+    ['selvedge_uplink_not_kept_total', ({ counts }) => counts.skipped],
+    ['selvedge_uplink_sent_bytes_total', ({ sentBytes }) => sentBytes],
+    ['selvedge_uplink_waiting_observations', ({ backlog }) => backlog.observations],
+    ['selvedge_uplink_evicted_total', ({ counts }) => counts.evicted],
+    [
+      'selvedge_uplink_collisions',
+      ({ collisions = [] }) => collisions.reduce((sum, { entities }) => sum + entities, 0),
+    ],
+  ]
+
 function registerMetrics({ tenant, running, states, refusals, clock, metrics }: OperationsPorts): void {
   const labelled = (id: string): string =>
     `{uplink=${JSON.stringify(id)}${tenant === '' ? '' : `,tenant=${JSON.stringify(tenant)}`}}`
-  const each = (read: (status: UplinkStatus) => number) => () =>
-    [...running].map(([id, { uplink }]) => [labelled(id), read(uplink.status())] as const)
-  metrics.series(
-    'selvedge_uplink_up',
-    each(({ trouble }) => (trouble === undefined ? 1 : 0)),
-  )
-  metrics.series(
-    'selvedge_uplink_behind_seconds',
-    each((status) => behindSeconds(status, clock.now())),
-  )
-  metrics.series(
-    'selvedge_uplink_sent_total',
-    each(({ counts }) => counts.sent),
-  )
-  metrics.series(
-    'selvedge_uplink_past_total',
-    each(({ counts }) => counts.past),
-  )
-  metrics.series(
-    'selvedge_uplink_refused_total',
-    each(({ counts }) => counts.refused),
-  )
-  metrics.series(
-    'selvedge_uplink_not_kept_total',
-    each(({ counts }) => counts.skipped),
-  )
-  metrics.series(
-    'selvedge_uplink_sent_bytes_total',
-    each(({ sentBytes }) => sentBytes),
-  )
-  metrics.series(
-    'selvedge_uplink_waiting_observations',
-    each(({ backlog }) => backlog.observations),
-  )
-  metrics.series(
-    'selvedge_uplink_evicted_total',
-    each(({ counts }) => counts.evicted),
-  )
-  metrics.series(
-    'selvedge_uplink_collisions',
-    each(({ collisions = [] }) => collisions.reduce((sum, { entities }) => sum + entities, 0)),
-  )
+  for (const [name, read] of figures)
+    metrics.series(name, () =>
+      [...running].map(([id, { uplink }]) => [labelled(id), read(uplink.status(), clock.now())] as const),
+    )
   metrics.series('selvedge_uplink_room_seconds', () =>
     [...running].flatMap(([id, { uplink }]) => {
       const { roomSeconds } = uplink.status().backlog

@@ -21,31 +21,25 @@ export type Timed = Pick<CommittedPart, 'timeAt' | 'valueAt'>
 
 /** Selects which of some values, given by ascending indexes, are sent, and what is lost. */
 export function keptOf(
-  values: Timed,
+  { timeAt, valueAt }: Timed,
   places: readonly number[],
   { level, thinMs }: { readonly level: Level; readonly thinMs: number },
 ): { readonly kept: readonly number[]; readonly lost: Loss | undefined } {
+  const isKept = (place: number, next: number | undefined): boolean => {
+    if (level === 'full') return true
+    if (level === 'bare') return false
+    if (typeof valueAt(place) !== 'number') return true
+    if (level === 'numberless') return false
+    // Keeps the last value of each period.
+    return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
+  }
   const lost: number[] = []
   const kept = places.filter((place, i) => {
-    const is = isKept(values, { place, next: places[i + 1] }, level, thinMs)
+    const is = isKept(place, places[i + 1])
     if (!is) lost.push(place)
     return is
   })
   if (lost.length === 0) return { kept, lost: undefined }
-  const [from, to] = [lost[0]!, lost.at(-1)!].map((place) => values.timeAt(place)) as [number, number]
+  const [from, to] = [lost[0]!, lost.at(-1)!].map((place) => timeAt(place)) as [number, number]
   return { kept, lost: { from, to, count: lost.length, reason: level === 'thinned' ? 'thinned' : 'budget' } }
-}
-
-function isKept(
-  { timeAt, valueAt }: Timed,
-  { place, next }: { readonly place: number; readonly next: number | undefined },
-  level: Level,
-  thinMs: number,
-): boolean {
-  if (level === 'full') return true
-  if (level === 'bare') return false
-  if (typeof valueAt(place) !== 'number') return true
-  if (level === 'numberless') return false
-  // Keeps the last value of each period.
-  return next === undefined || Math.floor(timeAt(next) / thinMs) !== Math.floor(timeAt(place) / thinMs)
 }
