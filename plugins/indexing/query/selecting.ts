@@ -68,6 +68,27 @@ export function createSelecting(ports: SelectingPorts) {
   const docs = (numbers: readonly number[]): Map<number, Entity> =>
     new Map([...texts(numbers)].map(([n, doc]) => [n, JSON.parse(doc) as Entity]))
 
+  /** Returns a function that keeps the matching nodes of a slice. */
+  function narrowing(criteria: IndexCriteria, { conditions, left }: SqlParts, isPlaced: boolean) {
+    const narrowed = sql.narrowed([...(isPlaced ? [] : conditions), ...(criteria.isLocal ? [byOwn] : [])])
+    const { selection } = criteria
+    const isMeant =
+      selection === undefined
+        ? (bits: number) => (bits & searchable) !== 0
+        : (bits: number) => means(selection, bits)
+    const tests = [isPlaced ? undefined : placeTest(ports, criteria), windowTest(ports, criteria)]
+    const whole = documentTest(ports, criteria, left)
+    return (slice: readonly number[]): readonly number[] => {
+      const rows = narrowed(slice)
+      let numbers = rows.flatMap(([n, bits]) => (isMeant(bits) ? [n] : []))
+      numbers.sort((a, b) => a - b)
+      for (const test of tests) if (test !== undefined && numbers.length > 0) numbers = test(numbers)
+      if (whole === undefined || numbers.length === 0) return numbers
+      const read = docs(numbers)
+      return numbers.filter((n) => read.has(n) && whole(read.get(n)!))
+    }
+  }
+
   /** Yields to the event loop, unless the query should end. Returns the time, ms. */
   async function pause(begun: number, signal: AbortSignal): Promise<number> {
     await yieldToEventLoop()
@@ -86,13 +107,13 @@ export function createSelecting(ports: SelectingPorts) {
       if (signal.aborted) throw abandoned()
       const begun = ports.monotonic()
       const parts = sqlPartsOf(ports, criteria)
-      const { isPlaced, slices } = candidatesOf(ports, criteria, parts.conditions)
-      const narrow = createNarrowing(ports, criteria, { ...parts, docs, isPlaced })
+      const { list, isPlaced } = listedBy(ports, criteria, parts.conditions)
+      const narrow = narrowing(criteria, parts, isPlaced)
       const end = page.offset + page.limit
       const found: number[] = []
       let count = 0
       let turn = ports.monotonic()
-      for (const slice of slices) {
+      for (const slice of slicesOf(ports, criteria, list)) {
         for (const n of narrow(slice)) {
           if (count >= page.offset && count < end) found.push(n)
           count++
@@ -136,22 +157,7 @@ function sqlPartsOf(ports: SelectingPorts, criteria: IndexCriteria): SqlParts {
 
 // ---- Candidates
 
-interface Candidates {
-  /** Ascending numbers that include all matches and satisfy the word search. */
-  readonly slices: Iterable<readonly number[]>
-  /** Whether all candidates satisfy the place query and the conditions already. */
-  readonly isPlaced: boolean
-}
-
-function candidatesOf(
-  ports: SelectingPorts,
-  criteria: IndexCriteria,
-  conditions: readonly IndexCondition[],
-): Candidates {
-  const { list, isPlaced } = listedBy(ports, criteria, conditions)
-  return { slices: slicesOf(ports, criteria, list), isPlaced }
-}
-
+/** Ascending numbers that include all matches and satisfy the word search. */
 function* slicesOf(
   { sql }: SelectingPorts,
   criteria: IndexCriteria,
@@ -200,7 +206,11 @@ function listedBy(
   ports: SelectingPorts,
   criteria: IndexCriteria,
   conditions: readonly IndexCondition[],
-): { readonly list: number[] | undefined; readonly isPlaced: boolean } {
+): {
+  readonly list: number[] | undefined
+  /** Whether all candidates satisfy the place query and the conditions already. */
+  readonly isPlaced: boolean
+} {
   const { ids } = criteria
   if (ids !== undefined)
     return { list: [...new Set(ids.flatMap((id) => ports.nodeOf(id) ?? []))], isPlaced: false }
@@ -249,40 +259,6 @@ function placedNear(
 
 /** Matches entries of this gateway's own broker. */
 const byOwn = { text: 'node.prime = ?', parameters: [ownBroker] }
-
-/** Returns a function that keeps the matching nodes of a slice. */
-function createNarrowing(
-  ports: SelectingPorts,
-  criteria: IndexCriteria,
-  {
-    conditions,
-    left,
-    docs,
-    isPlaced,
-  }: SqlParts & {
-    readonly docs: (numbers: readonly number[]) => Map<number, Entity>
-    readonly isPlaced: boolean
-  },
-): (slice: readonly number[]) => readonly number[] {
-  const { sql } = ports
-  const narrowed = sql.narrowed([...(isPlaced ? [] : conditions), ...(criteria.isLocal ? [byOwn] : [])])
-  const { selection } = criteria
-  const isMeant =
-    selection === undefined
-      ? (bits: number) => (bits & searchable) !== 0
-      : (bits: number) => means(selection, bits)
-  const tests = [isPlaced ? undefined : placeTest(ports, criteria), windowTest(ports, criteria)]
-  const whole = documentTest(ports, criteria, left)
-  return (slice) => {
-    const rows = narrowed(slice)
-    let numbers = rows.flatMap(([n, bits]) => (isMeant(bits) ? [n] : []))
-    numbers.sort((a, b) => a - b)
-    for (const test of tests) if (test !== undefined && numbers.length > 0) numbers = test(numbers)
-    if (whole === undefined || numbers.length === 0) return numbers
-    const read = docs(numbers)
-    return numbers.filter((n) => read.has(n) && whole(read.get(n)!))
-  }
-}
 
 /** Whether the selection includes an entity of these kinds; two type names of one kind are equivalent. */
 function means(selection: TypeSelection, bits: number): boolean {

@@ -85,15 +85,127 @@ export function createTemporalSearch(
     query: TemporalQuery,
     read: (id: string) => Found | undefined | Promise<Found | undefined>,
   ): Promise<TemporalPage<Found>> {
-    const fits = filterOf(ports, search, query)
+    const fits = filterOf(search, query)
     // An entity deleted meanwhile is listed again among the deleted ones.
     const seen = new Set<string>()
-    return page(ports, search, async (id) => {
+    return page(search, async (id) => {
       if (seen.has(id)) return undefined
       seen.add(id)
       await yieldTurn(query)
       return fits === undefined || atOnce(() => fits(id)) ? shown(await read(id)) : undefined
     })
+  }
+
+  /**
+   * The entities of one page, in order. Entities before it are evaluated; those after it only if there is a
+   * count. `find` returns the history of an entity that matches the filters.
+   */
+  async function page<Found extends Sized>(
+    { q: _q, geo: _geo, scope: _scope, limit, offset, count, ...search }: EntityQuery,
+    find: (id: string) => Promise<Found | undefined>,
+  ): Promise<TemporalPage<Found>> {
+    const found: Found[] = []
+    let seen = 0
+    let size = 0
+    let isFull = limit === 0
+    for await (const id of candidates(search)) {
+      const one = await find(id)
+      if (one === undefined) continue
+      if (seen >= offset && !isFull) {
+        size += sizeOf(one)
+        if (size > limits.pageBytesMax.value && found.length > 0) isFull = true
+        else found.push(one)
+        if (found.length === limit) isFull = true
+      }
+      seen++
+      if (!count && isFull && seen > offset + found.length) break
+    }
+    return { found, more: seen > offset + found.length, count: count ? seen : undefined }
+  }
+
+  /**
+   * A test whether the values of an entity in the window, taken together, and one of its scopes valid then
+   * match the filters; undefined without filters.
+   */
+  function filterOf(
+    { q, geo, scope }: Pick<EntityQuery, 'q' | 'geo' | 'scope'>,
+    query: TemporalQuery,
+  ): ((id: string) => boolean) | undefined {
+    const isEither = q !== undefined || geo !== undefined
+    if (!isEither && scope === undefined) return undefined
+    const fits = compileSearch({ q, geo })
+    return (id) => {
+      if (scope !== undefined && !hadScope(id, scope, query)) return false
+      const past = isEither ? pastOf(ports, id, query) : undefined
+      return !isEither || (past !== undefined && fits(past.entity, past.times))
+    }
+  }
+
+  /** Whether a scope that an entity had at some time of the window matches. */
+  function hadScope(id: string, scope: ScopeQuery, query: TemporalQuery): boolean {
+    const limit = limits.temporalFilterInstancesMax.value
+    const history = evolutionOf(ports, id, { timeproperty: 'modifiedAt', attrs: new Set(['scope']), limit })
+    if (history === undefined) return false
+    const instances = history.attributes.get('scope')
+    // The record that set it may have been deleted by retention.
+    if (instances === undefined) return matchesScope(scope, history.entity.scope)
+    return scopesWithin(instances, query.timeproperty, windowOf(query)).some((one) =>
+      matchesScope(scope, one),
+    )
+  }
+
+  /** Ids of matching entities, each once: in order of id if requested, else deleted ones last. */
+  async function* candidates(search: Search): AsyncGenerator<string> {
+    const { attrs: _attrs, after: _after, order, ...what } = search
+    const existing = existingOnes({ ...what, order })
+    const deleted = deletedOnes(compileSearch(what))
+    if (order === undefined) {
+      yield* existing
+      for await (const { id } of deleted) yield id
+      return
+    }
+    const { keysOf, compare } = compileOrder(order)
+    const keyed = (id: string) => ({
+      id,
+      keys: keysOf({ id, type: '' }, { created: 0, modified: 0, attributes: {} }),
+    })
+    const others: ReturnType<typeof keyed>[] = []
+    for await (const { id } of deleted) others.push(keyed(id))
+    others.sort((a, b) => compare(a.keys, b.keys))
+    let next = 0
+    for await (const id of existing) {
+      const { keys } = keyed(id)
+      for (; next < others.length && compare(others[next]!.keys, keys) < 0; next++) yield others[next]!.id
+      yield id
+    }
+    for (const { id } of others.slice(next)) yield id
+  }
+
+  async function* existingOnes(what: Omit<Search, 'attrs' | 'after'>): AsyncGenerator<string> {
+    let after: string | undefined
+    for (let offset = 0; ; offset += candidatesPerRead) {
+      const page = await ports.find({ ...what, after, limit: candidatesPerRead, offset, count: false })
+      for (const { id } of page.entities) yield id
+      if (!page.more) return
+      after = page.next
+    }
+  }
+
+  /** The last documents of deleted entities that match, in order of deletion. */
+  async function* deletedOnes(fits: (entity: Entity) => boolean): AsyncGenerator<TombstoneRow> {
+    const seen = new Set<string>()
+    for (let after = 0; ; ) {
+      const tombstones = ports.edits.tombstonesAfter(after, candidatesPerRead)
+      for (const tombstone of tombstones) {
+        after = tombstone.n
+        if (seen.has(tombstone.id) || ports.entities.byId(tombstone.id) !== undefined) continue
+        if (!fits(JSON.parse(tombstone.doc) as Entity)) continue
+        seen.add(tombstone.id)
+        yield tombstone
+      }
+      if (tombstones.length < candidatesPerRead) return
+      await nextTurn()
+    }
   }
 
   return {
@@ -122,34 +234,6 @@ const shown = <Found extends { readonly attributes: ReadonlyMap<string, unknown>
   found: Found | undefined,
 ): Found | undefined => (found?.attributes.size === 0 ? undefined : found)
 
-/**
- * The entities of one page, in order. Entities before it are evaluated; those after it only if there is a
- * count. `find` returns the history of an entity that matches the filters.
- */
-async function page<Found extends Sized>(
-  ports: TemporalSearchPorts,
-  { q: _q, geo: _geo, scope: _scope, limit, offset, count, ...search }: EntityQuery,
-  find: (id: string) => Promise<Found | undefined>,
-): Promise<TemporalPage<Found>> {
-  const found: Found[] = []
-  let seen = 0
-  let size = 0
-  let isFull = limit === 0
-  for await (const id of candidates(ports, search)) {
-    const one = await find(id)
-    if (one === undefined) continue
-    if (seen >= offset && !isFull) {
-      size += sizeOf(one)
-      if (size > limits.pageBytesMax.value && found.length > 0) isFull = true
-      else found.push(one)
-      if (found.length === limit) isFull = true
-    }
-    seen++
-    if (!count && isFull && seen > offset + found.length) break
-  }
-  return { found, more: seen > offset + found.length, count: count ? seen : undefined }
-}
-
 /** Approximate number of characters of the instances or sums of an entity. */
 function sizeOf({ attributes }: Sized): number {
   let size = 0
@@ -159,36 +243,6 @@ function sizeOf({ attributes }: Sized): number {
 
 interface Sized {
   readonly attributes: ReadonlyMap<string, readonly { readonly instance?: unknown }[]>
-}
-
-/**
- * A test whether the values of an entity in the window, taken together, and one of its scopes valid then
- * match the filters; undefined without filters.
- */
-function filterOf(
-  ports: TemporalSearchPorts,
-  { q, geo, scope }: Pick<EntityQuery, 'q' | 'geo' | 'scope'>,
-  query: TemporalQuery,
-): ((id: string) => boolean) | undefined {
-  const isEither = q !== undefined || geo !== undefined
-  if (!isEither && scope === undefined) return undefined
-  const fits = compileSearch({ q, geo })
-  return (id) => {
-    if (scope !== undefined && !hadScope(ports, id, scope, query)) return false
-    const past = isEither ? pastOf(ports, id, query) : undefined
-    return !isEither || (past !== undefined && fits(past.entity, past.times))
-  }
-}
-
-/** Whether a scope that an entity had at some time of the window matches. */
-function hadScope(ports: TemporalSearchPorts, id: string, scope: ScopeQuery, query: TemporalQuery): boolean {
-  const limit = limits.temporalFilterInstancesMax.value
-  const history = evolutionOf(ports, id, { timeproperty: 'modifiedAt', attrs: new Set(['scope']), limit })
-  if (history === undefined) return false
-  const instances = history.attributes.get('scope')
-  // The record that set it may have been deleted by retention.
-  if (instances === undefined) return matchesScope(scope, history.entity.scope)
-  return scopesWithin(instances, query.timeproperty, windowOf(query)).some((one) => matchesScope(scope, one))
 }
 
 /** Every value of an entity in the window, combined into one entity, plus attributes without time. */
@@ -227,63 +281,3 @@ function pastOf(ports: TemporalSearchPorts, id: string, query: TemporalQuery): P
 }
 
 type Search = Omit<EntityQuery, 'q' | 'geo' | 'scope' | 'limit' | 'offset' | 'count'>
-
-/** Ids of matching entities, each once: in order of id if requested, else deleted ones last. */
-async function* candidates(ports: TemporalSearchPorts, search: Search): AsyncGenerator<string> {
-  const { attrs: _attrs, after: _after, order, ...what } = search
-  const existing = existingOnes(ports, { ...what, order })
-  const deleted = deletedOnes(ports, compileSearch(what))
-  if (order === undefined) {
-    yield* existing
-    for await (const { id } of deleted) yield id
-    return
-  }
-  const { keysOf, compare } = compileOrder(order)
-  const keyed = (id: string) => ({
-    id,
-    keys: keysOf({ id, type: '' }, { created: 0, modified: 0, attributes: {} }),
-  })
-  const others: ReturnType<typeof keyed>[] = []
-  for await (const { id } of deleted) others.push(keyed(id))
-  others.sort((a, b) => compare(a.keys, b.keys))
-  let next = 0
-  for await (const id of existing) {
-    const { keys } = keyed(id)
-    for (; next < others.length && compare(others[next]!.keys, keys) < 0; next++) yield others[next]!.id
-    yield id
-  }
-  for (const { id } of others.slice(next)) yield id
-}
-
-async function* existingOnes(
-  ports: TemporalSearchPorts,
-  what: Omit<Search, 'attrs' | 'after'>,
-): AsyncGenerator<string> {
-  let after: string | undefined
-  for (let offset = 0; ; offset += candidatesPerRead) {
-    const page = await ports.find({ ...what, after, limit: candidatesPerRead, offset, count: false })
-    for (const { id } of page.entities) yield id
-    if (!page.more) return
-    after = page.next
-  }
-}
-
-/** The last documents of deleted entities that match, in order of deletion. */
-async function* deletedOnes(
-  ports: TemporalSearchPorts,
-  fits: (entity: Entity) => boolean,
-): AsyncGenerator<TombstoneRow> {
-  const seen = new Set<string>()
-  for (let after = 0; ; ) {
-    const tombstones = ports.edits.tombstonesAfter(after, candidatesPerRead)
-    for (const tombstone of tombstones) {
-      after = tombstone.n
-      if (seen.has(tombstone.id) || ports.entities.byId(tombstone.id) !== undefined) continue
-      if (!fits(JSON.parse(tombstone.doc) as Entity)) continue
-      seen.add(tombstone.id)
-      yield tombstone
-    }
-    if (tombstones.length < candidatesPerRead) return
-    await nextTurn()
-  }
-}
