@@ -161,7 +161,8 @@ export function createReads(ports: ReadPorts): Reads {
   }
 
   /**
-   * Without the index only the entities' own places and words are searched, and the client receives a warning.
+   * Without the index only the entities' own places and words are searched, and the client receives a
+   * warning.
    */
   async function readIndex(
     query: IndexQuery,

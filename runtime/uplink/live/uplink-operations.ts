@@ -194,7 +194,7 @@ function behindSeconds({ oldest }: UplinkStatus, now: number): number {
   return oldest === undefined || oldest === 0 ? 0 : Math.max(0, (now - oldest) / 1000)
 }
 
-/** What a status says in one number. */
+/** Metrics that are one number of a status. */
 const figures: readonly (readonly [name: MetricName, read: (status: UplinkStatus, now: number) => number])[] =
   [
     ['selvedge_uplink_up', ({ trouble }) => (trouble === undefined ? 1 : 0)],
