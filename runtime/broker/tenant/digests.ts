@@ -101,13 +101,13 @@ export function createDigests({ following, history, records, collisions }: Diges
     const limit = limits.digestEntitiesPerTurn.value
     for (let rid = 0; ; ) {
       const page = following.entities(rid, limit)
+      if (page.length === 0) return
       for (const [, view] of page) {
         await yieldIfDue()
         collectDiscarded()
         noteDiscarded(view.text().length)
         if (isChosen(view)) yield view
       }
-      if (page.length < limit) return
       rid = page.at(-1)![0]
     }
   }

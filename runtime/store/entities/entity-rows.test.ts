@@ -169,3 +169,14 @@ it('decays read counts slowly', () => {
   entities.byRids([1])
   expect(entities.knownRows([1])).toBeUndefined()
 })
+
+it('ends a page of rows when it holds enough characters, also of a single row', () => {
+  const { entities } = open()
+  const ridsAfter = (rid: number): number[] => entities.rowsAfter(rid, 4).map((row) => row.rid)
+  expect(ridsAfter(0)).toEqual([1, 2, 3, 4])
+  setLimit('pageBytesMax', entities.byId('urn:e:0')!.doc.length)
+  expect(ridsAfter(0)).toEqual([1, 2])
+  setLimit('pageBytesMax', 1)
+  expect(ridsAfter(2)).toEqual([3])
+  expect(ridsAfter(6)).toEqual([])
+})

@@ -4,6 +4,7 @@
  * implies.
  */
 
+import { limits } from '#base/limits/limits.ts'
 import type { Database } from '#store/file/database.ts'
 import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
@@ -142,8 +143,18 @@ export function createEntities(database: Database, budget = createRowBudget()) {
     pages: createKnownPages(),
     /** Notify these of written index rows, once they are on disk. */
     columns: createKnownColumns(database),
-    /** The first rows after a rid; they are not cached. */
-    rowsAfter: (rid: number, limit: number): readonly EntityRow[] => rowsAfter.all(rid, limit).map(rowOf),
+    /** The first rows after a rid, as far as one page holds them; empty after the last. They are not cached. */
+    rowsAfter(rid: number, limit: number): readonly EntityRow[] {
+      const rows: EntityRow[] = []
+      let characters = 0
+      for (const values of rowsAfter.iterate(rid, limit)) {
+        const row = rowOf(values)
+        rows.push(row)
+        characters += row.doc.length
+        if (characters > limits.pageBytesMax.value) break
+      }
+      return rows
+    },
     lastRid: () => lastRid.get()?.rid ?? 0,
     /**
      * The last number of a place that is not a point; 0 if there is none. Cached, because every search needs

@@ -227,7 +227,7 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
     // An outage in between started a new refresh.
     if (state.refresh !== task) return
     const last = entities.at(-1)
-    if (last !== undefined && entities.length === limits.uplinkEntitiesPerRequest.value) task.rid = last[0]
+    if (last !== undefined) task.rid = last[0]
     else state.refresh = undefined
     isUnsaved = true
   }

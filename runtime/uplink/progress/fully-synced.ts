@@ -69,16 +69,16 @@ export function createFullySynced({ following, selection, state }: FullySyncedPo
       if (isRestored) return
       const { position, refresh } = state
       let after = 0
-      for (let isLast = false; !isLast; ) {
+      for (;;) {
         await yieldIfDue()
         const page = following.entities(after, limits.uplinkEntitiesPerRequest.value)
+        if (page.length === 0) break
         for (const [rid, view] of page) {
           const isPending =
             refresh !== undefined && rid > refresh.rid && view.times().modified >= refresh.since
           if (!isPending && view.version() <= position.n && selection.takes(view.entity())) set(rid, true)
         }
-        isLast = page.length < limits.uplinkEntitiesPerRequest.value
-        after = page.at(-1)?.[0] ?? after
+        after = page.at(-1)![0]
       }
       isRestored = true
     },

@@ -93,9 +93,8 @@ export function createPastPhases(ports: PastPorts) {
     if (!(await historiesOf(task, ours))) return false
     if (task.phase === 'done') return true
     const last = page.at(-1)
-    const isLast = last === undefined || page.length < limits.reconcileHistories.value
-    task.after = isLast ? 0 : last[0]
-    if (isLast) task.phase = 'deletedHistories'
+    task.after = last?.[0] ?? 0
+    if (last === undefined) task.phase = 'deletedHistories'
     return true
   }
 

@@ -281,9 +281,8 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
     if (!(await compare(task, ids))) return false
     task.compared += ids.length
     const last = page.at(-1)
-    const isLast = last === undefined || page.length < limits.uplinkEntitiesPerRequest.value
-    if (isLast) task.phase = 'deleted'
-    task.after = isLast ? 0 : last[0]
+    if (last === undefined) task.phase = 'deleted'
+    task.after = last?.[0] ?? 0
     return true
   }
 
