@@ -5,8 +5,7 @@
  *
  * 1. If the event loop is idle and resident memory is well above the last baseline: such a collection, in
  *    steps.
- * 2. Under a light load: only free memory outside the heap is returned, which takes milliseconds.
- * 3. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work.
+ * 2. Under any load, while resident memory is above `memoryPressureBytes`: a collection per second of work.
  */
 import { performance } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
@@ -15,8 +14,6 @@ import { residentBytes } from './process-memory.ts'
 
 /** An event loop that is busy for at most this share of its time counts as idle. */
 const quietShare = 0.05
-/** Above this share nothing is returned. */
-const lightShare = 0.5
 const checkMs = 1000
 /** Checks between two collections, since a collection stops the process for a moment; fewer after a load. */
 const checksBetween = 120
@@ -28,12 +25,9 @@ const pressureChecks = 4
 /** Work of the event loop between two collections under pressure; each takes about 100 ms of it. */
 const pressureWorkMs = 1000
 
-/** Memory outside the V8 heap: `free` memory is unused, `caches` are refilled by use. */
-export type Holding = 'free' | 'caches'
-
 export interface QuietCollectionPorts {
-  /** Returns memory outside the V8 heap to the system; `caches` includes `free`. */
-  readonly release: (what: Holding) => void
+  /** Frees memory outside the V8 heap that is refilled by use. */
+  readonly release: () => void
   /**
    * Starts a collection, which has ended by the next check. Undefined if the process was started without
    * `--expose-gc`; then nothing is ever collected.
@@ -60,32 +54,23 @@ export function createMemoryCheck(
   left = residentBytes(),
 ): () => void {
   let checksToGo = 0
-  let releasesToGo = 0
   let isCollecting = false
   return () => {
     checksToGo--
-    releasesToGo--
     if (collect === undefined) return
     if (isCollecting) {
       isCollecting = false
-      release('caches')
+      release()
       left = residentBytes()
     }
-    const share = busyShare()
-    const isQuiet = share <= quietShare
+    const isQuiet = busyShare() <= quietShare
     if (!isQuiet) checksToGo = Math.min(checksToGo, checksAfterLoad)
     const bytes = residentBytes()
     left = Math.min(left, bytes)
-    if (share > lightShare || bytes - left < limits.memoryExcessBytes.value) return
-    if (isQuiet && checksToGo <= 0) {
-      collect()
-      isCollecting = true
-      checksToGo = checksBetween
-      releasesToGo = checksBetween
-    } else if (!isQuiet && releasesToGo <= 0) {
-      release('free')
-      releasesToGo = checksBetween
-    }
+    if (!isQuiet || checksToGo > 0 || bytes - left < limits.memoryExcessBytes.value) return
+    collect()
+    isCollecting = true
+    checksToGo = checksBetween
   }
 }
 
@@ -95,7 +80,7 @@ export function createMemoryCheck(
  */
 export function collectGarbage(release: QuietCollectionPorts['release']): () => void {
   const workedMs = (): number => performance.eventLoopUtilization().active
-  const check = createPressureCheck({ collect, release, residentBytes, workedMs })
+  const check = createPressureCheck({ collect, residentBytes, workedMs })
   const timer = setInterval(check, pressureCheckMs).unref()
   const end = collectWhenQuiet(release)
   return () => {
@@ -104,21 +89,20 @@ export function collectGarbage(release: QuietCollectionPorts['release']): () => 
   }
 }
 
-export interface PressureCheckPorts extends Omit<QuietCollectionPorts, 'busyShare'> {
+export interface PressureCheckPorts extends Pick<QuietCollectionPorts, 'collect' | 'residentBytes'> {
   /** Time since the start during which the event loop was busy, in ms. */
   readonly workedMs: () => number
 }
 
 /** Creates the check that collects under any load while too much memory is resident. */
 export function createPressureCheck(ports: PressureCheckPorts): () => void {
-  const { collect, release, residentBytes, workedMs } = ports
+  const { collect, residentBytes, workedMs } = ports
   let checksToGo = 0
   let collectedAt = 0
   return () => {
     if (collect === undefined) return
     if (checksToGo > 0) {
       checksToGo--
-      if (checksToGo === 0) release('free')
       return
     }
     if (workedMs() - collectedAt < pressureWorkMs) return

@@ -6,7 +6,6 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
-import type { Holding } from '#base/process/garbage-collection.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Repair } from '#broker/upkeep/repair.ts'
@@ -14,7 +13,6 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Restored } from '#store/backup/restore.ts'
 import { createRowBudget } from '#store/entities/recent-rows.ts'
-import { releaseMemory } from '#store/file/free-memory.ts'
 import { openSnapshots } from './snapshot-files.ts'
 import { openTenant, type Tenant, type TenantPorts, type TenantSettings } from './tenant.ts'
 import type { Broker } from './tenant-broker.ts'
@@ -150,10 +148,9 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
         for (const tenant of tenants.values()) await tenant.disconnect()
       }
     },
-    /** Releases unused memory of tenants and of the process. */
-    releaseMemory(what: Holding): void {
-      const databases = [...tenants.values()].map(({ database }) => database)
-      releaseMemory(databases, what)
+    /** Frees the page caches of all tenants. */
+    releaseMemory(): void {
+      for (const { database } of tenants.values()) database.pragma('shrink_memory')
     },
     async close(): Promise<void> {
       ports.room?.watch(undefined)

@@ -11,7 +11,6 @@ import { encodeObservations } from '#store/chunks/observation-blob.ts'
 import type { SqlValue } from '#store/chunks/sql-value.ts'
 import { type CopyBack, createCopyBack, endLog } from '#store/file/copy-back.ts'
 import { type Database, openWriter } from '#store/file/database.ts'
-import { releaseMemory } from '#store/file/free-memory.ts'
 import { foldEntity, foldStream } from '#store/history/fold.ts'
 import { createHistory, type History } from '#store/history/history-rows.ts'
 import { unsettled } from '#store/tables/records.ts'
@@ -34,7 +33,9 @@ const tenants = new Map<string, Tenant>()
 const post = (message: FromWriter): void => port.postMessage(message)
 
 // This thread has a heap of its own, which the main thread's garbage collections do not cover.
-collectWhenQuiet((what) => releaseMemory(openDatabases(), what))
+collectWhenQuiet(() => {
+  for (const { database } of tenants.values()) database.pragma('shrink_memory')
+})
 
 port.on('message', (message: ToWriter) => {
   if (message.kind === 'group') write(message)
@@ -42,8 +43,6 @@ port.on('message', (message: ToWriter) => {
   else if (message.kind === 'copyBack') copyBack(message.tenant)
   else close(message.tenant)
 })
-
-const openDatabases = (): Database[] => [...tenants.values()].map(({ database }) => database)
 
 function open({ tenant, file, synchronous }: OpenMessage): void {
   try {
