@@ -282,7 +282,7 @@ export function createChangeFeed(ports: ChangeFeedPorts) {
       const row = history.stream(s)
       return row && { name: names.text(row.name)!, dataset: row.dataset }
     },
-    /** The first entities with a higher rid, in their current state: fewer if they are large, none after the last. */
+    /** The first entities with a higher rid, in their current state. Large ones make a shorter page. */
     entities: (rid: number, limit: number): readonly (readonly [rid: number, view: EntityView])[] =>
       entities.rowsAfter(rid, limit).map((row) => [row.rid, createView(row, live.entity(row.rid))] as const),
     /** Attribute instances deleted at this commit time or later, with their Via chains. */

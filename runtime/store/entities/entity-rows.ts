@@ -143,7 +143,7 @@ export function createEntities(database: Database, budget = createRowBudget()) {
     pages: createKnownPages(),
     /** Notify these of written index rows, once they are on disk. */
     columns: createKnownColumns(database),
-    /** The first rows after a rid, as far as one page holds them; empty after the last. They are not cached. */
+    /** The first rows after a rid that fit into a page; none after the last. They are not cached. */
     rowsAfter(rid: number, limit: number): readonly EntityRow[] {
       const rows: EntityRow[] = []
       let characters = 0
