@@ -5,11 +5,10 @@
  * Order: the broker, which stores data, opens first and closes last. The parts that send data open next. The
  * interfaces, which accept data, open last and close first.
  */
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { createOutflow } from '#base/process/outflow.ts'
 import { watchProcess } from '#base/process/process-metrics.ts'
-import type { Log } from '#base/register/log.ts'
 import { createMetrics } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { watchClock } from '#base/time/clock-watch.ts'
 import { openBroker } from '#broker/open-broker.ts'
 import { viaAliases } from '#config/load/gateway-id.ts'
@@ -24,10 +23,8 @@ import { plugins } from '#plugins/registry.ts'
 import { openUplinks } from '#uplink/open-uplinks.ts'
 import { openInterfaces } from './interfaces.ts'
 
-export interface GatewayPorts {
+export interface GatewayPorts extends ClockAndLog {
   readonly settings: Settings
-  readonly clock: Clock
-  readonly log: Log
   /** Called when an essential part failed; the process must end. */
   readonly onFault: (error: unknown) => void
 }

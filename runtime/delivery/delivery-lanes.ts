@@ -4,8 +4,7 @@
  * unreachable, its lanes free their memory and wait for the circuit breaker.
  */
 
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { Deliveries } from '#store/tables/delivery-rows.ts'
 import { type Backlog, createBacklog } from './backlog.ts'
 import { type Breaker, createBreaker } from './breaker.ts'
@@ -37,12 +36,10 @@ export interface EndpointLane {
   timer: NodeJS.Timeout | undefined
 }
 
-export interface LanesPorts {
+export interface LanesPorts extends ClockAndLog {
   readonly reads: Deliveries
   /** Settled deliveries whose rows still exist. */
   readonly pending: ReadonlySet<number>
-  readonly clock: Clock
-  readonly log: Log
   /** Called when the host of a lane is reachable again. */
   wake(lane: EndpointLane): void
 }

@@ -6,10 +6,9 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { failpoint } from '#base/register/failpoints.ts'
-import type { Log } from '#base/register/log.ts'
 import type { Counter } from '#base/register/metrics.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Delivery } from '#store/tables/delivery-rows.ts'
 import type { EndpointLane, Lanes } from './delivery-lanes.ts'
 import type { Flight } from './queue.ts'
@@ -33,7 +32,7 @@ export interface AttemptOutcome {
   readonly error?: string | undefined
 }
 
-export interface PumpPorts {
+export interface PumpPorts extends ClockAndLog {
   /**
    * Renders deliveries of one subscription as one request, which may contain only the first ones. Undefined
    * if there is nothing to send: the subscription was deleted, or the deliveries contain nothing to report
@@ -45,8 +44,6 @@ export interface PumpPorts {
   outcome(sub: number, outcome: AttemptOutcome): void
   readonly lanes: Pick<Lanes, 'closeIfIdle' | 'hostFailed'>
   readonly settlement: Settlement
-  readonly clock: Clock
-  readonly log: Log
   readonly counters: Readonly<Record<'sent' | 'failed' | 'dead', Counter>>
 }
 

@@ -3,8 +3,7 @@
  * its note here. An unreachable broker is retried indefinitely.
  */
 
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { shownUri } from '#delivery/probe.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { parsedJson } from '#ngsi-ld/values/json.ts'
@@ -14,12 +13,10 @@ import type { Note, Notes } from './notes.ts'
 import { createPauses } from './pause.ts'
 import { createRetrying, done, failedAttempt } from './retrying.ts'
 
-export interface CleanupPorts {
+export interface CleanupPorts extends ClockAndLog {
   readonly notes: Notes
   readonly centreFor: (settings: CentreSettings) => Centre
-  readonly clock: Clock
   readonly random: () => number
-  readonly log: Log
 }
 
 const paths = { registration: '/csourceRegistrations', subscription: '/subscriptions' } as const

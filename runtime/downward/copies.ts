@@ -5,8 +5,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Json } from '#contract'
 import { shownUri } from '#delivery/probe.ts'
@@ -23,14 +22,12 @@ import { hashOf, keyOf, type Note, type Notes } from './notes.ts'
 import { createPauses } from './pause.ts'
 import { type Attempt, createRetrying, done, failedAttempt } from './retrying.ts'
 
-export interface CopiesPorts {
+export interface CopiesPorts extends ClockAndLog {
   readonly centre: Centre
   readonly store: CopyStore
   readonly notes: Notes
   readonly contexts: Pick<Contexts, 'resolve' | 'core'>
-  readonly clock: Clock
   readonly random: () => number
-  readonly log: Log
 }
 
 export interface CopiesSettings {

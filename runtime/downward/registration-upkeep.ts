@@ -4,8 +4,7 @@
  * and retried when the next renewal is due.
  */
 
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { shownUri } from '#delivery/probe.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
@@ -14,12 +13,10 @@ import { hashOf, keyOf, type Note, type Notes } from './notes.ts'
 import { createPauses } from './pause.ts'
 import { type Attempt, createRetrying, done, failedAttempt } from './retrying.ts'
 
-export interface RegistrarPorts {
+export interface RegistrarPorts extends ClockAndLog {
   readonly centre: Centre
   readonly notes: Notes
-  readonly clock: Clock
   readonly random: () => number
-  readonly log: Log
 }
 
 export interface RegistrarSettings {

@@ -8,9 +8,8 @@ import type { IncomingMessage } from 'node:http'
 import { WebSocket } from 'ws'
 import { limits } from '#base/limits/limits.ts'
 import { lookupRemote } from '#base/load/loopback.ts'
-import type { Log } from '#base/register/log.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { productToken } from '#base/register/version.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { probeIntervalMs } from '#delivery/breaker.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import {
@@ -24,12 +23,10 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { Centre } from './centre.ts'
 import { createPauses } from './pause.ts'
 
-export interface TunnelPorts {
+export interface TunnelPorts extends ClockAndLog {
   readonly centre: Pick<Centre, 'headers'>
   readonly serve: TunnelEndPorts['serve']
-  readonly clock: Clock
   readonly random: () => number
-  readonly log: Log
 }
 
 export interface TunnelSettings {

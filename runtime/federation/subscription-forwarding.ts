@@ -5,11 +5,11 @@
  * so an unreachable source receives it later. The new subscription exists before the old one is deleted, so
  * no notification is missed; some may arrive twice.
  */
+
 import { hash, randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { ForwardingPair, PassedOn, PassedState } from '#broker/sources/passed-subscriptions.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
@@ -22,14 +22,12 @@ import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { isTunnelled, tunnelUri } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { SourceAnswer, Sources } from './sources.ts'
 
-export interface SubscriptionForwardingPorts {
+export interface SubscriptionForwardingPorts extends ClockAndLog {
   readonly sources: Sources
   readonly contexts: Pick<Contexts, 'resolve'>
   readonly tenant: (name: string) => TenantBroker | undefined
   /** The pseudonym of this gateway in Via, per tenant. */
   readonly alias: (tenant: string) => string
-  readonly clock: Clock
-  readonly log: Log
   /** Value of splitEntities for subscriptions that do not set it. */
   readonly splits?: boolean | undefined
 }

@@ -8,12 +8,13 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { BrokerPort, Capabilities, Capability, Host, HostBase, Plugin } from '#contract'
+import type { HttpEndpointSettings } from '#delivery/http-endpoint.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { openPluginFile, type PluginFile } from '#store/plugins/plugin-file.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
 import { createOwnBrokerPort, type Serve } from './own-broker-port.ts'
-import { openRemoteBroker, type RemoteSettings } from './remote-broker-port.ts'
+import { openRemoteBroker } from './remote-broker-port.ts'
 import { createTimetable } from './timetable.ts'
 
 export interface CapabilityPorts extends ChangesPorts {
@@ -32,7 +33,7 @@ export interface CapabilityPorts extends ChangesPorts {
   readonly metrics: Metrics
 }
 
-export interface CapabilitySettings extends RemoteSettings {
+export interface CapabilitySettings extends HttpEndpointSettings {
   /** Folder of the plugin files. */
   readonly folder: string
 }

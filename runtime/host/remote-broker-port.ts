@@ -2,26 +2,22 @@
  * Another broker over HTTP, for plugins: with its tenant, credentials and trusted CA. Answers are bounded in
  * time and size. It never rejects.
  */
+
 import { getCACertificates } from 'node:tls'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { readAuthorities, requireSecretFile } from '#config/load/secret-files.ts'
 import type { BrokerAnswer, BrokerPort, BrokerRequest, RemoteBroker } from '#contract'
+import type { HttpEndpointSettings } from '#delivery/http-endpoint.ts'
 import { createPeer } from '#federation/peer.ts'
 import { createIdentityTokens } from './identity-tokens.ts'
 import { within } from './patience.ts'
 
-export interface RemoteSettings {
-  readonly allowsLoopback: boolean
-  /** Trusted CA certificates in PEM; by default those of the system. */
-  readonly ca?: readonly string[] | undefined
-}
-
 /** @throws GatewayError config.invalid for an invalid address or an unreadable file. */
 export function openRemoteBroker(
   { url, tenant, headers, tokenFile, caFile, identity, isConfigured = false }: RemoteBroker,
-  settings: RemoteSettings,
+  settings: HttpEndpointSettings,
   clock: Clock,
 ): BrokerPort & { close(): void } {
   const address = addressOf(url)

@@ -6,9 +6,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { DecodeProblem, Reading } from '#contract'
@@ -84,7 +83,7 @@ export interface Devices {
   forget(name: string, kind: ChoiceKind | undefined): Promise<boolean>
 }
 
-export interface DevicesPorts extends Surveyor {
+export interface DevicesPorts extends Surveyor, ClockAndLog {
   readonly door: Door
   readonly admission: DeviceAdmission
   readonly channels: Pick<Channels, 'forget'>
@@ -95,8 +94,6 @@ export interface DevicesPorts extends Surveyor {
   readonly planMapping: PlanMapping
   readonly otherTopicOf: OtherTopicOf
   readonly release: Release
-  readonly clock: Clock
-  readonly log: Log
 }
 
 export function createDevices(ports: DevicesPorts): Devices {

@@ -4,20 +4,17 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { factsOf } from './followed-broker.ts'
 import type { Reach } from './reach.ts'
 import { unsubscribe } from './remote-subscriptions.ts'
 
-export interface BrokerRemovalPorts {
+export interface BrokerRemovalPorts extends ClockAndLog {
   readonly brokers: Brokers
   readonly catalogue: Catalogue
   readonly reach: Reach
-  readonly clock: Clock
-  readonly log: Log
   readonly signal: AbortSignal
   /** Handles errors of background work. */
   readonly reportError: (during: string) => (error: unknown) => void

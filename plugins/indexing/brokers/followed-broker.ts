@@ -6,8 +6,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { BrokerItems } from '#plugins/indexing/entries/broker-messages.ts'
 import type { BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
@@ -42,13 +41,11 @@ export interface RemoteFacts extends Notifying {
 
 export const factsOf = ({ facts }: BrokerRow): RemoteFacts => facts as unknown as RemoteFacts
 
-export interface RemotePorts {
+export interface RemotePorts extends ClockAndLog {
   readonly row: BrokerRow
   readonly client: BrokerClient
   readonly brokers: Brokers
   readonly catalogue: Catalogue
-  readonly clock: Clock
-  readonly log: Log
   /** Handles errors of background work. */
   readonly reportError: (during: string) => (error: unknown) => void
   /** Callback address for a purpose. Undefined while this gateway has no address that brokers can reach. */

@@ -4,24 +4,22 @@
  * `limits.indexSeenMs`; a restart replays the log from that cursor. Observed values of indexed entities are
  * stored with their entities.
  */
+
 import { setTimeout as sleep, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { BrokerPort, ChangeBatch, ChangesPort, EntityState, Observation } from '#contract'
 import { type Brokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes, kinds, simpleResult } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { SeenTimes } from '#plugins/indexing/entries/seen.ts'
 
-export interface OwnBrokerPorts {
+export interface OwnBrokerPorts extends ClockAndLog {
   readonly broker: BrokerPort
   readonly changes: Omit<ChangesPort, 'history'>
   readonly catalogue: Catalogue
   readonly brokers: Brokers
   readonly seen: SeenTimes
-  readonly clock: Clock
-  readonly log: Log
   readonly signal: AbortSignal
 }
 

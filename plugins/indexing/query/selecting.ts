@@ -34,7 +34,7 @@ import { asCompared } from '#plugins/indexing/entries/facts.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
 import type { Seen } from '#plugins/indexing/entries/seen.ts'
 import type { QueryStatements } from '#plugins/indexing/entries/statements.ts'
-import type { IndexCriteria } from './index-query.ts'
+import type { IndexCriteria, Paging } from './index-query.ts'
 
 export interface SelectedPage {
   /** The entities of the page. */
@@ -50,12 +50,6 @@ export interface SelectingPorts extends Omit<NodeNumbers, 'isValued'> {
   readonly seen: Seen
   /** A clock for intervals, ms. */
   readonly monotonic: () => number
-}
-
-interface Page {
-  readonly limit: number
-  readonly offset: number
-  readonly count: boolean
 }
 
 export type Selecting = ReturnType<typeof createSelecting>
@@ -103,7 +97,7 @@ export function createSelecting(ports: SelectingPorts) {
      * @param signal aborted when the client no longer waits.
      * @throws ngsi-ld.too-complex after `limits.indexQueryMs`.
      */
-    async select(criteria: IndexCriteria, page: Page, signal: AbortSignal): Promise<SelectedPage> {
+    async select(criteria: IndexCriteria, page: Paging, signal: AbortSignal): Promise<SelectedPage> {
       if (signal.aborted) throw abandoned()
       const begun = ports.monotonic()
       const parts = sqlPartsOf(ports, criteria)

@@ -1,10 +1,13 @@
-/** The instruments that nearly every part of the process receives: clock, metrics and log. */
+/** The instruments that most parts of the process receive: clock, log and metrics. */
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 
-export interface Instruments {
+export interface ClockAndLog {
   readonly clock: Clock
-  readonly metrics: Metrics
   readonly log: Log
+}
+
+export interface Instruments extends ClockAndLog {
+  readonly metrics: Metrics
 }

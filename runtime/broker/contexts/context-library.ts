@@ -5,9 +5,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { compileContext } from '#ngsi-ld/context/context.ts'
@@ -31,13 +30,11 @@ export interface FetchedDocument {
 /** Fetches a complete document, or rejects with a GatewayError that contains the reason. */
 export type FetchDocument = (request: DocumentRequest) => Promise<FetchedDocument>
 
-export interface ContextLibraryPorts {
+export interface ContextLibraryPorts extends ClockAndLog {
   readonly records: { context(url: string): ContextRow | undefined; contexts(): readonly ContextFacts[] }
   readonly door: Pick<Door, 'commit'>
   /** Absent if fetching is disabled. */
   readonly fetchDocument: FetchDocument | undefined
-  readonly clock: Clock
-  readonly log: Log
   /** Called when a newer version replaced a document. */
   readonly onChange: (url: string) => void
 }

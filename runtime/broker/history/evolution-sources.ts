@@ -16,7 +16,7 @@ import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/history/
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { ngsiLdNull } from '#ngsi-ld/values/names.ts'
-import { decodeChunk, type Series } from '#store/chunks/chunk-codec.ts'
+import { decodeChunk, type Series, type StreamInstance } from '#store/chunks/chunk-codec.ts'
 import type { Entities } from '#store/entities/entity-rows.ts'
 import { decodeEntityChanges } from '#store/history/entity-changes.ts'
 import type { HistoryEdits } from '#store/history/history-edits.ts'
@@ -281,7 +281,7 @@ export function* replacedOf(
 export function createObservationFinder(
   ports: EvolutionPorts,
   s: number,
-): (time: number) => readonly TailInstance[] {
+): (time: number) => readonly StreamInstance[] {
   const tail = Map.groupBy(
     tailWithin(ports.live.stream(s)?.tail, { ...chunkTimes, to: chunkTimes.to + 1 }),
     ({ time }) => time,
@@ -297,7 +297,7 @@ export function createObservationFinder(
     }
     if (time > known.t1) return later
     const { times, modified, values, shapes, shapeOf } = known.series()
-    const found: TailInstance[] = []
+    const found: StreamInstance[] = []
     for (let i = countBefore(times, time); times[i] === time; i++)
       found.push({ time, modified: modified[i]!, value: values[i]!, shape: shapes[shapeOf?.[i] ?? 0]! })
     found.push(...later)
@@ -305,15 +305,8 @@ export function createObservationFinder(
   }
 }
 
-export interface TailInstance {
-  readonly time: number
-  readonly modified: number
-  readonly value: Json
-  readonly shape: string
-}
-
 /** Committed instances of a tail within a span of observedAt, in order of time. */
-export function tailWithin(tail: Tail | undefined, span: ObservedWindow): TailInstance[] {
+export function tailWithin(tail: Tail | undefined, span: ObservedWindow): StreamInstance[] {
   if (tail === undefined) return []
   const positions: number[] = []
   for (let i = 0; i < tail.committed; i++) {

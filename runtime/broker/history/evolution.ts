@@ -9,7 +9,7 @@ import { identityOf } from '#broker/state/streams.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { beginningOf } from '#ngsi-ld/history/temporal-part.ts'
 import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/history/temporal-query.ts'
-import { decodeChunk } from '#store/chunks/chunk-codec.ts'
+import { decodeChunk, type StreamInstance } from '#store/chunks/chunk-codec.ts'
 import type { EntityRow } from '#store/entities/page-rows.ts'
 import type { ChunkRow } from '#store/history/history-rows.ts'
 import { correctionsOf, type StreamCorrections, timesBetween } from './corrections.ts'
@@ -22,7 +22,6 @@ import {
   observedInstance,
   type RecordedObservations,
   replacedOf,
-  type TailInstance,
   tailWithin,
   takeChanges,
   windowOf,
@@ -232,12 +231,12 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   const isNarrow = query.timeproperty === 'observedAt'
   const window = isNarrow ? windowOf(query) : { ...chunkTimes, to: chunkTimes.to + 1 }
   const span = { from: Math.max(window.from, chunkTimes.from), to: Math.min(window.to, chunkTimes.to) }
-  const isLeft = ({ time, modified, value }: Omit<TailInstance, 'shape'>): boolean =>
+  const isLeft = ({ time, modified, value }: Omit<StreamInstance, 'shape'>): boolean =>
     modified > own.erasedUntil && !recorded.has(time, value) && own.editOf(time, value) === undefined
   // Checked before an instance is created, since chunks contain more than the window.
-  const isMeant = (one: Omit<TailInstance, 'shape'>): boolean =>
+  const isMeant = (one: Omit<StreamInstance, 'shape'>): boolean =>
     bounds.fits(name, isNarrow ? one.time : one.modified) && isLeft(one)
-  const put = (one: Omit<TailInstance, 'shape'>, shape: string): boolean =>
+  const put = (one: Omit<StreamInstance, 'shape'>, shape: string): boolean =>
     isMeant(one) && add(name, observedInstance(s, shape, one))
   const unfolded = tailWithin(ports.live.stream(s)?.tail, window)
   const tail = new Map(
@@ -249,7 +248,7 @@ function addStream(ports: EvolutionPorts, stream: StreamReading, { query, add, b
   /** Adds the instances of a chunk; returns whether no further chunk is needed. */
   const addChunk = (chunk: ChunkRow): boolean => {
     const series = decodeChunk(chunk)
-    const at = (i: number): Omit<TailInstance, 'shape'> => ({
+    const at = (i: number): Omit<StreamInstance, 'shape'> => ({
       time: series.times[i]!,
       modified: series.modified[i]!,
       value: series.values[i]!,
@@ -319,7 +318,7 @@ function startOfLast(
 }
 
 /** The oldest instances that a response can contain, or the newest if the query has lastN. */
-function boundedTail(instances: TailInstance[], query: TemporalQuery): TailInstance[] {
+function boundedTail(instances: StreamInstance[], query: TemporalQuery): StreamInstance[] {
   return query.timeproperty === 'observedAt' ? partOf(instances, query, ({ time }) => time) : instances
 }
 

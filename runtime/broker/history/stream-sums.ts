@@ -7,17 +7,12 @@
 
 import { identityOf } from '#broker/state/streams.ts'
 import type { Aggregation } from '#ngsi-ld/history/aggregate.ts'
-import { decodeChunk, type NumericSeries } from '#store/chunks/chunk-codec.ts'
+import { decodeChunk, type NumericSeries, type StreamInstance } from '#store/chunks/chunk-codec.ts'
 import type { ChunkSummary, History } from '#store/history/history-rows.ts'
 import type { RollUpRow } from '#store/history/roll-ups.ts'
 import type { StreamCorrections } from './corrections.ts'
 import { type DecodedChunks, isSameChunk, type Run } from './decoded-chunks.ts'
-import {
-  type ObservedWindow,
-  type RecordedObservations,
-  type TailInstance,
-  windowOf,
-} from './evolution-sources.ts'
+import { type ObservedWindow, type RecordedObservations, windowOf } from './evolution-sources.ts'
 import type { AggregateQuery } from './temporal-requests.ts'
 
 export interface StreamSumPorts {
@@ -35,7 +30,7 @@ export interface StreamPart {
   /** Roll-ups of older values, by hour. */
   readonly rolled: readonly RollUpRow[]
   readonly chunks: readonly ChunkSummary[]
-  readonly tail: readonly TailInstance[]
+  readonly tail: readonly StreamInstance[]
   readonly recorded: RecordedObservations
 }
 
@@ -45,7 +40,7 @@ export interface StreamPart {
  */
 export type HistorySteps<T> = Generator<boolean, T, undefined>
 
-type Value = TailInstance['value']
+type Value = StreamInstance['value']
 
 /** Times in a chunk, ascending, that may not count: corrected ones, and those also in change records. */
 const touchedTimes = ({ own, recorded }: StreamPart, { t0, t1 }: ChunkSummary): readonly number[] => {
@@ -57,7 +52,7 @@ const isReplaced = ({ own, recorded }: StreamPart, time: number, value: Value): 
   own.editOf(time, value) !== undefined || recorded.has(time, value)
 
 /** Whether an observation of a stream counts: not erased, not corrected, and not also in a change record. */
-export const isCounted = (part: StreamPart, one: Omit<TailInstance, 'shape'>): boolean =>
+export const isCounted = (part: StreamPart, one: Omit<StreamInstance, 'shape'>): boolean =>
   one.modified > part.own.erasedUntil && !isReplaced(part, one.time, one.value)
 
 /** The time of the first value of a stream in the window; infinity if there is none. */
@@ -237,7 +232,7 @@ function addChunk(ports: StreamSumPorts, part: StreamPart, chunk: ChunkSummary, 
 
 function addOne(
   part: StreamPart,
-  one: Omit<TailInstance, 'shape'>,
+  one: Omit<StreamInstance, 'shape'>,
   { window, isObserved, add }: Adding,
 ): void {
   const { time, modified, value } = one

@@ -5,9 +5,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createStaged } from '#broker/commit/staged-values.ts'
@@ -26,11 +25,9 @@ import type { ContextSources } from '#store/tables/source-rows.ts'
 import { createKeptCopies } from './kept-copies.ts'
 import type { RegistrationBroker } from './source-requests.ts'
 
-export interface RegistrationPorts {
+export interface RegistrationPorts extends ClockAndLog {
   readonly door: Door
   readonly rows: ContextSources
-  readonly clock: Clock
-  readonly log: Log
   /** Committed entities. */
   readonly query: (query: EntityQuery) => QueryPage
   /** Called while a change is decided. */

@@ -6,9 +6,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createStaged } from '#broker/commit/staged-values.ts'
@@ -30,11 +29,9 @@ import { alreadyExists, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ContextSources } from '#store/tables/source-rows.ts'
 import type { SourceSubscriptionBroker } from './source-requests.ts'
 
-export interface SourceSubscribePorts {
+export interface SourceSubscribePorts extends ClockAndLog {
   readonly door: Door
   readonly rows: ContextSources
-  readonly clock: Clock
-  readonly log: Log
   readonly deliver: Matcher['deliver']
   /** Active registrations, as a work being decided sees them. */
   readonly registrations: (stage: Stage) => readonly RegistrationView[]

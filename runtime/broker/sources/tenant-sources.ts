@@ -3,8 +3,7 @@
  * expired ones and sends periodic notifications.
  */
 
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { Matcher } from '#broker/subscriptions/matcher.ts'
@@ -15,11 +14,9 @@ import { createSourceSubscribe } from './source-subscribe.ts'
 /** Interval of the sweep for periodic notifications and expiry, ms. */
 const sourcesEveryMs = 1000
 
-export interface ContextSourceParts {
+export interface ContextSourceParts extends ClockAndLog {
   readonly rows: ContextSources
   readonly door: Door
-  readonly clock: Clock
-  readonly log: Log
   readonly matcher: Matcher
   readonly query: (query: EntityQuery) => QueryPage
 }

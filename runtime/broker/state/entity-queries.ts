@@ -1,25 +1,11 @@
 /** Queries of entities (GS CIM 009, 5.7.2) and their pages. */
 
-import type { EntitySelector, TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
-import type { GeoQuery } from '#ngsi-ld/query/geo-query.ts'
 import type { EntityOrder } from '#ngsi-ld/query/order.ts'
-import type { QueryTree } from '#ngsi-ld/query/query.ts'
-import type { ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
-import type { Pattern } from '#ngsi-ld/values/pattern.ts'
+import type { EntitySearch } from '#ngsi-ld/query/search.ts'
 import type { EntityView } from './stored-entity.ts'
 
-/** The parameters of a query. Names are core-compacted; all given members must match. */
-export interface EntityQuery {
-  readonly selection?: TypeSelection | undefined
-  readonly ids?: readonly string[] | undefined
-  readonly idPattern?: Pattern | undefined
-  /** Entities that match at least one selector. */
-  readonly selectors?: readonly EntitySelector[] | undefined
-  readonly scope?: ScopeQuery | undefined
-  /** Entities that have at least one of these attributes. */
-  readonly attrs?: readonly string[] | undefined
-  readonly q?: QueryTree | undefined
-  readonly geo?: GeoQuery | undefined
+/** The parameters of a query: which entities, in which order, and the page. */
+export interface EntityQuery extends EntitySearch {
   /** Default: order of creation. */
   readonly order?: EntityOrder | undefined
   readonly limit: number

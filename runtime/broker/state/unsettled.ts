@@ -7,8 +7,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { BootTime, Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
+import type { BootTime } from '#base/time/clock.ts'
 import type { Group, Stage } from '#broker/commit/stage.ts'
 import type { Json } from '#contract/pipeline.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -22,15 +22,13 @@ import type { LiveState } from './live-state.ts'
 import type { Streams } from './streams.ts'
 import type { LiveStream } from './unwritten.ts'
 
-export interface UnsettledPorts {
+export interface UnsettledPorts extends ClockAndLog {
   readonly tenant: string
   readonly records: Records
   readonly history: History
   readonly live: LiveState
   readonly streams: Streams
   readonly documents: () => DocumentDrafts
-  readonly clock: Clock
-  readonly log: Log
 }
 
 /** Corrected times by original time, of an entity or a stream. */

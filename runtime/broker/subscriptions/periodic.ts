@@ -7,21 +7,18 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import { isActive } from '#ngsi-ld/subscription/subscription.ts'
 import type { Matcher, Registered } from './matcher.ts'
 
-export interface PeriodicPorts {
+export interface PeriodicPorts extends ClockAndLog {
   readonly door: Door
   readonly matcher: Matcher
   readonly find: (query: EntityQuery) => QueryPage | Promise<QueryPage>
-  readonly clock: Clock
-  readonly log: Log
 }
 
 interface Schedule {

@@ -4,9 +4,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createStaged } from '#broker/commit/staged-values.ts'
@@ -18,13 +17,11 @@ import type { Periodic } from './periodic.ts'
 import type { Consumer, Listening, SubscriptionBroker, SubscriptionView } from './subscription-requests.ts'
 import { parseStatistics, unusedStatistics } from './subscription-statistics.ts'
 
-export interface SubscribePorts {
+export interface SubscribePorts extends ClockAndLog {
   readonly door: Door
   readonly records: Records
   readonly matcher: Matcher
   readonly periodic: Pick<Periodic, 'watch' | 'forget'>
-  readonly clock: Clock
-  readonly log: Log
   /** The notification lists that streaming consumers read. */
   readonly streams: () => NotificationStreams
   /** Called when pending deliveries of an endpoint were moved or deleted. */

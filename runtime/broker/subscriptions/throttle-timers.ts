@@ -4,17 +4,14 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Matcher, Registered } from './matcher.ts'
 
-export interface ThrottlingPorts {
+export interface ThrottlingPorts extends ClockAndLog {
   readonly door: Pick<Door, 'commit'>
   readonly matcher: Pick<Matcher, 'get' | 'release'>
-  readonly clock: Clock
-  readonly log: Log
 }
 
 export function createThrottling({ door, matcher, clock, log }: ThrottlingPorts) {

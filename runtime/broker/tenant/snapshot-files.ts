@@ -4,14 +4,14 @@
  * belongs to a tenant, expires, and survives a restart. When space runs out, snapshots of lower priority are
  * deleted.
  */
+
 import { hash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { TemporalEntity } from '#ngsi-ld/history/temporal-entity.ts'
@@ -81,12 +81,10 @@ export interface Snapshots {
   close(): Promise<void>
 }
 
-export interface SnapshotsPorts {
+export interface SnapshotsPorts extends ClockAndLog {
   readonly dataFolder: string
   /** Opens a database file, and creates it if absent; it sends nothing to other systems. */
   readonly open: (name: string, file: string) => Promise<Tenant>
-  readonly clock: Clock
-  readonly log: Log
 }
 
 interface Open {

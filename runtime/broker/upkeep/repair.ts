@@ -4,13 +4,13 @@
  * closed. An empty database never replaces a damaged one. Each step can be interrupted and is continued by
  * the next start.
  */
+
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import { gatewayId } from '#config/load/gateway-id.ts'
 import { markedVersion } from '#config/load/version-mark.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
@@ -18,11 +18,6 @@ import { type BackedUpTenant, type Backup, backupsOf } from '#store/backup/manif
 import { markLoss, type Restored, restoreTenant } from '#store/backup/restore.ts'
 import { damageOf, lostFrames } from '#store/file/damage.ts'
 import { flush, place, writeDurably } from '#store/file/durable-files.ts'
-
-export interface RepairPorts {
-  readonly clock: Clock
-  readonly log: Log
-}
 
 export interface RepairSettings {
   readonly dataFolder: string
@@ -47,7 +42,7 @@ export interface Repair {
 
 const sideFiles = ['-wal', '-shm', '-journal'] as const
 
-export function createRepair({ clock, log }: RepairPorts, settings: RepairSettings): Repair {
+export function createRepair({ clock, log }: ClockAndLog, settings: RepairSettings): Repair {
   const { dataFolder, backupFolder, isAutomatic } = settings
 
   /** Verified backups of this gateway that contain the tenant, newest first. */

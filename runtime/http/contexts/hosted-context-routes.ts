@@ -4,6 +4,7 @@
  * context is identified by its local id or its URL, a cached one by its source URL. The core context is part
  * of the gateway: it is listed and cannot be deleted.
  */
+
 import { hash, randomUUID } from 'node:crypto'
 import {
   type Contexts,
@@ -15,8 +16,8 @@ import type { HostedContext } from '#broker/contexts/hosted-contexts.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { truthOf } from '#http/request/negotiate.ts'
-import { type ApiRequest, originOf, type RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import { type ApiRequest, originOf } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { isCoreContextUrl } from '#ngsi-ld/context/core-context.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
@@ -36,9 +37,7 @@ const listParameters = new Set(['details', 'kind'])
 const detailsParameter = new Set(['details'])
 const reloadParameter = new Set(['reload'])
 
-export interface JsonLdContextPorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface JsonLdContextPorts extends RoutePorts {
   readonly contexts: Contexts
   /** Start of the process, ms: the creation time reported for the core context. */
   readonly startedAt: number

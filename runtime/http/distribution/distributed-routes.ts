@@ -3,6 +3,7 @@
  * unchanged if its tenant has no registrations (one lookup) or the client sends local=true. Otherwise sources
  * are queried first. The route itself then runs on the merged results, or on the local part of a write.
  */
+
 import type { Clock } from '#base/time/clock.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
 import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
@@ -30,8 +31,8 @@ import {
   withWarnings,
 } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
-import type { RequestHead, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { RequestHead } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { SnapshotSources } from '#http/snapshots/snapshot-queries.ts'
 import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
 import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
@@ -46,12 +47,10 @@ import { createLinks } from './distributed-links.ts'
 import { purgeDistributed } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 
-export interface DistributionPorts {
+export interface DistributionPorts extends RoutePorts {
   readonly broker: Broker
   readonly contexts: Contexts
-  readonly requests: RequestReader
   readonly bodies: Bodies
-  readonly answers: Answers
   readonly problems: Problems
   readonly sources: Sources
   readonly clock: Clock

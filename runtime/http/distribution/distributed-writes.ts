@@ -4,6 +4,7 @@
  * response. If only one broker is responsible, its result is returned; if the results of several differ, the
  * response is a 207.
  */
+
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import type { Sources } from '#federation/sources.ts'
@@ -14,8 +15,8 @@ import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import { anyParameter, type Distributed } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { pathSegment } from '#http/request/path-ids.ts'
-import type { RequestHead, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { RequestHead } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import {
@@ -36,10 +37,8 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
  */
 export type WriteKind = 'entity' | 'fragment' | 'whole' | 'attribute'
 
-export interface DistributedWritePorts {
-  readonly requests: RequestReader
+export interface DistributedWritePorts extends RoutePorts {
   readonly bodies: Bodies
-  readonly answers: Answers
   readonly problems: Problems
   readonly sources: Sources
 }

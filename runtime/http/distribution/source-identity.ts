@@ -2,17 +2,15 @@
  * The identity of this gateway as a context source (GS CIM 009, 5.15): its alias, uptime and clock. Each
  * tenant has its own alias.
  */
+
 import type { Clock } from '#base/time/clock.ts'
 import type { HttpContext } from '#http/request/body.ts'
-import type { RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 
 export const sourceIdentityPath = '/ngsi-ld/v1/info/sourceIdentity'
 
-export interface SourceIdentityPorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface SourceIdentityPorts extends RoutePorts {
   readonly clock: Clock
   /** The pseudonym by which brokers recognize this gateway; it survives restarts. */
   readonly alias: (tenant: string) => string

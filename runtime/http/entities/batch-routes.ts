@@ -11,8 +11,8 @@ import type { BatchItem } from '#http/request/batch-items.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { optionsOf } from '#http/request/negotiate.ts'
-import type { BatchRequest, RequestHead, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { BatchRequest, RequestHead } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity/entity.ts'
 import {
@@ -28,9 +28,7 @@ import { multiStatus } from './batch-result.ts'
 
 export const entityOperationsPath = '/ngsi-ld/v1/entityOperations'
 
-export interface EntityOperationRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface EntityOperationRoutePorts extends RoutePorts {
   readonly problems: Problems
 }
 

@@ -8,17 +8,15 @@ import type { BatchResult } from '#broker/entities/entity-requests.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { listOf } from '#http/request/negotiate.ts'
-import type { ApiRequest, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { ApiRequest } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { hasLinked } from '#ngsi-ld/query/query.ts'
 import { checkName } from '#ngsi-ld/values/names.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { multiStatus, type RemoteResult } from './batch-result.ts'
 import { entityQueryOf, selectionParameters } from './entity-search.ts'
 
-export interface PurgeRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface PurgeRoutePorts extends RoutePorts {
   readonly problems: Problems
 }
 

@@ -3,6 +3,7 @@
  * it in place of entities; maps can be retrieved, extended and deleted. `mapped-queries.ts` creates and uses
  * maps in queries.
  */
+
 import type { Clock } from '#base/time/clock.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { EntityMap, EntityMaps } from '#federation/entity-maps.ts'
@@ -14,19 +15,17 @@ import type { HttpContext } from '#http/request/body.ts'
 import { anyParameter, refuseLoop, withWarnings } from '#http/request/distributed-request.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import type { ApiRequest, RequestHead, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { ApiRequest, RequestHead } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { entityMapLocation, entityMapsPath, type MappedQueries, mapIdOf } from './mapped-queries.ts'
 
-export interface EntityMapPorts {
+export interface EntityMapPorts extends RoutePorts {
   readonly sources: Sources
   readonly contexts: { readonly core: Context }
-  readonly requests: RequestReader
-  readonly answers: Answers
   readonly maps: EntityMaps
   readonly clock: Clock
   /** The pseudonym of this gateway in Via, per tenant. */

@@ -3,6 +3,7 @@
  * queries. A response holds a bounded number of instances; a longer evolution is returned as 206 with the
  * time range it covers.
  */
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { GatewayError } from '#base/register/errors.ts'
 import type { EntityAggregates, EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
@@ -19,8 +20,8 @@ import type { HttpContext } from '#http/request/body.ts'
 import { answerTypes } from '#http/request/negotiate.ts'
 import { pageLinks } from '#http/request/paging.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import { type ApiRequest, type RequestReader, withWarning } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import { type ApiRequest, withWarning } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { partOf, type TemporalPart } from '#ngsi-ld/history/temporal-part.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/history/temporal-query.ts'
@@ -35,11 +36,6 @@ import { type HistoryOptions, historyOptionsOf, historyParameters } from './temp
 
 export const temporalPath = '/ngsi-ld/v1/temporal/entities'
 export const temporalQueryPath = '/ngsi-ld/v1/temporal/entityOperations/query'
-
-export interface TemporalRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
-}
 
 export interface TemporalRouteSettings {
   /** Maximum number of instances in a response. */
@@ -61,7 +57,7 @@ const queryParameters = new Set<string>([
 const bodyQueryParameters = new Set<string>([...historyParameters, 'local', 'limit', 'offset', 'count'])
 
 export function createTemporalRoutes(
-  { requests, answers }: TemporalRoutePorts,
+  { requests, answers }: RoutePorts,
   { instancesMax }: TemporalRouteSettings,
 ) {
   function historyOptions({ env }: HttpContext, request: ApiRequest): HistoryOptions {

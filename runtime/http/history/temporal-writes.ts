@@ -7,6 +7,7 @@ import { typesOf } from '#http/entities/entity-search.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { statedHeader, statedIn } from '#ngsi-ld/federation/uplink-statements.ts'
 import {
   parseTemporalEntity,
@@ -15,14 +16,14 @@ import {
 } from '#ngsi-ld/history/temporal-entity.ts'
 import { checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { type TemporalRoutePorts, temporalPath } from './temporal-routes.ts'
+import { temporalPath } from './temporal-routes.ts'
 
 const localParameters = new Set(['local'])
 const deleteParameters = new Set(['local', 'type'])
 const createParameters = new Set(['local', 'options'])
 const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
-export function createTemporalWriteRoutes({ requests, answers }: TemporalRoutePorts) {
+export function createTemporalWriteRoutes({ requests, answers }: RoutePorts) {
   return Object.freeze({
     /** 201 if the id had no history, otherwise 204. */
     async create(c: HttpContext): Promise<Response> {

@@ -3,12 +3,13 @@
  * reads, and the decisions about them. Devices belong to the default tenant. These routes are not part of
  * NGSI-LD.
  */
+
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
 import type { Frame, Reading } from '#contract'
 import { type Bodies, type HttpContext, parseJson } from '#http/request/body.ts'
-import type { ApiRequest, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { ApiRequest } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Choice, ChoiceKind } from '#intake/choices.ts'
 import type { AcceptRequest, Devices, DeviceView, ListedTopic } from '#intake/devices.ts'
 import type { UndecodedGroup, WaitingDevice } from '#intake/survey.ts'
@@ -18,9 +19,7 @@ import { badRequestData, notFound, notSupported } from '#ngsi-ld/values/ngsi-ld-
 
 export const devicesPath = '/selvedge/v1/devices'
 
-export interface DeviceRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface DeviceRoutePorts extends RoutePorts {
   readonly bodies: Pick<Bodies, 'raw'>
   readonly devices: Devices
 }

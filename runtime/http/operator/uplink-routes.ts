@@ -2,27 +2,17 @@
  * Routes for operators: the uplinks of a tenant, and its queue of failed items. A failed item is a dead
  * letter, or a change that the central broker of an uplink rejected. These routes are not part of NGSI-LD.
  */
+
 import { GatewayError } from '#base/register/errors.ts'
 import type { DeadLetters, DeadLetterView } from '#broker/subscriptions/dead-letters.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { pagingOf, truthOf } from '#http/request/negotiate.ts'
-import type { ApiRequest, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { ApiRequest } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { shownAddress } from '#ngsi-ld/values/secrets.ts'
-
-/** A change that the central broker of an uplink refused. */
-export interface UplinkRefusal {
-  readonly q: number
-  readonly uplink: string
-  readonly entity: string
-  /** Time of the refusal, ms. */
-  readonly at: number
-  readonly reason: string
-  /** The refused change, as JSON text. */
-  readonly step: string
-}
+import type { UplinkRefusalRow } from '#store/tables/uplink-states.ts'
 
 /** The operator's view of the uplinks of one tenant. Their states are JSON. */
 export interface UplinkOperations {
@@ -47,16 +37,14 @@ export interface UplinkOperations {
   test(id: string): Promise<object | undefined>
   refusalCount(): number
   /** Newest first. */
-  refusals(page: { limit: number; offset: number }): readonly UplinkRefusal[]
-  refusal(q: number): UplinkRefusal | undefined
+  refusals(page: { limit: number; offset: number }): readonly UplinkRefusalRow[]
+  refusal(q: number): UplinkRefusalRow | undefined
   /** Retries at once; false if it does not exist. @throws ngsi-ld.conflict, peer.unavailable, peer.refused */
   retry(q: number): Promise<boolean>
   drop(q: number): Promise<boolean>
 }
 
-export interface UplinkRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface UplinkRoutePorts extends RoutePorts {
   readonly uplinks: (tenant: string) => UplinkOperations | undefined
 }
 
@@ -209,7 +197,7 @@ const letterView = ({ d, subscription, endpoint, entity, at, buried, reason }: D
   reason,
 })
 
-const refusalView = ({ q, uplink, entity, at, reason }: UplinkRefusal) => ({
+const refusalView = ({ q, uplink, entity, at, reason }: UplinkRefusalRow) => ({
   id: `uplink-${q}`,
   kind: 'uplink',
   subscription: uplink,

@@ -4,10 +4,10 @@
  * when it is complete; if sources are slow, it continues in the background. The endpoint, if any, is notified
  * when the snapshot is complete and when it is deleted.
  */
+
 import { randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import type {
   SnapshotContent,
   SnapshotFacts,
@@ -19,8 +19,8 @@ import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import { pagingOf } from '#http/request/negotiate.ts'
 import { pageLinks, textsWithin } from '#http/request/paging.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
-import type { ApiRequest, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { ApiRequest } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Attribute } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { attributesOf } from '#ngsi-ld/query/query.ts'
@@ -52,14 +52,10 @@ export type SendNotification = (request: {
   readonly timeoutMs?: number | undefined
 }) => Promise<{ readonly ok: boolean }>
 
-export interface SnapshotRoutePorts extends SnapshotQueryPorts {
-  readonly requests: RequestReader
+export interface SnapshotRoutePorts extends SnapshotQueryPorts, ClockAndLog, RoutePorts {
   readonly bodies: Bodies
-  readonly answers: Answers
   readonly snapshots: Snapshots
   readonly notify: SendNotification
-  readonly clock: Clock
-  readonly log: Log
 }
 
 const noParameters = new Set<string>()

@@ -14,20 +14,15 @@ import type {
 import { acceptsEventStream } from '#http/listener/cross-origin.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { idOf } from '#http/request/path-ids.ts'
-import type { ApiRequest, RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { ApiRequest } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-
-export interface StreamRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
-}
 
 const confirmParameters = new Set(['until'])
 const nothing: ReadonlySet<string> = new Set()
 
-export function createStreamRoutes({ requests, answers }: StreamRoutePorts) {
+export function createStreamRoutes({ requests, answers }: RoutePorts) {
   /** Functions that end the open streams. */
   const open = new Set<() => void>()
 

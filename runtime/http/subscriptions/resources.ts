@@ -3,6 +3,7 @@
  * registrations of context sources, subscriptions to registrations. Parsers validate the documents and the
  * broker acts on them; this file holds their common HTTP behaviour.
  */
+
 import { randomUUID } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
@@ -13,21 +14,13 @@ import type { HttpContext } from '#http/request/body.ts'
 import { optionsOf, type Paging, pagingOf, truthOf } from '#http/request/negotiate.ts'
 import { pageLinks, textsWithin } from '#http/request/paging.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
-import {
-  type ApiRequest,
-  type BodyRequest,
-  type RequestHead,
-  type RequestReader,
-  withWarning,
-} from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import { type ApiRequest, type BodyRequest, type RequestHead, withWarning } from '#http/request/request.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
 
-export interface ResourceRoutePorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface ResourceRoutePorts extends RoutePorts {
   readonly clock: Clock
   readonly rules: ProfileRules
 }

@@ -14,8 +14,7 @@ import { sourceNotificationsPath } from '#federation/subscription-forwarding.ts'
 import type { Distribution } from '#http/distribution/distributed-routes.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { linkedContext } from '#http/request/negotiate.ts'
-import type { RequestReader } from '#http/request/request.ts'
-import type { Answers } from '#http/request/response.ts'
+import type { RoutePorts } from '#http/request/route-ports.ts'
 import { attributeNames } from '#ngsi-ld/entity/entity.ts'
 import { mergeCopies } from '#ngsi-ld/federation/distribution.ts'
 import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
@@ -24,9 +23,7 @@ import { claimOf } from '#ngsi-ld/federation/registration-match.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-export interface SourceNotificationPorts {
-  readonly requests: RequestReader
-  readonly answers: Answers
+export interface SourceNotificationPorts extends RoutePorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly clock: Clock

@@ -3,14 +3,15 @@
  * messages received (MQTT 3.1.1 and 5, sections 3.4 to 3.7 and 4.3). Each step that a session must remember
  * is on disk before it is answered.
  */
+
 import type { GatewayError } from '#base/register/errors.ts'
 import type { Link } from '#mqtt/link/client-connection.ts'
-import type { Answer } from '#mqtt/link/incoming.ts'
 import type { Receipts } from '#mqtt/publish/receipts.ts'
 import type { Presences } from '#mqtt/sessions/presence.ts'
 import type { SessionQueues } from '#mqtt/sessions/session-queue.ts'
 import { isFailure, reasons } from '#mqtt/wire/reasons.ts'
 import { queueIdsMax } from '#mqtt/wire/window.ts'
+import type { Acknowledgement } from '#mqtt/wire/wire.ts'
 
 export interface AnswersPorts {
   readonly presences: Presences
@@ -42,7 +43,7 @@ export function createAcknowledgements({ presences, queues, receipts }: AnswersP
     link.acknowledge({ type: 'pubcomp', id, code })
   }
 
-  return function answered(link: Link, { type, id, code }: Answer): void {
+  return function answered(link: Link, { type, id, code }: Acknowledgement): void {
     if (type === 'pubrel') void released(link, id)
     else if (type !== 'pubrec' || isFailure(code)) settled(link, id)
     else received(link, id).catch((error: GatewayError) => link.fail(error.message, reasons.quotaExceeded))

@@ -15,9 +15,8 @@ import type { Flow, ReadingTurn } from '#mqtt/wire/flow.ts'
 import { createOrder, type Order } from '#mqtt/wire/message-order.ts'
 import { createPacketReader } from '#mqtt/wire/packet-reader.ts'
 import { malformed, type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
-import { disconnectBytes, pingrespBytes } from '#mqtt/wire/wire.ts'
+import { type Acknowledgement, disconnectBytes, pingrespBytes } from '#mqtt/wire/wire.ts'
 import {
-  type Answer,
   type Incoming,
   type Leaving,
   type PacketPlace,
@@ -63,7 +62,7 @@ export interface LinkPorts extends OutletPorts {
   readonly stallMs: number
   /** Handles a message; returns a fault if the message is invalid. */
   readonly receive: (link: Link, incoming: Incoming) => PacketFault | undefined
-  readonly answered: (link: Link, answer: Answer) => void
+  readonly answered: (link: Link, answer: Acknowledgement) => void
   /** Handles CONNECT, SUBSCRIBE or UNSUBSCRIBE; reading pauses until it is done. */
   readonly control: (link: Link, type: ControlType, bytes: Buffer) => Promise<void>
   readonly failed: (link: Link, reason: string) => void

@@ -4,7 +4,7 @@
  */
 import { readAckProperties, readPublishProperties, readSessionExpiry } from '#mqtt/wire/properties.ts'
 import { fault, malformed, type PacketFault, protocolError, reasons } from '#mqtt/wire/reasons.ts'
-import { type AckType, asQos, type Qos } from '#mqtt/wire/wire.ts'
+import { type Acknowledgement, type AckType, asQos, type Qos } from '#mqtt/wire/wire.ts'
 
 /** `topic` holds its bytes as Latin-1 characters, without decoding. */
 export interface Incoming {
@@ -63,17 +63,13 @@ export function readPublish(
   }
 }
 
-/** PUBACK, PUBREC, PUBREL or PUBCOMP from a client. */
-export interface Answer {
-  readonly type: AckType
-  readonly id: number
-  readonly code: number
-}
-
 const answerTypes: Readonly<Record<number, AckType>> = { 4: 'puback', 5: 'pubrec', 6: 'pubrel', 7: 'pubcomp' }
 
 /** Parses an acknowledgement; the upper half of its first byte is its type. */
-export function readAnswer({ bytes, from, end, first }: PacketPlace, isFive: boolean): Answer | PacketFault {
+export function readAnswer(
+  { bytes, from, end, first }: PacketPlace,
+  isFive: boolean,
+): Acknowledgement | PacketFault {
   const type = answerTypes[first >> 4]!
   const flags = type === 'pubrel' ? 2 : 0
   if ((first & 15) !== flags) return malformed(`${type} has wrong reserved flags [MQTT-2.2.2-2]`)

@@ -9,8 +9,8 @@ import type { Counter } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { fault, isFailure, type PacketFault, reasons } from '#mqtt/wire/reasons.ts'
 import { createWindow, type Window } from '#mqtt/wire/window.ts'
-import { type Message, type PublishFlags, publishBytes } from '#mqtt/wire/wire.ts'
-import { type Answer, createAliases, type Incoming } from './incoming.ts'
+import { type Acknowledgement, type Message, type PublishFlags, publishBytes } from '#mqtt/wire/wire.ts'
+import { createAliases, type Incoming } from './incoming.ts'
 import type { Outlet } from './outlet.ts'
 
 /** The parameters of a connection, as stated in CONNECT. */
@@ -32,7 +32,7 @@ export interface Traffic {
    */
   send(message: Message, flags: PublishFlags, subscriptions: readonly number[]): boolean
   /** Sends an acknowledgement; a client before MQTT 5 gets no reason code. */
-  acknowledge(answer: Answer): void
+  acknowledge(answer: Acknowledgement): void
 }
 
 export interface OwnTraffic extends Traffic {

@@ -6,9 +6,8 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
+import type { ClockAndLog } from '#base/process/instruments.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { Log } from '#base/register/log.ts'
-import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { FilterTree, Grant } from '#mqtt/wire/filter-tree.ts'
@@ -18,14 +17,12 @@ import type { Chores } from './chores.ts'
 import type { Presence } from './presence.ts'
 import { emptyQueue, type Session, type SessionQueues } from './session-queue.ts'
 
-export interface SessionsPorts {
+export interface SessionsPorts extends ClockAndLog {
   readonly door: Pick<Door, 'commit'>
   readonly rows: SessionRows
   readonly chores: Chores
   readonly queues: SessionQueues
   readonly tree: FilterTree<Session>
-  readonly clock: Clock
-  readonly log: Log
 }
 
 export interface SessionSettings {

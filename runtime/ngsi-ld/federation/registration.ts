@@ -9,7 +9,7 @@ import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { inLanguage, languageRanges } from '#ngsi-ld/entity/language.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
-import { shownAddress, shownPairs } from '#ngsi-ld/values/secrets.ts'
+import { type KeyValue, shownAddress, shownPairs } from '#ngsi-ld/values/secrets.ts'
 
 export const registrationModes = ['inclusive', 'exclusive', 'redirect', 'auxiliary'] as const
 export type RegistrationMode = (typeof registrationModes)[number]
@@ -43,11 +43,6 @@ export interface RegistrationManagement {
   readonly cooldown?: number
 }
 
-export interface HeaderPair {
-  readonly key: string
-  readonly value: string
-}
-
 /** Absent members mean the default of the standard. */
 export interface Registration {
   readonly id: string
@@ -58,7 +53,7 @@ export interface Registration {
   readonly mode?: RegistrationMode
   /** Names of operations and of groups of operations. */
   readonly operations?: readonly string[]
-  readonly contextSourceInfo?: readonly HeaderPair[]
+  readonly contextSourceInfo?: readonly KeyValue[]
   readonly tenant?: string
   readonly scope?: string | readonly string[]
   readonly datasetId?: readonly string[]

@@ -3,12 +3,14 @@
  * of bodies and the version of the standard have keys of their own; all other keys are headers. Headers of
  * the connection are rejected; the gateway writes Via and Content-Type itself for each request.
  */
+
 import type { Json } from '#contract/pipeline.ts'
 import { minorOf } from '#ngsi-ld/representation/conformance.ts'
 import { isConnectionHeader, isHeaderName, isHeaderValue } from '#ngsi-ld/values/header-text.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import type { HeaderPair, Registration } from './registration.ts'
+import type { KeyValue } from '#ngsi-ld/values/secrets.ts'
+import type { Registration } from './registration.ts'
 
 /** As a value: use the value of the request that is forwarded. */
 const asRequested = 'urn:ngsi-ld:request'
@@ -64,7 +66,7 @@ const specialKeys: Readonly<Record<string, readonly [is: (value: string) => bool
 }
 
 /** @throws GatewayError ngsi-ld.bad-request-data */
-export function parseSourceInfo(value: Json): readonly HeaderPair[] {
+export function parseSourceInfo(value: Json): readonly KeyValue[] {
   const field = 'contextSourceInfo'
   if (!Array.isArray(value)) throw badRequestData('must be an array of {key, value}', field)
   return (value as readonly Json[]).map((pair) => {

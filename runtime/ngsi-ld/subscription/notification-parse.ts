@@ -3,6 +3,7 @@
  * to send, its form, and the endpoint. It ignores read-only members, rejects
  * members that are not implemented (422), and rejects unknown members (400).
  */
+
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
@@ -16,9 +17,9 @@ import { isConnectionHeader, isHeaderName, isHeaderValue } from '#ngsi-ld/values
 import { isObject, listOf } from '#ngsi-ld/values/json.ts'
 import { checkListedName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData, notSupported, tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { KeyValue } from '#ngsi-ld/values/secrets.ts'
 import { isTunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import {
-  type KeyValue,
   type NotificationEndpoint,
   type NotificationParameters,
   notificationFormats,

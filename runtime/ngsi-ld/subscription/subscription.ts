@@ -12,7 +12,7 @@ import { printScopeQuery, type ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
 import { renderMembers } from '#ngsi-ld/representation/projection.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
-import { shownAddress, shownPairs, withStoredSecrets } from '#ngsi-ld/values/secrets.ts'
+import { type KeyValue, shownAddress, shownPairs, withStoredSecrets } from '#ngsi-ld/values/secrets.ts'
 
 export const notificationTriggers = [
   'entityCreated',
@@ -116,11 +116,6 @@ export interface NotificationEndpoint {
   readonly cooldown?: number
   readonly receiverInfo?: readonly KeyValue[]
   readonly notifierInfo?: readonly KeyValue[]
-}
-
-export interface KeyValue {
-  readonly key: string
-  readonly value: string
 }
 
 type Notifying = Pick<Subscription, 'notification'>

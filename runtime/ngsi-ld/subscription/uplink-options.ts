@@ -4,11 +4,13 @@
  *
  * Every pair whose key begins with `selvedge:` is parsed or rejected, and the message names the key.
  */
+
 import { limits } from '#base/limits/limits.ts'
 import { cronWords, isCron } from '#base/time/schedule.ts'
 import { checkScope } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import type { KeyValue, NotificationEndpoint } from './subscription.ts'
+import type { KeyValue } from '#ngsi-ld/values/secrets.ts'
+import type { NotificationEndpoint } from './subscription.ts'
 
 /** A time window in which the uplink may send. */
 export interface UplinkWindow {

@@ -9,7 +9,8 @@ import { badRequestData } from './ngsi-ld-problem.ts'
 /** Placeholder for a secret in every response. */
 export const hidden = '***'
 
-interface Pair {
+/** A header, or a parameter of a notifier. */
+export interface KeyValue {
   readonly key: string
   readonly value: string
 }
@@ -17,7 +18,7 @@ interface Pair {
 /** An address with the headers that are sent to it. */
 export interface Addressed {
   readonly uri: string
-  readonly pairs?: readonly Pair[] | undefined
+  readonly pairs?: readonly KeyValue[] | undefined
 }
 
 /** Names of headers and query parameters whose values are credentials, in any letter case. */
@@ -42,11 +43,11 @@ const namesSecret = (name: string): boolean =>
 /** Means "pass on the header of the request"; it is not a secret itself (GS CIM 009, 4.3.6.6). */
 const asRequested = 'urn:ngsi-ld:request'
 
-const isSecret = ({ key, value }: Pair): boolean =>
+const isSecret = ({ key, value }: KeyValue): boolean =>
   value !== asRequested && (namesSecret(key) || secretValue.test(value))
 
 /** Pairs with their secrets hidden, as a response shows them. */
-export function shownPairs<P extends Pair>(pairs: readonly P[] | undefined): readonly P[] | undefined {
+export function shownPairs<P extends KeyValue>(pairs: readonly P[] | undefined): readonly P[] | undefined {
   return pairs?.map((pair) => (isSecret(pair) ? { ...pair, value: hidden } : pair))
 }
 

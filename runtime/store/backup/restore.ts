@@ -3,6 +3,7 @@
  * manifest before it is renamed into place. A restored database records the time it lacks as a gap in its
  * history. Uplinks in it are marked, so that they compare their state with the other broker.
  */
+
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve, sep } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
@@ -12,6 +13,7 @@ import { openReader } from '#store/file/database.ts'
 import { formatVersion } from '#store/file/database-schema.ts'
 import { flush, place, readThrough } from '#store/file/durable-files.ts'
 import { lockFolder } from '#store/file/folder-lock.ts'
+import type { BackupProgress } from './backup.ts'
 import { type BackedUpTenant, type Backup, type Manifest, readBackup } from './manifest.ts'
 
 /** The time that a restored database lacks; stored in it under the key `restored`. Times are ms. */
@@ -22,11 +24,6 @@ export interface Restored {
   /** Start of the missing time. */
   readonly from: number
   readonly to: number
-}
-
-export interface RestoreProgress {
-  readonly doneBytes: number
-  readonly ofBytes: number
 }
 
 /** While this entry exists in a data folder, the restored files are incomplete. */
@@ -40,7 +37,7 @@ const unfinished = '.restoring'
 export function restoreFolder(
   from: string,
   dataFolder: string,
-  { now, onProgress }: { readonly now: number; readonly onProgress: (progress: RestoreProgress) => void },
+  { now, onProgress }: { readonly now: number; readonly onProgress: (progress: BackupProgress) => void },
 ): Manifest {
   const manifest = readBackup(from)
   assertReadable(manifest, from)

@@ -26,6 +26,14 @@ export interface Series {
   readonly shapeOf?: readonly number[] | undefined
 }
 
+/** One instance of a stream; `shape` as in `Series`. */
+export interface StreamInstance {
+  readonly time: number
+  readonly modified: number
+  readonly value: Json
+  readonly shape: string
+}
+
 export interface EncodedChunk {
   readonly t0: number
   readonly t1: number
@@ -62,12 +70,7 @@ export function encodeChunk(series: Series): EncodedChunk {
   }
 }
 
-interface StoredChunk {
-  readonly count: number
-  readonly codec: number
-  readonly shapes: string
-  readonly body: Uint8Array
-}
+type StoredChunk = Pick<EncodedChunk, 'count' | 'codec' | 'shapes' | 'body'>
 
 /** @throws GatewayError store.corrupt when the codec is unknown or the body is damaged. */
 export function decodeChunk(chunk: StoredChunk): Series {

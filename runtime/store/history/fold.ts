@@ -10,7 +10,7 @@ import { footprintOf } from '#base/process/footprint.ts'
 import { assert } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
 import type { Json } from '#contract/pipeline.ts'
-import { decodeChunk, encodeChunk, type Series } from '#store/chunks/chunk-codec.ts'
+import { decodeChunk, encodeChunk, type Series, type StreamInstance } from '#store/chunks/chunk-codec.ts'
 import { slotOf } from '#store/chunks/chunk-key.ts'
 import type { RowOf } from '#store/chunks/sql-value.ts'
 import { decodeEntityChanges, encodeEntityChanges, isOpen } from './entity-changes.ts'
@@ -35,13 +35,6 @@ export interface StreamFold {
 export interface EntityFold {
   readonly rid: number
   readonly numbers: readonly number[]
-}
-
-interface Instance {
-  readonly time: number
-  readonly modified: number
-  readonly value: Json
-  readonly shape: string
 }
 
 /** 9999-12-31, the last possible DateTime. */
@@ -114,8 +107,8 @@ function foldAnyhow(
   { history, run }: { history: History; run: Run },
 ): number {
   const instances = sortInstances(instancesOf(fold))
-  const fresh: Instance[] = []
-  const late = new Map<number, { chunk: ChunkRow; instances: Instance[] }>()
+  const fresh: StreamInstance[] = []
+  const late = new Map<number, { chunk: ChunkRow; instances: StreamInstance[] }>()
   for (const instance of instances) {
     const chunk =
       last !== undefined && slotOf(instance.time) <= slotOf(last.t1)
@@ -165,7 +158,7 @@ export function foldEntity({ rid, numbers }: EntityFold, history: History, run: 
  * Splits at changes of shape, at changes between numbers and other values, and at the size limits of a chunk.
  * Slots stay unique.
  */
-function insertChunks(s: number, instances: readonly Instance[], run: Run): number {
+function insertChunks(s: number, instances: readonly StreamInstance[], run: Run): number {
   let written = 0
   let from = 0
   while (from < instances.length) {
@@ -194,7 +187,7 @@ function spanOf(times: ArrayLike<number>): readonly [least: number, greatest: nu
   return [least, greatest]
 }
 
-function cutAfter(instances: readonly Instance[], from: number): number {
+function cutAfter(instances: readonly StreamInstance[], from: number): number {
   const first = instances[from]!
   let bytes = 0
   let to = from + 1
@@ -212,12 +205,12 @@ function cutAfter(instances: readonly Instance[], from: number): number {
   return to
 }
 
-function chunkFor(s: number, instance: Instance, history: History): ChunkRow | undefined {
+function chunkFor(s: number, instance: StreamInstance, history: History): ChunkRow | undefined {
   const [next] = history.chunks(s, instance.time, latestMs)
   return history.chunkAt(s, instance.time) ?? next
 }
 
-function instancesOf(fold: StreamFold): Instance[] {
+function instancesOf(fold: StreamFold): StreamInstance[] {
   const others = new Map(fold.others)
   return Array.from(fold.times, (time, i) => ({
     time,
@@ -227,7 +220,7 @@ function instancesOf(fold: StreamFold): Instance[] {
   }))
 }
 
-function instancesOfChunk(chunk: ChunkRow): Instance[] {
+function instancesOfChunk(chunk: ChunkRow): StreamInstance[] {
   const series = decodeChunk(chunk)
   return Array.from(series.times, (time, i) => ({
     time,
@@ -238,7 +231,7 @@ function instancesOfChunk(chunk: ChunkRow): Instance[] {
 }
 
 /** Orders by observedAt; equal times keep their order of arrival; exact duplicates are dropped. */
-function sortInstances(instances: Instance[]): Instance[] {
+function sortInstances(instances: StreamInstance[]): StreamInstance[] {
   const sorted = instances.toSorted((a, b) => a.time - b.time)
   return sorted.filter((instance, i) => {
     for (let j = i - 1; j >= 0 && sorted[j]!.time === instance.time; j--) {
@@ -254,7 +247,7 @@ function sameValue(a: Json, b: Json): boolean {
   )
 }
 
-function seriesOf(instances: readonly Instance[]): Series {
+function seriesOf(instances: readonly StreamInstance[]): Series {
   const shapes = [...new Set(instances.map((instance) => instance.shape))]
   return {
     times: Float64Array.from(instances, (instance) => instance.time),

@@ -2,6 +2,7 @@
  * Folded history as rows: streams, chunks per stream, entity changes per entity. The chunks of one stream are
  * disjoint in time and ordered by key. Readers merge them with the unfolded tail, which is in memory.
  */
+import type { EncodedChunk } from '#store/chunks/chunk-codec.ts'
 import { keySql, slotMax, slotOf } from '#store/chunks/chunk-key.ts'
 import type { Database } from '#store/file/database.ts'
 
@@ -34,20 +35,10 @@ export interface StreamRow {
   readonly mirror: number | null
 }
 
-export interface ChunkRow {
-  readonly t0: number
-  readonly t1: number
-  readonly count: number
-  readonly min: number | null
-  readonly max: number | null
-  readonly sum: number | null
-  readonly sumsq: number | null
+export interface ChunkRow extends EncodedChunk {
   /** Commit times of all instances lie within these bounds, ms. */
   readonly m0: number
   readonly m1: number
-  readonly codec: number
-  readonly shapes: string
-  readonly body: Uint8Array
 }
 
 /** A chunk without its content. */

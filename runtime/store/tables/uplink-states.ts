@@ -21,7 +21,7 @@ export const uplinkWrites = {
 /** Key in meta of the last refusal number, so that a number is never reused after a restart. */
 export const lastRefusalKey = 'uplink-refusal'
 
-/** A change that another broker rejected; `at` is ms. */
+/** A change that the central broker of an uplink rejected, as JSON text `step`; `at` is ms. */
 export interface UplinkRefusalRow {
   readonly q: number
   readonly uplink: string

@@ -1,0 +1,8 @@
+/** The ports that nearly every group of routes receives: it reads requests and makes responses. */
+import type { RequestReader } from './request.ts'
+import type { Answers } from './response.ts'
+
+export interface RoutePorts {
+  readonly requests: RequestReader
+  readonly answers: Answers
+}
