@@ -48,11 +48,6 @@ export interface FollowedEntity {
 /** Finds the entity with an id; `types` are the types that the query or relationship states, if any. */
 export type Follow = (id: string, types: readonly string[]) => FollowedEntity | undefined
 
-/** Whether the entity satisfies the query. To test many entities, compile the query once. */
-export function matchesQuery(tree: QueryTree, entity: Entity, times?: QueryTimes): boolean {
-  return compileQuery(tree)(entity, times)
-}
-
 /**
  * Compiles the query to a function.
  * @throws GatewayError ngsi-ld.not-supported for terms on linked entities without `follow`.

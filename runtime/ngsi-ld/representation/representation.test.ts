@@ -4,13 +4,7 @@ import type { Json } from '#contract/pipeline.ts'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
 import { type Entity, parseEntity } from '#ngsi-ld/entity/entity.ts'
 import { languageRanges } from '#ngsi-ld/entity/language.ts'
-import {
-  type Format,
-  insertContext,
-  type RenderOptions,
-  renderEntity,
-  renderInstance,
-} from './representation.ts'
+import { type Format, type RenderOptions, renderEntity, renderInstance } from './representation.ts'
 
 const context = compileContext(
   { sosa: 'http://www.w3.org/ns/sosa/', temp: 'https://uri.etsi.org/ngsi-ld/default-context/temperature' },
@@ -203,9 +197,7 @@ describe('a language', () => {
 })
 
 describe('the context of an answer', () => {
-  it('is a member, or is inserted into text', () => {
+  it('is a member', () => {
     expect(render({ pick: new Set(['id']), atContext: ['x'] })).toEqual({ id: 'urn:e', '@context': ['x'] })
-    expect(insertContext('{"id":"urn:e"}', '["x"]')).toBe('{"id":"urn:e","@context":["x"]}')
-    expect(insertContext('{}', '"x"')).toBe('{"@context":"x"}')
   })
 })

@@ -2,12 +2,11 @@
  * Renders entities for responses: normalized, concise or simplified (GS CIM 009, 4.5.1 to 4.5.4), names
  * compacted by the request's context, with projection and system attributes as requested. Results are plain
  * objects for JSON.stringify and may share parts with the entity. If the context is the core, the format
- * normalized and there is no projection, callers send the stored text and use only `insertContext`.
+ * normalized and there is no projection, callers send the stored text.
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
-import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
-import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
+import { type Attribute, type AttributeInstance, systemMembers } from '#ngsi-ld/entity/attribute.ts'
 import { isSubAttribute, kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
 import { attributeNames, type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { inLanguage } from '#ngsi-ld/entity/language.ts'
@@ -107,10 +106,6 @@ export function renderInstance(instance: AttributeInstance, options: AttributeOp
   const whole = renderMembers(localized, options)
   return options.format === 'concise' ? concise(whole, bare) : whole
 }
-
-/** Adds `@context` to the JSON text of an entity or of any other object, without parsing it. */
-export const insertContext = (text: string, contextJson: string): string =>
-  `${text.slice(0, -1)}${text.length > 2 ? ',' : ''}"@context":${contextJson}}`
 
 /** Key of an instance in system times. */
 const keyOf = (name: string, { datasetId }: AttributeInstance): string =>
