@@ -15,8 +15,7 @@ import { partsOf } from '#ngsi-ld/values/request-target.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { Peer, PeerAnswer, PeerRequest } from './peer.ts'
 import { createSourceCopies } from './source-copies.ts'
-import type { SourceRequest } from './source-form.ts'
-import { convertRequest } from './source-form.ts'
+import { convertRequest, type SourceRequest } from './source-form.ts'
 
 /** The client's request that is forwarded. */
 export interface Requester {

@@ -10,8 +10,7 @@ import { footprintOf } from '#base/process/footprint.ts'
 import { assert } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Json } from '#contract/pipeline.ts'
-import type { LiveEntity, LiveStream, Tail } from './unwritten.ts'
-import { createUnwritten } from './unwritten.ts'
+import { createUnwritten, type LiveEntity, type LiveStream, type Tail } from './unwritten.ts'
 
 export interface StreamSeed {
   readonly s: number

@@ -2,8 +2,7 @@
  * Simulates a radio link that fails periodically. The device buffers its measurements during the outage and
  * sends them when the link is back. Then it checks whether the gateway stored all of them.
  */
-import type { DemoDevice } from './demo-devices.ts'
-import { messagesOf } from './demo-devices.ts'
+import { type DemoDevice, messagesOf } from './demo-devices.ts'
 import { countStored } from './demo-history.ts'
 import type { SitePorts } from './demo-publisher.ts'
 

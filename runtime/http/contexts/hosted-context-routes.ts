@@ -14,10 +14,10 @@ import {
 } from '#broker/contexts/context-resolver.ts'
 import type { HostedContext } from '#broker/contexts/hosted-contexts.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { truthOf } from '#http/request/negotiate.ts'
 import { type ApiRequest, originOf } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { isCoreContextUrl } from '#ngsi-ld/context/core-context.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
@@ -37,7 +37,7 @@ const listParameters = new Set(['details', 'kind'])
 const detailsParameter = new Set(['details'])
 const reloadParameter = new Set(['reload'])
 
-export interface JsonLdContextPorts extends RoutePorts {
+export interface JsonLdContextPorts extends ApiPorts {
   readonly contexts: Contexts
   /** Start of the process, ms: the creation time reported for the core context. */
   readonly startedAt: number

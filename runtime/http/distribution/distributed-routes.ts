@@ -18,6 +18,7 @@ import {
   selectsEveryType,
 } from '#http/entities/forwarded-query.ts'
 import type { PurgeRoutes } from '#http/entities/purge.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import {
   anyParameter,
@@ -32,7 +33,6 @@ import {
 } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import type { RequestHead } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { SnapshotSources } from '#http/snapshots/snapshot-queries.ts'
 import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
 import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
@@ -47,7 +47,7 @@ import { createLinks } from './distributed-links.ts'
 import { purgeDistributed } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 
-export interface DistributionPorts extends RoutePorts {
+export interface DistributionPorts extends ApiPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly bodies: Bodies

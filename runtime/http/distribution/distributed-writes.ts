@@ -11,12 +11,12 @@ import type { Sources } from '#federation/sources.ts'
 import { type PartOutcome, sendPart } from '#federation/writing.ts'
 import { entitiesPath } from '#http/entities/entity-routes.ts'
 import { temporalPath } from '#http/history/temporal-routes.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import { anyParameter, type Distributed } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { pathSegment } from '#http/request/path-ids.ts'
 import type { RequestHead } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { toIri } from '#ngsi-ld/context/core-context.ts'
 import {
@@ -37,7 +37,7 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
  */
 export type WriteKind = 'entity' | 'fragment' | 'whole' | 'attribute'
 
-export interface DistributedWritePorts extends RoutePorts {
+export interface DistributedWritePorts extends ApiPorts {
   readonly bodies: Bodies
   readonly problems: Problems
   readonly sources: Sources

@@ -4,13 +4,13 @@
  */
 
 import type { Clock } from '#base/time/clock.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 
 export const sourceIdentityPath = '/ngsi-ld/v1/info/sourceIdentity'
 
-export interface SourceIdentityPorts extends RoutePorts {
+export interface SourceIdentityPorts extends ApiPorts {
   readonly clock: Clock
   /** The pseudonym by which brokers recognize this gateway; it survives restarts. */
   readonly alias: (tenant: string) => string

@@ -7,12 +7,12 @@ import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { BatchItemError, BatchResult, ItemSource } from '#broker/entities/entity-requests.ts'
 import type { Json } from '#contract'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { BatchItem } from '#http/request/batch-items.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { optionsOf } from '#http/request/negotiate.ts'
 import type { BatchRequest, RequestHead } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { type Entity, type ParseOptions, parseEntity } from '#ngsi-ld/entity/entity.ts'
 import {
@@ -28,7 +28,7 @@ import { multiStatus } from './batch-result.ts'
 
 export const entityOperationsPath = '/ngsi-ld/v1/entityOperations'
 
-export interface EntityOperationRoutePorts extends RoutePorts {
+export interface EntityOperationRoutePorts extends ApiPorts {
   readonly problems: Problems
 }
 

@@ -4,11 +4,11 @@
  * path of the interface: it awaits nothing and sends the stored text.
  */
 
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
 import type { ApiRequest } from '#http/request/request.ts'
 import { responseOf } from '#http/request/response.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { parseEntity } from '#ngsi-ld/entity/entity.ts'
 import type { EntitySelector } from '#ngsi-ld/query/entity-selector.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -19,7 +19,7 @@ import { readQueryBody } from './query-body.ts'
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
 
-export interface EntityRoutePorts extends RoutePorts {
+export interface EntityRoutePorts extends ApiPorts {
   readonly reads: EntityReads
   readonly rules: ProfileRules
 }

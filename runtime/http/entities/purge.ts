@@ -5,18 +5,18 @@
  */
 
 import type { BatchResult } from '#broker/entities/entity-requests.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import type { Problems } from '#http/request/error-response.ts'
 import { listOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { hasLinked } from '#ngsi-ld/query/query.ts'
 import { checkName } from '#ngsi-ld/values/names.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { multiStatus, type RemoteResult } from './batch-result.ts'
 import { entityQueryOf, selectionParameters } from './entity-search.ts'
 
-export interface PurgeRoutePorts extends RoutePorts {
+export interface PurgeRoutePorts extends ApiPorts {
   readonly problems: Problems
 }
 

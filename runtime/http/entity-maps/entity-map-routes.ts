@@ -11,19 +11,19 @@ import { changeLinkedMaps, type MapChange } from '#federation/linked-maps.ts'
 import type { Sources } from '#federation/sources.ts'
 import { queryParameters } from '#http/entities/entity-reads.ts'
 import { bodyQueryParameters } from '#http/entities/entity-routes.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { anyParameter, refuseLoop, withWarnings } from '#http/request/distributed-request.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
 import { idOf } from '#http/request/path-ids.ts'
 import type { ApiRequest, RequestHead } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { entityMapLocation, entityMapsPath, type MappedQueries, mapIdOf } from './mapped-queries.ts'
 
-export interface EntityMapPorts extends RoutePorts {
+export interface EntityMapPorts extends ApiPorts {
   readonly sources: Sources
   readonly contexts: { readonly core: Context }
   readonly maps: EntityMaps

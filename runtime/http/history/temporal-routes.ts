@@ -16,12 +16,12 @@ import {
   withShortNames,
 } from '#http/entities/entity-search.ts'
 import { readQueryBody } from '#http/entities/query-body.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { answerTypes } from '#http/request/negotiate.ts'
 import { pageLinks } from '#http/request/paging.ts'
 import { idOf } from '#http/request/path-ids.ts'
 import { type ApiRequest, withWarning } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { partOf, type TemporalPart } from '#ngsi-ld/history/temporal-part.ts'
 import { type Evolution, isShown, renderEvolution, renderHead } from '#ngsi-ld/history/temporal-query.ts'
@@ -57,7 +57,7 @@ const queryParameters = new Set<string>([
 const bodyQueryParameters = new Set<string>([...historyParameters, 'local', 'limit', 'offset', 'count'])
 
 export function createTemporalRoutes(
-  { requests, answers }: RoutePorts,
+  { requests, answers }: ApiPorts,
   { instancesMax }: TemporalRouteSettings,
 ) {
   function historyOptions({ env }: HttpContext, request: ApiRequest): HistoryOptions {

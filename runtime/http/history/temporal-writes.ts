@@ -4,10 +4,10 @@
  */
 
 import { typesOf } from '#http/entities/entity-search.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { optionsOf, truthOf } from '#http/request/negotiate.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { statedHeader, statedIn } from '#ngsi-ld/federation/uplink-statements.ts'
 import {
   parseTemporalEntity,
@@ -23,7 +23,7 @@ const deleteParameters = new Set(['local', 'type'])
 const createParameters = new Set(['local', 'options'])
 const deleteAttributeParameters = new Set(['local', 'datasetId', 'deleteAll'])
 
-export function createTemporalWriteRoutes({ requests, answers }: RoutePorts) {
+export function createTemporalWriteRoutes({ requests, answers }: ApiPorts) {
   return Object.freeze({
     /** 201 if the id had no history, otherwise 204. */
     async create(c: HttpContext): Promise<Response> {

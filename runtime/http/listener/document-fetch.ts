@@ -4,8 +4,7 @@
  * also when a name or a redirect leads to them.
  */
 
-import type { IncomingMessage, RequestOptions } from 'node:http'
-import { request as requestHttp } from 'node:http'
+import { type IncomingMessage, type RequestOptions, request as requestHttp } from 'node:http'
 import { request as requestHttps } from 'node:https'
 import { isLoopback, lookupRemote } from '#base/load/loopback.ts'
 import { GatewayError } from '#base/register/errors.ts'

@@ -13,8 +13,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import { productToken } from '#base/register/version.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
 import { createAnswerWriter } from './answer-writer.ts'
-import type { HttpServerPorts } from './upgrade.ts'
-import { isWebSocketUpgrade, serveUpgrades } from './upgrade.ts'
+import { type HttpServerPorts, isWebSocketUpgrade, serveUpgrades } from './upgrade.ts'
 
 export interface HttpAddress {
   readonly host: string

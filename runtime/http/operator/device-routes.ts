@@ -7,9 +7,9 @@
 import { isUtf8 } from 'node:buffer'
 import { limits } from '#base/limits/limits.ts'
 import type { Frame, Reading } from '#contract'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type Bodies, type HttpContext, parseJson } from '#http/request/body.ts'
 import type { ApiRequest } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Choice, ChoiceKind } from '#intake/choices.ts'
 import type { AcceptRequest, Devices, DeviceView, ListedTopic } from '#intake/devices.ts'
 import type { UndecodedGroup, WaitingDevice } from '#intake/survey.ts'
@@ -19,7 +19,7 @@ import { badRequestData, notFound, notSupported } from '#ngsi-ld/values/ngsi-ld-
 
 export const devicesPath = '/selvedge/v1/devices'
 
-export interface DeviceRoutePorts extends RoutePorts {
+export interface DeviceRoutePorts extends ApiPorts {
   readonly bodies: Pick<Bodies, 'raw'>
   readonly devices: Devices
 }

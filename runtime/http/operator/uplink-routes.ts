@@ -5,10 +5,10 @@
 
 import { GatewayError } from '#base/register/errors.ts'
 import type { DeadLetters, DeadLetterView } from '#broker/subscriptions/dead-letters.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { pagingOf, truthOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { shownAddress } from '#ngsi-ld/values/secrets.ts'
@@ -44,7 +44,7 @@ export interface UplinkOperations {
   drop(q: number): Promise<boolean>
 }
 
-export interface UplinkRoutePorts extends RoutePorts {
+export interface UplinkRoutePorts extends ApiPorts {
   readonly uplinks: (tenant: string) => UplinkOperations | undefined
 }
 

@@ -2,7 +2,7 @@
 import type { RequestReader } from './request.ts'
 import type { Answers } from './response.ts'
 
-export interface RoutePorts {
+export interface ApiPorts {
   readonly requests: RequestReader
   readonly answers: Answers
 }

@@ -15,12 +15,12 @@ import type {
   SnapshotView,
 } from '#broker/tenant/snapshot-files.ts'
 import type { Json } from '#contract'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
 import { pagingOf } from '#http/request/negotiate.ts'
 import { pageLinks, textsWithin } from '#http/request/paging.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
 import type { ApiRequest } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Attribute } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { attributesOf } from '#ngsi-ld/query/query.ts'
@@ -52,7 +52,7 @@ export type SendNotification = (request: {
   readonly timeoutMs?: number | undefined
 }) => Promise<{ readonly ok: boolean }>
 
-export interface SnapshotRoutePorts extends SnapshotQueryPorts, ClockAndLog, RoutePorts {
+export interface SnapshotRoutePorts extends SnapshotQueryPorts, ClockAndLog, ApiPorts {
   readonly bodies: Bodies
   readonly snapshots: Snapshots
   readonly notify: SendNotification

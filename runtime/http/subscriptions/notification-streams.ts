@@ -12,17 +12,17 @@ import type {
   SubscriptionBroker,
 } from '#broker/subscriptions/subscription-requests.ts'
 import { acceptsEventStream } from '#http/listener/cross-origin.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { idOf } from '#http/request/path-ids.ts'
 import type { ApiRequest } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { streamUri } from '#ngsi-ld/subscription/subscription.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 const confirmParameters = new Set(['until'])
 const nothing: ReadonlySet<string> = new Set()
 
-export function createStreamRoutes({ requests, answers }: RoutePorts) {
+export function createStreamRoutes({ requests, answers }: ApiPorts) {
   /** Functions that end the open streams. */
   const open = new Set<() => void>()
 

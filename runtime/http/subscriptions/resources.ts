@@ -10,17 +10,17 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { optionsOf, type Paging, pagingOf, truthOf } from '#http/request/negotiate.ts'
 import { pageLinks, textsWithin } from '#http/request/paging.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
 import { type ApiRequest, type BodyRequest, type RequestHead, withWarning } from '#http/request/request.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
 
-export interface ResourceRoutePorts extends RoutePorts {
+export interface ResourceRoutePorts extends ApiPorts {
   readonly clock: Clock
   readonly rules: ProfileRules
 }

@@ -12,9 +12,9 @@ import type { Broker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'
 import { sourceNotificationsPath } from '#federation/subscription-forwarding.ts'
 import type { Distribution } from '#http/distribution/distributed-routes.ts'
+import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
 import { linkedContext } from '#http/request/negotiate.ts'
-import type { RoutePorts } from '#http/request/route-ports.ts'
 import { attributeNames } from '#ngsi-ld/entity/entity.ts'
 import { mergeCopies } from '#ngsi-ld/federation/distribution.ts'
 import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
@@ -23,7 +23,7 @@ import { claimOf } from '#ngsi-ld/federation/registration-match.ts'
 import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
-export interface SourceNotificationPorts extends RoutePorts {
+export interface SourceNotificationPorts extends ApiPorts {
   readonly broker: Broker
   readonly contexts: Contexts
   readonly clock: Clock

@@ -13,8 +13,9 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
 import { checkAttributeName, checkScope, checkUri, keyword, ngsiLdNull } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import type { Attribute, AttributeInstance } from './attribute.ts'
 import {
+  type Attribute,
+  type AttributeInstance,
   checkDateTime,
   gather,
   gathered,

@@ -4,8 +4,7 @@
  */
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
-import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
-import { readTypes } from '#ngsi-ld/entity/attribute.ts'
+import { type Attribute, type AttributeInstance, readTypes } from '#ngsi-ld/entity/attribute.ts'
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
 import { type Entity, parseAttribute } from '#ngsi-ld/entity/entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'

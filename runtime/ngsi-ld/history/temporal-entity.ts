@@ -8,8 +8,13 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
-import type { Attribute, AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
-import { checkDateTime, readTypes, systemMembers } from '#ngsi-ld/entity/attribute.ts'
+import {
+  type Attribute,
+  type AttributeInstance,
+  checkDateTime,
+  readTypes,
+  systemMembers,
+} from '#ngsi-ld/entity/attribute.ts'
 import { kindOf } from '#ngsi-ld/entity/attribute-kind.ts'
 import { type Entity, parseAttribute, tooManyAttributes, withoutContext } from '#ngsi-ld/entity/entity.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'

@@ -8,8 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Database } from '#store/file/database.ts'
 import { createKnownColumns } from './known-columns.ts'
 import { createKnownPages } from './known-pages.ts'
-import type { EntityRow } from './page-rows.ts'
-import { type RowsWithin, rowsWithin } from './page-rows.ts'
+import { type EntityRow, type RowsWithin, rowsWithin } from './page-rows.ts'
 import { createRecentRows, createRowBudget } from './recent-rows.ts'
 
 export const entityWrites = {

@@ -36,8 +36,7 @@ import {
 } from './query-plan.ts'
 import { compileConditions } from './query-sql.ts'
 import { allAfter, isOneStatement, rangesOf, ridsPerStatement } from './rid-slices.ts'
-import type { SqlCondition } from './sql-text.ts'
-import { type Arm, type ArmRow, listArm } from './sql-text.ts'
+import { type Arm, type ArmRow, listArm, type SqlCondition } from './sql-text.ts'
 import { createStatements } from './statement-cache.ts'
 
 /** The entity that the predicate tests: the stored document, or a newer state. */

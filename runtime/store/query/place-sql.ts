@@ -20,8 +20,7 @@ import {
   middleOfCell,
 } from '#store/entities/place-cell.ts'
 import type { Unwritten, ValueTest } from './newer-values.ts'
-import type { SqlCondition } from './sql-text.ts'
-import { type Arm, type ArmRow, listArm } from './sql-text.ts'
+import { type Arm, type ArmRow, listArm, type SqlCondition } from './sql-text.ts'
 
 export interface SqlPorts {
   /** The number of an interned name; undefined when no entity has it. */

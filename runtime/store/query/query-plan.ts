@@ -4,8 +4,7 @@
  * in ascending order without duplicates. It is exact, or a superset that the caller must test.
  */
 import { scalarKinds } from '#store/entities/entity-index.ts'
-import type { SqlCondition } from './sql-text.ts'
-import { type Arm, joined, listArm, type Probe, type Sql } from './sql-text.ts'
+import { type Arm, joined, listArm, type Probe, type Sql, type SqlCondition } from './sql-text.ts'
 
 /** A computation that may pause after each step. */
 export type SearchSteps<T> = Generator<void, T>

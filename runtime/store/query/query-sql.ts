@@ -21,11 +21,9 @@ import type { ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
 import type { EntitySearch } from '#ngsi-ld/query/search.ts'
 import { indexedTextMax, scalarKinds, scopeName } from '#store/entities/entity-index.ts'
 import { allFit, asOfNow, testOf } from './newer-values.ts'
-import type { SqlPorts } from './place-sql.ts'
-import { geoCondition } from './place-sql.ts'
+import { geoCondition, type SqlPorts } from './place-sql.ts'
 import { betweenArms, comparisonArms, matchArms, type ScalarArms } from './scalar-sql.ts'
-import type { SqlCondition } from './sql-text.ts'
-import { type Arm, afterPrefix, joined, type Sql } from './sql-text.ts'
+import { type Arm, afterPrefix, joined, type Sql, type SqlCondition } from './sql-text.ts'
 
 /** The conditions whose conjunction, together with the id test of idPattern, is equivalent to the search. */
 export function compileConditions(search: EntitySearch, ports: SqlPorts): readonly SqlCondition[] {

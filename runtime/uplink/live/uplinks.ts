@@ -11,8 +11,7 @@ import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
-import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
-import { isActive } from '#ngsi-ld/subscription/subscription.ts'
+import { isActive, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerBase, parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import {
   type CentralBroker,
@@ -32,8 +31,7 @@ import { adaptState, readState, type UplinkState } from '#uplink/progress/uplink
 import { createScopePrefix } from '#uplink/steps/scope-prefix.ts'
 import { selectionHash, selectionOf } from '#uplink/steps/uplink-selection.ts'
 import { createGate, type Gate } from './gate.ts'
-import type { UplinkSubscription } from './uplink.ts'
-import { createUplink, type Uplink } from './uplink.ts'
+import { createUplink, type Uplink, type UplinkSubscription } from './uplink.ts'
 import { createOperations, type Operated } from './uplink-operations.ts'
 
 export interface UplinksPorts extends Instruments {

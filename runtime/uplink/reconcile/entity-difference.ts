@@ -6,8 +6,7 @@
 
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
-import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
-import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
+import { type AttributeInstance, systemMembers } from '#ngsi-ld/entity/attribute.ts'
 import { isSubAttribute } from '#ngsi-ld/entity/attribute-kind.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { covers } from '#ngsi-ld/federation/digest.ts'

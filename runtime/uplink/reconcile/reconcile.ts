@@ -26,8 +26,7 @@ import { removalSteps } from '#uplink/steps/deletion-steps.ts'
 import { idParts, idQuery } from '#uplink/steps/id-parts.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
 import { differenceOf, type IsForeign, keysToKeep, surplusOf } from './entity-difference.ts'
-import type { ReconcilePorts } from './reconcile-history.ts'
-import { countTooLarge, createPastPhases, wasRecreated } from './reconcile-history.ts'
+import { countTooLarge, createPastPhases, type ReconcilePorts, wasRecreated } from './reconcile-history.ts'
 
 export const newTask = (
   now: number,
