@@ -322,7 +322,8 @@ async function* demandsOfTarget(
 ): AsyncGenerator<Demand> {
   if (isBare(inner) && inner.ids === undefined) {
     if (uris.length === 0) throw new GraphQLError(`${name} requires criteria`)
-    return yield { q: some(uris) }
+    yield { q: some(uris) }
+    return
   }
   // Ids need no read, unless the other entity may hold the link.
   if (isBare(inner) && inverse === undefined) {
