@@ -9,6 +9,7 @@ import { identityOf } from '#broker/state/streams.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { beginningOf } from '#ngsi-ld/history/temporal-part.ts'
 import { type TimedInstance, type TimeProperty, timeOf } from '#ngsi-ld/history/temporal-query.ts'
+import { sizeOfJson } from '#ngsi-ld/values/json-size.ts'
 import { decodeChunk, type StreamInstance } from '#store/chunks/chunk-codec.ts'
 import type { EntityRow } from '#store/entities/page-rows.ts'
 import type { ChunkRow } from '#store/history/history-rows.ts'
@@ -27,7 +28,7 @@ import {
   windowOf,
 } from './evolution-sources.ts'
 import { isScopeChangeId, observationIn } from './instance-ids.ts'
-import type { EntityHistory, TemporalQuery } from './temporal-requests.ts'
+import { type EntityHistory, LargeHistory, type TemporalQuery } from './temporal-requests.ts'
 
 /** The entities that had an id, oldest first, and the state of the last one. */
 export interface Lives {
@@ -86,10 +87,13 @@ export function evolutionOf(
   }
   const bounds = createBounds(query, found, order)
   let allTimed = true
+  let left = query.bytesMax ?? Number.POSITIVE_INFINITY
   const add = (name: string, one: TimedInstance): boolean => {
     const time = timeOf(one, query.timeproperty)
     if (time === undefined) allTimed = false
     if (time === undefined || !bounds.fits(name, time)) return false
+    if (query.bytesMax !== undefined) left -= sizeOfJson(one.instance)
+    if (left < 0) throw new LargeHistory()
     const list = found.get(name) ?? []
     if (list.push(one) === 1) found.set(name, list)
     else if (query.timeproperty !== 'observedAt' && bounds.isFull(name, list.length)) bounds.draw(name)

@@ -24,9 +24,14 @@ export interface TemporalQuery extends TemporalSelection {
   readonly unobserved?: boolean
   /** Maximum number of instances per attribute: the oldest ones, with `lastN` the newest ones. */
   readonly limit: number
+  /** Maximum approximate size of the instances found; beyond it `LargeHistory` is thrown. */
+  readonly bytesMax?: number | undefined
   /** Called between time slices; an exception ends the reading. */
   readonly goOn?: (() => void) | undefined
 }
+
+/** Thrown for a query whose instances exceed its `bytesMax`. */
+export class LargeHistory extends Error {}
 
 /**
  * History of one entity. Instances are in ascending order of the time property, whatever `lastN` selected.

@@ -1,11 +1,11 @@
 /** What is read for an answer of histories: all that the answer needs, and not much more. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import { type EntityHistory, LargeHistory, type TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { beginningOf, partOf } from '#ngsi-ld/history/temporal-part.ts'
 import type { TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { firstRead, readMore } from './instance-budget.ts'
+import { firstRead, readFirst, readMore } from './instance-budget.ts'
 
 /** Seconds at which an attribute was observed, ascending. */
 type Lists = Readonly<Record<string, readonly number[]>>
@@ -79,6 +79,17 @@ it('reads one more instance than fits the second time, which suffices', () => {
   const page = ids.map((id) => reader.read(id, query))
   readMore(page, { query, most }, reader.read)
   expect(reader.sumRead()).toBe(ids.length * (query.limit + most / ids.length + 1))
+})
+
+it('reads the first part of an entity once, and again with few instances if they are large', () => {
+  const { read, sumRead } = readerOf({ x: { a: seconds(500) } })
+  const small = readFirst({ timeproperty: 'observedAt', limit: 800 }, (query) => read('x', query))
+  expect([small.query.limit, sumRead()]).toEqual([100, 100])
+  const large = readFirst({ timeproperty: 'observedAt', limit: 800 }, (query) => {
+    if (query.bytesMax !== undefined) throw new LargeHistory()
+    return read('x', query)
+  })
+  expect([large.query.limit, sumRead()]).toEqual([32, 132])
 })
 
 it('leaves out an entity whose history was deleted between two reads', () => {

@@ -5,7 +5,7 @@
  * content of the response.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
+import { type EntityHistory, LargeHistory, type TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { roomOf, stuckAttribute } from '#ngsi-ld/history/temporal-part.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { sizeOfJson } from '#ngsi-ld/values/json-size.ts'
@@ -24,9 +24,23 @@ const firstInstances = 32
 
 /** The query of the first read for a number of entities; `query.limit` is the capacity of the response. */
 export function firstRead(query: TemporalQuery, entities: number): TemporalQuery {
-  const share = Math.floor(query.limit / (attributesExpected * Math.max(1, entities)))
-  return { ...query, limit: Math.max(1, Math.min(share, firstInstances)) }
+  return { ...query, limit: Math.min(shareOf(query, entities), firstInstances) }
 }
+
+/** The first read of one entity, and its query. It has fewer instances if those exceed a page together. */
+export function readFirst(query: TemporalQuery, read: (query: TemporalQuery) => EntityHistory | undefined) {
+  const share = { ...query, limit: shareOf(query, 1) }
+  try {
+    return { query: share, first: read({ ...share, bytesMax: limits.pageBytesMax.value }) }
+  } catch (error) {
+    if (!(error instanceof LargeHistory)) throw error
+    const few = firstRead(query, 1)
+    return { query: few, first: read(few) }
+  }
+}
+
+const shareOf = ({ limit }: TemporalQuery, entities: number): number =>
+  Math.max(1, Math.floor(limit / (attributesExpected * Math.max(1, entities))))
 
 /** The number of instances of this average size that a response can hold, at most `most`. */
 export function capacityFor(page: readonly EntityHistory[], most: number): number {

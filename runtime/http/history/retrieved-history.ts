@@ -8,7 +8,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { EntityHistory, TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { partOf, type TemporalPart } from '#ngsi-ld/history/temporal-part.ts'
 import type { Evolution, TimedInstance } from '#ngsi-ld/history/temporal-query.ts'
-import { capacityFor, firstRead, readMore } from './instance-budget.ts'
+import { capacityFor, readFirst, readMore } from './instance-budget.ts'
 
 export interface Retrieved extends Pick<TemporalPart, 'range'> {
   readonly evolution: Evolution
@@ -26,41 +26,46 @@ export async function retrievedHistory(
   query: TemporalQuery,
   { most, asValues }: { readonly most: number; readonly asValues: boolean },
 ): Promise<Retrieved | undefined> {
-  const first = read(lookOf(query, most))
+  const found = readFirst({ ...query, limit: most }, read)
+  const { first } = found
   if (first === undefined) return undefined
   const isWhole = query.timerel === undefined && query.timeproperty === 'observedAt'
-  if (!isWhole || first.allTimed === true) return partFor({ read, first }, query, { most, share: 1 })
+  if (!isWhole || first.allTimed === true) return partFor({ read, ...found, first }, { most, share: 1 })
   const written = { ...query, timeproperty: 'modifiedAt', unobserved: true } as const
   const readWritten: Read = (more) => {
-    const found = read(more)
-    return found && withoutTimed(found, asValues)
+    const history = read(more)
+    return history && withoutTimed(history, asValues)
   }
-  const firstWritten = readWritten(lookOf(written, most))
-  if (firstWritten === undefined) return undefined
-  const unobserved = await partFor({ read: readWritten, first: firstWritten }, written, { most, share: 1 })
+  const foundWritten = readFirst({ ...written, limit: most }, readWritten)
+  if (foundWritten.first === undefined) return undefined
+  const unobserved = await partFor(
+    { read: readWritten, ...foundWritten, first: foundWritten.first },
+    { most, share: 1 },
+  )
   if (unobserved === undefined) return undefined
   // The share of the response left by them, by number and by size.
   const share = 1 - countIn(unobserved.evolution) / unobserved.held
   if (unobserved.range !== undefined || share <= 0) return unobserved
-  const observed = await partFor({ read, first }, query, { most, share })
+  const observed = await partFor({ read, ...found, first }, { most, share })
   return observed && { ...observed, evolution: joined(observed.evolution, unobserved.evolution, query) }
 }
-
-const lookOf = (query: TemporalQuery, most: number): TemporalQuery => firstRead({ ...query, limit: most }, 1)
 
 /**
  * The part of a history for a share of the response; `held` is the number of instances of this size that fit.
  *
- * @param reading.first the result of the first read
+ * @param reading.first the result of the first read, which had the query `reading.query`
  */
 async function partFor(
-  { read, first }: { readonly read: Read; readonly first: EntityHistory },
-  query: TemporalQuery,
+  {
+    read,
+    query,
+    first,
+  }: { readonly read: Read; readonly query: TemporalQuery; readonly first: EntityHistory },
   { most, share }: { readonly most: number; readonly share: number },
 ): Promise<(Retrieved & { readonly held: number }) | undefined> {
   const held = Math.max(1, Math.floor(capacityFor([first], most) * share))
   if (first.cut.size > 0) await nextTurn()
-  const shown = readMore([first], { query: lookOf(query, most), most: held }, (_, more) => read(more))
+  const shown = readMore([first], { query, most: held }, (_, more) => read(more))
   if (first.cut.size > 0) await nextTurn()
   const { evolutions, range } = partOf(shown, held, query)
   const [evolution] = evolutions

@@ -204,3 +204,22 @@ it('more instances than a response may hold shall be returned in parts without g
   }
   expect(seen.size).toBe(total)
 })
+
+it('instances that are large together shall be returned in parts without gaps', async () => {
+  const large = 'urn:ngsi-ld:Sensor:large'
+  const total = 60
+  const text = 'x'.repeat(60_000)
+  const speed = Array.from({ length: total }, (_, i) => property(`${i} ${text}`, { observedAt: at(i) }))
+  await gateway.send('POST', '/ngsi-ld/v1/temporal/entities', { id: large, type: 'Sensor', speed })
+  const seen = new Set<unknown>()
+  let from = at(0)
+  for (let part = 0; part < 5; part++) {
+    const answer = await gateway.get(`/ngsi-ld/v1/temporal/entities/${large}?timerel=after&timeAt=${from}`)
+    expect(answer.text.length).toBeLessThan(1.1 * limits.pageBytesMax.value)
+    for (const { value } of (answer.json() as { speed: Instance[] }).speed) seen.add(value)
+    if (answer.status === 200) break
+    expect(answer.status).toBe(206)
+    from = /^date-time \S+Z-(\S+Z)\/\*$/.exec(answer.headers['content-range']!)![1]!
+  }
+  expect(seen.size).toBe(total)
+})
