@@ -1,6 +1,6 @@
 /**
- * Usually the backend applies pick and omit. If the ranking needs other members too (ids, or all observed
- * attributes), it requests all members and removes the others afterwards.
+ * Decides who applies pick and omit: the backend, or the ranking if it needs other members too (ids, or all
+ * observed attributes). Then it requests all members and removes those that the client did not request.
  */
 
 import { parseProjection } from '#ngsi-ld/representation/projection.ts'

@@ -8,6 +8,7 @@ import { errorRegister } from '#base/register/errors.ts'
 import { failpointNames } from '#base/register/failpoints.ts'
 import { logEvents } from '#base/register/log.ts'
 import { metricRegister } from '#base/register/metrics.ts'
+import type { Option } from '#cli/terminal/arguments.ts'
 import { isProduct, type TreeFile } from './tree.ts'
 
 export interface Register {
@@ -38,4 +39,13 @@ export function unusedEntries(files: readonly TreeFile[], { path, entries, use }
     const look = use(entry)
     return !product.some((one) => (one.text.match(look)?.length ?? 0) > (one.path === path ? 1 : 0))
   })
+}
+
+/** Options of commands that are only declared: `name: '...'`, and no setting as `path`. */
+export function unreadOptions(files: readonly TreeFile[], options: readonly Option[]): string[] {
+  const texts = files.filter(isProduct).filter(({ path }) => path.startsWith('runtime/cli/'))
+  const isRead = (name: string): boolean =>
+    texts.some(({ text }) => new RegExp(`(?<!name: )'${name}'`).test(text))
+  const unread = options.filter((option) => !('path' in option) && !isRead(option.name))
+  return [...new Set(unread.map(({ name }) => name))]
 }

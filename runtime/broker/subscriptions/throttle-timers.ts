@@ -1,6 +1,6 @@
 /**
- * Timers of throttled subscriptions: a window in which an entity is held ends by a work of its own. A work
- * that fails because of the disk is retried.
+ * Timers of throttled subscriptions. When a window with held entities ends, a timer submits the work that
+ * notifies of them. A work that fails because of the disk is retried.
  */
 
 import { limits } from '#base/limits/limits.ts'

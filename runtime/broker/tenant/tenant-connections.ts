@@ -1,6 +1,6 @@
 /**
- * How a tenant and the parts that send its deliveries and changes know each other. They are connected after
- * every tenant was opened.
+ * The interfaces between a tenant and the parts that send its deliveries and changes. They are connected
+ * after every tenant is open.
  */
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Door } from '#broker/commit/door.ts'

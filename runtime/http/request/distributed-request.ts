@@ -1,4 +1,4 @@
-/** A request that other brokers may take part in, as the files about distributed operations share it. */
+/** The client's request as all files in `http/distribution` use it. */
 import { GatewayError } from '#base/register/errors.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import type { Json } from '#contract'

@@ -1,7 +1,7 @@
 /**
- * Chooses the condition of a search that drives, and builds the statement. A selective condition is found by
- * bounded counts; without one, the plan walks in rid order and ends when the page is full. A plan lists rids
- * in ascending order without duplicates. It is exact, or a superset that the caller must test.
+ * Plans a search: chooses the condition whose rows are read first, and builds the statement. Bounded counts
+ * find a selective condition; without one, the plan reads in rid order and ends when the page is full. A plan
+ * lists rids in ascending order without duplicates. It is exact, or a superset that the caller must test.
  */
 import { scalarKinds } from '#store/entities/entity-index.ts'
 import { type Arm, joined, listArm, type Probe, type Sql, type SqlCondition } from './sql-text.ts'

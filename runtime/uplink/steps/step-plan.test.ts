@@ -95,6 +95,15 @@ describe('layers', () => {
     expect(layersOf(all).map((layer) => layer.steps.length)).toEqual([2, 2])
   })
 
+  it('separate values that came through different brokers', () => {
+    const through = (id: string, via?: string): Step => ({ ...put(id, 'x', 1), via })
+    const layers = layersOf([through('a', '1.1 b'), through('b'), through('c', '1.1 b')])
+    expect(layers.map(({ via, steps }) => [via, steps.length])).toEqual([
+      ['1.1 b', 2],
+      [undefined, 1],
+    ])
+  })
+
   it('use the latest time of repeated deletions, in any order', () => {
     const went = (at: number): Step => ({ ...drop('a', 'x'), at }) as Step
     expect(layersOf([went(2), went(1)])).toMatchObject([{ steps: [went(2)] }])

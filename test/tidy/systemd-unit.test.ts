@@ -1,0 +1,28 @@
+/** The systemd unit stops and restarts the gateway as its commands and limits require. */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { limits } from '#base/limits/limits.ts'
+import { exitCodes } from '#cli/terminal/terminal.ts'
+
+const unit = readFileSync(join(import.meta.dirname, '../../deploy/systemd/selvedge.service'), 'utf8')
+const optionOf = (key: string): string | undefined => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
+
+it('waits for an orderly stop, whose SIGTERM goes to the main process only', () => {
+  expect(optionOf('KillMode')).toBe('mixed')
+  const seconds = Number(/^(\d+)s$/.exec(optionOf('TimeoutStopSec') ?? '')?.[1])
+  expect(seconds * 1000).toBeGreaterThan(limits.closeMs.value + limits.drainMs.value)
+})
+
+it('restarts after a failure, but not with wrong settings', () => {
+  expect(optionOf('Restart')).toBe('on-failure')
+  expect(optionOf('RestartPreventExitStatus')).toBe(String(exitCodes.settings))
+})
+
+it('keeps data and settings private', () => {
+  expect([optionOf('UMask'), optionOf('StateDirectoryMode'), optionOf('NoNewPrivileges')]).toEqual([
+    '0077',
+    '0700',
+    'yes',
+  ])
+})
