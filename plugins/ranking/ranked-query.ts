@@ -3,11 +3,10 @@
  * page. All other parameters are kept as written, for the backend. Pure functions.
  */
 
-import { limits } from '#base/limits/limits.ts'
-import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import { isOnGlobe } from '#ngsi-ld/geo/distance.ts'
 import type { GeoPosition } from '#ngsi-ld/geo/figure.ts'
+import { countAsParameter, type Parameters, pagingOf, truthOf } from '#ngsi-ld/query/url-parameters.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { parsePath, type RankingPath } from './attribute-path.ts'
 import type { Yardsticks } from './ranking-criteria.ts'
@@ -118,7 +117,7 @@ export function parseRankedQuery({ weights, own, mine, others }: Split): RankedQ
   return {
     terms,
     isNormalized: normalization(own),
-    isExplained: truth(own.get('explain'), 'explain'),
+    isExplained: truthOf(own, 'explain') ?? false,
     yardsticks: {
       point,
       distance: positive(own.get('rankDistance'), 'rankDistance') ?? 1000,
@@ -132,20 +131,10 @@ export function parseRankedQuery({ weights, own, mine, others }: Split): RankedQ
   }
 }
 
-function pageOf(given: ReadonlyMap<string, string>): Pick<RankedQuery, 'limit' | 'offset' | 'isCounted'> {
-  const whole = (name: string): number | undefined => {
-    const text = given.get(name)
-    if (text === undefined) return undefined
-    if (!/^\d{1,15}$/.test(text)) throw badRequestData(`must be a whole number, got ${text}`, name)
-    return Number(text)
-  }
+function pageOf(given: Parameters): Pick<RankedQuery, 'limit' | 'offset' | 'isCounted'> {
   if (given.has('pageKey')) throw badRequestData('is not supported for ranked lists; use offset', 'pageKey')
-  const limit = whole('limit') ?? limits.pageDefault.value
-  const isCounted = truth(given.get('count'), 'count') || listed(given, 'options').includes('count')
-  if (limit > limits.pageMax.value)
-    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} exceeds ${limits.pageMax.value}`)
-  if (limit === 0 && !isCounted) throw badRequestData('0 requires count=true', 'limit')
-  return { limit, offset: whole('offset') ?? 0, isCounted }
+  const { limit, offset, count: isCounted } = pagingOf(countAsParameter(given))
+  return { limit, offset, isCounted }
 }
 
 const listed = (given: ReadonlyMap<string, string>, name: string): readonly string[] =>
@@ -187,11 +176,6 @@ function normalization(own: ReadonlyMap<string, string>): boolean {
   const text = own.get('normalise') ?? own.get('normalize') ?? 'none'
   if (text === 'none' || text === 'minmax') return text === 'minmax'
   throw badRequestData(`must be minmax or none, got ${text}`, 'normalise')
-}
-
-function truth(text: string | undefined, name: string): boolean {
-  if (text === undefined || text === 'true' || text === 'false') return text === 'true'
-  throw badRequestData(`must be true or false, got ${text}`, name)
 }
 
 function positive(text: string | undefined, name: string): number | undefined {

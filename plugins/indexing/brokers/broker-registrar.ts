@@ -124,12 +124,11 @@ export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
   })
 }
 
-function refusalOf(address: string, { kind, reason }: RequestTrouble): GatewayError {
+function refusalOf(address: string, { kind, reason, isTimeout = false }: RequestTrouble): GatewayError {
   if (kind === 'refused')
     return new GatewayError('peer.refused', `${address} is not a broker that can be indexed: ${reason}`)
-  const isLate = reason.startsWith('no answer within')
   return new GatewayError(
-    isLate ? 'peer.timeout' : 'peer.unavailable',
+    isTimeout ? 'peer.timeout' : 'peer.unavailable',
     `${address} cannot be reached: ${reason}`,
   )
 }

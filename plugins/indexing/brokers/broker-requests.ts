@@ -12,6 +12,8 @@ export type BrokerResponse = Extract<BrokerAnswer, { status: number }>
 export interface RequestTrouble {
   readonly kind: 'down' | 'refused'
   readonly reason: string
+  /** Whether the broker is down because it did not answer in time. */
+  readonly isTimeout?: boolean
 }
 
 export type Result<T> = { readonly value: T } | { readonly trouble: RequestTrouble }
@@ -57,7 +59,10 @@ export function createBrokerClient({ port, signal, monotonic, paceMs }: BrokerCl
     /** Sends a request and returns the response if its status is one of those expected. */
     async request(request: BrokerRequest, expected: readonly number[]): Promise<Result<BrokerResponse>> {
       const answer = await send(request)
-      if ('failure' in answer) return { trouble: { kind: 'down', reason: answer.reason } }
+      if ('failure' in answer) {
+        const isTimeout = answer.failure === 'timeout'
+        return { trouble: { kind: 'down', reason: answer.reason, isTimeout } }
+      }
       if (expected.includes(answer.status)) return { value: answer }
       return { trouble: troubleOf(request, answer) }
     },

@@ -8,6 +8,7 @@ import { qualitiesOf } from '#base/load/media-range.ts'
 import type { BrokerPort, ChangesPort, HostBase, ListAnswer, WrittenAnswer } from '#contract'
 import { contextMember, coreContext } from '#ngsi-ld/context/context.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import type { Parameters } from '#ngsi-ld/query/url-parameters.ts'
 import { renderEntity } from '#ngsi-ld/representation/representation.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -22,13 +23,7 @@ import {
 } from '#plugins/indexing/entries/deduced.ts'
 import { searchable } from '#plugins/indexing/entries/entity-kinds.ts'
 import { type Forwarded, requestAll, retrieveFromFirst, warningOf, writtenOut } from './forwarding.ts'
-import {
-  checkForwarded,
-  type IndexProjection,
-  type Known,
-  type Parameters,
-  parseRequest,
-} from './index-query.ts'
+import { checkForwarded, type IndexProjection, type Known, parseRequest } from './index-query.ts'
 import type { Selecting } from './selecting.ts'
 
 export interface AnsweringPorts extends Pick<HostBase<unknown>, 'context'> {

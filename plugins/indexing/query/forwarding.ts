@@ -11,11 +11,12 @@ import type { BrokerAnswer, BrokerPort, Json, WrittenAnswer } from '#contract'
 import { printTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { printQuery } from '#ngsi-ld/query/query.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
+import type { Paging, Parameters } from '#ngsi-ld/query/url-parameters.ts'
 import { parseProjection, printProjection } from '#ngsi-ld/representation/projection.ts'
 import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
-import type { IndexCriteria, Paging, Parameters } from './index-query.ts'
+import type { IndexCriteria } from './index-query.ts'
 import { joined, unjoined } from './joining.ts'
 
 export interface Forwarded {

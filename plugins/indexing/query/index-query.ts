@@ -19,6 +19,14 @@ import {
 } from '#ngsi-ld/query/query.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { parseScopeQuery, type ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import {
+  countAsParameter,
+  listOf,
+  type Paging,
+  type Parameters,
+  pagingOf,
+  truthOf,
+} from '#ngsi-ld/query/url-parameters.ts'
 import { parseProjection } from '#ngsi-ld/representation/projection.ts'
 import type { Format } from '#ngsi-ld/representation/representation.ts'
 import { dateTimeToMs } from '#ngsi-ld/values/datetime.ts'
@@ -59,12 +67,6 @@ export interface IndexProjection {
   readonly omit: ReadonlySet<string> | undefined
 }
 
-export interface Paging {
-  readonly limit: number
-  readonly offset: number
-  readonly count: boolean
-}
-
 export interface ParsedRequest {
   readonly criteria: IndexCriteria
   readonly shown: IndexProjection
@@ -72,8 +74,6 @@ export interface ParsedRequest {
   /** Why only brokers can answer; undefined if the index can. */
   readonly forward: string | undefined
 }
-
-export type Parameters = ReadonlyMap<string, string>
 
 /** Contents of the index that decide whether it can answer. */
 export interface Known {
@@ -130,7 +130,7 @@ const formats: Readonly<Record<string, Format>> = {
 export function parseRequest(parameters: Parameters, context: Context, known: Known): ParsedRequest {
   const isKnown = known.isName
   checkKnown(parameters)
-  const paging = pagingOf(parameters)
+  const paging = pagingOf(countAsParameter(parameters))
   const expand = readingBareNames(context, isKnown)
   const criteria = criteriaOf(parameters, context, expand)
   const { shown, needsBroker } = shownOf(parameters, expand)
@@ -179,8 +179,6 @@ function checkKnown(parameters: Parameters): void {
 
 function criteriaOf(parameters: Parameters, context: Context, expand: Context['expand']): IndexCriteria {
   const given = (name: string): string | undefined => parameters.get(name)
-  if (!['true', 'false', undefined].includes(given('local')))
-    throw invalidRequest('local must be true or false')
   const type = given('type')
   const selection = type === undefined ? undefined : parseTypeSelection(type, readingTypes(context))
   const q = given('q')
@@ -207,7 +205,7 @@ function criteriaOf(parameters: Parameters, context: Context, expand: Context['e
     window: windowOf(parameters),
     words: search === undefined ? undefined : matchOf(search),
     attrs: listOf(parameters, 'attrs')?.map((name) => checkName(expand(name), 'attrs')),
-    isLocal: given('local') === 'true',
+    isLocal: truthOf(parameters, 'local') === true,
   }
 }
 
@@ -365,33 +363,4 @@ function unknownIn(q: QueryTree, isKnown: Known['isName']): string | undefined {
     if (unknown !== undefined && !isKnown(names.join(' '))) return `${unknown} is not in the index`
   }
   return undefined
-}
-
-function pagingOf(parameters: Parameters): Paging {
-  const limit = wholeNumber(parameters, 'limit') ?? limits.pageDefault.value
-  const offset = wholeNumber(parameters, 'offset') ?? 0
-  const wanted = parameters.get('count') ?? 'false'
-  if (wanted !== 'true' && wanted !== 'false') throw invalidRequest('count must be true or false')
-  const count = wanted === 'true' || listOf(parameters, 'options')?.includes('count') === true
-  if (limit > limits.pageMax.value)
-    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} exceeds ${limits.pageMax.value}`, {
-      limit,
-    })
-  if (limit === 0 && !count) throw badRequestData('limit 0 requires count=true', 'limit')
-  return { limit, offset, count }
-}
-
-function wholeNumber(parameters: Parameters, name: string): number | undefined {
-  const text = parameters.get(name)
-  if (text === undefined) return undefined
-  if (!/^\d{1,15}$/.test(text)) throw badRequestData(`must be a whole number, got ${text}`, name)
-  return Number(text)
-}
-
-function listOf(parameters: Parameters, name: string): readonly string[] | undefined {
-  const text = parameters.get(name)
-  if (text === undefined) return undefined
-  const items = text.split(',').map((item) => item.trim())
-  if (items.includes('')) throw badRequestData('has an empty item', name)
-  return items
 }

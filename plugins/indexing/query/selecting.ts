@@ -20,6 +20,7 @@ import {
 import type { QueryTree } from '#ngsi-ld/query/query.ts'
 import { compileQuery, type Follow, type FollowedEntity } from '#ngsi-ld/query/query-match.ts'
 import { matchesScope } from '#ngsi-ld/query/scope-query.ts'
+import type { Paging } from '#ngsi-ld/query/url-parameters.ts'
 import { tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import {
@@ -34,7 +35,7 @@ import { asCompared } from '#plugins/indexing/entries/facts.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
 import type { Seen } from '#plugins/indexing/entries/seen.ts'
 import type { QueryStatements } from '#plugins/indexing/entries/statements.ts'
-import type { IndexCriteria, Paging } from './index-query.ts'
+import type { IndexCriteria } from './index-query.ts'
 
 export interface SelectedPage {
   /** The entities of the page. */

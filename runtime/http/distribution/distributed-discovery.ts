@@ -5,10 +5,10 @@
 import { gatherInventory } from '#federation/inventories.ts'
 import type { HttpContext } from '#http/request/body.ts'
 import { anyParameter, type Distributed, runRoute, withWarnings } from '#http/request/distributed-request.ts'
-import { truthOf } from '#http/request/negotiate.ts'
 import type { Interest } from '#ngsi-ld/federation/registration-match.ts'
 import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { truthOf } from '#ngsi-ld/query/url-parameters.ts'
 import { type DistributedWritePorts, headersOf } from './distributed-writes.ts'
 
 export type DiscoveryKind = 'types' | 'type' | 'attributes' | 'attribute'

@@ -22,10 +22,10 @@ import {
   withSourceFilter,
   withWarnings,
 } from '#http/request/distributed-request.ts'
-import { type Parameters, wholeNumber } from '#http/request/negotiate.ts'
 import type { RequestHead } from '#http/request/request.ts'
 import { parseTemporalSelection, temporalMembers } from '#ngsi-ld/history/temporal-query.ts'
 import { parseTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
+import { type Parameters, wholeNumber } from '#ngsi-ld/query/url-parameters.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { checkUri } from '#ngsi-ld/values/names.ts'
 import type { DistributedWritePorts } from './distributed-writes.ts'

@@ -9,17 +9,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Broker } from '#broker/tenant/tenant-broker.ts'
-import {
-  type AnswerType,
-  answerType,
-  entityTypes,
-  geoJson,
-  type Parameters,
-  parametersOf,
-} from '#http/request/negotiate.ts'
+import { type AnswerType, answerType, entityTypes, geoJson, parametersOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
 import type { DirectReads, Reply } from '#http/request/response.ts'
 import type { Context, QueryContext } from '#ngsi-ld/context/context.ts'
+import type { Parameters } from '#ngsi-ld/query/url-parameters.ts'
 import {
   type EntityReads,
   type PreparedQuery,

@@ -5,12 +5,12 @@
 import { limits } from '#base/limits/limits.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
-import { wholeNumber } from '#http/request/negotiate.ts'
 import { type PageLinker, pageLinker } from '#http/request/paging.ts'
 import { type ApiRequest, withWarning } from '#http/request/request.ts'
 import type { Answers, Reply } from '#http/request/response.ts'
 import { type EntitySelector, matchesType, type TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { linkedDepthOf } from '#ngsi-ld/query/query.ts'
+import { wholeNumber } from '#ngsi-ld/query/url-parameters.ts'
 import { badRequestData, notFound, tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import {
   conditionsOrIds,

@@ -3,7 +3,6 @@
  * file does this.
  */
 import type { EntityQuery } from '#broker/state/entity-queries.ts'
-import { listOf, pagingOf, truthOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
 import { systemMembers } from '#ngsi-ld/entity/attribute.ts'
 import { attributesOf } from '#ngsi-ld/federation/registration-match.ts'
@@ -17,6 +16,7 @@ import { parseGeoQuery } from '#ngsi-ld/query/geo-query.ts'
 import { parseOrder } from '#ngsi-ld/query/order.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import { listOf, pagingOf, truthOf } from '#ngsi-ld/query/url-parameters.ts'
 import { parseSourceFilter } from '#ngsi-ld/subscription/subscription-parse.ts'
 import { checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'

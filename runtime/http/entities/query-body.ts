@@ -3,8 +3,8 @@
  * one path. Only its entity selectors have no parameter.
  */
 import type { Json } from '#contract'
-import type { Parameters } from '#http/request/negotiate.ts'
 import { type EntitySelector, parseEntitySelector } from '#ngsi-ld/query/entity-selector.ts'
+import type { Parameters } from '#ngsi-ld/query/url-parameters.ts'
 import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 

@@ -3,11 +3,12 @@
  * representation and aggregates. The attributes to read follow from the attributes to show.
  */
 import type { AggregateQuery, TemporalQuery } from '#broker/history/temporal-requests.ts'
-import { listOf, optionsOf, type Parameters, wholeNumber } from '#http/request/negotiate.ts'
+import { optionsOf } from '#http/request/negotiate.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { checkLanguages, languageRanges } from '#ngsi-ld/entity/language.ts'
 import { type AggregateMethod, aggregateMethods } from '#ngsi-ld/history/aggregate.ts'
 import { parseTemporalSelection, type TemporalRendering } from '#ngsi-ld/history/temporal-query.ts'
+import { listOf, type Parameters, wholeNumber } from '#ngsi-ld/query/url-parameters.ts'
 import { parseDuration } from '#ngsi-ld/values/duration.ts'
 import { checkListedName, checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'

@@ -6,7 +6,7 @@
 import { typesOf } from '#http/entities/entity-search.ts'
 import type { ApiPorts } from '#http/request/api-ports.ts'
 import { type HttpContext, headerOf } from '#http/request/body.ts'
-import { optionsOf, truthOf } from '#http/request/negotiate.ts'
+import { optionsOf } from '#http/request/negotiate.ts'
 import { idOf, pathSegment } from '#http/request/path-ids.ts'
 import { statedHeader, statedIn } from '#ngsi-ld/federation/uplink-statements.ts'
 import {
@@ -14,6 +14,7 @@ import {
   parseTemporalFragment,
   parseTemporalInstance,
 } from '#ngsi-ld/history/temporal-entity.ts'
+import { truthOf } from '#ngsi-ld/query/url-parameters.ts'
 import { checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { temporalPath } from './temporal-routes.ts'

@@ -56,7 +56,8 @@ export function createBodies(): Bodies {
   /** Counts a large body until its request is answered, as it stays in memory until then. */
   const enter = ({ incoming, outgoing }: HttpEnv): void => {
     if (outgoing === undefined || outgoing.closed || entered.has(incoming)) return
-    if (state.large >= limits.largeBatchesMax.value) throw tooMany()
+    if (state.large >= limits.largeBatchesMax.value)
+      throw busy(`${limits.largeBatchesMax.value} large batches are in progress already`)
     state.large++
     entered.add(incoming)
     outgoing.once('close', () => state.large--)
@@ -237,7 +238,10 @@ function readIncoming(
       size += chunk.length
       all.held += chunk.length
       if (size > max) finish(() => reject(tooLarge(max)))
-      else if (all.held > limits.bodiesBytesMax.value) finish(() => reject(tooMany()))
+      else if (all.held > limits.bodiesBytesMax.value)
+        finish(() =>
+          reject(busy(`bodies of more than ${limits.bodiesBytesMax.value} bytes are in memory already`)),
+        )
     }
     const onEnd = (): void => {
       const bytes = size
@@ -290,9 +294,6 @@ function tooLarge(max: number): GatewayError {
   return new GatewayError('http.body-too-large', `the body is larger than ${max} bytes`)
 }
 
-function tooMany(): GatewayError {
-  return new GatewayError(
-    'http.busy',
-    `bodies of more than ${limits.bodiesBytesMax.value} bytes are in memory already; retry later`,
-  )
+function busy(reason: string): GatewayError {
+  return new GatewayError('http.busy', `${reason}; retry later`)
 }

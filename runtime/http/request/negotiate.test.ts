@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isGatewayError } from '#base/register/errors.ts'
+import { listOf, pagingOf } from '#ngsi-ld/query/url-parameters.ts'
 import { workTime } from '#test/kit/calm-time.ts'
 import {
   answerType,
@@ -9,9 +10,7 @@ import {
   bodyType,
   contextRelation,
   linkedContext,
-  listOf,
   optionsOf,
-  pagingOf,
   parametersOf,
 } from './negotiate.ts'
 

@@ -4,10 +4,16 @@
  * that a route supports. GS CIM 009, 6.3.
  */
 
-import { limits } from '#base/limits/limits.ts'
 import { acceptsWildcards, qualitiesOf } from '#base/load/media-range.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { hostedContextsPath } from '#broker/contexts/context-resolver.ts'
+import {
+  badParameter,
+  countAsParameter,
+  listOf,
+  type Parameters,
+  truthOf,
+} from '#ngsi-ld/query/url-parameters.ts'
 
 /** Media types of responses, in the specification's order of preference (6.3.4). */
 export const answerTypes = ['application/json', 'application/ld+json'] as const
@@ -126,9 +132,6 @@ function linksOf(header: string): { address: string; relations: readonly string[
   return links
 }
 
-/** Query parameters by name. */
-export type Parameters = ReadonlyMap<string, string>
-
 const noParameters: Parameters = new Map()
 
 /**
@@ -162,17 +165,6 @@ export function parametersOf(url: string, known: ReadonlySet<string>): Parameter
  */
 const withPluses = (scopeQ: string): string => scopeQ.replaceAll(/(?<=\/) (?=[/;,|)]|$)/g, '+')
 
-/** Treats `options=count` as `count=true`: clients written before V1.3.1 still send it. */
-function countAsParameter(parameters: Map<string, string>): Parameters {
-  const options = parameters.get('options')?.split(',')
-  if (options?.includes('count') !== true) return parameters
-  const others = options.filter((option) => option !== 'count')
-  if (others.length > 0) parameters.set('options', others.join())
-  else parameters.delete('options')
-  if (!parameters.has('count')) parameters.set('count', 'true')
-  return parameters
-}
-
 /** Refuses a URL with invalid percent-encoding or UTF-8. @throws GatewayError ngsi-ld.invalid-request */
 export function assertDecodable(url: string): void {
   if (!url.includes('%')) return
@@ -181,55 +173,6 @@ export function assertDecodable(url: string): void {
   } catch {
     throw invalid('the URL has broken percent-encoding')
   }
-}
-
-export interface Paging {
-  readonly limit: number
-  readonly offset: number
-  readonly count: boolean
-}
-
-/**
- * limit, offset and count (6.3.10).
- * @throws GatewayError ngsi-ld.bad-request-data; ngsi-ld.too-many-results above `limits.pageMax`.
- */
-export function pagingOf(parameters: Parameters): Paging {
-  const limit = wholeNumber(parameters, 'limit') ?? limits.pageDefault.value
-  const offset = wholeNumber(parameters, 'offset') ?? 0
-  const count = truthOf(parameters, 'count') ?? false
-  if (limit > limits.pageMax.value) {
-    throw new GatewayError('ngsi-ld.too-many-results', `limit ${limit} is above ${limits.pageMax.value}`, {
-      limit,
-    })
-  }
-  if (limit === 0 && !count) throw badData('limit 0 is allowed only with count=true', { parameter: 'limit' })
-  return { limit, offset, count }
-}
-
-/** A non-negative integer parameter. @throws GatewayError ngsi-ld.bad-request-data */
-export function wholeNumber(parameters: Parameters, name: string): number | undefined {
-  const text = parameters.get(name)
-  if (text === undefined) return undefined
-  if (!/^\d{1,15}$/.test(text))
-    throw badData(`${name} must be a non-negative integer, got ${text}`, { parameter: name })
-  return Number(text)
-}
-
-/** A boolean parameter. @throws GatewayError ngsi-ld.bad-request-data */
-export function truthOf(parameters: Parameters, name: string): boolean | undefined {
-  const text = parameters.get(name)
-  if (text === undefined) return undefined
-  if (text !== 'true' && text !== 'false') throw badData(`${name} must be true or false`, { parameter: name })
-  return text === 'true'
-}
-
-/** A comma-separated parameter; undefined if absent. @throws GatewayError if an item is empty. */
-export function listOf(parameters: Parameters, name: string): readonly string[] | undefined {
-  const text = parameters.get(name)
-  if (text === undefined) return undefined
-  const items = text.split(',').map((item) => item.trim())
-  if (items.includes('')) throw badData(`${name} has an empty item`, { parameter: name })
-  return items
 }
 
 /**
@@ -244,7 +187,7 @@ export function optionsOf(parameters: Parameters, known: readonly string[]): Rea
   for (const option of format === undefined ? options : [...options, format]) {
     if (!known.includes(option)) {
       const supported = known.join(', ')
-      if (!options.has(option)) throw badData(`format must be one of ${supported}`, { parameter: 'format' })
+      if (!options.has(option)) throw badParameter(`format must be one of ${supported}`, 'format')
       throw invalid(`unsupported option ${option}; supported are ${supported}`, { option })
     }
   }
@@ -253,8 +196,4 @@ export function optionsOf(parameters: Parameters, known: readonly string[]): Rea
 
 function invalid(message: string, details: Record<string, unknown> = {}): GatewayError {
   return new GatewayError('ngsi-ld.invalid-request', message, details)
-}
-
-function badData(message: string, details: Record<string, unknown>): GatewayError {
-  return new GatewayError('ngsi-ld.bad-request-data', message, details)
 }

@@ -6,8 +6,8 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { QueryPage } from '#broker/state/entity-queries.ts'
+import type { Paging } from '#ngsi-ld/query/url-parameters.ts'
 import { partsOf } from '#ngsi-ld/values/request-target.ts'
-import type { Paging } from './negotiate.ts'
 import type { PageLinks } from './response.ts'
 
 /**

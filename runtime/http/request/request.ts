@@ -13,6 +13,7 @@ import type { Json } from '#contract'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { viaOrigin } from '#ngsi-ld/federation/via.ts'
 import { withClosedQueryRings, withClosedRings } from '#ngsi-ld/geo/open-rings.ts'
+import type { Parameters } from '#ngsi-ld/query/url-parameters.ts'
 import { type Amendment, createAmendment, preferredMinor } from '#ngsi-ld/representation/conformance.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest, notSupported } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -29,7 +30,6 @@ import {
   geoJson,
   hasBareLink,
   linkedContext,
-  type Parameters,
   parametersOf,
   tenantName,
 } from './negotiate.ts'

@@ -3,7 +3,6 @@
  * Parsers validate the documents and the broker acts on them.
  */
 import type { SubscriptionForwarding } from '#federation/subscription-forwarding.ts'
-import { listOf } from '#http/request/negotiate.ts'
 import type { ApiRequest } from '#http/request/request.ts'
 import { checkLanguages } from '#ngsi-ld/entity/language.ts'
 import { inBestLanguage, renderRegistration } from '#ngsi-ld/federation/registration.ts'
@@ -20,6 +19,7 @@ import { parseGeoQuery } from '#ngsi-ld/query/geo-query.ts'
 import { compileQuery } from '#ngsi-ld/query/query-match.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import { parseScopeQuery } from '#ngsi-ld/query/scope-query.ts'
+import { listOf } from '#ngsi-ld/query/url-parameters.ts'
 import { parseSourceFilter } from '#ngsi-ld/subscription/subscription-parse.ts'
 import { checkListedName, checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'

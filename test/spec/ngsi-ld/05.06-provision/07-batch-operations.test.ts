@@ -1,5 +1,6 @@
 /** Batch operations [NGSI-LD 5.6.7 to 5.6.10, 6.14 to 6.17]: each item succeeds or fails independently. */
 import { describe, expect, it } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { freshId, gatewayOfFile, property } from '#test/kit/gateway-of-file.ts'
 
 const gateway = gatewayOfFile()
@@ -236,6 +237,18 @@ describe('a large batch', () => {
   }
   const post = (operation: string, body: string) =>
     gateway.ask('POST', `${path}/${operation}`, { body, headers: { 'Content-Type': 'application/json' } })
+
+  it('shall be refused with 503 and the limit that is reached while as many others are in progress', async () => {
+    setLimit('bodyBytesMax', 100_000)
+    setLimit('largeBatchesMax', 0)
+    const { body } = large(500)
+    const refused = await post('create', body)
+    expect(refused.status).toBe(503)
+    expect(refused.headers['retry-after']).toBe('1')
+    expect(refused.text).toContain('0 large batches are in progress already; retry later')
+    restoreLimits()
+    expect((await post('create', body)).status).toBe(201)
+  })
 
   it('shall be written item by item like any other, although its body exceeds the limit of other requests', async () => {
     const { ids, body } = large(5000, ['7', '{"id": "urn:x:untyped"}'])
