@@ -18,7 +18,7 @@ interface Node {
 export function settingsJsonSchema(): string {
   const { $schema, ...root } = toJsonSchema(settingsSchema, { errorMode: 'ignore' })
   const { properties, ...rest } = readable(root as unknown as Node)
-  const absent = Object.entries(absentSections).map(([name, part]) => [
+  const absent = Object.entries(absentSections).map(([name, part]): [string, Node] => [
     name,
     { description: `Accepted without effect: this version has no ${part}.` },
   ])
@@ -26,7 +26,7 @@ export function settingsJsonSchema(): string {
     $schema,
     title: 'Settings of Selvedge',
     ...rest,
-    properties: { $schema: { type: 'string' }, ...properties, ...Object.fromEntries(absent) },
+    properties: { $schema: { type: 'string' }, ...properties, ...Object.fromEntries<Node>(absent) },
   }
   return `${JSON.stringify(schema, undefined, 2)}\n`
 }

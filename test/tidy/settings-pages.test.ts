@@ -69,9 +69,13 @@ it('has a JSON Schema with every setting, its description, expected value and de
         if (name === '*') return at?.additionalProperties || undefined
         return at?.properties?.[name]
       }, root)
-    expect(node, path).toMatchObject({ title, description: expect.stringContaining(description) as string })
-    expect(node!.description, path).toContain(expected)
-    expect(node!.default, path).toEqual(byDefault)
+    expect({ path, ...node }).toMatchObject({
+      path,
+      title,
+      description: expect.stringContaining(description) as string,
+    })
+    expect(node!.description).toContain(expected)
+    expect(node!.default).toEqual(byDefault)
   }
 })
 
