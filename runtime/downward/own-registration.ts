@@ -31,7 +31,7 @@ export function registrationOf(settings: RegisterSettings, own: Own): JsonObject
     information: [informationOf(settings)],
     endpoint: endpointOf(settings, own),
     contextSourceAlias: own.alias,
-    ...(location === undefined ? {} : { location: location as JsonObject }),
+    ...(location === undefined ? {} : { location }),
     ...(operations.length === 0 ? {} : { operations }),
     ...(sourceTenant === undefined ? {} : { tenant: sourceTenant }),
     ...(own.sourceToken === undefined
