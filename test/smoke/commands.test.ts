@@ -41,8 +41,8 @@ describe('selvedge check', () => {
     expect(JSON.parse(stdout)).toMatchObject({
       ok: false,
       mistakes: [
-        { path: 'http.prot', value: '1', nearest: 'http.port', source: join(folder, 'selvedge.yaml') },
         { path: 'http.port', value: '"x"', expected: expect.stringContaining('a port') as string },
+        { path: 'http.prot', value: '1', nearest: 'http.port', source: join(folder, 'selvedge.yaml') },
       ],
     })
   })
