@@ -39,24 +39,15 @@ export interface LinkedEntities {
  */
 export type WantedLinks = { readonly attrs: readonly string[] } | { readonly types: readonly string[] }
 
-export interface Backend {
-  /**
-   * Reads the candidates of a query page by page.
-   * @param query parameters as written, without paging.
-   * @throws ngsi-ld.too-many-results above the limits.
-   */
-  candidates(query: readonly string[], options: RequestOptions, take: Take): Promise<BackendOutcome>
-  /** Entities by id. Never rejects; entities that were not found are omitted. */
-  linked(ids: readonly string[], wanted: WantedLinks, options: RequestOptions): Promise<LinkedEntities>
-}
-
 /** @param items entities or features that no earlier page had. */
 export type Take = (items: JsonObject[]) => void | Promise<void>
 
 export const entitiesPath = '/ngsi-ld/v1/entities'
 const pageSizes = [limits.rankingPageEntities.value, 500, 100] as const
 
-export function createBackend(port: BrokerPort, monotonic: () => number): Backend {
+export type Backend = ReturnType<typeof createBackend>
+
+export function createBackend(port: BrokerPort, monotonic: () => number) {
   /** Index of the page size that the broker accepted. */
   let size = 0
 
@@ -93,7 +84,12 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
       : addressOf([...query, `limit=${pageSizes[size]}`, `offset=${all}`])
 
   return Object.freeze({
-    async candidates(query, options, take) {
+    /**
+     * Reads the candidates of a query page by page.
+     * @param query parameters as written, without paging.
+     * @throws ngsi-ld.too-many-results above the limits.
+     */
+    async candidates(query: readonly string[], options: RequestOptions, take: Take): Promise<BackendOutcome> {
       const seen = new Set<string>()
       const warnings = new Set<string>()
       let first: BackendAnswer | undefined
@@ -124,7 +120,12 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
       }
     },
 
-    async linked(ids, wanted, options) {
+    /** Entities by id. Never rejects; entities that were not found are omitted. */
+    async linked(
+      ids: readonly string[],
+      wanted: WantedLinks,
+      options: RequestOptions,
+    ): Promise<LinkedEntities> {
       const entities = new Map<string, JsonObject>()
       let failure: string | undefined
       const waiting = portionsOf(ids, wanted)
@@ -145,7 +146,7 @@ export function createBackend(port: BrokerPort, monotonic: () => number): Backen
       await Promise.all([lane(), lane(), lane(), lane()])
       return { entities, failure }
     },
-  } satisfies Backend)
+  })
 }
 
 interface BackendPage {

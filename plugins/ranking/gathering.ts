@@ -55,15 +55,7 @@ export interface Subject {
   readonly isPartial: boolean
 }
 
-export interface ValueGathering {
-  /** @throws ngsi-ld.too-many-results if a relationship leads to too many entities. */
-  gather(): Promise<GatheredValues>
-}
-
-export function createGathering(
-  { terms, entities, yardsticks, isPartial }: Subject,
-  ports: GatheringPorts,
-): ValueGathering {
+export function createGathering({ terms, entities, yardsticks, isPartial }: Subject, ports: GatheringPorts) {
   const root = stepOf(
     '',
     terms.map((term, index) => [term, index] as const),
@@ -173,7 +165,8 @@ export function createGathering(
   }
 
   return Object.freeze({
-    async gather() {
+    /** @throws ngsi-ld.too-many-results if a relationship leads to too many entities. */
+    async gather(): Promise<GatheredValues> {
       await readWholes()
       found = counts.map((numbers) => numbers.slice())
       const places = [...entities.entries()].map(([candidate, holder]) => ({ candidate, holder }))
@@ -191,7 +184,7 @@ export function createGathering(
       const values = sums.map((sum, candidate) => sum.map((total, term) => total / counts[candidate]![term]!))
       return { values, failures }
     },
-  } satisfies ValueGathering)
+  })
 }
 
 /** Entities processed between two checks of the clock: a fraction of a millisecond per hundred. */

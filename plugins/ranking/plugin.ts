@@ -59,12 +59,9 @@ function backendOf(host: RankingHost): BrokerPort & { close(): void } {
 }
 
 /** Requests to the backend: ranked, and forwarded unchanged. */
-interface BackendRequests {
-  ranked(url: URL, headers: Headers, signal: AbortSignal): Promise<Response>
-  plain(path: string, headers: Headers, signal: AbortSignal): Promise<Response>
-}
+type BackendRequests = ReturnType<typeof createRequests>
 
-function createRequests(host: RankingHost, port: BrokerPort): BackendRequests {
+function createRequests(host: RankingHost, port: BrokerPort) {
   const { settings, clock, context } = host
   const backend = createBackend(port, clock.monotonic)
   const ranking = createRanking({ backend, clock, context })
@@ -92,7 +89,7 @@ function createRequests(host: RankingHost, port: BrokerPort): BackendRequests {
 
   return Object.freeze({
     plain,
-    async ranked(url, headers, signal) {
+    async ranked(url: URL, headers: Headers, signal: AbortSignal): Promise<Response> {
       const split = splitQuery(url.search.slice(1))
       if (split.weights.length === 0) {
         const query = split.others.length === 0 ? '' : `?${split.others.join('&')}`
@@ -112,7 +109,7 @@ function createRequests(host: RankingHost, port: BrokerPort): BackendRequests {
         return failedAnswer(failureStatus[found.kind], found.reason)
       })
     },
-  } satisfies BackendRequests)
+  })
 }
 
 /** Headers of the connection, or of a body, which GET does not have. */

@@ -18,13 +18,6 @@ import { derivedHeader, derivedName } from './ranking-criteria.ts'
 import { bestOf, type Candidate, type Ranked, scoreOf, spansOf, type ValueRange } from './score.ts'
 import { createAttributeFinder } from './value.ts'
 
-export interface Ranking {
-  rank(
-    rankedQuery: RankedQuery,
-    options: RequestOptions,
-  ): Promise<Exclude<BackendOutcome, { kind: 'read' }> | RankedList>
-}
-
 export interface RankedList {
   readonly kind: 'ranked'
   /** The requested page, the best first. */
@@ -53,13 +46,16 @@ export interface RankingPorts {
   readonly context: () => Context
 }
 
-export function createRanking({ backend, clock, context }: RankingPorts): Ranking {
+export function createRanking({ backend, clock, context }: RankingPorts) {
   const yieldIfDue = createYield(clock.monotonic, limits.queryTurnMs.value)
   const finder = createAttributeFinder((name) => context().expand(name))
   const spellings = (name: string): readonly string[] => [...new Set([name, toIri(context().expand(name))])]
 
   return Object.freeze({
-    async rank(rankedQuery, options) {
+    async rank(
+      rankedQuery: RankedQuery,
+      options: RequestOptions,
+    ): Promise<Exclude<BackendOutcome, { kind: 'read' }> | RankedList> {
       const { terms, isNormalized, offset, limit } = rankedQuery
       const yardsticks = { ...rankedQuery.yardsticks, now: clock.now() }
       const { headers, isShown } = derivedRequest(rankedQuery, options.headers)
@@ -122,7 +118,7 @@ export function createRanking({ backend, clock, context }: RankingPorts): Rankin
         return { ...one, score: scoreOf(terms, one.values, within) }
       }
     },
-  } satisfies Ranking)
+  })
 }
 
 /** The object that holds an item's attributes; for a feature, its properties. */

@@ -13,15 +13,13 @@ import { isUri } from '#ngsi-ld/values/names.ts'
 export type ExpandName = (name: string) => string
 
 /** Finds attributes whose name may be spelled differently in the response. */
-export interface AttributeFinder {
-  /** The key of the attribute with that name, in any spelling. */
-  keyOf(holder: JsonObject, name: string): string | undefined
-}
+export type AttributeFinder = ReturnType<typeof createAttributeFinder>
 
-export function createAttributeFinder(expand: ExpandName): AttributeFinder {
+export function createAttributeFinder(expand: ExpandName) {
   const found = new Map<string, string>()
   return Object.freeze({
-    keyOf(holder, name) {
+    /** The key of the attribute with that name, in any spelling. */
+    keyOf(holder: JsonObject, name: string): string | undefined {
       if (Object.hasOwn(holder, name)) return name
       const usual = found.get(name)
       if (usual !== undefined && Object.hasOwn(holder, usual)) return usual
@@ -33,7 +31,7 @@ export function createAttributeFinder(expand: ExpandName): AttributeFinder {
       }
       return undefined
     },
-  } satisfies AttributeFinder)
+  })
 }
 
 /** Members that are never attributes. */

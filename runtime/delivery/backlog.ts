@@ -5,7 +5,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Deliveries, Delivery, DeliveryHead } from '#store/tables/delivery-rows.ts'
-import { createQueue, type DeliveryQueue, type EntityQueue, type Flight } from './queue.ts'
+import { createQueue, type EntityQueue, type Flight } from './queue.ts'
 
 export interface BacklogPorts {
   readonly endpoint: string
@@ -14,37 +14,12 @@ export interface BacklogPorts {
   readonly pending: ReadonlySet<number>
 }
 
-export interface Backlog {
-  readonly queue: DeliveryQueue
-  /** Number of unsettled deliveries, in memory or not. */
-  waiting(): number
-  /**
-   * Announces a committed delivery. It is added to memory if all earlier ones are there and there is room.
-   */
-  announce(delivery: Delivery, mayHold: boolean): void
-  /**
-   * Takes the next delivery that may be sent at `now` (monotonic ms) and those that may share its request;
-   * empty if there is none. Reads from the table when the window runs low.
-   */
-  next(now: number): readonly Flight[]
-  /** Whether the window can be refilled now, so that `next` should be called again. */
-  isReading(): boolean
-  /** Ends a settled flight (delivered, dead letter or void), whose number is already pending. */
-  finish(flight: Flight): void
-  /** Ends a failed flight; the delivery is the next of its pair again, after `pausedUntil` if given. */
-  putBack(flight: Flight, pausedUntil?: number): void
-  /** Drops the oldest deliveries until at most `max` wait, except those in flight, and returns them. */
-  dropOldest(max: number): DeliveryHead[]
-  /** Empties the window; `next` reads it again. */
-  unload(): void
-  /** Empties the window and counts again, after rows were moved or deleted elsewhere. */
-  reread(): void
-}
-
 const catchUpCount = 64
 
+export type Backlog = ReturnType<typeof createBacklog>
+
 /** `after`: all deliveries up to this number are settled or belong to other endpoints. */
-export function createBacklog(ports: BacklogPorts, after: number): Backlog {
+export function createBacklog(ports: BacklogPorts, after: number) {
   const { endpoint, reads, pending } = ports
   const queue = createQueue()
   let waiting = 0
@@ -98,8 +73,12 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
 
   return Object.freeze({
     queue,
+    /** Number of unsettled deliveries, in memory or not. */
     waiting: () => waiting,
-    announce(delivery, mayHold) {
+    /**
+     * Announces a committed delivery. It is added to memory if all earlier ones are there and there is room.
+     */
+    announce(delivery: Delivery, mayHold: boolean): void {
       if (delivery.d > counted) {
         waiting++
         counted = delivery.d
@@ -112,24 +91,32 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
       queue.add(delivery)
       cursor = delivery.d
     },
-    next(now) {
+    /**
+     * Takes the next delivery that may be sent at `now` (monotonic ms) and those that may share its request;
+     * empty if there is none. Reads from the table when the window runs low.
+     */
+    next(now: number): readonly Flight[] {
       if (isReading()) read()
       const flight = queue.take(now)
       return flight === undefined ? [] : [flight, ...queue.companions(flight)]
     },
+    /** Whether the window can be refilled now, so that `next` should be called again. */
     isReading,
-    finish(flight) {
+    /** Ends a settled flight (delivered, dead letter or void), whose number is already pending. */
+    finish(flight: Flight): void {
       waiting--
       catchUp(queue.finish(flight), flight.delivery)
       if (queue.isStale(flight)) count()
     },
-    putBack(flight, pausedUntil) {
+    /** Ends a failed flight; the delivery is the next of its pair again, after `pausedUntil` if given. */
+    putBack(flight: Flight, pausedUntil?: number): void {
       if (queue.putBack(flight, pausedUntil)) return
       // The delivery may belong to another endpoint now, so the table is read again.
       unload()
       count()
     },
-    dropOldest(max) {
+    /** Drops the oldest deliveries until at most `max` wait, except those in flight, and returns them. */
+    dropOldest(max: number): DeliveryHead[] {
       const dropped: DeliveryHead[] = []
       while (waiting > max) {
         const heads = reads.heads({
@@ -149,12 +136,14 @@ export function createBacklog(ports: BacklogPorts, after: number): Backlog {
       }
       return dropped
     },
+    /** Empties the window; `next` reads it again. */
     unload,
-    reread() {
+    /** Empties the window and counts again, after rows were moved or deleted elsewhere. */
+    reread(): void {
       queue.invalidateFlights()
       unload()
       count()
       floor = 0
     },
-  } satisfies Backlog)
+  })
 }

@@ -44,19 +44,9 @@ export interface LanesPorts extends ClockAndLog {
   wake(lane: EndpointLane): void
 }
 
-export interface Lanes {
-  all(): Iterable<EndpointLane>
-  /** Returns the lane of an endpoint; for a new one, all deliveries up to `after` are known to be settled. */
-  open(endpoint: string, after: number): EndpointLane
-  /** Closes a lane without pending deliveries. */
-  closeIfIdle(lane: EndpointLane): void
-  /** Records that no connection to the host of the lane could be made. */
-  hostFailed(lane: EndpointLane): void
-  /** Stops all timers and probes. */
-  stop(): void
-}
+export type Lanes = ReturnType<typeof createLanes>
 
-export function createLanes(ports: LanesPorts): Lanes {
+export function createLanes(ports: LanesPorts) {
   const { clock, log } = ports
   const lanes = new Map<string, EndpointLane>()
   const hosts = new Map<string, RemoteHost>()
@@ -83,8 +73,9 @@ export function createLanes(ports: LanesPorts): Lanes {
   }
 
   return Object.freeze({
-    all: () => lanes.values(),
-    open(endpoint, after) {
+    all: (): Iterable<EndpointLane> => lanes.values(),
+    /** Returns the lane of an endpoint. For a new one, all deliveries up to `after` are known as settled. */
+    open(endpoint: string, after: number): EndpointLane {
       const known = lanes.get(endpoint)
       if (known !== undefined) return known
       const lane: EndpointLane = {
@@ -102,7 +93,8 @@ export function createLanes(ports: LanesPorts): Lanes {
       lanes.set(endpoint, lane)
       return lane
     },
-    closeIfIdle(lane) {
+    /** Closes a lane without pending deliveries. */
+    closeIfIdle(lane: EndpointLane): void {
       const { host, backlog, endpoint } = lane
       if (backlog.waiting() !== 0 || backlog.queue.size > 0 || lanes.get(endpoint) !== lane) return
       clearTimeout(lane.timer)
@@ -112,7 +104,8 @@ export function createLanes(ports: LanesPorts): Lanes {
       host.breaker.stop()
       hosts.delete(host.key)
     },
-    hostFailed({ host, lastError }) {
+    /** Records that no connection to the host of the lane could be made. */
+    hostFailed({ host, lastError }: EndpointLane): void {
       if (!host.breaker.trip()) return
       let waiting = 0
       for (const lane of host.lanes) {
@@ -121,9 +114,10 @@ export function createLanes(ports: LanesPorts): Lanes {
       }
       log.warn('delivery.endpoint-down', { endpoint: host.key, error: lastError, waiting })
     },
-    stop() {
+    /** Stops all timers and probes. */
+    stop(): void {
       for (const lane of lanes.values()) clearTimeout(lane.timer)
       for (const host of hosts.values()) host.breaker.stop()
     },
-  } satisfies Lanes)
+  })
 }

@@ -53,20 +53,9 @@ export interface EndpointStatus {
   readonly lastError?: string | undefined
 }
 
-export interface Dispatcher {
-  /** Starts sending the deliveries in the table. Must be called once, before the first commit. */
-  start(): void
-  /** Announces deliveries that are on disk, in order of d. */
-  committed(deliveries: readonly Delivery[]): void
-  /** Reads the rows of an endpoint again, after a subscription was deleted or redirected. */
-  reread(endpoint: string): void
-  /** Status of all endpoints with pending deliveries. */
-  stats(): EndpointStatus[]
-  /** Stops sending, waits for requests in flight for half the time, then settles. Never rejects. */
-  close(deadlineMs: number): Promise<void>
-}
+export type Dispatcher = ReturnType<typeof createDispatcher>
 
-export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSettings = {}): Dispatcher {
+export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSettings = {}) {
   const { reads, clock, log, metrics, subscriptions } = ports
   const perEndpointMax = settings.deliveriesPerEndpointMax ?? limits.deliveriesPerEndpointMax.value
   const dropped = metrics.counter('selvedge_deliveries_dropped_total')
@@ -157,18 +146,23 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
   }
 
   return Object.freeze({
-    start() {
+    /** Starts sending the deliveries in the table. Must be called once, before the first commit. */
+    start(): void {
       for (const endpoint of reads.endpoints()) reread(endpoint)
     },
-    committed(deliveries) {
+    /** Announces deliveries that are on disk, in order of d. */
+    committed(deliveries: readonly Delivery[]): void {
       if (isClosed) return
       const isAnnouncing = unannounced.length > 0
       unannounced.push([...deliveries])
       if (!isAnnouncing) announce()
     },
+    /** Reads the rows of an endpoint again, after a subscription was deleted or redirected. */
     reread,
-    stats: () => [...lanes.all()].map((lane) => statusOf(lane, clock.monotonic())),
-    async close(deadlineMs) {
+    /** Status of all endpoints with pending deliveries. */
+    stats: (): EndpointStatus[] => [...lanes.all()].map((lane) => statusOf(lane, clock.monotonic())),
+    /** Stops sending, waits for requests in flight for half the time, then settles. Never rejects. */
+    async close(deadlineMs: number): Promise<void> {
       isClosed = true
       const drained = pump.stop()
       lanes.stop()
@@ -176,7 +170,7 @@ export function createDispatcher(ports: DispatcherPorts, settings: DispatcherSet
       pump.abandon()
       await within(deadlineMs / 2, settlement.flush())
     },
-  } satisfies Dispatcher)
+  })
 }
 
 function statusOf({ name, host, backlog, pace, ...lane }: EndpointLane, now: number): EndpointStatus {

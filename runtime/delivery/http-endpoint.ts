@@ -29,12 +29,6 @@ export interface OutgoingRequest {
   readonly timeoutMs?: number | undefined
 }
 
-export interface HttpEndpoint {
-  send(request: OutgoingRequest): Promise<Sent>
-  /** Closes all connections; requests in flight fail. */
-  close(): void
-}
-
 /** A parsed URI. */
 interface Target {
   readonly options: ReturnType<typeof urlToHttpOptions>
@@ -61,7 +55,7 @@ export interface HttpEndpointSettings {
   readonly ca?: readonly string[] | undefined
 }
 
-export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings): HttpEndpoint {
+export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings) {
   const connections = {
     keepAlive: true,
     timeout: idleMs,
@@ -105,7 +99,7 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
     return request.end(outgoing.body)
   }
   return Object.freeze({
-    async send(outgoing) {
+    async send(outgoing: OutgoingRequest): Promise<Sent> {
       const target = targetOf(outgoing.uri)
       if (target === undefined) return failure('unsendable', 'the URI is not an HTTP URI')
       const length = Buffer.byteLength(outgoing.body)
@@ -124,11 +118,12 @@ export function createHttpEndpoint(clock: Clock, settings: HttpEndpointSettings)
       // more.
       return first.isStale ? (await once()).sent : first.sent
     },
-    close() {
+    /** Closes all connections; requests in flight fail. */
+    close(): void {
       http.destroy()
       https.destroy()
     },
-  } satisfies HttpEndpoint)
+  })
 }
 
 interface Exchanged {

@@ -11,28 +11,10 @@ import { backoffMs } from './backoff.ts'
 import type { Flight } from './queue.ts'
 import { consequenceOf, type Failure } from './verdict.ts'
 
-export interface Pace {
-  /** Maximum number of requests in flight. */
-  width(): number
-  /** No request starts before this time, monotonic ms. */
-  pausedUntil(): number
-  /** Consecutive failures of the endpoint as a whole. */
-  failures(): number
-  /** Time of the first of these failures, wall-clock ms. */
-  failingSince(): number | undefined
-  /** Records a successful delivery. */
-  succeeded(): void
-  /**
-   * Records a failed delivery. Returns until when its pair must wait, or undefined if the whole endpoint
-   * waits.
-   */
-  failed(flight: Flight, failure: Failure): number | undefined
-  /** Starts no request for this long, ms, even after a success. */
-  hold(ms: number): void
-}
+export type Pace = ReturnType<typeof createPace>
 
 /** `random` returns numbers in [0, 1). */
-export function createPace(clock: Clock, random: () => number): Pace {
+export function createPace(clock: Clock, random: () => number) {
   let failures = 0
   let failingSince = { wall: 0, monotonic: 0 }
   let lastFailedAt = 0
@@ -56,15 +38,24 @@ export function createPace(clock: Clock, random: () => number): Pace {
   }
 
   return Object.freeze({
+    /** Maximum number of requests in flight. */
     width: () => (failures > 0 ? 1 : limits.deliveriesInFlightMax.value),
+    /** No request starts before this time, monotonic ms. */
     pausedUntil: () => pausedUntil,
+    /** Consecutive failures of the endpoint as a whole. */
     failures: () => failures,
-    failingSince: () => (failures > 0 ? failingSince.wall : undefined),
-    succeeded() {
+    /** Time of the first of these failures, wall-clock ms. */
+    failingSince: (): number | undefined => (failures > 0 ? failingSince.wall : undefined),
+    /** Records a successful delivery. */
+    succeeded(): void {
       failures = 0
       succeededAt = clock.monotonic()
     },
-    failed(flight, failure) {
+    /**
+     * Records a failed delivery. Returns until when its pair must wait, or undefined if the whole endpoint
+     * waits.
+     */
+    failed(flight: Flight, failure: Failure): number | undefined {
       const now = clock.monotonic()
       const othersGoWell = succeededAt > (flight.pair.failedAt ?? flight.startedAt)
       flight.pair.failedAt = now
@@ -73,6 +64,7 @@ export function createPace(clock: Clock, random: () => number): Pace {
       chargeEndpoint(flight, now)
       return undefined
     },
+    /** Starts no request for this long, ms, even after a success. */
     hold,
-  } satisfies Pace)
+  })
 }

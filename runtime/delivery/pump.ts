@@ -47,21 +47,10 @@ export interface PumpPorts extends ClockAndLog {
   readonly counters: Readonly<Record<'sent' | 'failed' | 'dead', Counter>>
 }
 
-export interface Pump {
-  /** Schedules a lane that may be able to send. */
-  wake(lane: EndpointLane): void
-  /** Starts no more requests; resolves when none is in flight. */
-  stop(): Promise<void>
-  /**
-   * Ignores the results of requests still in flight; their deliveries are sent again after the next start.
-   */
-  abandon(): void
-}
-
 /** Consecutive failures before the failure of an endpoint is logged. */
 const reportFailures = 3
 
-export function createPump(ports: PumpPorts): Pump {
+export function createPump(ports: PumpPorts) {
   const { clock, lanes } = ports
   const consequences = createConsequences(ports)
   /** Lanes that may be able to send, in round-robin order. */
@@ -134,8 +123,10 @@ export function createPump(ports: PumpPorts): Pump {
   }
 
   return Object.freeze({
+    /** Schedules a lane that may be able to send. */
     wake,
-    async stop() {
+    /** Starts no more requests; resolves when none is in flight. */
+    async stop(): Promise<void> {
       state = 'stopping'
       if (inFlight > 0) {
         await new Promise<void>((resolve) => {
@@ -143,10 +134,13 @@ export function createPump(ports: PumpPorts): Pump {
         })
       }
     },
-    abandon() {
+    /**
+     * Ignores the results of requests still in flight; their deliveries are sent again after the next start.
+     */
+    abandon(): void {
       state = 'abandoned'
     },
-  } satisfies Pump)
+  })
 }
 
 /** Applies the consequence of an attempt to the delivery, its pair, its endpoint and its subscription. */

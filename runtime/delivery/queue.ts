@@ -37,57 +37,12 @@ export interface Flight {
   readonly isCompanion: boolean
 }
 
-export interface DeliveryQueue {
-  /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
-  add(delivery: Delivery): void
-  /** Takes the next delivery that may be sent at `now`. */
-  take(now: number): Flight | undefined
-  /**
-   * Takes the first deliveries of other ready pairs that may share the request of `flight`: same subscription
-   * and batch.
-   */
-  companions(flight: Flight): Flight[]
-  /**
-   * Ends a settled flight; the next of its pair may be sent. Returns the pair if its rest is only in the
-   * table.
-   */
-  finish(flight: Flight): EntityQueue | undefined
-  /**
-   * Ends a failed flight; the delivery stays first of its pair. Returns false and releases it if the flight
-   * is stale.
-   */
-  putBack(flight: Flight, pausedUntil?: number): boolean
-  /** Removes a waiting delivery. Returns its pair if its rest is only in the table. */
-  remove(delivery: DeliveryHead): EntityQueue | undefined
-  /** Adds the next deliveries of a pair that was behind; `isBehind` if the table contains more. */
-  catchUp(pair: EntityQueue, deliveries: readonly Delivery[], isBehind: boolean): void
-  /** Removes all waiting deliveries; flights continue. */
-  clear(): void
-  /**
-   * Marks all flights as stale, because their rows may have been moved or deleted: they are not put back on
-   * failure.
-   */
-  invalidateFlights(): void
-  isStale(flight: Flight): boolean
-  has(d: number): boolean
-  isFlying(d: number): boolean
-  /** Earliest time of the next request, monotonic ms: 0 is now, Infinity is not before a change. */
-  dueAt(): number
-  /** Deliveries in memory, including those in flight. */
-  readonly size: number
-  /** Pairs that wait for the end of their own pause. */
-  readonly paused: number
-  /** Requests in flight. */
-  readonly flights: number
-  readonly bytes: number
-}
-
 const overheadBytes = 256
 const weigh = (delivery: Delivery): number =>
   overheadBytes + (delivery.body?.length ?? 0) + (delivery.value?.length ?? 0) + delivery.entity.length
 const keyOf = (delivery: Pick<Delivery, 'sub' | 'entity'>): string => `${delivery.sub} ${delivery.entity}`
 
-export function createQueue(): DeliveryQueue {
+export function createQueue() {
   const pairs = new Map<string, EntityQueue>()
   const held = new Set<number>()
   const flying = new Set<number>()
@@ -131,11 +86,13 @@ export function createQueue(): DeliveryQueue {
   }
 
   return Object.freeze({
-    add(delivery) {
+    /** Adds a delivery, unless its pair is behind; `catchUp` adds those. */
+    add(delivery: Delivery): void {
       const pair = pairs.get(keyOf(delivery)) ?? newPair(pairs, keyOf(delivery))
       if (!pair.isBehind) hold(pair, delivery)
     },
-    take(now) {
+    /** Takes the next delivery that may be sent at `now`. */
+    take(now: number): Flight | undefined {
       if (paused.length > 0) {
         ready.push(...paused.filter((pair) => pair.pausedUntil <= now))
         paused = paused.filter((pair) => pair.pausedUntil > now)
@@ -143,7 +100,11 @@ export function createQueue(): DeliveryQueue {
       const pair = ready.shift()
       return pair && startFlight(pair, now, false)
     },
-    companions({ delivery, pair, startedAt }) {
+    /**
+     * Takes the first deliveries of other ready pairs that may share the request of `flight`: same
+     * subscription and batch.
+     */
+    companions({ delivery, pair, startedAt }: Flight): Flight[] {
       if (delivery.batch === null || pair.isAlone) return []
       const { sub, batch } = delivery
       const joining = ready
@@ -153,14 +114,22 @@ export function createQueue(): DeliveryQueue {
       ready = ready.filter((other) => !left.has(other))
       return joining.map((other) => startFlight(other, startedAt, true)!)
     },
-    finish(flight) {
+    /**
+     * Ends a settled flight; the next of its pair may be sent. Returns the pair if its rest is only in the
+     * table.
+     */
+    finish(flight: Flight): EntityQueue | undefined {
       const { pair } = flight
       endFlight(flight)
       release(flight.delivery)
       Object.assign(pair, withoutFailures)
       return requeue(pair)
     },
-    putBack(flight, pausedUntil) {
+    /**
+     * Ends a failed flight; the delivery stays first of its pair. Returns false and releases it if the flight
+     * is stale.
+     */
+    putBack(flight: Flight, pausedUntil?: number): boolean {
       const { pair, delivery } = flight
       endFlight(flight)
       if (flight.generation !== generation) {
@@ -176,7 +145,8 @@ export function createQueue(): DeliveryQueue {
       else paused.push(pair)
       return true
     },
-    remove(delivery) {
+    /** Removes a waiting delivery. Returns its pair if its rest is only in the table. */
+    remove(delivery: DeliveryHead): EntityQueue | undefined {
       const pair = pairs.get(keyOf(delivery))
       const index = pair?.waiting.findIndex(({ d }) => d === delivery.d) ?? -1
       if (pair === undefined || index < 0) return undefined
@@ -186,12 +156,14 @@ export function createQueue(): DeliveryQueue {
       paused = paused.filter((other) => other !== pair)
       return requeue(pair)
     },
-    catchUp(pair, deliveries, isBehind) {
+    /** Adds the next deliveries of a pair that was behind; `isBehind` if the table contains more. */
+    catchUp(pair: EntityQueue, deliveries: readonly Delivery[], isBehind: boolean): void {
       pair.isBehind = isBehind
       for (const delivery of deliveries) hold(pair, delivery)
       if (pair.waiting.length === 0 && !isBehind) pairs.delete(pair.key)
     },
-    clear() {
+    /** Removes all waiting deliveries; flights continue. */
+    clear(): void {
       ready = []
       paused = []
       for (const pair of pairs.values()) {
@@ -200,27 +172,35 @@ export function createQueue(): DeliveryQueue {
         if (!pair.isFlying) pairs.delete(pair.key)
       }
     },
-    invalidateFlights() {
+    /**
+     * Marks all flights as stale, because their rows may have been moved or deleted: they are not put back on
+     * failure.
+     */
+    invalidateFlights(): void {
       generation++
     },
-    isStale: (flight) => flight.generation !== generation,
-    has: (d) => held.has(d),
-    isFlying: (d) => flying.has(d),
+    isStale: (flight: Flight) => flight.generation !== generation,
+    has: (d: number) => held.has(d),
+    isFlying: (d: number) => flying.has(d),
+    /** Earliest time of the next request, monotonic ms: 0 is now, Infinity is not before a change. */
     dueAt: () =>
       ready.length > 0 ? 0 : paused.reduce((least, pair) => Math.min(least, pair.pausedUntil), Infinity),
+    /** Deliveries in memory, including those in flight. */
     get size() {
       return held.size
     },
+    /** Pairs that wait for the end of their own pause. */
     get paused() {
       return paused.length
     },
+    /** Requests in flight. */
     get flights() {
       return flying.size - companions
     },
     get bytes() {
       return bytes
     },
-  } satisfies DeliveryQueue)
+  })
 }
 
 const withoutFailures = {

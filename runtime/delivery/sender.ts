@@ -20,22 +20,14 @@ export interface SenderPorts {
   readonly tunnel: (request: OutgoingRequest) => Promise<Sent>
 }
 
-export interface Sender {
-  send(request: Outgoing): Promise<Sent>
-  /** Closes all connections; requests in flight fail. */
-  close(): void
-}
-
-export function createSender(
-  { clock, publish, tunnel }: SenderPorts,
-  settings: HttpEndpointSettings,
-): Sender {
+export function createSender({ clock, publish, tunnel }: SenderPorts, settings: HttpEndpointSettings) {
   const http = createHttpEndpoint(clock, settings)
   return Object.freeze({
-    send({ mqtt, ...request }) {
+    send({ mqtt, ...request }: Outgoing): Promise<Sent> {
       if (mqtt !== undefined) return publish({ ...request, mqtt })
       return isTunnelled(request.uri) ? tunnel(request) : http.send(request)
     },
+    /** Closes all connections; requests in flight fail. */
     close: http.close,
-  } satisfies Sender)
+  })
 }

@@ -18,19 +18,6 @@ export interface SettlementPorts {
   statistics(sub: number): string | undefined
 }
 
-export interface Settlement {
-  /** Settled deliveries whose rows still exist. */
-  readonly pending: ReadonlySet<number>
-  /** Deletes the rows of delivered, void or dropped deliveries in one commit. */
-  settle(numbers: readonly number[]): void
-  /** Replaces the row by a dead letter. */
-  deadLetter(delivery: Delivery, reason: string, body: string): void
-  /** Records that the statistics of a subscription changed. */
-  touch(sub: number): void
-  /** Writes all open outcomes at once; resolves when they are on disk or were rejected. */
-  flush(): Promise<void>
-}
-
 interface DeadLetter {
   readonly delivery: Delivery
   readonly reason: string
@@ -43,7 +30,9 @@ interface Batch {
   readonly touched: readonly number[]
 }
 
-export function createSettlement(ports: SettlementPorts): Settlement {
+export type Settlement = ReturnType<typeof createSettlement>
+
+export function createSettlement(ports: SettlementPorts) {
   const { door, clock } = ports
   const pending = new Set<number>()
   const touched = new Set<number>()
@@ -91,30 +80,35 @@ export function createSettlement(ports: SettlementPorts): Settlement {
   }
 
   return Object.freeze({
+    /** Settled deliveries whose rows still exist. */
     pending,
-    settle(numbers) {
+    /** Deletes the rows of delivered, void or dropped deliveries in one commit. */
+    settle(numbers: readonly number[]): void {
       for (const d of numbers) pending.add(d)
       settled.push(...numbers)
       schedule()
     },
-    deadLetter(delivery, reason, body) {
+    /** Replaces the row by a dead letter. */
+    deadLetter(delivery: Delivery, reason: string, body: string): void {
       pending.add(delivery.d)
       settled.push(delivery.d)
       deadLetters.push({ delivery, reason, body })
       schedule()
     },
-    touch(sub) {
+    /** Records that the statistics of a subscription changed. */
+    touch(sub: number): void {
       touched.add(sub)
       schedule()
     },
-    async flush() {
+    /** Writes all open outcomes at once; resolves when they are on disk or were rejected. */
+    async flush(): Promise<void> {
       await writing
       clearTimeout(timer)
       timer = undefined
       if (settled.length + touched.size > 0) await write(true)
       clearTimeout(timer)
     },
-  } satisfies Settlement)
+  })
 }
 
 function submit(

@@ -26,18 +26,6 @@ export interface StreamingPorts {
   readonly sent: Counter
 }
 
-export interface Streaming {
-  start(): void
-  committed(deliveries: readonly Delivery[]): void
-  reread(endpoint: string): void
-  listen(endpoint: string, consumer: Consumer): Listening
-  /** Settles all notifications up to this event. @throws ngsi-ld.bad-request-data for an invalid id. */
-  confirm(endpoint: string, eventId: string): Promise<void>
-  /** Number of unconfirmed notifications of all streams. */
-  waiting(): number
-  close(): void
-}
-
 interface Lane {
   readonly endpoint: string
   waiting: number
@@ -61,7 +49,9 @@ const readCount = limits.notificationEntitiesMax.value
  */
 const slack = 1000
 
-export function createStreaming(ports: StreamingPorts, settings: { readonly max: number }): Streaming {
+export type Streaming = ReturnType<typeof createStreaming>
+
+export function createStreaming(ports: StreamingPorts, settings: { readonly max: number }) {
   const { reads, door, subscriptions } = ports
   const lanes = new Map<string, Lane>()
 
@@ -144,10 +134,10 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
   }
 
   return Object.freeze({
-    start() {
+    start(): void {
       for (const endpoint of reads.endpoints()) if (isStreamed(endpoint)) dropOldest(laneOf(endpoint))
     },
-    committed(deliveries) {
+    committed(deliveries: readonly Delivery[]): void {
       const touched = new Set<Lane>()
       for (const { endpoint } of deliveries) {
         const known = lanes.get(endpoint)
@@ -161,7 +151,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
         pump(lane)
       }
     },
-    reread(endpoint) {
+    reread(endpoint: string): void {
       const lane = lanes.get(endpoint)
       if (lane === undefined) return
       lane.waiting = count(endpoint)
@@ -169,7 +159,7 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       lane.consumer?.consumer.close()
       if (lane.waiting === 0) lanes.delete(endpoint)
     },
-    listen(endpoint, consumer) {
+    listen(endpoint: string, consumer: Consumer): Listening {
       const lane = laneOf(endpoint)
       lane.consumer?.consumer.close()
       const active: Active = { consumer, cursor: 0, isFull: false }
@@ -186,7 +176,8 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
         },
       })
     },
-    async confirm(endpoint, eventId) {
+    /** Settles all notifications up to this event. @throws ngsi-ld.bad-request-data for an invalid id. */
+    async confirm(endpoint: string, eventId: string): Promise<void> {
       const [at, d] = parseEventId(eventId)
       const sub = Number(endpoint.slice(endpoint.lastIndexOf(':') + 1))
       await door.commit(
@@ -200,11 +191,12 @@ export function createStreaming(ports: StreamingPorts, settings: { readonly max:
       const lane = lanes.get(endpoint)
       if (lane !== undefined) lane.waiting = count(endpoint)
     },
+    /** Number of unconfirmed notifications of all streams. */
     waiting: () => [...lanes.values()].reduce((sum, lane) => sum + lane.waiting, 0),
-    close() {
+    close(): void {
       for (const { consumer } of lanes.values()) consumer?.consumer.close()
     },
-  } satisfies Streaming)
+  })
 }
 
 /** Whether the endpoint is a stream that consumers connect to. */

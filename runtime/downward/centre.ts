@@ -22,24 +22,14 @@ export interface CentrePorts {
   readonly alias: string
 }
 
-export interface Centre {
-  /** Names are short names of `context`, if its URL is given; a body contains it itself. Never rejects. */
-  request(method: string, path: string, body?: unknown, context?: string): Promise<PeerAnswer>
-  /**
-   * Headers that identify this gateway.
-   * @throws config.invalid when the token file cannot be read.
-   */
-  headers(): Record<string, string>
-  /** The centre's wall clock (ms), as far as it is known. */
-  now(): number
-}
-
 const json = 'application/json'
 
 /** Smaller differences result from latency and whole seconds. */
 const toleranceMs = 5000
 
-export function createCentre({ peer, clock, alias }: CentrePorts, settings: CentreSettings): Centre {
+export type Centre = ReturnType<typeof createCentre>
+
+export function createCentre({ peer, clock, alias }: CentrePorts, settings: CentreSettings) {
   const { url, tokenFile, tenant } = settings
   let leadMs = 0
 
@@ -53,8 +43,13 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
   }
 
   return Object.freeze({
+    /**
+     * Headers that identify this gateway.
+     * @throws config.invalid when the token file cannot be read.
+     */
     headers,
-    async request(method, path, body, context) {
+    /** Names are short names of `context`, if its URL is given; a body contains it itself. Never rejects. */
+    async request(method: string, path: string, body?: unknown, context?: string): Promise<PeerAnswer> {
       let own: Record<string, string>
       try {
         own = headers()
@@ -78,8 +73,9 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
       }
       return answer
     },
+    /** The centre's wall clock (ms), as far as it is known. */
     now: () => clock.now() + leadMs,
-  } satisfies Centre)
+  })
 }
 
 function contextHeaders(body: unknown, context: string | undefined): Record<string, string> {

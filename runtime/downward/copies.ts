@@ -54,18 +54,15 @@ export interface CopiesStatus {
   readonly loadedAt?: string | undefined
 }
 
-export interface Copies {
-  status(): CopiesStatus
-  close(): Promise<void>
-}
-
 /**
  * Lifetime of the subscription, renewed by each load; it bounds how long a removed gateway leaves one behind.
  */
 const subscriptionLifeMs = 7 * 86_400_000
 const subscriptions = '/subscriptions'
 
-export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copies {
+export type Copies = ReturnType<typeof createCopies>
+
+export function createCopies(ports: CopiesPorts, settings: CopiesSettings) {
   const { centre, store, notes, clock, random, log } = ports
   const { options, id, connection } = settings
   const { name } = options
@@ -221,18 +218,18 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings): Copi
   })
 
   return Object.freeze({
-    status() {
+    status(): CopiesStatus {
       const reason = retrying.trouble()
       const now = reason !== undefined && state !== 'refused' ? 'waiting' : state
       const loaded = loadedAt === undefined ? undefined : msToDateTime(loadedAt)
       const count = store.count(name)
       return { name, centre: facts.centre, state: now, reason, copies: count, ours, loadedAt: loaded }
     },
-    async close() {
+    async close(): Promise<void> {
       stream?.close()
       await pauses.close(running)
     },
-  } satisfies Copies)
+  })
 }
 
 function memberOf(text: string, member: string): string | undefined {

@@ -26,16 +26,6 @@ export interface StoreResult {
   readonly reason?: string | undefined
 }
 
-export interface CopyStore {
-  count(name: string): number
-  /** Names of the settings with copies stored here. */
-  names(): ReadonlySet<string>
-  /** Stores or deletes received entities in order. */
-  put(name: string, from: string, received: readonly EntityReport[]): Promise<StoreResult>
-  /** Deletes the copies of `name` that are not among these ids. */
-  retainOnly(name: string, ids: ReadonlySet<string>): Promise<void>
-}
-
 interface Copy {
   readonly name: string
   /** The centre's name. */
@@ -44,7 +34,9 @@ interface Copy {
 
 const isMissing = (error: unknown): boolean => isGatewayError(error, 'ngsi-ld.not-found')
 
-export function createCopyStore({ rows, door, broker }: CopyStorePorts): CopyStore {
+export type CopyStore = ReturnType<typeof createCopyStore>
+
+export function createCopyStore({ rows, door, broker }: CopyStorePorts) {
   const copies = new Map(rows.all().map(({ id, source }) => [id, copyOf(source)]))
   /** modifiedAt (ms) at the centre of stored copies. */
   const modified = new Map<string, number>()
@@ -81,9 +73,11 @@ export function createCopyStore({ rows, door, broker }: CopyStorePorts): CopySto
   }
 
   return Object.freeze({
-    count: (name) => [...copies.values()].filter((copy) => copy.name === name).length,
-    names: () => new Set([...copies.values()].map(({ name }) => name)),
-    async put(name, from, received) {
+    count: (name: string) => [...copies.values()].filter((copy) => copy.name === name).length,
+    /** Names of the settings with copies stored here. */
+    names: (): ReadonlySet<string> => new Set([...copies.values()].map(({ name }) => name)),
+    /** Stores or deletes received entities in order. */
+    async put(name: string, from: string, received: readonly EntityReport[]): Promise<StoreResult> {
       const mine = received.filter(({ entity }) => !isOurs(name, entity.id))
       const gone = new Set<string>()
       const current = new Map<string, EntityReport>()
@@ -110,11 +104,12 @@ export function createCopyStore({ rows, door, broker }: CopyStorePorts): CopySto
         reason,
       }
     },
-    async retainOnly(name, ids) {
+    /** Deletes the copies of `name` that are not among these ids. */
+    async retainOnly(name: string, ids: ReadonlySet<string>): Promise<void> {
       const stale = [...copies].flatMap(([id, copy]) => (copy.name === name && !ids.has(id) ? [id] : []))
       if (stale.length > 0) await remove(stale)
     },
-  } satisfies CopyStore)
+  })
 }
 
 const originOf = (from: string): ViaOrigin => `via:${from}`

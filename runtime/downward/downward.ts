@@ -34,33 +34,26 @@ export interface DownwardStatus {
   readonly copies: readonly CopiesStatus[]
 }
 
-export interface Downward {
-  /**
-   * Starts everything; the routes of this gateway serve the requests through tunnels.
-   *
-   * @throws config.invalid when a token file cannot be read, or a registration is invalid.
-   */
-  start(app: TunnelledApp): void
-  /** Undefined before the start. */
-  status(): DownwardStatus | undefined
-  /** Sends a notification through the tunnel to the centre in its address. */
-  send(request: OutgoingRequest): Promise<Sent>
-  close(): Promise<void>
-}
-
 /** Result of sending through a tunnel while the gateway is starting. */
 const starting: Failure = { ok: false, kind: 'reset', reason: 'the gateway is starting' }
 
-export function createDownward(ports: DownwardPorts, settings: Settings): Downward {
+export function createDownward(ports: DownwardPorts, settings: Settings) {
   let running: ReturnType<typeof open> | undefined
   return Object.freeze({
-    start(app) {
+    /**
+     * Starts everything; the routes of this gateway serve the requests through tunnels.
+     *
+     * @throws config.invalid when a token file cannot be read, or a registration is invalid.
+     */
+    start(app: TunnelledApp): void {
       running = open(ports, app, settings)
     },
-    status: () => running?.status(),
-    send: async (request) => running?.send(request) ?? starting,
+    /** Undefined before the start. */
+    status: (): DownwardStatus | undefined => running?.status(),
+    /** Sends a notification through the tunnel to the centre in its address. */
+    send: async (request: OutgoingRequest): Promise<Sent> => running?.send(request) ?? starting,
     close: async () => running?.close(),
-  } satisfies Downward)
+  })
 }
 
 function open(ports: DownwardPorts, app: TunnelledApp, settings: Settings) {

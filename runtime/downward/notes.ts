@@ -19,33 +19,28 @@ export interface Note {
   readonly print: string
 }
 
-export interface Notes {
-  all(): Iterable<Note>
-  get(key: string): Note | undefined
-  put(note: Note): Promise<void>
-  delete(note: Note): Promise<void>
-}
-
 export const keyOf = ({ kind, id, centre }: Omit<Note, 'print'>): string =>
   [kind, centre.url, centre.tenant ?? '', id].join(' ')
 
 /** Equal definitions have equal hashes. */
 export const hashOf = (definition: unknown): string => hash('sha1', JSON.stringify(definition))
 
-export function createNotes({ rows, door }: { rows: DownwardNotes; door: Pick<Door, 'commit'> }): Notes {
+export type Notes = ReturnType<typeof createNotes>
+
+export function createNotes({ rows, door }: { rows: DownwardNotes; door: Pick<Door, 'commit'> }) {
   const notes = new Map(rows.all().map(({ key, doc }) => [key, JSON.parse(doc) as Note]))
   return Object.freeze({
-    all: () => [...notes.values()],
-    get: (key) => notes.get(key),
-    async put(note) {
+    all: (): Iterable<Note> => [...notes.values()],
+    get: (key: string): Note | undefined => notes.get(key),
+    async put(note: Note): Promise<void> {
       const key = keyOf(note)
       await door.commit((stage) => stage.write('downward_note.put', key, JSON.stringify(note)))
       notes.set(key, note)
     },
-    async delete(note) {
+    async delete(note: Note): Promise<void> {
       const key = keyOf(note)
       await door.commit((stage) => stage.write('downward_note.delete', key), { isSparing: true })
       notes.delete(key)
     },
-  } satisfies Notes)
+  })
 }

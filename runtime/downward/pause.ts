@@ -3,24 +3,17 @@
  */
 import { limits } from '#base/limits/limits.ts'
 
-export interface Pauses {
-  /** Resolves after `ms`, or earlier. */
-  sleep(ms: number): Promise<void>
-  /** Ends the current pauses. */
-  wake(): void
-  /** Ends all pauses for good, and waits for the paused work, but not for unresponsive brokers. */
-  close(running: Promise<unknown>): Promise<void>
-  isClosed(): boolean
-}
+export type Pauses = ReturnType<typeof createPauses>
 
-export function createPauses(): Pauses {
+export function createPauses() {
   const ends = new Set<() => void>()
   let isClosed = false
   const wake = (): void => {
     for (const end of [...ends]) end()
   }
   return Object.freeze({
-    sleep: (ms) =>
+    /** Resolves after `ms`, or earlier. */
+    sleep: (ms: number) =>
       new Promise<void>((resolve) => {
         if (isClosed) return resolve()
         const end = (): void => {
@@ -31,8 +24,10 @@ export function createPauses(): Pauses {
         const timer = setTimeout(end, ms)
         ends.add(end)
       }),
+    /** Ends the current pauses. */
     wake,
-    async close(running) {
+    /** Ends all pauses for good, and waits for the paused work, but not for unresponsive brokers. */
+    async close(running: Promise<unknown>): Promise<void> {
       isClosed = true
       wake()
       let timer: NodeJS.Timeout | undefined
@@ -43,5 +38,5 @@ export function createPauses(): Pauses {
       clearTimeout(timer)
     },
     isClosed: () => isClosed,
-  } satisfies Pauses)
+  })
 }

@@ -37,15 +37,12 @@ export interface RegistrationStatus {
   readonly seenAt?: string | undefined
 }
 
-export interface Registrar {
-  status(): RegistrationStatus
-  close(): Promise<void>
-}
-
 const path = '/csourceRegistrations'
 const pathOf = (id: string): string => `${path}/${encodeURIComponent(id)}`
 
-export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettings): Registrar {
+export type Registrar = ReturnType<typeof createRegistrar>
+
+export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettings) {
   const { centre, notes, clock, random, log } = ports
   const { registration, expiryMs, refreshMs } = settings
   const { id } = registration
@@ -123,12 +120,12 @@ export function createRegistrar(ports: RegistrarPorts, settings: RegistrarSettin
   })
 
   return Object.freeze({
-    status() {
+    status(): RegistrationStatus {
       const reason = retrying.trouble()
       const now = reason !== undefined && state === 'registered' ? 'waiting' : state
       const seen = seenAt === undefined ? undefined : msToDateTime(seenAt)
       return { id, centre: facts.centre, state: now, reason, seenAt: seen }
     },
     close: () => pauses.close(running),
-  } satisfies Registrar)
+  })
 }

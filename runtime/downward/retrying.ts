@@ -44,13 +44,7 @@ export interface RetryingPorts {
   readonly onChange: (trouble: string | undefined) => void
 }
 
-export interface Retrying {
-  /** Repeats the attempt until it succeeds or is refused; undefined when closed. */
-  until(attempt: () => Promise<Attempt>): Promise<Attempt | undefined>
-  trouble(): string | undefined
-}
-
-export function createRetrying(url: string, { clock, pauses, random, onChange }: RetryingPorts): Retrying {
+export function createRetrying(url: string, { clock, pauses, random, onChange }: RetryingPorts) {
   const address = originOf(url)?.address
   let trouble: string | undefined
 
@@ -67,7 +61,8 @@ export function createRetrying(url: string, { clock, pauses, random, onChange }:
   }
 
   return Object.freeze({
-    async until(attempt) {
+    /** Repeats the attempt until it succeeds or is refused; undefined when closed. */
+    async until(attempt: () => Promise<Attempt>): Promise<Attempt | undefined> {
       let tries = 0
       const since = clock.monotonic()
       while (!pauses.isClosed()) {
@@ -83,6 +78,6 @@ export function createRetrying(url: string, { clock, pauses, random, onChange }:
       }
       return undefined
     },
-    trouble: () => trouble,
-  } satisfies Retrying)
+    trouble: (): string | undefined => trouble,
+  })
 }

@@ -51,13 +51,6 @@ export interface TunnelState {
   readonly since: string
 }
 
-export interface Tunnel {
-  status(): TunnelState
-  /** The other end and its name; undefined while closed. */
-  open(): { readonly end: TunnelEnd; readonly alias: string } | undefined
-  close(): Promise<void>
-}
-
 /** Why a connection ended, and how long it lasted. */
 interface Ended {
   readonly reason: string
@@ -65,7 +58,9 @@ interface Ended {
   readonly lastedMs: number
 }
 
-export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunnel {
+export type Tunnel = ReturnType<typeof createTunnel>
+
+export function createTunnel(ports: TunnelPorts, settings: TunnelSettings) {
   const { centre, clock, random, log } = ports
   const { url, alias, instance, secret, beatMs, allowsLoopback, ca } = settings
   const facts = { centre: shownUri(url), alias }
@@ -165,20 +160,21 @@ export function createTunnel(ports: TunnelPorts, settings: TunnelSettings): Tunn
   const running = run()
 
   return Object.freeze({
-    status: () => ({
+    status: (): TunnelState => ({
       centre: facts.centre,
       state: open === undefined ? 'closed' : 'open',
       reason,
       since: msToDateTime(since),
     }),
-    open: () => open,
-    async close() {
+    /** The other end and its name; undefined while closed. */
+    open: (): { readonly end: TunnelEnd; readonly alias: string } | undefined => open,
+    async close(): Promise<void> {
       const over = pauses.close(running)
       if (open === undefined) connecting?.terminate()
       else open.end.close(1001, 'the gateway stops')
       await over
     },
-  } satisfies Tunnel)
+  })
 }
 
 /** The reason of a refused connection, with the centre's detail. */

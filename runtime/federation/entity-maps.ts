@@ -20,15 +20,9 @@ export interface EntityMap extends EntityMapContent {
   readonly expiresAt: number
 }
 
-export interface EntityMaps {
-  create(tenant: string, content: EntityMapContent, lifetimeMs: number): EntityMap
-  get(tenant: string, id: string): EntityMap | undefined
-  /** Changes the expiry, up to the maximum lifetime; false if the map does not exist. */
-  extend(tenant: string, id: string, expiresAt: number): boolean
-  delete(tenant: string, id: string): boolean
-}
+export type EntityMaps = ReturnType<typeof createEntityMaps>
 
-export function createEntityMaps(clock: Clock): EntityMaps {
+export function createEntityMaps(clock: Clock) {
   /** Oldest first. */
   const maps = new Map<string, EntityMap>()
   let named = 0
@@ -54,7 +48,7 @@ export function createEntityMaps(clock: Clock): EntityMaps {
   }
 
   return Object.freeze({
-    create(tenant, content, lifetimeMs) {
+    create(tenant: string, content: EntityMapContent, lifetimeMs: number): EntityMap {
       makeRoom(content.origins.size)
       const id = `urn:ngsi-ld:EntityMap:${randomUUID()}`
       const map = { id, ...content, expiresAt: clock.now() + lifetimeMs }
@@ -63,13 +57,14 @@ export function createEntityMaps(clock: Clock): EntityMaps {
       return map
     },
     get,
-    extend(tenant, id, expiresAt) {
+    /** Changes the expiry, up to the maximum lifetime; false if the map does not exist. */
+    extend(tenant: string, id: string, expiresAt: number): boolean {
       const found = get(tenant, id)
       if (found === undefined) return false
       const most = clock.now() + limits.entityMapLifetimeMsMax.value
       maps.set(keyOf(tenant, id), { ...found, expiresAt: Math.min(expiresAt, most) })
       return true
     },
-    delete: (tenant, id) => get(tenant, id) !== undefined && drop(keyOf(tenant, id)),
-  } satisfies EntityMaps)
+    delete: (tenant: string, id: string) => get(tenant, id) !== undefined && drop(keyOf(tenant, id)),
+  })
 }

@@ -38,11 +38,6 @@ export type PeerAnswer =
       readonly isHeldUp?: boolean
     }
 
-export interface Peer {
-  exchange(request: PeerRequest): Promise<PeerAnswer>
-  close(): void
-}
-
 export interface PeerSettings {
   /** Whether sources on this machine are allowed. */
   readonly allowsLoopback: boolean
@@ -52,7 +47,9 @@ export interface PeerSettings {
   readonly tunnels?: { readonly exchange: Peer['exchange'] } | undefined
 }
 
-export function createPeer(settings: PeerSettings): Peer {
+export type Peer = ReturnType<typeof createPeer>
+
+export function createPeer(settings: PeerSettings) {
   const options = {
     keepAlive: true,
     maxSockets: limits.sourceSocketsMax.value,
@@ -72,7 +69,7 @@ export function createPeer(settings: PeerSettings): Peer {
   let isClosed = false
 
   return Object.freeze({
-    exchange: (outgoing) =>
+    exchange: (outgoing: PeerRequest): Promise<PeerAnswer> =>
       new Promise<PeerAnswer>((resolve) => {
         if (settings.tunnels !== undefined && isTunnelled(outgoing.url))
           return resolve(settings.tunnels.exchange(outgoing))
@@ -103,14 +100,14 @@ export function createPeer(settings: PeerSettings): Peer {
         }
         request = send(outgoing, kept, { end, again: outgoing.method === 'GET' ? again : undefined })
       }),
-    close() {
+    close(): void {
       isClosed = true
       for (const { http, https } of [kept, fresh]) {
         http.destroy()
         https.destroy()
       }
     },
-  } satisfies Peer)
+  })
 }
 
 interface Agents {

@@ -41,10 +41,6 @@ export type SourceAnswer =
     }
   | { readonly failure: 'timeout' | 'unreachable' | 'resting'; readonly reason: string }
 
-export interface Sources {
-  send(requester: Requester, registration: Registration, request: SourceRequest): Promise<SourceAnswer>
-}
-
 /** A problem at a source, as sent in NGSILD-Warning. */
 export interface Warning {
   readonly code: 110 | 111 | 199 | 299
@@ -79,7 +75,9 @@ export interface SourcesPorts {
   readonly resolve: (address: string, tenant: string) => Context | Promise<Context>
 }
 
-export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
+export type Sources = ReturnType<typeof createSources>
+
+export function createSources({ peer, clock, resolve }: SourcesPorts) {
   /** End of each source's cooldown, monotonic ms. */
   const cooldowns = new Map<string, number>()
   const copies = createSourceCopies({ clock })
@@ -143,7 +141,11 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
   }
 
   return Object.freeze({
-    async send(requester, registration, request) {
+    async send(
+      requester: Requester,
+      registration: Registration,
+      request: SourceRequest,
+    ): Promise<SourceAnswer> {
       const { id, endpoint, management = {} } = registration
       const options = sourceOptionsOf(registration, requester.headers)
       let formed: SourceRequest
@@ -189,7 +191,7 @@ export function createSources({ peer, clock, resolve }: SourcesPorts): Sources {
       copy?.update(answer)
       return result
     },
-  } satisfies Sources)
+  })
 }
 
 /** The path of the retrieval of a whole entity. */

@@ -36,15 +36,9 @@ export interface SubscriptionForwardingPorts extends ClockAndLog {
 export const sourceNotificationsPath = '/selvedge/v1/source-notifications'
 const subscriptionsPath = '/ngsi-ld/v1/subscriptions'
 
-export interface SubscriptionForwarding {
-  subscriptionChanged(tenant: string, id: string): void
-  registrationChanged(tenant: string, id: string): void
-  /** Resumes pending steps after a start, and applies changes made meanwhile. */
-  start(tenants: readonly string[]): void
-  close(): Promise<void>
-}
+export type SubscriptionForwarding = ReturnType<typeof createForwarding>
 
-export function createForwarding(ports: SubscriptionForwardingPorts): SubscriptionForwarding {
+export function createForwarding(ports: SubscriptionForwardingPorts) {
   const { clock, log } = ports
   const known = new Set<string>()
   /** Ids with a request in flight. */
@@ -243,15 +237,16 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
   }
 
   return Object.freeze({
-    subscriptionChanged: (tenant, id) =>
+    subscriptionChanged: (tenant: string, id: string) =>
       enqueue(tenant, async (broker) => {
         const ids = new Set(broker.registrations.live().map(({ registration }) => registration.id))
         for (const one of broker.passedOn.all()) if (one.subscription === id) ids.add(one.registration.id)
         for (const registration of ids) await settle(tenant, broker, { subscription: id, registration })
       }),
-    registrationChanged: (tenant, id) =>
+    registrationChanged: (tenant: string, id: string) =>
       enqueue(tenant, (broker) => settleRegistration(tenant, broker, id, settle)),
-    start(tenants) {
+    /** Resumes pending steps after a start, and applies changes made meanwhile. */
+    start(tenants: readonly string[]): void {
       for (const tenant of tenants)
         enqueue(tenant, async (broker) => {
           if (broker.registrations.isEmpty() && broker.passedOn.count() === 0) return
@@ -261,12 +256,12 @@ export function createForwarding(ports: SubscriptionForwardingPorts): Subscripti
           sweep()
         })
     },
-    async close() {
+    async close(): Promise<void> {
       isClosed = true
       clearInterval(timer)
       await queue
     },
-  } satisfies SubscriptionForwarding)
+  })
 }
 
 /** The state of a subscription after the source's response to its creation. */

@@ -40,13 +40,6 @@ export interface TunnelAnswer {
   readonly body: string
 }
 
-export interface TunnelEnd {
-  /** Number of requests without an answer. */
-  inFlight(): number
-  exchange(request: TunnelRequest, timeoutMs: number): Promise<PeerAnswer>
-  close(code: number, reason: string): void
-}
-
 export interface TunnelEndPorts {
   /** Answers requests of the other side. Never rejects. */
   readonly serve: (request: TunnelRequest) => Promise<TunnelAnswer>
@@ -67,7 +60,9 @@ interface Head {
 /** Close codes: 1001 the sender stops, 1002 protocol error, and this one for a replaced connection. */
 export const displacedCode = 4409
 
-export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): TunnelEnd {
+export type TunnelEnd = ReturnType<typeof createTunnelEnd>
+
+export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts) {
   const pending = new Map<number, (answer: PeerAnswer) => void>()
   let lastId = 0
   let serving = 0
@@ -123,8 +118,9 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
   })
 
   return Object.freeze({
+    /** Number of requests without an answer. */
     inFlight: () => pending.size,
-    exchange: (request, timeoutMs) =>
+    exchange: (request: TunnelRequest, timeoutMs: number): Promise<PeerAnswer> =>
       new Promise<PeerAnswer>((resolve) => {
         const { method, path, headers, body } = request
         const id = ++lastId
@@ -144,12 +140,12 @@ export function createTunnelEnd(socket: TunnelSocket, ports: TunnelEndPorts): Tu
         pending.set(id, end)
         socket.send(message)
       }),
-    close(code, reason) {
+    close(code: number, reason: string): void {
       socket.close(code, reason)
       // The socket is terminated if the other side does not complete the closing handshake.
       setTimeout(() => socket.terminate(), limits.tunnelCloseMs.value).unref()
     },
-  } satisfies TunnelEnd)
+  })
 }
 
 /**

@@ -32,24 +32,22 @@ export interface TunnelName {
   readonly from: string
 }
 
-export interface TunnelNames {
-  /**
-   * Returns the owner if the name belongs to another gateway; otherwise the name is stored for this secret.
-   *
-   * @throws http.busy if the limit of names is reached; config.invalid if the file cannot be used.
-   */
-  prove(alias: string, secret: string, from: string): TunnelName | undefined
-}
-
 /** The file in a data folder. */
 export const tunnelNamesFile = (dataFolder: string): string => join(dataFolder, 'tunnel-names')
 
-export function createTunnelNames(file: string, clock: Pick<Clock, 'now'>): TunnelNames {
+export type TunnelNames = ReturnType<typeof createTunnelNames>
+
+export function createTunnelNames(file: string, clock: Pick<Clock, 'now'>) {
   let known: ReadonlyMap<string, TunnelName> = new Map()
   let stamp: string | undefined
 
   return Object.freeze({
-    prove(alias, secret, from) {
+    /**
+     * Returns the owner if the name belongs to another gateway; otherwise the name is stored for this secret.
+     *
+     * @throws http.busy if the limit of names is reached; config.invalid if the file cannot be used.
+     */
+    prove(alias: string, secret: string, from: string): TunnelName | undefined {
       const now = stampOf(file)
       if (now !== stamp || now === undefined) known = byAlias(readTunnelNames(file))
       stamp = now
@@ -67,7 +65,7 @@ export function createTunnelNames(file: string, clock: Pick<Clock, 'now'>): Tunn
       stamp = stampOf(file)
       return undefined
     },
-  } satisfies TunnelNames)
+  })
 }
 
 /** All names in order of time. @throws config.invalid if the file cannot be read or parsed. */

@@ -39,22 +39,6 @@ export interface TunnelStatus {
   readonly inFlight: number
 }
 
-export interface Tunnels {
-  /**
-   * Admits a gateway under its name, which it owns from then on.
-   *
-   * @throws http.busy if the limit of tunnels is reached; tunnel.name-taken if the name belongs to another
-   * gateway.
-   */
-  admit(client: Pick<TunnelClient, 'alias' | 'from'>, secret: string): void
-  /** @param serve answers the requests of the gateway. */
-  take(socket: TunnelSocket, client: TunnelClient, serve: TunnelEndPorts['serve']): void
-  /** Sends a request to the gateway named in the URL. Never rejects. */
-  exchange(request: PeerRequest): Promise<PeerAnswer>
-  statuses(): readonly TunnelStatus[]
-  close(): void
-}
-
 export interface TunnelsPorts extends Instruments {
   readonly names: TunnelNames
 }
@@ -65,13 +49,21 @@ interface Open {
   readonly since: number
 }
 
-export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tunnels {
+export type Tunnels = ReturnType<typeof createTunnels>
+
+export function createTunnels({ clock, log, metrics, names }: TunnelsPorts) {
   const open = new Map<string, Open>()
   const requests = metrics.counter('selvedge_tunnel_requests_total')
   metrics.gauge('selvedge_tunnels', () => open.size)
 
   return Object.freeze({
-    admit({ alias, from }, secret) {
+    /**
+     * Admits a gateway under its name, which it owns from then on.
+     *
+     * @throws http.busy if the limit of tunnels is reached; tunnel.name-taken if the name belongs to another
+     * gateway.
+     */
+    admit({ alias, from }: Pick<TunnelClient, 'alias' | 'from'>, secret: string): void {
       if (!open.has(alias) && open.size >= limits.tunnelsMax.value)
         throw new GatewayError('http.busy', `too many tunnels are open (${open.size}); retry later`)
       const owner = names.prove(alias, secret, from)
@@ -83,7 +75,8 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
         `the name ${alias} has belonged to another gateway since ${since}`,
       )
     },
-    take(socket, client, serve) {
+    /** @param serve answers the requests of the gateway. */
+    take(socket: TunnelSocket, client: TunnelClient, serve: TunnelEndPorts['serve']) {
       const { alias, instance, from, wire } = client
       const before = open.get(alias)
       const facts = { alias, from }
@@ -103,7 +96,8 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
       if (before.client.instance === instance) return log.info('tunnel.up', { ...facts, again: true })
       log.warn('tunnel.taken-over', { ...facts, before: before.client.from })
     },
-    async exchange({ method, url, headers, body, timeoutMs }) {
+    /** Sends a request to the gateway named in the URL. Never rejects. */
+    async exchange({ method, url, headers, body, timeoutMs }: PeerRequest): Promise<PeerAnswer> {
       const target = tunnelled(url)
       const found = target === undefined ? undefined : open.get(target.alias)
       if (target === undefined || found === undefined)
@@ -112,15 +106,15 @@ export function createTunnels({ clock, log, metrics, names }: TunnelsPorts): Tun
       const text = body === undefined ? '' : body.toString()
       return found.end.exchange({ method, path: target.path, headers: { ...headers }, body: text }, timeoutMs)
     },
-    statuses: () =>
+    statuses: (): readonly TunnelStatus[] =>
       [...open.values()].map(({ client: { alias, from }, end, since }) => ({
         alias,
         from,
         since: msToDateTime(since),
         inFlight: end.inFlight(),
       })),
-    close() {
+    close(): void {
       for (const { end } of open.values()) end.close(1001, 'the gateway stops')
     },
-  } satisfies Tunnels)
+  })
 }

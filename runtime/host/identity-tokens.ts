@@ -11,17 +11,10 @@ import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { RemoteIdentity } from '#contract'
 import type { Peer } from '#federation/peer.ts'
 
-export interface IdentityTokens {
-  /** The header with the token. @throws GatewayError peer.unavailable or peer.refused if there is none. */
-  header(): Promise<Readonly<Record<string, string>>>
-  /** Drops a refused token; the next call requests a new one. */
-  forget(): void
-}
-
 export function createIdentityTokens(
   { url, name, passwordFile }: RemoteIdentity,
   { peer, clock }: { readonly peer: Peer; readonly clock: Clock },
-): IdentityTokens {
+) {
   let kept: { readonly token: string; readonly until: number } | undefined
   let pending: Promise<string> | undefined
 
@@ -46,17 +39,19 @@ export function createIdentityTokens(
   }
 
   return Object.freeze({
-    async header() {
+    /** The header with the token. @throws GatewayError peer.unavailable or peer.refused if there is none. */
+    async header(): Promise<Readonly<Record<string, string>>> {
       if (kept !== undefined && clock.now() < kept.until) return { 'X-Auth-Token': kept.token }
       pending ??= requestToken().finally(() => {
         pending = undefined
       })
       return { 'X-Auth-Token': await pending }
     },
-    forget() {
+    /** Drops a refused token; the next call requests a new one. */
+    forget(): void {
       kept = undefined
     },
-  } satisfies IdentityTokens)
+  })
 }
 
 /** Expiry of a token, ms; infinite if not stated, since a refusal also renews it. */

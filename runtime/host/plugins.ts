@@ -22,27 +22,6 @@ export interface WantedPlugin {
 
 export type PluginState = 'starting' | 'running' | 'failed' | 'closed'
 
-export interface Plugins {
-  /**
-   * Starts all plugins in parallel. The first one starts after the current turn of the event loop; each takes
-   * 10 to 20 ms of work. Settles when every plugin runs or is disabled.
-   */
-  start(): Promise<void>
-  has(name: string): boolean
-  /**
-   * A plugin's response to a request. Waits up to `limits.pluginWaitMs` for a starting plugin. @throws
-   * plugin.unavailable while it does not run.
-   */
-  fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
-  /** Whether a path of a plugin needs no token. Only a started plugin can say so; it waits like `fetch`. */
-  isOpen(name: string, path: string, method: string): boolean | Promise<boolean>
-  /** Whether pages of every origin may read its responses. */
-  isShared(name: string): boolean
-  status(): object
-  complaints(): readonly string[]
-  close(): Promise<void>
-}
-
 /** A plugin and its state. */
 interface ManagedPlugin {
   readonly wanted: WantedPlugin
@@ -68,11 +47,13 @@ interface ManagedPlugin {
   ended: Promise<void>
 }
 
+export type Plugins = ReturnType<typeof createPlugins>
+
 export function createPlugins(
   ports: CapabilityPorts,
   settings: CapabilitySettings,
   wanted: readonly WantedPlugin[],
-): Plugins {
+) {
   const { log } = ports
   const all = new Map(wanted.map((one) => [one.name, manage(one)]))
   ports.metrics.gauge('selvedge_plugins_failed', () => count('failed'))
@@ -227,28 +208,38 @@ export function createPlugins(
   }
 
   return Object.freeze({
+    /**
+     * Starts all plugins in parallel. The first one starts after the current turn of the event loop; each
+     * takes 10 to 20 ms of work. Settles when every plugin runs or is disabled.
+     */
     start: startAll,
-    has: (name) => all.has(name),
+    has: (name: string) => all.has(name),
+    /**
+     * A plugin's response to a request. Waits up to `limits.pluginWaitMs` for a starting plugin. @throws
+     * plugin.unavailable while it does not run.
+     */
     fetch: answer,
-    isOpen(name, path, method) {
+    /** Whether a path of a plugin needs no token. Only a started plugin can say so; it waits like `fetch`. */
+    isOpen(name: string, path: string, method: string): boolean | Promise<boolean> {
       const one = all.get(name)
       if (one?.state !== 'starting') return isOpenAt(one?.running, path, method)
       return startOf(one).then(() => isOpenAt(one.running, path, method))
     },
-    isShared: (name) => all.get(name)?.running?.isShared === true,
-    status: () =>
+    /** Whether pages of every origin may read its responses. */
+    isShared: (name: string) => all.get(name)?.running?.isShared === true,
+    status: (): object =>
       Object.fromEntries(
         [...all].map(([name, { state, reason, running }]) => [
           name,
           { state, ...(reason === '' ? {} : { reason }), ...(state === 'running' && running?.status?.()) },
         ]),
       ),
-    complaints: () =>
+    complaints: (): readonly string[] =>
       [...all].flatMap(([name, { state, isLate, reason, running }]) => {
         if (state === 'starting' && isLate) return [`${name} has not started yet`]
         return state === 'failed' ? [`${name} failed: ${reason}`] : (running?.complaints?.() ?? [])
       }),
-    async close() {
+    async close(): Promise<void> {
       // No plugin accepts new requests while another one still ends.
       for (const one of all.values()) {
         if (one.state !== 'failed') one.state = 'closed'
@@ -256,7 +247,7 @@ export function createPlugins(
       }
       await Promise.all([...all.values()].map(close))
     },
-  } satisfies Plugins)
+  })
 }
 
 /** Settles when a plugin has started or cannot start, or after the maximum wait. */

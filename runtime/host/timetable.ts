@@ -9,18 +9,13 @@ import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { cronWords, isCron, openSchedule, type Schedule } from '#base/time/schedule.ts'
 
-export interface Timetable {
-  /** @throws GatewayError config.invalid for an invalid cron expression. */
-  add(cron: string, job: () => void | Promise<void>): void
-  close(): void
-}
-
 const minuteMs = 60_000
 
-export function createTimetable(name: string, { clock, log }: { clock: Clock; log: Log }): Timetable {
+export function createTimetable(name: string, { clock, log }: { clock: Clock; log: Log }) {
   const timers: NodeJS.Timeout[] = []
   return Object.freeze({
-    add(cron, job) {
+    /** @throws GatewayError config.invalid for an invalid cron expression. */
+    add(cron: string, job: () => void | Promise<void>): void {
       if (!isCron(cron)) throw new GatewayError('config.invalid', `"${cron}" is not ${cronWords}`)
       let schedule: Schedule | undefined
       let minute = Math.floor(clock.now() / minuteMs)
@@ -42,8 +37,8 @@ export function createTimetable(name: string, { clock, log }: { clock: Clock; lo
       }
       timers.push(setInterval(() => void look(), limits.pluginTimetableMs.value).unref())
     },
-    close() {
+    close(): void {
       for (const timer of timers) clearInterval(timer)
     },
-  } satisfies Timetable)
+  })
 }

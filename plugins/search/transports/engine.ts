@@ -12,7 +12,7 @@ import { createFeed } from '#plugins/search/reads/feed.ts'
 import { buildSchema } from '#plugins/search/reads/graphql-schema.ts'
 import { createReads, type Reads } from '#plugins/search/reads/reads.ts'
 import type { LiveOperation } from '#plugins/search/reads/subscribers.ts'
-import type { SchemaMistake, SchemaText } from '#plugins/search/schema/schema-merge.ts'
+import type { SchemaText } from '#plugins/search/schema/schema-merge.ts'
 import { answerHttp } from './http-operations.ts'
 import { createOperationDocuments, isErrors } from './operation-documents.ts'
 import type { Runner } from './runner.ts'
@@ -34,22 +34,13 @@ export interface EngineSettings {
   readonly timeoutMs: number
 }
 
-export interface Engine {
-  readonly mistakes: readonly SchemaMistake[]
-  http(request: Request, environment: RouteEnvironment): Promise<Response>
-  /** Answers a subscription as text/event-stream. */
-  stream(request: Request, environment: RouteEnvironment): Promise<Response>
-  /** Accepts a WebSocket with the protocol graphql-transport-ws. */
-  socket(environment: RouteEnvironment): Response
-  status(): object
-  close(): void
-}
+export type Engine = Awaited<ReturnType<typeof createEngine>>
 
 export async function createEngine(
   ports: EnginePorts,
   settings: EngineSettings,
   schemas: readonly SchemaText[],
-): Promise<Engine> {
+) {
   const { schema, model, mistakes } = await buildSchema(schemas)
   const documents = createOperationDocuments({ schema, model, introspection: settings.introspection })
   const feed = createFeed(ports.changes)
@@ -111,15 +102,19 @@ export async function createEngine(
 
   return Object.freeze({
     mistakes,
-    http: (request: Request, environment: RouteEnvironment) => answerHttp(runner, request, environment),
-    stream: (request: Request, environment: RouteEnvironment) => answerStream(runner, request, environment),
-    socket: (environment: RouteEnvironment) => sockets.take(environment),
-    status: () => ({ subscriptions: feed.count(), sockets: sockets.count(), running }),
-    close() {
+    http: (request: Request, environment: RouteEnvironment): Promise<Response> =>
+      answerHttp(runner, request, environment),
+    /** Answers a subscription as text/event-stream. */
+    stream: (request: Request, environment: RouteEnvironment): Promise<Response> =>
+      answerStream(runner, request, environment),
+    /** Accepts a WebSocket with the protocol graphql-transport-ws. */
+    socket: (environment: RouteEnvironment): Response => sockets.take(environment),
+    status: (): object => ({ subscriptions: feed.count(), sockets: sockets.count(), running }),
+    close(): void {
       feed.close()
       sockets.close()
     },
-  } satisfies Engine)
+  })
 }
 
 /** An operation that ends. */

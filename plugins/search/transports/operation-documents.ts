@@ -31,11 +31,6 @@ export interface Admitted {
   readonly variableValues: Readonly<Record<string, unknown>>
 }
 
-export interface OperationDocuments {
-  /** Returns an executable operation, or the errors. */
-  admit(parameters: OperationParameters): Admitted | readonly GraphQLError[]
-}
-
 export interface DocumentPorts {
   readonly schema: GraphQLSchema
   readonly model: Model
@@ -43,11 +38,7 @@ export interface DocumentPorts {
   readonly introspection: boolean
 }
 
-export function createOperationDocuments({
-  schema,
-  model,
-  introspection,
-}: DocumentPorts): OperationDocuments {
+export function createOperationDocuments({ schema, model, introspection }: DocumentPorts) {
   const kept = new Map<string, DocumentNode | readonly GraphQLError[]>()
   const rules = introspection ? specifiedRules : [...specifiedRules, NoSchemaIntrospectionCustomRule]
 
@@ -71,7 +62,8 @@ export function createOperationDocuments({
   }
 
   return Object.freeze({
-    admit({ query, operationName, variables }: OperationParameters) {
+    /** Returns an executable operation, or the errors. */
+    admit({ query, operationName, variables }: OperationParameters): Admitted | readonly GraphQLError[] {
       if (typeof query !== 'string') return [refuse('query is missing: a GraphQL document as text')]
       const isNamed = typeof operationName === 'string' && operationName !== ''
       const variableValues = isObject(variables) ? variables : {}
@@ -86,7 +78,7 @@ export function createOperationDocuments({
       if (refused !== undefined) return [refused]
       return { document, operation, operationName: isNamed ? operationName : undefined, variableValues }
     },
-  } satisfies OperationDocuments)
+  })
 }
 
 function parsed(query: string): DocumentNode | GraphQLError {

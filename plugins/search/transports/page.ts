@@ -9,11 +9,6 @@ import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 
-export interface IdePage {
-  /** A file by its path, `/` for the page; undefined for other paths. */
-  answer(path: string, request: Request): Promise<Response> | undefined
-}
-
 export interface PagePlaces {
   /** Folder of the built files. */
   readonly folder: string
@@ -21,7 +16,7 @@ export interface PagePlaces {
   readonly builder: string
 }
 
-export function createPage(places: PagePlaces): IdePage {
+export function createPage(places: PagePlaces) {
   let building: Promise<void> | undefined
 
   async function page(request: Request): Promise<Response> {
@@ -38,12 +33,13 @@ export function createPage(places: PagePlaces): IdePage {
   }
 
   return Object.freeze({
-    answer(path: string, request: Request) {
+    /** A file by its path, `/` for the page; undefined for other paths. */
+    answer(path: string, request: Request): Promise<Response> | undefined {
       if (path === '/' || path === '') return page(request)
       const [, name, ending] = /^\/ide\/(page-[0-9a-f]{12}\.(js|css))$/.exec(path) ?? []
       return name === undefined ? undefined : Promise.resolve(packed(places.folder, name, ending!, request))
     },
-  } satisfies IdePage)
+  })
 }
 
 /** The script may only connect to its own origin; the editor creates styles at run time. */

@@ -8,18 +8,11 @@ import { limits } from '#base/limits/limits.ts'
 import type { RouteEnvironment, WebSocketLike } from '#contract'
 import type { Runner } from './runner.ts'
 
-export interface Sockets {
-  /** Accepts the connection of an upgrade request. */
-  take(environment: RouteEnvironment): Response
-  count(): number
-  close(): void
-}
-
 interface Extra {
   readonly signal: AbortSignal
 }
 
-export function createSockets(runner: Runner): Sockets {
+export function createSockets(runner: Runner) {
   const open = new Set<WebSocketLike>()
   const server = makeServer<Record<string, unknown>, Extra>({
     onSubscribe: (context, _id, payload) => {
@@ -67,14 +60,15 @@ export function createSockets(runner: Runner): Sockets {
   }
 
   return Object.freeze({
-    take({ upgrade }) {
+    /** Accepts the connection of an upgrade request. */
+    take({ upgrade }: RouteEnvironment): Response {
       if (upgrade === undefined) return new Response(null, { status: 426, headers: { Upgrade: 'websocket' } })
       upgrade(use)
       return new Response(null)
     },
     count: () => open.size,
-    close() {
+    close(): void {
       for (const socket of open) socket.close(1001, 'The gateway is shutting down')
     },
-  } satisfies Sockets)
+  })
 }

@@ -76,17 +76,13 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-export interface RowReader {
-  /** Returns the entity that a further row completes; rows of an entity are consecutive. */
-  read(row: readonly string[]): readonly JsonObject[]
-  end(): readonly JsonObject[]
-}
+export type RowReader = ReturnType<typeof createRowReader>
 
 /**
  * Creates a reader of rows with the columns of a header, which may be a subset.
  * @param header the caller rejects unknown columns, see `unknownColumns`.
  */
-export function createRowReader(header: readonly string[]): RowReader {
+export function createRowReader(header: readonly string[]) {
   const at = new Map(header.map((name, index) => [name.trim(), index]))
   const cell = (row: readonly string[], name: Column): string => row[at.get(name) ?? -1] ?? ''
   let current: Record<string, Json> | undefined
@@ -96,7 +92,8 @@ export function createRowReader(header: readonly string[]): RowReader {
     return done
   }
   return Object.freeze({
-    read(row) {
+    /** Returns the entity that a further row completes; rows of an entity are consecutive. */
+    read(row: readonly string[]): readonly JsonObject[] {
       const id = cell(row, 'id')
       const done = current !== undefined && current['id'] !== id ? take() : []
       current ??= {
@@ -113,7 +110,7 @@ export function createRowReader(header: readonly string[]): RowReader {
       return done
     },
     end: take,
-  } satisfies RowReader)
+  })
 }
 
 /** Names in a header that are not columns. */

@@ -15,16 +15,12 @@ export function formatOf(given: GivenOptions, file: string | undefined): Transfe
   return format
 }
 
-export interface Progress {
-  /** Prints the progress at most once a second. */
-  at(done: number, of?: number): void
-}
-
-export function createProgress(terminal: Terminal, what: string): Progress {
+export function createProgress(terminal: Terminal, what: string) {
   const start = performance.now()
   let printedAt = start
   return Object.freeze({
-    at(done, of) {
+    /** Prints the progress at most once a second. */
+    at(done: number, of?: number): void {
       const now = performance.now()
       if (now - printedAt < 1000) return
       printedAt = now
@@ -32,7 +28,7 @@ export function createProgress(terminal: Terminal, what: string): Progress {
       const rate = Math.round(done / ((now - start) / 1000)).toLocaleString('en-US')
       terminal.err(`${done.toLocaleString('en-US')}${total} ${what}, ${rate} per second\n`)
     },
-  } satisfies Progress)
+  })
 }
 
 /** Writes the result as text or as JSON, and returns the exit code. */

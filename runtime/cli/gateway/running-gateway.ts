@@ -10,12 +10,6 @@ import { readSecretFile } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import { type GatewayRequest, type GatewayResponse, sendRequest } from './gateway-client.ts'
 
-export interface RunningGateway {
-  readonly url: string
-  /** Sends a request; repeats it for a while if the gateway is busy. @throws cli.no-answer */
-  request(path: string, options?: GatewayRequest): Promise<GatewayResponse>
-}
-
 /** Address of the gateway of these settings, as reached from the same machine. */
 function addressOf({ host, http }: Pick<Settings, 'host' | 'http'>): string | undefined {
   if (http.port === 'off' || http.port === 0) return undefined
@@ -84,8 +78,10 @@ function gatewayHealth(url: string, answer: GatewayResponse): GatewayResponse {
   )
 }
 
+export type RunningGateway = Awaited<ReturnType<typeof findGateway>>
+
 /** @throws cli.usage, cli.no-answer, cli.no-gateway, cli.no-token */
-export async function findGateway(given: GivenOptions, settings: Settings): Promise<RunningGateway> {
+export async function findGateway(given: GivenOptions, settings: Settings) {
   const reached = await reachGateway(given, settings)
   if (reached === undefined)
     throw new GatewayError('cli.usage', '--url is required, because the settings contain no fixed HTTP port')
@@ -93,14 +89,15 @@ export async function findGateway(given: GivenOptions, settings: Settings): Prom
   const tenant = given.text('tenant')
   return Object.freeze({
     url,
-    async request(path, options = {}) {
+    /** Sends a request; repeats it for a while if the gateway is busy. @throws cli.no-answer */
+    async request(path: string, options: GatewayRequest = {}): Promise<GatewayResponse> {
       for (let left = busyTriesMax; ; left--) {
         const answer = await sendRequest(url + path, { deadlineMs, ...options, token, tenant })
         if (answer.status !== 503 || left === 0) return answer
         await new Promise((resolve) => setTimeout(resolve, busyPauseMs))
       }
     },
-  } satisfies RunningGateway)
+  })
 }
 
 const deadlineMs = 60_000

@@ -9,14 +9,7 @@ export function csvRow(cells: readonly string[]): string {
   return `${quoted.join()}\n`
 }
 
-export interface CsvReader {
-  /** Returns the rows that a further piece of text completes. */
-  read(text: string): readonly (readonly string[])[]
-  /** Returns the last row, if it has no line break. */
-  end(): readonly (readonly string[])[]
-}
-
-export function createCsvReader(): CsvReader {
+export function createCsvReader() {
   let row: string[] = []
   let cell = ''
   let state: 'plain' | 'quoted' | 'after-quote' = 'plain'
@@ -28,7 +21,8 @@ export function createCsvReader(): CsvReader {
     cell = ''
   }
   return Object.freeze({
-    read(text) {
+    /** Returns the rows that a further piece of text completes. */
+    read(text: string): readonly (readonly string[])[] {
       const rows: string[][] = []
       for (const character of text) {
         if (state === 'quoted') {
@@ -48,10 +42,11 @@ export function createCsvReader(): CsvReader {
       }
       return rows
     },
-    end() {
+    /** Returns the last row, if it has no line break. */
+    end(): readonly (readonly string[])[] {
       const rows: string[][] = []
       endRow(rows)
       return rows
     },
-  } satisfies CsvReader)
+  })
 }

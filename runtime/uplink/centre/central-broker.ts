@@ -51,28 +51,6 @@ export interface CentralBrokerSettings {
   readonly pastMayBecomeCurrent?: boolean
 }
 
-export interface CentralBroker {
-  /**
-   * Sends one layer, split into several requests where needed. `heldMs` bounds how long a put may wait for
-   * the rate limit before its first request; beyond that, nothing is sent.
-   */
-  send(layer: Layer, heldMs?: number): Promise<SendOutcome>
-  /** Sends one request of any kind, for link tests and reconciliation. */
-  request: SendRequest
-  /** Sends a GET to an operation that only Selvedge has; `path` is relative to its root. */
-  getSelvedge(path: string): Promise<PeerAnswer>
-  /** Sends a query, and confirms a reply that reports the entity or operation as absent. */
-  confirmAbsent(request: () => Promise<PeerAnswer>): Promise<Confirmation>
-  /** Same for an operation that only Selvedge has. A confirmed 401 or 403 counts as absent. */
-  confirmAbsentSelvedge(path: string): Promise<Confirmation>
-  /** The centre's name in Via, requested at each call; falls back to its host name. */
-  pseudonym(): Promise<{ readonly name: string | undefined } | (SendOutcome & { kind: 'later' })>
-  /** Whether the centre is a Selvedge; undefined while this cannot be determined. */
-  isSelvedge(): Promise<boolean | undefined>
-  /** Bytes handed to the connection so far. */
-  sentBytes(): number
-}
-
 const compress = promisify<string, ZlibOptions, Buffer>(gzip)
 
 const headersFor = (
@@ -86,11 +64,9 @@ const headersFor = (
   ...(states === undefined ? {} : { [statedHeader]: states.join() }),
 })
 
-export function createCentralBroker(
-  peer: Peer,
-  settings: CentralBrokerSettings,
-  clock: Clock,
-): CentralBroker {
+export type CentralBroker = ReturnType<typeof createCentralBroker>
+
+export function createCentralBroker(peer: Peer, settings: CentralBrokerSettings, clock: Clock) {
   /** Compresses one body at a time, so that the main thread of a small board keeps a core. */
   const turn = createSemaphore()
   let bytes = 0
@@ -284,14 +260,21 @@ export function createCentralBroker(
   }
 
   return Object.freeze({
+    /** Sends one request of any kind, for link tests and reconciliation. */
     request,
+    /** Sends a GET to an operation that only Selvedge has; `path` is relative to its root. */
     getSelvedge,
-    confirmAbsent: (request) =>
+    /** Sends a query, and confirms a reply that reports the entity or operation as absent. */
+    confirmAbsent: (request: () => Promise<PeerAnswer>): Promise<Confirmation> =>
       confirmAbsent(request, ({ status }) => !isTransient(status, [404, 405, 501]) && status >= 300),
+    /** Same for an operation that only Selvedge has. A confirmed 401 or 403 counts as absent. */
     confirmAbsentSelvedge,
+    /** Whether the centre is a Selvedge; undefined while this cannot be determined. */
     isSelvedge,
+    /** Bytes handed to the connection so far. */
     sentBytes: () => bytes,
-    async pseudonym() {
+    /** The centre's name in Via, requested at each call; falls back to its host name. */
+    async pseudonym(): Promise<{ readonly name: string | undefined } | (SendOutcome & { kind: 'later' })> {
       const { answer, isConfirmed } = await confirmAbsent(
         () => request('GET', '/info/sourceIdentity'),
         (reply) =>
@@ -306,7 +289,11 @@ export function createCentralBroker(
       // Copies of a centre without a name use its host as their origin, so the uplink does too.
       return { name: (status === 200 ? aliasIn(text) : undefined) ?? new URL(settings.base).host }
     },
-    async send({ kind, steps }, heldMs) {
+    /**
+     * Sends one layer, split into several requests where needed. `heldMs` bounds how long a put may wait for
+     * the rate limit before its first request; beyond that, nothing is sent.
+     */
+    async send({ kind, steps }: Layer, heldMs?: number): Promise<SendOutcome> {
       if (kind === 'put')
         return inOrder([...partsOf(steps).entries()], ([i, part]) => put(part, i === 0 ? heldMs : undefined))
       if (kind === 'remove')
@@ -324,7 +311,7 @@ export function createCentralBroker(
             : drop(step),
       )
     },
-  } satisfies CentralBroker)
+  })
 }
 
 /** Whether a reply is the info document of a Selvedge. */

@@ -30,20 +30,6 @@ export interface ConnectionTrouble {
   readonly reason: string
 }
 
-export interface Connectivity {
-  /** Resolves when a lane may send; false when closed. */
-  ready(lane: Lane): Promise<boolean>
-  succeeded(lane: Lane): void
-  failed(lane: Lane, outcome: SendOutcome & { kind: 'later' }): void
-  trouble(lane: Lane): ConnectionTrouble | undefined
-  /** Waits, but no longer than until it is closed. */
-  sleep(ms: number): Promise<void>
-  isClosed(): boolean
-  /** Resolves with the response, or with `otherwise` if closed before. */
-  unlessClosed<T>(answer: Promise<T>, otherwise: T): Promise<T>
-  close(): void
-}
-
 interface LaneState {
   trouble: { readonly since: number; reason: string; isUnreachable: boolean } | undefined
   /** Monotonic time (ms) at which the trouble began. */
@@ -54,13 +40,9 @@ interface LaneState {
 
 const untroubled: LaneState = { trouble: undefined, startedAt: 0, tries: 0, pausedUntil: 0 }
 
-export function createConnectivity({
-  clock,
-  probe,
-  random,
-  onChange,
-  isGateClosed,
-}: ConnectivityPorts): Connectivity {
+export type Connectivity = ReturnType<typeof createConnectivity>
+
+export function createConnectivity({ clock, probe, random, onChange, isGateClosed }: ConnectivityPorts) {
   const lanes: Record<Lane, LaneState> = { live: { ...untroubled }, backfill: { ...untroubled } }
   const isReportedDown: Record<Lane, boolean> = { live: false, backfill: false }
   /** Monotonic time (ms) since which the centre is unreachable; undefined after any response. */
@@ -114,9 +96,11 @@ export function createConnectivity({
   }
 
   return Object.freeze({
+    /** Resolves when a lane may send; false when closed. */
     ready,
+    /** Waits, but no longer than until it is closed. */
     sleep,
-    succeeded(lane) {
+    succeeded(lane: Lane): void {
       const other = lane === 'live' ? 'backfill' : 'live'
       // A problem of live requests affects both lanes; a successful past request proves that the centre is
       // reachable.
@@ -126,7 +110,7 @@ export function createConnectivity({
       unreachableSince = undefined
       reportChanges()
     },
-    failed(lane, { reason, isUnreachable, retryAfterMs }) {
+    failed(lane: Lane, { reason, isUnreachable, retryAfterMs }: SendOutcome & { kind: 'later' }): void {
       const now = clock.monotonic()
       const one = lanes[lane]
       one.tries++
@@ -142,16 +126,17 @@ export function createConnectivity({
     },
     trouble,
     isClosed: () => isClosed,
-    unlessClosed: (answer, otherwise) =>
-      new Promise<typeof otherwise>((resolve, reject) => {
+    /** Resolves with the response, or with `otherwise` if closed before. */
+    unlessClosed: <T>(answer: Promise<T>, otherwise: T): Promise<T> =>
+      new Promise<T>((resolve, reject) => {
         const end = (): void => resolve(otherwise)
         sleeping.add(end)
         answer.finally(() => sleeping.delete(end)).then(resolve, reject)
         if (isClosed) end()
       }),
-    close() {
+    close(): void {
       isClosed = true
       for (const end of [...sleeping]) end()
     },
-  } satisfies Connectivity)
+  })
 }

@@ -6,18 +6,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 
-export interface Concurrency {
-  /**
-   * Resolves when a request may be sent; the caller must `release` it with the response time (ms), undefined
-   * if there was no response.
-   */
-  acquire(): Promise<void>
-  release(tookMs: number | undefined): void
-  /** The current limit. */
-  limit(): number
-}
-
-export function createConcurrency(monotonic: () => number): Concurrency {
+export function createConcurrency(monotonic: () => number) {
   const most = limits.uplinkRequestsInFlight.value
   let limit = 1
   let inFlight = 0
@@ -44,19 +33,24 @@ export function createConcurrency(monotonic: () => number): Concurrency {
   }
 
   return Object.freeze({
-    async acquire() {
+    /**
+     * Resolves when a request may be sent; the caller must `release` it with the response time (ms),
+     * undefined if there was no response.
+     */
+    async acquire(): Promise<void> {
       while (inFlight >= Math.floor(limit)) await new Promise<void>((resolve) => waiting.push(resolve))
       inFlight++
     },
-    release(tookMs) {
+    release(tookMs: number | undefined): void {
       inFlight--
       if (tookMs !== undefined) adapt(tookMs)
       const all = waiting
       waiting = []
       for (const resume of all) resume()
     },
+    /** The current limit. */
     limit: () => Math.floor(limit),
-  } satisfies Concurrency)
+  })
 }
 
 const reduction = 0.7

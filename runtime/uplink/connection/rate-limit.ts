@@ -12,21 +12,12 @@ export interface RateLimitSettings {
   readonly bytesPerSecond?: number | undefined
 }
 
-export interface RateLimit {
-  /** How long (ms) a lane must wait; 0 means it may send. */
-  waitMs(lane: Lane): number
-  consume(lane: Lane, observations: number, bytes: number): void
-}
-
 interface Bucket {
   waitMs(): number
   take(amount: number): void
 }
 
-export function createRateLimit(
-  monotonic: () => number,
-  { rate, bytesPerSecond }: RateLimitSettings,
-): RateLimit {
+export function createRateLimit(monotonic: () => number, { rate, bytesPerSecond }: RateLimitSettings) {
   const bucketsFor = (perSecond: number | undefined): Readonly<Record<Lane, Bucket>> => ({
     live: createBucket(monotonic, perSecond),
     backfill: createBucket(monotonic, perSecond),
@@ -34,8 +25,9 @@ export function createRateLimit(
   const observations = bucketsFor(rate)
   const bytes = bucketsFor(bytesPerSecond)
   return Object.freeze({
-    waitMs: (lane) => Math.max(observations[lane].waitMs(), bytes[lane].waitMs()),
-    consume(lane, observationCount, byteCount) {
+    /** How long (ms) a lane must wait; 0 means it may send. */
+    waitMs: (lane: Lane) => Math.max(observations[lane].waitMs(), bytes[lane].waitMs()),
+    consume(lane: Lane, observationCount: number, byteCount: number): void {
       // Live requests also reduce the share of the backfill lane, but not vice versa.
       const lanes: readonly Lane[] = lane === 'live' ? ['live', 'backfill'] : ['backfill']
       for (const each of lanes) {
@@ -43,7 +35,7 @@ export function createRateLimit(
         bytes[each].take(byteCount)
       }
     },
-  } satisfies RateLimit)
+  })
 }
 
 function createBucket(monotonic: () => number, perSecond: number | undefined): Bucket {

@@ -5,16 +5,11 @@
  */
 import { limits } from '#base/limits/limits.ts'
 
-export interface Setbacks {
-  /** Records a failure; true once failures lasted longer than `patienceMs` over several tries. */
-  isExhausted(id: string, patienceMs: number): boolean
-  accepted(id: string): void
-}
-
-export function createSetbacks(monotonic: () => number): Setbacks {
+export function createSetbacks(monotonic: () => number) {
   const failing = new Map<string, { readonly since: number; tries: number }>()
   return Object.freeze({
-    isExhausted(id, patienceMs) {
+    /** Records a failure; true once failures lasted longer than `patienceMs` over several tries. */
+    isExhausted(id: string, patienceMs: number): boolean {
       const now = monotonic()
       const one = failing.get(id) ?? { since: now, tries: 0 }
       one.tries++
@@ -22,8 +17,8 @@ export function createSetbacks(monotonic: () => number): Setbacks {
       if (failing.size > limits.uplinkSetbacksMax.value) failing.delete(failing.keys().next().value!)
       return one.tries > limits.uplinkSetbackTries.value && now - one.since >= patienceMs
     },
-    accepted(id) {
+    accepted(id: string): void {
       failing.delete(id)
     },
-  } satisfies Setbacks)
+  })
 }

@@ -18,14 +18,6 @@ import type { UplinkState } from '#uplink/progress/uplink-state.ts'
 /** Why nothing is sent although the centre may be reachable. */
 export type ClosedReason = 'paused' | 'clock' | 'window' | 'bytes-per-day'
 
-export interface Gate {
-  closedBy(lane: Lane): ClosedReason | undefined
-  /** The peer of a lane, which applies its rate limit. Requests fail as soon as the uplink is closed. */
-  peer(lane: Lane): Peer
-  /** Notes observations that the centre accepted from a lane. */
-  accepted(lane: Lane, observations: number): void
-}
-
 export interface GatePorts {
   readonly peer: Peer
   readonly clock: Clock
@@ -36,10 +28,12 @@ export interface GatePorts {
   readonly isHeld: () => boolean
 }
 
+export type Gate = ReturnType<typeof createGate>
+
 export function createGate(
   { peer, clock, windows, state, connectivity, isHeld }: GatePorts,
   options: UplinkOptions,
-): Gate {
+) {
   const { bytesPerDay } = options
   const rateLimit = createRateLimit(clock.monotonic, options)
   /** Sizes of requests for which the day has no room. */
@@ -118,7 +112,8 @@ export function createGate(
 
   return Object.freeze({
     closedBy,
-    peer: (lane) => ({
+    /** The peer of a lane, which applies its rate limit. Requests fail as soon as the uplink is closed. */
+    peer: (lane: Lane): Peer => ({
       async exchange(request) {
         const bytes = bytesOf(request)
         const startedAt = clock.monotonic()
@@ -142,8 +137,9 @@ export function createGate(
       },
       close: () => undefined,
     }),
-    accepted: (lane, observations) => rateLimit.consume(lane, observations, 0),
-  } satisfies Gate)
+    /** Notes observations that the centre accepted from a lane. */
+    accepted: (lane: Lane, observations: number) => rateLimit.consume(lane, observations, 0),
+  })
 }
 
 const dayMs = 86_400_000

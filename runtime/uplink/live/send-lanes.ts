@@ -35,21 +35,6 @@ export interface SendingPorts {
   readonly onChanged: () => void
 }
 
-export interface Sending {
-  /**
-   * Sends until accepted; false when the uplink was closed. `isValid` is checked before each try of something
-   * that may become untrue: with false nothing is sent; with undefined the check is repeated later.
-   */
-  deliver(lane: Lane, layer: Layer, isValid?: () => Promise<boolean | undefined>): Promise<boolean>
-  /**
-   * Same for steps on the live lane. `commitSpan` spans the commit times of all steps, if they are changes of
-   * the log.
-   */
-  deliverAll(steps: readonly Step[], commitSpan?: CommitSpan): Promise<boolean>
-  /** Requests the centre's name in Via. False when the uplink was closed. */
-  learnCentreName(): Promise<boolean>
-}
-
 /** Current values that were read at a monotonic time (ms). */
 interface AgedRead {
   readonly readAt: number
@@ -62,7 +47,7 @@ interface SendChecks {
   readonly isValid?: (() => Promise<boolean | undefined>) | undefined
 }
 
-export function createSending(ports: SendingPorts): Sending {
+export function createSending(ports: SendingPorts) {
   const { state, centres, gate, connectivity, clock, onChanged } = ports
   const { counts } = state
   let hasCentreName = false
@@ -160,32 +145,43 @@ export function createSending(ports: SendingPorts): Sending {
   }
 
   return Object.freeze({
-    deliver: (lane, layer, isValid) => deliver(lane, layer, { isValid }),
-    async deliverAll(steps, dated) {
+    /**
+     * Sends until accepted; false when the uplink was closed. `isValid` is checked before each try of
+     * something that may become untrue: with false nothing is sent; with undefined the check is repeated
+     * later.
+     */
+    deliver: (lane: Lane, layer: Layer, isValid?: () => Promise<boolean | undefined>) =>
+      deliver(lane, layer, { isValid }),
+    /**
+     * Same for steps on the live lane. `commitSpan` spans the commit times of all steps, if they are changes
+     * of the log.
+     */
+    async deliverAll(steps: readonly Step[], commitSpan?: CommitSpan): Promise<boolean> {
       let hasPendingPast = false
       const layers = layersOf(steps).flatMap(requestsOf)
       const readAt = clock.monotonic()
       // Steps of current state are complete without these; their past is sent by the other lane.
       const enqueue = (some: readonly Layer[]): void => {
-        layers.unshift(...some.filter(({ kind }) => kind === 'put' || dated !== undefined))
+        layers.unshift(...some.filter(({ kind }) => kind === 'put' || commitSpan !== undefined))
       }
       for (let layer = layers.shift(); layer !== undefined; layer = layers.shift()) {
         const isTaken =
-          layer.kind === 'past' && dated !== undefined
+          layer.kind === 'past' && commitSpan !== undefined
             ? await tryPast(layer)
             : await deliver('live', layer, { read: { readAt, enqueue } })
         if (isTaken) continue
-        if (dated === undefined || connectivity.isClosed()) return false
+        if (commitSpan === undefined || connectivity.isClosed()) return false
         hasPendingPast = true
       }
       // Done last, so that the backfill lane skips nothing that is still to be sent as current.
       if (hasPendingPast) {
-        addPendingInFull(state, dated!)
+        addPendingInFull(state, commitSpan!)
         onChanged()
       }
       return true
     },
-    async learnCentreName() {
+    /** Requests the centre's name in Via. False when the uplink was closed. */
+    async learnCentreName(): Promise<boolean> {
       while (!hasCentreName && (await connectivity.ready('live'))) {
         const answer = await centres.live.pseudonym()
         if ('kind' in answer) {
@@ -197,7 +193,7 @@ export function createSending(ports: SendingPorts): Sending {
       }
       return hasCentreName
     },
-  } satisfies Sending)
+  })
 }
 
 /** Splits puts into single requests, because each is checked before it is sent. */

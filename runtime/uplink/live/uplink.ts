@@ -15,7 +15,6 @@ import type { Digests } from '#broker/tenant/digests.ts'
 import type { Peer } from '#federation/peer.ts'
 import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { fillSpan } from '#uplink/backfill/backfill.ts'
-import type { SendOutcome } from '#uplink/centre/outcome.ts'
 import type { BacklogMeasure } from '#uplink/progress/backlog-size.ts'
 import { createCurrentSteps } from '#uplink/progress/current-steps.ts'
 import type { Losses } from '#uplink/progress/losses.ts'
@@ -64,19 +63,6 @@ export interface UplinkPorts extends Omit<SendingPorts, 'state' | 'lookups' | 'c
   readonly save: (state: UplinkState) => Promise<void>
 }
 
-export interface Uplink {
-  status(): UplinkStatus
-  /** Resolves once it is on disk. */
-  pause(isPaused: boolean): Promise<void>
-  /** Starts a reconciliation; false if one is in progress. */
-  reconcile(isDry: boolean): Promise<boolean>
-  /** Cancels the reconciliation; false if none is in progress. */
-  cancelReconcile(): Promise<boolean>
-  /** Retries a refused step now, as far as it still applies. */
-  retry(step: Step): Promise<SendOutcome>
-  close(): Promise<void>
-}
-
 /** The selection, the throttling period (s) and the scope prefix of an uplink. */
 export interface UplinkRule {
   readonly selection: UplinkSelection
@@ -109,7 +95,9 @@ function union(one: UplinkState['refresh'], other: UplinkState['refresh']): Upli
   }
 }
 
-export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts): Uplink {
+export type Uplink = ReturnType<typeof createUplink>
+
+export function createUplink(id: string, state: UplinkState, rule: UplinkRule, ports: UplinkPorts) {
   const { selection, throttling, scopePrefix } = rule
   const { following, centres, connectivity, losses, measure, log } = ports
   const { counts, restored } = state
@@ -365,24 +353,28 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
   const lanes = [liveLane, backfillLane, () => budgetLane(bounding)].map(restarting)
 
   return Object.freeze({
-    status: () => statusOf({ ...ports, state }),
-    async pause(isPaused) {
+    status: (): UplinkStatus => statusOf({ ...ports, state }),
+    /** Resolves once it is on disk. */
+    async pause(isPaused: boolean): Promise<void> {
       state.isPaused = isPaused
       await save(true)
     },
-    async reconcile(isDry) {
+    /** Starts a reconciliation; false if one is in progress. */
+    async reconcile(isDry: boolean): Promise<boolean> {
       if (reconciling.isDue()) return false
       reconciling.begin('asked', isDry)
       await save(true)
       return true
     },
-    async cancelReconcile() {
+    /** Cancels the reconciliation; false if none is in progress. */
+    async cancelReconcile(): Promise<boolean> {
       if (!reconciling.cancel()) return false
       await save(true)
       return true
     },
+    /** Retries a refused step now, as far as it still applies. */
     retry: createRefusedRetry({ ...ports, current, live: centres.live, deliverNow: deliverAll }),
-    async close() {
+    async close(): Promise<void> {
       isClosed = true
       connectivity.close()
       resurrections.close()
@@ -390,5 +382,5 @@ export function createUplink(id: string, state: UplinkState, rule: UplinkRule, p
       losses.close()
       await save(true)
     },
-  } satisfies Uplink)
+  })
 }

@@ -10,7 +10,6 @@ import type { Stage } from '#broker/commit/stage.ts'
 import type { TenantParts } from '#broker/tenant/tenant-connections.ts'
 import { originOf, probe, shownUri } from '#delivery/probe.ts'
 import type { Peer } from '#federation/peer.ts'
-import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
 import { isActive, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
 import { brokerBase, parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import {
@@ -47,16 +46,13 @@ export interface UplinksPorts extends Instruments {
   readonly alias: (tenant: string) => string
 }
 
-export interface Uplinks {
-  readonly operations: UplinkOperations
-  close(): Promise<void>
-}
-
 interface Running extends Operated {
   readonly text: string
 }
 
-export function createUplinks(ports: UplinksPorts): Uplinks {
+export type Uplinks = ReturnType<typeof createUplinks>
+
+export function createUplinks(ports: UplinksPorts) {
   const { tenant, clock, log } = ports
   const { door, following, uplinkStates } = tenant
   const running = new Map<string, Running>()
@@ -224,13 +220,13 @@ export function createUplinks(ports: UplinksPorts): Uplinks {
       states: uplinkStates,
       alias: ports.alias(tenant.name),
     }),
-    async close() {
+    async close(): Promise<void> {
       isClosed = true
       clearInterval(timer)
       await scanning
       await Promise.all([...running.values()].map(({ uplink }) => uplink.close()))
     },
-  } satisfies Uplinks)
+  })
 }
 
 /** Approximate size of a loss row. */

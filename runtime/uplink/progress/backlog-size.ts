@@ -27,15 +27,6 @@ export interface BacklogSize extends Amount {
   readonly roomSeconds: number | undefined
 }
 
-export interface BacklogMeasure {
-  /** Current size; `oldest` is the commit time of the oldest unsent change. */
-  size(oldest: number | undefined): BacklogSize
-  /** Applies the budget at intervals. Returns whether it reduced the backlog further. */
-  enforceBudget(what?: BudgetScope): boolean
-  /** Checks the budget at the next call, because the backlog grew. */
-  recheckSoon(): void
-}
-
 /** Extends or restricts what the budget covers. */
 export interface BudgetScope {
   /** Whether the first span is being sent and must not change. */
@@ -54,10 +45,12 @@ export interface BacklogMeasurePorts {
 
 const hourMs = 3_600_000
 
+export type BacklogMeasure = ReturnType<typeof createBacklogMeasure>
+
 export function createBacklogMeasure(
   { state, backlog, clock, selected }: BacklogMeasurePorts,
   options: UplinkOptions,
-): BacklogMeasure {
+) {
   const { budgetBytes, budgetObservations, budgetHours } = options
   const thinMs = options.thinSeconds * 1000
   const hasBudget = (budgetBytes ?? budgetObservations ?? budgetHours) !== undefined
@@ -121,16 +114,19 @@ export function createBacklogMeasure(
   }
 
   return Object.freeze({
-    size(oldest) {
+    /** Current size; `oldest` is the commit time of the oldest unsent change. */
+    size(oldest: number | undefined): BacklogSize {
       const at = clock.monotonic()
       if (known === undefined || at - known.at > limits.uplinkMeasureMs.value)
         known = { at, waits: measured(oldest) }
       return known.waits
     },
-    recheckSoon() {
+    /** Checks the budget at the next call, because the backlog grew. */
+    recheckSoon(): void {
       boundAt = Number.NEGATIVE_INFINITY
     },
-    enforceBudget({ isFilling = false, behindTo }: BudgetScope = {}) {
+    /** Applies the budget at intervals. Returns whether it reduced the backlog further. */
+    enforceBudget({ isFilling = false, behindTo }: BudgetScope = {}): boolean {
       const at = clock.monotonic()
       if (!hasBudget || at - boundAt < limits.uplinkBudgetMs.value) return false
       boundAt = at
@@ -170,7 +166,7 @@ export function createBacklogMeasure(
       known = undefined
       return true
     },
-  } satisfies BacklogMeasure)
+  })
 }
 
 /** Joins adjacent spans of one outage and level, except a span being sent. */

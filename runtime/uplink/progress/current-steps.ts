@@ -3,7 +3,7 @@
  * deleted since. Rows up to that point then count as past. The live lane must send nothing in between, or its
  * older values would arrive later; a semaphore ensures this.
  */
-import { createSemaphore, type Semaphore } from '#base/load/semaphore.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import type { ChangeFeed, Followed } from '#broker/changes/change-feed.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import { viaFrom } from '#ngsi-ld/federation/via.ts'
@@ -16,37 +16,8 @@ import {
   instanceKeys,
 } from '#uplink/steps/deletion-steps.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
-import { createFullySynced, type FullySynced } from './fully-synced.ts'
+import { createFullySynced } from './fully-synced.ts'
 import { clearUnsentDeletions, type UnsentDeletions, type UplinkState } from './uplink-state.ts'
-
-export interface CurrentSteps {
-  readonly fullySynced: FullySynced
-  /** Serializes work on the live lane, first come first served. */
-  readonly turn: Semaphore
-  /** Whether a row precedes the sent state of its entity. */
-  isPast(n: number, id: string): boolean
-  /** Notes that the live lane passed a log number. */
-  advance(n: number): void
-  /** Marks rows of an entity up to a log number, by default up to now, as past. */
-  markSent(id: string, upTo?: number): void
-  /**
-   * Steps for what changed since a commit time and was deleted since it and since a log number; empty if
-   * nothing changed. An entity that newly matches the selection is sent in full. Marks rows as past.
-   */
-  steps(rid: number, view: EntityView, from: Since): Step[]
-  /** Same, without marking rows as past. */
-  stepsUnmarked(rid: number, view: EntityView, from: Since): Step[]
-  /**
-   * Steps that delete what earlier lives of an entity left at the centre, where a row re-creates it and their
-   * deletion is unsent. They must be sent before the row. Empty for any other row.
-   */
-  unsentDeletions(row: Followed): readonly Step[]
-  /**
-   * Same since the last position of the live lane, including all commits up to a time (ms). Must be sent in
-   * the same turn.
-   */
-  unsentSteps(id: string): { readonly steps: readonly Step[]; readonly upTo: number }
-}
 
 /** A commit time (ms), and the log number after which deletions count. */
 interface Since {
@@ -60,7 +31,9 @@ export interface CurrentStepsPorts {
   readonly state: Pick<UplinkState, 'position' | 'refresh' | keyof UnsentDeletions>
 }
 
-export function createCurrentSteps({ following, lookups, state }: CurrentStepsPorts): CurrentSteps {
+export type CurrentSteps = ReturnType<typeof createCurrentSteps>
+
+export function createCurrentSteps({ following, lookups, state }: CurrentStepsPorts) {
   /** Log numbers up to which the state of an entity was sent, by id. */
   const sentUpTo = new Map<string, number>()
   let highest = 0
@@ -137,18 +110,35 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
   }
 
   return Object.freeze({
+    /** Serializes work on the live lane, first come first served. */
     turn: createSemaphore(),
+    /** Whether a row precedes the sent state of its entity. */
     isPast,
+    /**
+     * Steps that delete what earlier lives of an entity left at the centre, where a row re-creates it and
+     * their deletion is unsent. They must be sent before the row. Empty for any other row.
+     */
     unsentDeletions,
-    advance(n) {
+    /** Notes that the live lane passed a log number. */
+    advance(n: number): void {
       if (n >= highest) sentUpTo.clear()
       clearUnsentDeletions(state)
     },
     fullySynced,
+    /** Marks rows of an entity up to a log number, by default up to now, as past. */
     markSent,
+    /**
+     * Steps for what changed since a commit time and was deleted since it and since a log number; empty if
+     * nothing changed. An entity that newly matches the selection is sent in full. Marks rows as past.
+     */
     steps,
+    /** Same, without marking rows as past. */
     stepsUnmarked,
-    unsentSteps(id) {
+    /**
+     * Steps for what is unsent since the last position of the live lane, including all commits up to a time
+     * (ms). They must be sent in the same turn.
+     */
+    unsentSteps(id: string): { readonly steps: readonly Step[]; readonly upTo: number } {
       const found = following.entityWithRid(id)
       const { n, at } = following.position()
       if (found === undefined) return { steps: [], upTo: at }
@@ -157,5 +147,5 @@ export function createCurrentSteps({ following, lookups, state }: CurrentStepsPo
       const from = { since: following.since(position), deletionsAfter: position.n }
       return { steps: n > position.n ? steps(rid, view, from) : [], upTo: at }
     },
-  } satisfies CurrentSteps)
+  })
 }

@@ -26,29 +26,7 @@ export interface LossesPorts extends EvictedPorts {
   readonly backlog: Pick<UnfoldedBacklog, 'gapsSince' | 'gapsUnread' | 'gapSums' | 'firstGap' | 'follow'>
 }
 
-export interface Losses {
-  /** Selects which values of a stream's part are sent in the current slice. */
-  keep(part: Timed & Pick<CommittedPart, 's'>, places: readonly number[], level: Level): readonly number[]
-  /** Begins a slice whose first commit time is `writtenFrom` (ms). */
-  begin(writtenFrom: number): void
-  /** The minimum slice length: thinned slices must be long compared with the thinning period. */
-  leastSliceMs(level: Level): number
-  /** Ends a slice that was sent up to a commit time (ms); its losses are stored with the new position. */
-  end(writtenBefore: number): void
-  /**
-   * Discards unreported losses. After the centre was restored from an older copy, nobody can count what is
-   * missing; a reconciliation sends all of it.
-   */
-  forget(): void
-  /**
-   * The gaps of a span that was sent, page by page; each page is read after the previous one was accepted.
-   */
-  gaps(report: GapReport): Iterable<GapPage>
-  /** Rows to store with the state; the caller calls `onSaved` once they are on disk. */
-  changes(): { readonly rows: readonly LossRow[]; onSaved(): void }
-  /** Ends the claim on records of the history. */
-  close(): void
-}
+export type Losses = ReturnType<typeof createLosses>
 
 export function createLosses(
   ports: LossesPorts,
@@ -58,7 +36,7 @@ export function createLosses(
     thinMs,
     scopePrefix,
   }: { uplink: string; alias: string; thinMs: number; scopePrefix: ScopePrefix },
-): Losses {
+) {
   const { state, following } = ports
   const rule = { prefix: gapPrefix(alias, uplink), alias, scopePrefix }
   const close = ports.backlog.follow(() => pendingSince(state, following.since(state.position)))
@@ -107,26 +85,35 @@ export function createLosses(
   }
 
   return Object.freeze({
+    /** Ends the claim on records of the history. */
     close,
-    begin(from) {
+    /** Begins a slice whose first commit time is `writtenFrom` (ms). */
+    begin(from: number): void {
       slice = new Map()
       writtenFrom = from
     },
-    leastSliceMs: (level) => (level === 'full' ? 0 : 10 * thinMs),
-    keep(part, places, level) {
+    /** The minimum slice length: thinned slices must be long compared with the thinning period. */
+    leastSliceMs: (level: Level) => (level === 'full' ? 0 : 10 * thinMs),
+    /** Selects which values of a stream's part are sent in the current slice. */
+    keep(part: Timed & Pick<CommittedPart, 's'>, places: readonly number[], level: Level): readonly number[] {
       if (level === 'full') return places
       const { kept, lost } = keptOf(part, places, { level, thinMs })
       if (lost !== undefined) slice?.set(part.s, lost)
       return kept
     },
-    end(writtenBefore) {
+    /** Ends a slice that was sent up to a commit time (ms); its losses are stored with the new position. */
+    end(writtenBefore: number): void {
       for (const [s, lost] of slice ?? []) {
         add(s, { ...lost, writtenFrom, writtenBefore })
         state.counts.evicted += lost.count
       }
       slice = undefined
     },
-    forget() {
+    /**
+     * Discards unreported losses. After the centre was restored from an older copy, nobody can count what is
+     * missing; a reconciliation sends all of it.
+     */
+    forget(): void {
       for (const [of, { count }] of losses) {
         changed.add(of)
         state.counts.evicted -= count
@@ -135,11 +122,15 @@ export function createLosses(
       slice = undefined
       forgetCount++
     },
-    *gaps(report) {
+    /**
+     * The gaps of a span that was sent, page by page; each page is read after the previous one was accepted.
+     */
+    *gaps(report: GapReport): Iterable<GapPage> {
       yield* ownGaps(report)
       yield* evictedGaps(ports, rule, report)
     },
-    changes() {
+    /** Rows to store with the state; the caller calls `onSaved` once they are on disk. */
+    changes(): { readonly rows: readonly LossRow[]; onSaved(): void } {
       const rows = [...changed].map((of): LossRow => [of, losses.get(of)])
       return {
         rows,
@@ -149,7 +140,7 @@ export function createLosses(
         },
       }
     },
-  } satisfies Losses)
+  })
 }
 
 /** Stream number under which losses beyond the limit are summed; no stream has it. */

@@ -25,21 +25,16 @@ export interface MatchingPorts {
   readonly deliverNow: (steps: readonly Step[]) => Promise<boolean>
 }
 
-export interface Matching {
-  /** Begins a pass over the rows read now. */
-  begin(): MatchPass
-  /**
-   * Ensures that the centre holds an entity in full before matching past values of it are sent. False when
-   * the uplink was closed.
-   */
-  ensureSynced(id: string, values: Attributes): Promise<boolean>
-}
-
-export function createMatching(ports: MatchingPorts): Matching {
+export function createMatching(ports: MatchingPorts) {
   const { following, current, lookups, deliverNow } = ports
   return Object.freeze({
-    begin: () => createMatchPass(ports, memoized(lookups)),
-    async ensureSynced(id, values) {
+    /** Begins a pass over the rows read now. */
+    begin: (): MatchPass => createMatchPass(ports, memoized(lookups)),
+    /**
+     * Ensures that the centre holds an entity in full before matching past values of it are sent. False when
+     * the uplink was closed.
+     */
+    async ensureSynced(id: string, values: Attributes): Promise<boolean> {
       if (!lookups.selection.dependsOnValues) return true
       const found = following.entityWithRid(id)
       if (found === undefined || current.fullySynced.get(found.rid) !== undefined) return true
@@ -50,25 +45,16 @@ export function createMatching(ports: MatchingPorts): Matching {
         return true
       })
     },
-  } satisfies Matching)
+  })
 }
 
 /** A pass over the log; the caller calls `onAccepted` once all its steps were accepted. */
-export interface MatchPass {
-  /** The steps of a row; `each` maps a step for a change committed at a time (ms). */
-  steps(row: Followed, each: (step: Step, at: number) => Step): readonly Step[]
-  /**
-   * Steps that bring an entity to the centre in full before matching values of it are sent; empty if it is
-   * there.
-   */
-  fullSteps(id: string, values: Attributes): readonly Step[]
-  onAccepted(): void
-}
+export type MatchPass = ReturnType<typeof createMatchPass>
 
 function createMatchPass(
   { following, current }: Pick<MatchingPorts, 'following' | 'current'>,
   lookups: MatchingPorts['lookups'],
-): MatchPass {
+) {
   const { selection } = lookups
   const { fullySynced } = current
   const { n: here } = following.position()
@@ -113,7 +99,8 @@ function createMatchPass(
   }
 
   return Object.freeze({
-    steps(row, each) {
+    /** The steps of a row; `each` maps a step for a change committed at a time (ms). */
+    steps(row: Followed, each: (step: Step, at: number) => Step): readonly Step[] {
       const at = commitTimeOf(row)
       const shaped = (steps: readonly Step[]): readonly Step[] => steps.map((step) => each(step, at))
       if (!selection.dependsOnValues) return shaped(stepsOf(row, (id) => current.isPast(row.n, id), lookups))
@@ -126,12 +113,16 @@ function createMatchPass(
         return synced.size > before ? steps : shaped(steps)
       })
     },
-    fullSteps: (id, values) => syncInFull(id, values, here + 1),
-    onAccepted() {
+    /**
+     * Steps that bring an entity to the centre in full before matching values of it are sent; empty if it is
+     * there.
+     */
+    fullSteps: (id: string, values: Attributes): readonly Step[] => syncInFull(id, values, here + 1),
+    onAccepted(): void {
       for (const id of synced) current.markSent(id, here)
       for (const [rid, isMet] of checked) fullySynced.set(rid, isMet)
     },
-  } satisfies MatchPass)
+  })
 }
 
 function attributesIn(steps: readonly Step[]): Attributes {

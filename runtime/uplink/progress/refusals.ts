@@ -24,23 +24,6 @@ export interface RefusalsPorts {
   readonly log: Log
 }
 
-export interface Refusals {
-  /**
-   * Stores refusals; resolves once they are on disk. DeletedInstance entries are passed to `onDropped`, whose
-   * result stages the gaps in the same commit; if the commit fails, it is undone.
-   */
-  add(uplink: string, refusals: readonly StepRefusal[], onDropped: OnDropped): Promise<void>
-  /** Resolves once it is deleted from disk. */
-  remove(q: number): Promise<void>
-  /**
-   * Moves the refusals of a removed uplink to the queue that removed uplinks share; resolves once that is on
-   * disk.
-   */
-  forget(uplink: string): Promise<void>
-  /** The number of refusals of an uplink dropped since start. */
-  dropped(uplink: string): number
-}
-
 /** A refusal that is dropped, and when (ms) it was refused. */
 export interface DroppedRefusal {
   /** The unique number of the refusal. */
@@ -53,7 +36,9 @@ export interface DroppedRefusal {
 
 export type OnDropped = (gone: readonly DroppedRefusal[]) => { stage(stage: Stage): void; undo(): void }
 
-export function createRefusals({ states, door, clock, log }: RefusalsPorts): Refusals {
+export type Refusals = ReturnType<typeof createRefusals>
+
+export function createRefusals({ states, door, clock, log }: RefusalsPorts) {
   let last = states.lastRefusal()
   /** Sizes in bytes by refusal number, oldest first, by uplink. */
   const kept = new Map<string, Map<number, number>>()
@@ -126,11 +111,22 @@ export function createRefusals({ states, door, clock, log }: RefusalsPorts): Ref
   }
 
   return Object.freeze({
-    add: (...given) => turn(() => add(...given)),
-    remove: (q) => turn(() => remove(q)),
-    forget: (uplink) => turn(() => forget(uplink)),
-    dropped: (uplink) => droppedCounts.get(uplink) ?? 0,
-  } satisfies Refusals)
+    /**
+     * Stores refusals; resolves once they are on disk. Dropped entries are passed to `onDropped`, whose
+     * result stages the gaps in the same commit; if the commit fails, it is undone.
+     */
+    add: (uplink: string, refusals: readonly StepRefusal[], onDropped: OnDropped) =>
+      turn(() => add(uplink, refusals, onDropped)),
+    /** Resolves once it is deleted from disk. */
+    remove: (q: number) => turn(() => remove(q)),
+    /**
+     * Moves the refusals of a removed uplink to the queue that removed uplinks share; resolves once that is
+     * on disk.
+     */
+    forget: (uplink: string) => turn(() => forget(uplink)),
+    /** The number of refusals of an uplink dropped since start. */
+    dropped: (uplink: string) => droppedCounts.get(uplink) ?? 0,
+  })
 }
 
 /** Key of the queue that removed uplinks share; no subscription has this id. */

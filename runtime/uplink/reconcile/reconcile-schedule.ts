@@ -20,23 +20,6 @@ import type { UplinkState } from '#uplink/progress/uplink-state.ts'
 import { createReconciler, newTask } from './reconcile.ts'
 import type { ReconcilePorts } from './reconcile-history.ts'
 
-export interface ReconcileSchedule {
-  /** Starts a reconciliation, unless one is in progress. */
-  begin(reason: ReconcileTask['reason'], isDry?: boolean): void
-  /** Cancels the current one; what it sent stays. False if there is none. */
-  cancel(): boolean
-  isDue(): boolean
-  /** Does the next portion, if any. Returns whether the state must be stored. */
-  portion(): Promise<boolean>
-  /**
-   * Asks a Selvedge at intervals and after trouble whether it lost data; with `isFirst`, before the first
-   * sending. Returns whether the state must be stored.
-   */
-  checkCentre(isFirst?: boolean): Promise<boolean>
-  /** Asks at once; false if the centre cannot confirm now that it lost nothing. */
-  isCentreIntact(): Promise<boolean>
-}
-
 export interface ReconcileSchedulePorts
   extends Omit<
     ReconcilePorts,
@@ -51,7 +34,7 @@ export interface ReconcileSchedulePorts
   readonly log: Log
 }
 
-export function createReconcileSchedule(ports: ReconcileSchedulePorts): ReconcileSchedule {
+export function createReconcileSchedule(ports: ReconcileSchedulePorts) {
   const { id, state, connectivity, losses, clock, log, centres } = ports
   const path = `/selvedge/v1/digests?position=true&through=${encodeURIComponent(ports.alias)}`
   let checkedAt = Number.NEGATIVE_INFINITY
@@ -159,8 +142,10 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
   }
 
   return Object.freeze({
+    /** Starts a reconciliation, unless one is in progress. */
     begin,
-    cancel() {
+    /** Cancels the current one; what it sent stays. False if there is none. */
+    cancel(): boolean {
       const task = state.reconcile
       if (task === undefined || !isUnderWay(task)) return false
       state.reconcile = { ...task, phase: 'cancelled', endedAt: clock.now() }
@@ -168,7 +153,8 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
       return true
     },
     isDue: () => isDue(state),
-    async portion() {
+    /** Does the next portion, if any. Returns whether the state must be stored. */
+    async portion(): Promise<boolean> {
       const task = state.reconcile
       if (task === undefined || !isUnderWay(task) || !(await reconciler.portion(task))) return false
       // The task was cancelled or replaced meanwhile.
@@ -189,7 +175,11 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
       })
       return true
     },
-    async checkCentre(isFirst = false) {
+    /**
+     * Asks a Selvedge at intervals and after trouble whether it lost data; with `isFirst`, before the first
+     * sending. Returns whether the state must be stored.
+     */
+    async checkCentre(isFirst: boolean = false): Promise<boolean> {
       const since = connectivity.trouble('live')?.since
       const isBack = troubleSince !== undefined && since === undefined
       troubleSince = since
@@ -201,8 +191,9 @@ export function createReconcileSchedule(ports: ReconcileSchedulePorts): Reconcil
       if (isFirst ? state.centreAt !== undefined : !isDue) return false
       return (await fetchPosition()) === 'reported'
     },
+    /** Asks at once; false if the centre cannot confirm now that it lost nothing. */
     isCentreIntact: async () => (await fetchPosition()) !== 'unavailable',
-  } satisfies ReconcileSchedule)
+  })
 }
 
 /** Statuses of a centre that is not ready, such as while it restarts. */

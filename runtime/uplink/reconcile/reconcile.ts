@@ -53,11 +53,6 @@ export const newTask = (
   observations: 0,
 })
 
-export interface Reconciler {
-  /** Does the next portion of a task. False when the uplink was closed, or the task ended. */
-  portion(task: ReconcileTask): Promise<boolean>
-}
-
 /** The result for some entities in a turn of the live lane. */
 type PassResult = 'done' | 'ended' | 'held' | 'too-large'
 
@@ -67,7 +62,7 @@ interface LookedUp {
   readonly isForeign: IsForeign | undefined
 }
 
-export function createReconciler(ports: ReconcilePorts): Reconciler {
+export function createReconciler(ports: ReconcilePorts) {
   const { following, digests, centre, live, current, lookups, isStopped } = ports
   const isOurs = (view: EntityView): boolean =>
     !lookups.isFromCentre(view.times().attributes['']?.[2]) && lookups.selection.takes(view.entity())
@@ -314,7 +309,10 @@ export function createReconciler(ports: ReconcilePorts): Reconciler {
 
   const past = createPastPhases({ ...ports, fetchReply, isOurs })
   const phases = { buckets, pages, deleted, ...past, done: ended, cancelled: ended }
-  return Object.freeze({ portion: (task) => phases[task.phase](task) } satisfies Reconciler)
+  return Object.freeze({
+    /** Does the next portion of a task. False when the uplink was closed, or the task ended. */
+    portion: (task: ReconcileTask) => phases[task.phase](task),
+  })
 }
 
 const ended = (): Promise<boolean> => Promise.resolve(true)

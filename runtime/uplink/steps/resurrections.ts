@@ -6,33 +6,29 @@
 import { type DeletionLookups, deletionsAfterPast, type Resurrected } from './deletion-steps.ts'
 import type { Attributes, Head, Step } from './step-plan.ts'
 
-export interface Resurrections {
-  /**
-   * Resolves once the entity's past values and its lost attributes (`name` or `name datasetId`) are deleted
-   * at the centre; with false when the uplink was closed.
-   */
-  ensureDeleted(entity: Head, past: Attributes, lost?: readonly string[]): Promise<boolean>
-  /** Deletes what is registered. An entity re-created later is sent with later rows. */
-  deleteAgain(deliver: (steps: readonly Step[]) => Promise<boolean>): Promise<void>
-  close(): void
-}
-
 interface Resurrection extends Resurrected {
   readonly resolve: (isAccepted: boolean) => void
 }
 
-export function createResurrections(ports: DeletionLookups): Resurrections {
+export type Resurrections = ReturnType<typeof createResurrections>
+
+export function createResurrections(ports: DeletionLookups) {
   let pending: readonly Resurrection[] = []
   let isClosed = false
   return Object.freeze({
-    ensureDeleted(entity, past, lost = []) {
+    /**
+     * Resolves once the entity's past values and its lost attributes (`name` or `name datasetId`) are deleted
+     * at the centre; with false when the uplink was closed.
+     */
+    ensureDeleted(entity: Head, past: Attributes, lost: readonly string[] = []): Promise<boolean> {
       if (deletionsAfterPast({ entity, past, lost }, ports).length === 0) return Promise.resolve(true)
       return new Promise((resolve) => {
         if (isClosed) resolve(false)
         else pending = [...pending, { entity, past, lost, resolve }]
       })
     },
-    async deleteAgain(deliver) {
+    /** Deletes what is registered. An entity re-created later is sent with later rows. */
+    async deleteAgain(deliver: (steps: readonly Step[]) => Promise<boolean>): Promise<void> {
       const some = pending
       if (some.length === 0) return
       const isAccepted = await deliver(some.flatMap((one) => deletionsAfterPast(one, ports)))
@@ -40,9 +36,9 @@ export function createResurrections(ports: DeletionLookups): Resurrections {
       pending = pending.slice(some.length)
       for (const { resolve } of some) resolve(true)
     },
-    close() {
+    close(): void {
       isClosed = true
       for (const { resolve } of pending) resolve(false)
     },
-  } satisfies Resurrections)
+  })
 }

@@ -6,17 +6,10 @@
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 
-export interface ScopePrefix {
-  /** The prefix; undefined if scopes are sent unchanged. */
-  readonly prefix: string | undefined
-  /** The scope to send for an entity; undefined if none is to be sent. */
-  scope(here: Entity['scope'], isFromCentre: boolean): Entity['scope']
-  /** The entity as the centre holds it. */
-  entity(here: Entity): Entity
-}
+export type ScopePrefix = ReturnType<typeof createScopePrefix>
 
 /** @param prefix a path such as /site-7, without a slash at its end */
-export function createScopePrefix(prefix: string | undefined): ScopePrefix {
+export function createScopePrefix(prefix: string | undefined) {
   const scope = (here: Entity['scope'], isFromCentre: boolean): Entity['scope'] => {
     if (prefix === undefined) return here
     if (isFromCentre) return undefined
@@ -24,13 +17,16 @@ export function createScopePrefix(prefix: string | undefined): ScopePrefix {
     return typeof here === 'string' ? prefix + here : here.map((one) => prefix + one)
   }
   return Object.freeze({
+    /** The prefix; undefined if scopes are sent unchanged. */
     prefix,
+    /** The scope to send for an entity; undefined if none is to be sent. */
     scope,
-    entity(here) {
+    /** The entity as the centre holds it. */
+    entity(here: Entity): Entity {
       const placed = scope(here.scope, false)
       return placed === undefined ? here : { ...here, scope: placed }
     },
-  } satisfies ScopePrefix)
+  })
 }
 
 /** Whether scopes are equal, in any order. */
