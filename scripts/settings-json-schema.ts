@@ -6,6 +6,7 @@
 import { toJsonSchema } from '@valibot/to-json-schema'
 import { absentSections } from '#config/checks/foreign-names.ts'
 import { settingsSchema } from '#config/schema/settings-schema.ts'
+import { isDocumented, settingComment } from './setting-comments.ts'
 
 interface Node {
   [member: string]: unknown
@@ -17,7 +18,7 @@ interface Node {
 
 export function settingsJsonSchema(): string {
   const { $schema, ...root } = toJsonSchema(settingsSchema, { errorMode: 'ignore' })
-  const { properties, ...rest } = readable(root as unknown as Node)
+  const { properties, ...rest } = readable(root as unknown as Node, '')
   const absent = Object.entries(absentSections).map(([name, part]): [string, Node] => [
     name,
     { description: `Accepted without effect: this version has no ${part}.` },
@@ -31,26 +32,31 @@ export function settingsJsonSchema(): string {
   return `${JSON.stringify(schema, undefined, 2)}\n`
 }
 
-/** Turns the documentation of a setting into one description. */
-function readable(node: Node): Node {
-  const { expected, defaultText, restart, description, ...own } = node
-  for (const name of ['items', 'additionalProperties']) {
-    if (typeof own[name] === 'object') own[name] = readable(own[name] as Node)
-  }
+/** Adds the documentation of the setting at a path: its title, and one description. */
+function readable(node: Node, path: string): Node {
+  const { expected, defaultText, default: byDefault, ...own } = node
+  if (typeof own['items'] === 'object') own['items'] = readable(own['items'] as Node, `${path}[]`)
+  if (typeof own['additionalProperties'] === 'object')
+    own['additionalProperties'] = readable(own['additionalProperties'] as Node, `${path}.*`)
   if (own.properties !== undefined)
     own.properties = Object.fromEntries(
-      Object.entries(own.properties).map(([key, value]) => [
-        key,
-        own.required?.includes(key) === true ? readable(value) : emptyable(readable(value)),
-      ]),
+      Object.entries(own.properties).map(([key, value]) => {
+        const member = readable(value, path === '' ? key : `${path}.${key}`)
+        return [key, own.required?.includes(key) === true ? member : emptyable(member)]
+      }),
     )
+  const { title, description } = isDocumented(path) ? settingComment(path) : {}
   const words = [
     description,
     typeof expected === 'string' && `Expected: ${expected}.`,
     typeof defaultText === 'string' && `Default: ${defaultText}.`,
-    restart === false && 'Takes effect without a restart.',
   ].filter((text) => typeof text === 'string')
-  return words.length === 0 ? own : { ...own, description: words.join(' ') }
+  return {
+    ...own,
+    ...(title !== undefined && { title }),
+    ...(byDefault !== undefined && { default: byDefault }),
+    ...(words.length > 0 && { description: words.join(' ') }),
+  }
 }
 
 /** Allows null, which counts as absent: the value of a YAML section without lines. */

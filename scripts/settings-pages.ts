@@ -12,6 +12,7 @@ import {
 } from '#config/checks/foreign-names.ts'
 import { settingsSchema } from '#config/schema/settings-schema.ts'
 import { allSettings, type Setting } from '#config/schema/settings-tree.ts'
+import { settingComment } from './setting-comments.ts'
 
 const width = 110
 
@@ -68,12 +69,17 @@ export function settingsExample(): string {
 
 function exampleLines(setting: Setting, indent: string): string[] {
   const name = setting.path.split('.').at(-1)!
-  const words = `${setting.title}. ${setting.description} ${capital(setting.expected)}; ${defaultWords(setting)}.`
+  const words = `${documentation(setting)} ${capital(setting.expected)}; ${defaultWords(setting)}.`
   const value = examples[setting.path] ?? [`${name}: ${JSON.stringify(setting.byDefault ?? null)}`]
   return [
     ...wrapped(words, width - indent.length - 2).map((line) => `${indent}# ${line}`),
     ...value.map((line) => `${indent}#${line}`),
   ]
+}
+
+function documentation({ path }: Setting): string {
+  const { title, description } = settingComment(path)
+  return `${title}. ${description}`
 }
 
 function wrapped(text: string, most: number): string[] {
@@ -102,19 +108,18 @@ export function settingsPage(): string {
     setting.expected,
     setting.defaultText ??
       (setting.byDefault === undefined ? '' : `\`${JSON.stringify(setting.byDefault)}\``),
-    `${setting.title}. ${setting.description}`,
-    setting.restart ? 'restart' : 'at once',
+    documentation(setting),
   ])
   return [
     '# Settings\n',
-    'All settings are optional. They are read from a file (`--config`, `$SELVEDGE_CONFIG`, else `selvedge.yaml` or `selvedge.json` in the',
+    'All settings are optional, and take effect at the next start. They are read from a file (`--config`, `$SELVEDGE_CONFIG`, else `selvedge.yaml` or `selvedge.json` in the',
     'working folder), from the environment, and from the command line (`--set PATH=VALUE`), in this order of increasing',
     'precedence. In a path, `*` stands for a name chosen by the operator and `[]` for each item of a list. In the environment, a list is',
     'comma-separated, and a group is JSON. Relative file names are relative to the data folder. Any mistake prevents the',
     'gateway from starting; `selvedge check` reports all of them at once. [selvedge.schema.json](selvedge.schema.json) lets editors complete',
     'and check the file: the first line of the example settings names it for YAML; in JSON, the member `$schema` does.\n',
     `Generated from \`runtime/config/schema/settings-schema.ts\` by \`npm run document\`.\n`,
-    table(['Setting', 'Variable', 'Value', 'Default', 'Meaning', 'Takes effect'], rows),
+    table(['Setting', 'Variable', 'Value', 'Default', 'Meaning'], rows),
     '\n## Names of components that are not built\n',
     'These are accepted, have no effect, and are reported by the log event `config.absent-part`: the sections',
     `${Object.keys(absentSections).map(code).join(', ')}, variables that start with their names`,

@@ -7,6 +7,7 @@ import { bridges } from '#bridges/registry.ts'
 import { loadSettings } from '#config/load/load.ts'
 import { mistakeLine } from '#config/schema/mistakes.ts'
 import { allSettings } from '#config/schema/settings-tree.ts'
+import { settingComment } from '#scripts/setting-comments.ts'
 import { settingsJsonSchema } from '#scripts/settings-json-schema.ts'
 import { settingsExample, settingsPage } from '#scripts/settings-pages.ts'
 import { isProduct, wholeTree } from './tree.ts'
@@ -60,7 +61,8 @@ interface SchemaNode {
 
 it('has a JSON Schema with every setting, its description, expected value and default', () => {
   const root = JSON.parse(settingsJsonSchema()) as SchemaNode
-  for (const { path, title, description, expected, byDefault } of allSettings()) {
+  for (const { path, expected, byDefault } of allSettings()) {
+    const { title, description } = settingComment(path)
     const node = path
       .replaceAll('[]', '.[]')
       .split('.')

@@ -1,5 +1,5 @@
 /**
- * The schema as a tree: the keys of each place, all settings, and their documentation. It derives everything
+ * The schema as a tree: the keys of each place, and all settings. It derives everything
  * from the schema, so that a setting added there also appears in the environment, in messages and in the
  * reference page.
  */
@@ -10,16 +10,12 @@ import { settingsSchema } from './settings-schema.ts'
 /** A setting. In its path, `*` stands for a name chosen by the operator and `[]` for each item of a list. */
 export interface Setting {
   readonly path: string
-  readonly title: string
-  readonly description: string
   /** Description of the expected value. */
   readonly expected: string
   /** Undefined if the absence of the setting has a meaning of its own. */
   readonly byDefault: unknown
   /** The default in words, if it depends on other settings. */
   readonly defaultText: string | undefined
-  /** Whether a change takes effect only after a restart. */
-  readonly restart: boolean
   readonly schema: v.GenericSchema
 }
 
@@ -117,18 +113,15 @@ function settingsUnder(schema: v.GenericSchema, path: string): Setting[] {
 
 function describe(schema: v.GenericSchema, path: string): Setting {
   const inner = unwrapped(schema)
-  const { defaultText, restart } = v.getMetadata(inner)
+  const { defaultText } = v.getMetadata(inner)
   return {
     path,
-    title: v.getTitle(inner) ?? '',
-    description: v.getDescription(inner) ?? '',
     expected: expectedOf(schema),
     byDefault:
       schema.type === 'optional'
         ? v.getDefault(schema as v.OptionalSchema<v.GenericSchema, unknown>)
         : undefined,
     defaultText: defaultText as string | undefined,
-    restart: restart !== false,
     schema: inner,
   }
 }
