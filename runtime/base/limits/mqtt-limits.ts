@@ -62,8 +62,8 @@ export const mqttLimits = {
   clientInFlightMax: limit(512, 'messages'),
   /** Frames of all clients not yet committed. Beyond it: TCP back-pressure. */
   framesInFlightBytesMax: limit(16 * 1024 * 1024, 'bytes'),
-  /** Topics whose subscribers are cached. Beyond it: the cache is cleared. */
-  routesMax: limit(20_000, 'topics'),
+  /** Topics whose subscribers are cached; 3 MB. Beyond it: the cache is cleared. */
+  routesMax: limit(10_000, 'topics'),
   /** Sent to one session and not yet acknowledged. Beyond it: waits on disk. */
   sessionInFlightMax: limit(100, 'messages'),
   /**

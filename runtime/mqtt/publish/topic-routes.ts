@@ -42,6 +42,9 @@ export interface Departure {
   readonly source: string
 }
 
+/** Shared by topics without subscribers, which most are. */
+const nobody: readonly never[] = []
+
 /** Memory of a waiting message beside topic and payload. */
 const overheadBytes = 256
 
@@ -64,8 +67,8 @@ export function createTopicRoutes({ links, sessions, undelivered }: RoutesPorts)
     return {
       topic,
       problem,
-      links: [],
-      sessions: [],
+      links: nobody,
+      sessions: nobody,
       storedCopies: 0,
       linksGeneration: -1,
       sessionsGeneration: -1,
@@ -77,7 +80,9 @@ export function createTopicRoutes({ links, sessions, undelivered }: RoutesPorts)
     let route = routes.get(key)
     if (route === undefined) {
       const bytes = Buffer.from(key, 'latin1')
-      const topic = bytes.toString()
+      const text = bytes.toString()
+      // One string for both, unless the topic has characters beyond ASCII.
+      const topic = text === key ? key : text
       const problem = isUtf8(bytes) ? topicProblem(topic) : 'a topic must be well-formed UTF-8'
       route = create(
         topic,
@@ -93,7 +98,8 @@ export function createTopicRoutes({ links, sessions, undelivered }: RoutesPorts)
   function linksOf(route: TopicRoute): TopicRoute['links'] {
     const generation = links.generation()
     if (route.linksGeneration !== generation) {
-      route.links = [...links.match(route.topic)]
+      const found = links.match(route.topic)
+      route.links = found.size === 0 ? nobody : [...found]
       route.linksGeneration = generation
     }
     return route.links
@@ -103,7 +109,8 @@ export function createTopicRoutes({ links, sessions, undelivered }: RoutesPorts)
   function sessionsOf(route: TopicRoute): TopicRoute['sessions'] {
     const generation = sessions.generation()
     if (route.sessionsGeneration !== generation) {
-      route.sessions = [...sessions.match(route.topic)]
+      const found = sessions.match(route.topic)
+      route.sessions = found.size === 0 ? nobody : [...found]
       route.storedCopies = route.sessions.filter(([, { qos }]) => qos > 0).length
       route.sessionsGeneration = generation
     }
