@@ -88,8 +88,10 @@ export const ngsiLdLimits = {
   bodiesBytesMax: limit(32 * 1024 * 1024, 'bytes'),
   /** Largest public context is 300 kB. Beyond it: 504. */
   contextBytesMax: limit(1024 * 1024, 'bytes'),
-  /** Compiled term maps in memory. Beyond it: least recently used is evicted. */
+  /** Cached documents, and contexts compiled from them. Beyond it: least recently used is evicted. */
   contextsCachedMax: limit(200, 'contexts'),
+  /** Compiled contexts in memory; the last one is always kept. Beyond it: least recently used is evicted. */
+  contextsCompiledBytesMax: limit(6 * 1024 * 1024, 'bytes'),
   /** An id has to fit in the first line of a request. Beyond it: 400. */
   uriCharactersMax: limit(8192, 'characters'),
   /** Attributes, types and combinations of them, in memory; twice as many for removals. Beyond it: 403. */

@@ -80,6 +80,7 @@ export function createContexts(
 ): Contexts {
   const core = createCoreContext(coreVersion, { isListed: servesPlatform })
   const compiled = new Map<string, Compiled>()
+  let compiledBytes = 0
   const evictedUses = new Map<string, { hits: number; last: number }>()
   const library = createContextLibrary(
     { ...ports, onChange: (changed) => discard((url) => url === changed) },
@@ -91,8 +92,9 @@ export function createContexts(
     for (const [key, { urls }] of compiled) if (urls.some(isChanged)) evict(key)
   }
   const evict = (key: string): void => {
-    const { urls, hits, usedAt } = compiled.get(key)!
+    const { context, urls, hits, usedAt } = compiled.get(key)!
     compiled.delete(key)
+    compiledBytes -= context.bytes
     for (const name of urls.map(nameOf)) {
       const before = evictedUses.get(name)
       evictedUses.delete(name)
@@ -107,7 +109,14 @@ export function createContexts(
     // A fetched document is newly stored, so its usage count restarts.
     for (const url of documentSet.fetched()) evictedUses.delete(nameOf(url))
     if (key.length > keyCharactersMax) return context
-    if (compiled.size >= limits.contextsCachedMax.value) evict(compiled.keys().next().value!)
+    // Another request may have compiled it meanwhile.
+    if (compiled.has(key)) evict(key)
+    for (const [oldest] of compiled) {
+      const isFull = compiledBytes + context.bytes > limits.contextsCompiledBytesMax.value
+      if (!isFull && compiled.size < limits.contextsCachedMax.value) break
+      evict(oldest)
+    }
+    compiledBytes += context.bytes
     const freshUntil = Math.min(...urls.map(library.freshUntil))
     compiled.set(key, { context, urls, freshUntil, hits: 1, usedAt: ports.clock.now() })
     return context

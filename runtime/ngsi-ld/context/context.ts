@@ -46,6 +46,8 @@ export interface Context {
   readonly forQueries?: (isKnown: (name: string) => boolean) => QueryContext
   /** True if `@context` in responses is always an array. */
   readonly isListed?: boolean
+  /** Approximate bytes in memory. */
+  readonly bytes: number
 }
 
 /** A context in which the meaning of some names depends on the names known to the broker. */
@@ -65,6 +67,11 @@ export interface MissingContexts {
  */
 export const contextMember = ({ reference, isListed }: Pick<Context, 'reference' | 'isListed'>): Json =>
   reference.length === 1 && isListed !== true ? reference[0]! : [...reference]
+
+/** Memory of a context beside its terms: its key, closures and the names that it caches. */
+const contextBytes = 16_384
+/** Memory of a term beside its characters: two strings, and entries of up to four maps. */
+const termBytes = 200
 
 /** The core context alone, with the address of the given version in responses. */
 export const createCoreContext = (version: CoreVersion, { isListed = false } = {}): Context => {
@@ -146,7 +153,14 @@ function createContext(
     ...(isListed ? { isListed } : {}),
     expand: remembered(expandAfresh),
     compact: remembered(compactAfresh),
+    bytes: bytesOf(terms),
   })
+}
+
+function bytesOf(terms: ReadonlyMap<string, ContextTerm>): number {
+  let bytes = contextBytes
+  for (const [term, { iri }] of terms) bytes += termBytes + term.length + iri.length
+  return bytes
 }
 
 interface Tables {

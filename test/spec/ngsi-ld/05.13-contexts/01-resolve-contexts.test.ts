@@ -188,6 +188,24 @@ describe('a remote context', () => {
     expect(rows).toHaveLength(limits.contextsCachedMax.value)
     expect(rows).not.toContain('https://a.example/0')
   })
+
+  it('does not fill the memory: the contexts used last stay compiled', async () => {
+    const terms = Array.from({ length: 3000 }, (_, i) => [
+      `term${i}`,
+      `https://a.example/${'x'.repeat(200)}${i}`,
+    ])
+    const documents: Web['documents'] = {}
+    const { contexts } = await site(web(documents))
+    const addresses = Array.from({ length: 8 }, (_, i) => `https://a.example/${i}`)
+    const first: Context[] = []
+    for (const address of addresses) {
+      documents[address] = { '@context': Object.fromEntries(terms) }
+      first.push(await contexts.resolve(address))
+    }
+    expect(await contexts.resolve(addresses[7]!)).toBe(first[7])
+    expect(await contexts.resolve(addresses[6]!)).toBe(first[6])
+    expect(await contexts.resolve(addresses[0]!)).not.toBe(first[0])
+  })
 })
 
 describe('an unavailable context', () => {
