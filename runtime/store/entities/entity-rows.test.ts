@@ -28,7 +28,7 @@ it('evicts rows beyond the limit in the order they were cached, unless they were
   const { entities, overwrite, isKnown } = open()
   for (const i of [0, 1, 2]) entities.byId(`urn:e:${i}`)
   const row = entities.byId('urn:e:0')!
-  const size = row.doc.length + row.sys.length + row.id.length + 200
+  const size = row.doc.length + row.sys.length + row.id.length + 360
   setLimit('documentsCachedBytes', 3 * size)
   entities.byId('urn:e:3')
   overwrite()
@@ -42,7 +42,7 @@ it('shares one budget between tenants: the largest cache evicts first, and closi
   const knownOf = ({ entities }: typeof one): readonly number[] =>
     [1, 2, 3, 4, 5, 6].filter((rid) => entities.knownRows([rid]) !== undefined)
   const { doc, sys, id } = one.entities.byId('urn:e:0')!
-  setLimit('documentsCachedBytes', 4 * (doc.length + sys.length + id.length + 200))
+  setLimit('documentsCachedBytes', 4 * (doc.length + sys.length + id.length + 360))
   for (const i of [1, 2, 3]) one.entities.byId(`urn:e:${i}`)
   expect(knownOf(one)).toHaveLength(4)
   for (const i of [0, 1]) other.entities.byId(`urn:e:${i}`)
@@ -56,7 +56,7 @@ it('admits rows that searches of one tenant read more often than the cached rows
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
   const { doc, sys, id } = one.byRids([1]).rows[0]!
-  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
+  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 360)
   for (let i = 0; i < 3; i++) one.byRids([1])
   for (let i = 0; i < 8; i++) other.byRids([1])
   expect(other.knownRows([1])).toBeUndefined()
@@ -69,7 +69,7 @@ it('forgets the read counts of a tenant that is no longer searched, while others
   const budget = createRowBudget()
   const [one, other] = [open(budget).entities, open(budget).entities]
   const { doc, sys, id } = one.byRids([1]).rows[0]!
-  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 200)
+  setLimit('documentsCachedBytes', doc.length + sys.length + id.length + 360)
   for (let i = 1; i < 35; i++) one.byRids([1])
   expect(one.knownRows([1])?.rows).toHaveLength(1)
   for (let i = 0; i < 100; i++) other.byRids([1])
@@ -138,7 +138,7 @@ it('keeps rows that searches read often, and admits rows that they read more oft
   }
   const known = (): readonly number[] => [1, 2, 3, 4].filter((rid) => entities.knownRows([rid]) !== undefined)
   const { doc, sys, id } = entities.byRids([1]).rows[0]!
-  setLimit('documentsCachedBytes', 2 * (doc.length + sys.length + id.length + 200))
+  setLimit('documentsCachedBytes', 2 * (doc.length + sys.length + id.length + 360))
   meet(1, 4)
   meet(2, 9)
   // Read hardly more often than the cached rows, it would only keep replacing one of them.
