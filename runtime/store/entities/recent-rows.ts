@@ -195,7 +195,7 @@ const advantage = 2
 const bytesOf = ({ doc, sys, id }: EntityRow): number =>
   bytesOfText(doc) + bytesOfText(sys) + bytesOfText(id) + rowBytes
 
-/** Memory of a row beside its characters: two objects, three strings, times as numbers, entries of two maps. */
+/** Memory of a row beside its characters: two objects, three strings, times, entries of two maps. */
 const rowBytes = 360
 
 /**
