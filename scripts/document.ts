@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { errorRegister } from '#base/register/errors.ts'
 import { logEvents } from '#base/register/log.ts'
-import { metricRegister } from '#base/register/metrics.ts'
+import { type MetricName, metricKind, metricRegister } from '#base/register/metrics.ts'
 import { apiPage } from './api-page.ts'
 import { commandsPage } from './commands-page.ts'
 import { compatPage } from './compat-page.ts'
@@ -49,7 +49,7 @@ function errorsPage(): string {
 }
 
 function limitsPage(): string {
-  const comments = limitComments()
+  const comments = commentsIn('runtime/base/limits/*limits.ts', /(\w+): limit\(/)
   const rows = Object.entries(limits).map(([name, { value, unit }]) => {
     const [, reason, beyond] = /^(.*)\. Beyond it: (.*)\.$/.exec(comments.get(name) ?? '') ?? []
     if (reason === undefined || beyond === undefined)
@@ -65,18 +65,22 @@ function limitsPage(): string {
   )
 }
 
-/** The comment of each limit, by name, as one line. */
-function limitComments(): ReadonlyMap<string, string> {
-  const files = globSync(join(import.meta.dirname, '../runtime/base/limits/*limits.ts'))
-  const source = files.map((path) => readFileSync(path, 'utf8')).join('\n')
-  const entries = source.matchAll(/\/\*\*((?:(?!\*\/).)*)\*\/\s+(\w+): limit\(/gs)
+/** The comments of the entries of a register, by name, each as one line. */
+function commentsIn(files: string, entry: RegExp): ReadonlyMap<string, string> {
+  const paths = globSync(join(import.meta.dirname, '..', files))
+  const source = paths.map((path) => readFileSync(path, 'utf8')).join('\n')
+  const entries = source.matchAll(new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s+${entry.source}`, 'g'))
   return new Map(
     Array.from(entries, ([, comment, name]) => [name!, comment!.replace(/\s+(?:\* )?/g, ' ').trim()]),
   )
 }
 
 function metricsPage(): string {
-  const rows = Object.entries(metricRegister).map(([name, [kind, help]]) => [`\`${name}\``, kind, help])
+  const rows = Object.entries(metricRegister).map(([name, help]) => [
+    `\`${name}\``,
+    metricKind(name as MetricName),
+    help,
+  ])
   return page(
     'Metrics',
     '`GET /metrics` shows these in the Prometheus text format.',
@@ -87,7 +91,12 @@ function metricsPage(): string {
 }
 
 function eventsPage(): string {
-  const rows = Object.entries(logEvents).map(([event, meaning]) => [`\`${event}\``, meaning])
+  const comments = commentsIn('runtime/base/register/log.ts', /'([\w.-]+)',/)
+  const rows = logEvents.map((event) => {
+    const meaning = comments.get(event)
+    if (meaning === undefined) throw new Error(`the log event ${event} needs a comment`)
+    return [`\`${event}\``, meaning]
+  })
   return page(
     'Log events',
     'Every line of the log is one JSON object with `at`, `level`, `event` and facts; `event` is one of these.',

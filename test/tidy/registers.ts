@@ -28,7 +28,7 @@ export const registers: Readonly<Record<string, Register>> = {
     use: (entry) => new RegExp(`\\blimits\\.${entry}\\b`, 'g'),
   },
   metric: { path: 'runtime/base/register/metrics.ts', entries: Object.keys(metricRegister), use: quoted },
-  'log event': { path: 'runtime/base/register/log.ts', entries: Object.keys(logEvents), use: quoted },
+  'log event': { path: 'runtime/base/register/log.ts', entries: logEvents, use: quoted },
   failpoint: { path: 'runtime/base/register/failpoints.ts', entries: failpointNames, use: quoted },
 }
 

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
-import type { Metrics } from '#base/register/metrics.ts'
+import type { MetricName, Metrics } from '#base/register/metrics.ts'
 import type { Repair } from '#broker/upkeep/repair.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
@@ -185,38 +185,20 @@ function lossOf({ name, records }: Tenant, now: number): string[] {
 
 type Status = ReturnType<Tenant['status']>
 
+/** Gauges that are the sum of one member of all statuses. */
+const summed = [
+  ['selvedge_entities', 'entities'],
+  ['selvedge_queue_works', 'waiting'],
+  ['selvedge_log_number', 'number'],
+  ['selvedge_log_bytes', 'logBytes'],
+  ['selvedge_clock_unsettled_rows', 'unsettled'],
+  ['selvedge_tail_observations', 'tail'],
+  ['selvedge_streams_live', 'liveStreams'],
+] as const satisfies readonly (readonly [MetricName, keyof Status])[]
+
 function gauges(metrics: Metrics, statuses: () => readonly Status[]): void {
-  const sum = (pick: (status: Status) => number): (() => number) => {
-    return () => statuses().reduce((total, status) => total + pick(status), 0)
-  }
-  metrics.gauge(
-    'selvedge_entities',
-    sum((status) => status.entities),
-  )
-  metrics.gauge(
-    'selvedge_queue_works',
-    sum((status) => status.waiting),
-  )
-  metrics.gauge(
-    'selvedge_log_number',
-    sum((status) => status.number),
-  )
-  metrics.gauge(
-    'selvedge_log_bytes',
-    sum((status) => status.logBytes),
-  )
-  metrics.gauge(
-    'selvedge_clock_unsettled_rows',
-    sum((status) => status.unsettled),
-  )
-  metrics.gauge(
-    'selvedge_tail_observations',
-    sum((status) => status.tail),
-  )
-  metrics.gauge(
-    'selvedge_streams_live',
-    sum((status) => status.liveStreams),
-  )
+  for (const [name, member] of summed)
+    metrics.gauge(name, () => statuses().reduce((total, status) => total + status[member], 0))
 }
 
 export type Tenants = Awaited<ReturnType<typeof openTenants>>
