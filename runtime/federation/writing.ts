@@ -7,6 +7,7 @@ import type { Json } from '#contract'
 import type { WritePart } from '#ngsi-ld/federation/distribution.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
+import { conflict } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Requester, SourceAnswer, Sources } from './sources.ts'
 
@@ -32,10 +33,7 @@ export async function sendPart(
 ): Promise<PartOutcome> {
   const { registration, isProxied, isOffered } = part
   if (!isOffered) {
-    const error = new GatewayError(
-      'ngsi-ld.conflict',
-      `${registration.id} is responsible for this and does not offer the operation`,
-    )
+    const error = conflict(`${registration.id} is responsible for this and does not offer the operation`)
     return { registration, isProxied, status: 409, error }
   }
   const answer = await sources.send(requester, registration, request)

@@ -7,11 +7,10 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { DecodeProblem, Reading } from '#contract'
-import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { badRequestData, conflict, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Channels } from './channels.ts'
 import type { Choice, ChoiceKind, Choices, Mapping } from './choices.ts'
 import { type BridgeProposal, type Claims, matchesFilter } from './claims.ts'
@@ -293,5 +292,3 @@ function checkName(name: string): void {
   if (name.length === 0 || name.length > most || !name.isWellFormed())
     throw badRequestData(`the name of a device or topic must have 1 to ${most} characters`)
 }
-
-const conflict = (detail: string): GatewayError => new GatewayError('ngsi-ld.conflict', detail)

@@ -4,9 +4,9 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { GatewayError } from '#base/register/errors.ts'
+import type { GatewayError } from '#base/register/errors.ts'
 import type { Frame } from '#contract'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { badRequestData, conflict } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Choice, Choices, Mapping } from './choices.ts'
 import type { BridgeProposal, Claimant, Claims } from './claims.ts'
 import type { Unclaimed } from './unclaimed.ts'
@@ -138,5 +138,3 @@ function usable(claimant: ReturnType<Claims['claimantOf']>): Claimant {
   const [{ path, expected } = { path: '', expected: 'other settings' }] = claimant
   throw badRequestData(`expected ${expected}`, path === '' ? 'source' : path)
 }
-
-const conflict = (detail: string): GatewayError => new GatewayError('ngsi-ld.conflict', detail)

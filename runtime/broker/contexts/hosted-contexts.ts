@@ -9,6 +9,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Json } from '#contract/pipeline.ts'
+import { tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Records } from '#store/tables/records.ts'
 import { hostedIdOf } from './context-resolver.ts'
 
@@ -82,8 +83,7 @@ export function createHostedContexts(ports: {
     const bytes = Buffer.byteLength(text)
     const evicted = kind === 'Hosted' ? [] : toEvict(bytes)
     if (known.size - evicted.length >= limits.contextsHostedMax.value) {
-      throw new GatewayError(
-        'ngsi-ld.too-many-results',
+      throw tooManyResults(
         `the tenant already has the maximum of ${limits.contextsHostedMax.value} @contexts`,
       )
     }

@@ -8,7 +8,6 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { footprintOf } from '#base/process/footprint.ts'
-import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Observer } from '#broker/entities/observer.ts'
@@ -30,7 +29,7 @@ import {
 } from '#ngsi-ld/history/temporal-entity.ts'
 import { matchesType, type TypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { dateTimeToMs, isMillisecondExact } from '#ngsi-ld/values/datetime.ts'
-import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { notFound, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { HistoryEditRow } from '#store/history/history-edits.ts'
 import { correctionsOf } from './corrections.ts'
 import { evolutionOf, type Lives, livesOf } from './evolution.ts'
@@ -294,8 +293,7 @@ export function createTemporalProvision(ports: TemporalProvisionPorts): Provisio
     const count = (stage.scratch.get(key) as number | undefined) ?? ports.edits.count(rid)
     stage.scratch.set(key, count + 1)
     if (count >= limits.historyEditsMax.value) {
-      throw new GatewayError(
-        'ngsi-ld.too-many-results',
+      throw tooManyResults(
         `the entity already has the maximum of ${limits.historyEditsMax.value} corrected instances`,
       )
     }

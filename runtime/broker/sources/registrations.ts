@@ -6,7 +6,6 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createStaged } from '#broker/commit/staged-values.ts'
@@ -19,7 +18,7 @@ import {
   type RegistrationView,
 } from '#ngsi-ld/federation/registration.ts'
 import { conflicts, type Discovery, discover, namesOf } from '#ngsi-ld/federation/registration-match.ts'
-import { alreadyExists, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { alreadyExists, conflict, notFound, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import type { ContextSources } from '#store/tables/source-rows.ts'
 import { createKeptCopies } from './kept-copies.ts'
@@ -71,17 +70,11 @@ export function createRegistrations(ports: RegistrationPorts) {
     for (const [id, other] of all.all(stage)) {
       if (id === registration.id || !isLive(other)) continue
       if (conflicts(registration, other.registration))
-        throw new GatewayError(
-          'ngsi-ld.conflict',
-          `the registration ${id} exclusively claims the same information`,
-        )
+        throw conflict(`the registration ${id} exclusively claims the same information`)
     }
     const held = heldLocally(registration, ports.query)
     if (held !== undefined)
-      throw new GatewayError(
-        'ngsi-ld.conflict',
-        `the registration claims information that the local entity ${held} contains`,
-      )
+      throw conflict(`the registration claims information that the local entity ${held} contains`)
   }
 
   /** Writes the counters that changed since the last time. */
@@ -109,10 +102,7 @@ export function createRegistrations(ports: RegistrationPorts) {
         if (find(stage, registration.id) !== undefined)
           throw alreadyExists(`the registration ${registration.id} already exists`)
         if (stored.size >= limits.registrationsMax.value)
-          throw new GatewayError(
-            'ngsi-ld.too-many-results',
-            `the maximum of ${stored.size} registrations is reached`,
-          )
+          throw tooManyResults(`the maximum of ${stored.size} registrations is reached`)
         refuseConflicts(stage, registration)
         const at = clock.now()
         const view = {

@@ -7,7 +7,6 @@
 
 import { limits } from '#base/limits/limits.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createStaged } from '#broker/commit/staged-values.ts'
@@ -25,7 +24,7 @@ import {
   type TriggerReason,
 } from '#ngsi-ld/federation/source-subscription.ts'
 import { isActive } from '#ngsi-ld/subscription/subscription.ts'
-import { alreadyExists, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { alreadyExists, notFound, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ContextSources } from '#store/tables/source-rows.ts'
 import type { SourceSubscriptionBroker } from './source-requests.ts'
 
@@ -135,10 +134,7 @@ export function createSourceSubscribe(ports: SourceSubscribePorts) {
         const { id } = one.subscription
         if (all.find(stage, id) !== undefined) throw alreadyExists(`the subscription ${id} already exists`)
         if (all.stored.size >= limits.sourceSubscriptionsMax.value)
-          throw new GatewayError(
-            'ngsi-ld.too-many-results',
-            `the maximum of ${all.stored.size} subscriptions is reached`,
-          )
+          throw tooManyResults(`the maximum of ${all.stored.size} subscriptions is reached`)
         const subscribed = subscribedOf(--last, one, unusedStatistics(clock.now()))
         put(stage, id, subscribed)
         notifyAll(stage, subscribed, 'newlyMatching')

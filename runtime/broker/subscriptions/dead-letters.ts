@@ -3,8 +3,8 @@
  * queued again in the same outbox, as it was rendered. It waits behind other deliveries, and becomes a dead
  * letter again if refused again.
  */
-import { GatewayError } from '#base/register/errors.ts'
 import type { Door } from '#broker/commit/door.ts'
+import { conflict } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { DeadLetter, DeadLetterHead, Deliveries, Delivery } from '#store/tables/delivery-rows.ts'
 import type { Matcher, Registered } from './matcher.ts'
 
@@ -53,10 +53,7 @@ export function createDeadLetters({ door, rows, matcher, subscribed }: DeadLette
         if (letter === undefined || stage.scratch.has(`dead letter ${d}`)) return false
         const subscription = subscribed(letter.sub)
         if (subscription === undefined)
-          throw new GatewayError(
-            'ngsi-ld.conflict',
-            'the subscription was deleted; the dead letter can only be dropped',
-          )
+          throw conflict('the subscription was deleted; the dead letter can only be dropped')
         stage.scratch.set(`dead letter ${d}`, true)
         stage.write('dead_letter.delete', d)
         matcher.deliver(stage, subscription, contentOf(letter))

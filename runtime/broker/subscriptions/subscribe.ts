@@ -10,7 +10,7 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { createStaged } from '#broker/commit/staged-values.ts'
 import { isFollower, type Subscription } from '#ngsi-ld/subscription/subscription.ts'
-import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { notFound, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Records, SubscriptionRow } from '#store/tables/records.ts'
 import type { Matcher, Registered } from './matcher.ts'
 import type { Periodic } from './periodic.ts'
@@ -74,10 +74,7 @@ export function createSubscribe(ports: SubscribePorts): SubscriptionBroker {
         }
         const counts = isFollower(subscription) ? limits.followersMax : limits.subscriptionsMax
         if (matcher.count(subscription) >= counts.value) {
-          throw new GatewayError(
-            'ngsi-ld.too-many-results',
-            `the tenant already has the maximum of ${counts.value} subscriptions`,
-          )
+          throw tooManyResults(`the tenant already has the maximum of ${counts.value} subscriptions`)
         }
         const i = ++last
         const statistics = unusedStatistics(clock.now())

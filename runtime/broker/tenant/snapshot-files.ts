@@ -11,12 +11,18 @@ import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { createSemaphore } from '#base/load/semaphore.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
-import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import { isGatewayError } from '#base/register/errors.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { TemporalEntity } from '#ngsi-ld/history/temporal-entity.ts'
 import type { NotificationEndpoint } from '#ngsi-ld/subscription/subscription.ts'
-import { alreadyExists, notFound, type Problem } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import {
+  alreadyExists,
+  conflict,
+  notFound,
+  type Problem,
+  tooManyResults,
+} from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { timesText } from '#store/entities/attribute-times.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantBroker } from './tenant-broker.ts'
@@ -155,8 +161,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
       [...all.keys()].reduce((sum, key) => sum + bytesOf(key), 0) >= limits.snapshotsBytesMax.value
     for (const key of weakest(priority)) if (isFull()) await drop(key)
     if (isFull())
-      throw new GatewayError(
-        'ngsi-ld.too-many-results',
+      throw tooManyResults(
         `${all.size} snapshots use all the space for snapshots; delete one or raise the priority`,
       )
   }
@@ -229,8 +234,7 @@ export async function openSnapshots({ dataFolder, open, clock, log }: SnapshotsP
     },
     read(tenant, id) {
       const found = find(tenant, id)
-      if (found.facts.status === 'preparing')
-        throw new GatewayError('ngsi-ld.conflict', `the snapshot ${id} is being prepared`)
+      if (found.facts.status === 'preparing') throw conflict(`the snapshot ${id} is being prepared`)
       found.lastUsedAt = clock.now()
       return readable(found)
     },

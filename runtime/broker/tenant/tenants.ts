@@ -10,7 +10,7 @@ import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { MetricName, Metrics } from '#base/register/metrics.ts'
 import type { Repair } from '#broker/upkeep/repair.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { badRequestData, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Restored } from '#store/backup/restore.ts'
 import { createRowBudget } from '#store/entities/recent-rows.ts'
 import { openSnapshots } from './snapshot-files.ts'
@@ -72,10 +72,7 @@ export async function openTenants(ports: TenantsPorts, settings: TenantSettings)
     const known = opening.get(name)
     if (known !== undefined) return known
     if (tenants.size + opening.size >= limits.tenantsMax.value) {
-      throw new GatewayError(
-        'ngsi-ld.too-many-results',
-        `the maximum of ${limits.tenantsMax.value} tenants is reached`,
-      )
+      throw tooManyResults(`the maximum of ${limits.tenantsMax.value} tenants is reached`)
     }
     const promise = open(name).finally(() => opening.delete(name))
     opening.set(name, promise)

@@ -7,7 +7,6 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { GatewayError } from '#base/register/errors.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { pageOfIds } from '#broker/entities/page-cut.ts'
 import type { EntityAggregates, TemporalPage, TemporalQuery } from '#broker/history/temporal-requests.ts'
@@ -20,7 +19,7 @@ import { pathSegment } from '#http/request/path-ids.ts'
 import { type Parameters, pagingOf, truthOf } from '#ngsi-ld/query/url-parameters.ts'
 import { addDuration, parseDuration } from '#ngsi-ld/values/duration.ts'
 import { isObject } from '#ngsi-ld/values/json.ts'
-import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { badRequestData, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { ProfileRules } from '#ngsi-ld/values/profile.ts'
 
 export const entityMapsPath = '/ngsi-ld/v1/entityMaps'
@@ -228,10 +227,7 @@ function recording(broker: TenantBroker, found: (ids: readonly string[]) => void
   const max = limits.entityMapIdsMax.value
   const report = (ids: readonly string[], more: boolean): void => {
     if (more) {
-      throw new GatewayError(
-        'ngsi-ld.too-many-results',
-        `an entity map holds at most ${max} entities; narrow the query`,
-      )
+      throw tooManyResults(`an entity map holds at most ${max} entities; narrow the query`)
     }
     found(ids)
   }

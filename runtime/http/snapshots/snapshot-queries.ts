@@ -4,7 +4,7 @@
  */
 
 import { limits } from '#base/limits/limits.ts'
-import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import { isGatewayError } from '#base/register/errors.ts'
 import type { EntityHistory } from '#broker/history/temporal-requests.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
@@ -22,7 +22,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import { parseTemporalEntity, type TemporalEntity } from '#ngsi-ld/history/temporal-entity.ts'
 import { renderEvolution } from '#ngsi-ld/history/temporal-query.ts'
 import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
-import type { Problem } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { type Problem, tooManyResults } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 /** The merged data of this gateway and its sources. */
 export interface GatheredForQuery {
@@ -131,11 +131,13 @@ function createCollection(core: Context) {
   let bytes = 0
   const checkSize = (): void => {
     if (Math.max(entities.size, histories.size) > limits.snapshotEntitiesMax.value)
-      throw tooMany(`a snapshot holds at most ${limits.snapshotEntitiesMax.value} entities`)
+      throw tooManyResults(`a snapshot holds at most ${limits.snapshotEntitiesMax.value} entities`)
     if (instances > limits.snapshotInstancesMax.value)
-      throw tooMany(`a snapshot holds at most ${limits.snapshotInstancesMax.value} instances of histories`)
+      throw tooManyResults(
+        `a snapshot holds at most ${limits.snapshotInstancesMax.value} instances of histories`,
+      )
     if (bytes > limits.snapshotBytesMax.value)
-      throw tooMany(`a snapshot holds at most ${limits.snapshotBytesMax.value} bytes`)
+      throw tooManyResults(`a snapshot holds at most ${limits.snapshotBytesMax.value} bytes`)
   }
   return {
     all: () => ({
@@ -184,7 +186,6 @@ function createCollection(core: Context) {
   }
 }
 
-const tooMany = (detail: string): GatewayError => new GatewayError('ngsi-ld.too-many-results', detail)
 const historiesPerRead = 100
 
 function entitySearch(head: RequestHead, broker: TenantBroker, query: Json): EntityQuery {

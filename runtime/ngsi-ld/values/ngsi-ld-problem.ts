@@ -22,6 +22,11 @@ export const notFound = (detail: string): GatewayError => new GatewayError('ngsi
 export const alreadyExists = (detail: string): GatewayError =>
   new GatewayError('ngsi-ld.already-exists', detail)
 
+export const conflict = (detail: string): GatewayError => new GatewayError('ngsi-ld.conflict', detail)
+
+export const tooManyResults = (detail: string): GatewayError =>
+  new GatewayError('ngsi-ld.too-many-results', detail)
+
 export const tooComplex = (detail: string): GatewayError => new GatewayError('ngsi-ld.too-complex', detail)
 
 export const notSupported = (detail: string): GatewayError =>

@@ -10,6 +10,7 @@ import { shownUri } from '#delivery/probe.ts'
 import type { UplinkOperations } from '#http/operator/uplink-routes.ts'
 import { parseUplinkOptions, type UplinkOptions } from '#ngsi-ld/subscription/uplink-options.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { conflict } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { UplinkStates } from '#store/tables/uplink-states.ts'
 import type { CentralBroker } from '#uplink/centre/central-broker.ts'
 import type { ReconcileTask } from '#uplink/progress/reconcile-task.ts'
@@ -60,15 +61,9 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       if (one === undefined) return false
       const operated = running.get(id)
       if (operated === undefined)
-        throw new GatewayError(
-          'ngsi-ld.conflict',
-          'the uplink is not running: its subscription is inactive, or it is still starting',
-        )
+        throw conflict('the uplink is not running: its subscription is inactive, or it is still starting')
       if (!isPaused && wishesOf(one).isPaused)
-        throw new GatewayError(
-          'ngsi-ld.conflict',
-          'the uplink is paused by its declaration (isPaused or selvedge:paused)',
-        )
+        throw conflict('the uplink is paused by its declaration (isPaused or selvedge:paused)')
       await operated.uplink.pause(isPaused)
       return true
     },
@@ -80,18 +75,14 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       if (find(id) === undefined) return false
       const operated = running.get(id)
       if (operated === undefined)
-        throw new GatewayError(
-          'ngsi-ld.conflict',
-          'the uplink is not running: its subscription is inactive, or it is still starting',
-        )
-      if (!(await operated.uplink.reconcile(isDry)))
-        throw new GatewayError('ngsi-ld.conflict', 'a reconciliation is already in progress')
+        throw conflict('the uplink is not running: its subscription is inactive, or it is still starting')
+      if (!(await operated.uplink.reconcile(isDry))) throw conflict('a reconciliation is already in progress')
       return true
     },
     async cancelReconcile(id) {
       if (find(id) === undefined) return false
       if ((await running.get(id)?.uplink.cancelReconcile()) !== true)
-        throw new GatewayError('ngsi-ld.conflict', 'no reconciliation is in progress')
+        throw conflict('no reconciliation is in progress')
       return true
     },
     refusalCount: states.refusalCount,
@@ -102,10 +93,7 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
       if (row === undefined) return false
       const uplink = running.get(row.uplink)?.uplink
       if (uplink === undefined)
-        throw new GatewayError(
-          'ngsi-ld.conflict',
-          'the uplink was removed or is inactive; the entry can only be dropped',
-        )
+        throw conflict('the uplink was removed or is inactive; the entry can only be dropped')
       const outcome = await uplink.retry(parseStep(row.step))
       if (outcome.kind === 'later')
         throw new GatewayError('peer.unavailable', `the uplink cannot send now: ${outcome.reason}`)

@@ -3,8 +3,8 @@
  * values that are current now. Steps for an entity deleted meanwhile, and deletions of something re-created,
  * are skipped. Pure.
  */
-import { GatewayError } from '#base/register/errors.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { conflict } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Step } from './step-plan.ts'
 
 export function retrySteps(step: Step, now: Entity | undefined): readonly Step[] {
@@ -45,8 +45,7 @@ export function parseStep(text: string): Step {
   if (step.kind !== 'remove') return step
   const had: unknown = step.had
   if (!Array.isArray(had))
-    throw new GatewayError(
-      'ngsi-ld.conflict',
+    throw conflict(
       `the own attributes of ${step.entity.id} were not stored: delete the entity at the centre, then drop this dead letter`,
     )
   return { ...step, had: new Set(had as string[]) }
