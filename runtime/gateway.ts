@@ -9,7 +9,7 @@ import type { ClockAndLog } from '#base/process/instruments.ts'
 import { createOutflow } from '#base/process/outflow.ts'
 import { watchProcess } from '#base/process/process-metrics.ts'
 import { createMetrics } from '#base/register/metrics.ts'
-import { watchClock } from '#base/time/clock-watch.ts'
+import { reportClock } from '#base/time/clock-report.ts'
 import { openBroker } from '#broker/open-broker.ts'
 import { viaAliases } from '#config/load/gateway-id.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -46,7 +46,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   await using opened = new AsyncDisposableStack()
   const metrics = createMetrics()
   watchProcess(metrics)
-  watchClock(clock, { log, metrics })
+  reportClock(clock, { log, metrics })
   const outflow = opened.adopt(createOutflow({ clock, log, metrics }), ({ close }) => close())
   const alias = viaAliases(settings.data)
   const { allowLoopback, fetchContexts } = settings.outbound

@@ -34,7 +34,7 @@ import { checkName, checkUri } from '#ngsi-ld/values/names.ts'
 import { badRequestData, invalidRequest, tooComplex } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { readingBareNames, readingTypes } from '#plugins/indexing/entries/bare-names.ts'
 import { followed, kindOf, kinds } from '#plugins/indexing/entries/entity-kinds.ts'
-import { matchOf } from '#plugins/indexing/entries/words.ts'
+import { matchOf } from './words.ts'
 
 /** When an entity was active or last seen, ms; from <= t < to. */
 export interface TimeWindow {

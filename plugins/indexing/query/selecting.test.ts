@@ -12,10 +12,10 @@ import { kinds } from '#plugins/indexing/entries/entity-kinds.ts'
 import { createSeen } from '#plugins/indexing/entries/seen.ts'
 import { prepareQueryStatements, prepareStatements } from '#plugins/indexing/entries/statements.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
-import { matchOf } from '#plugins/indexing/entries/words.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
 import type { IndexCriteria } from './index-query.ts'
 import { createSelecting } from './selecting.ts'
+import { matchOf } from './words.ts'
 
 const database = createPluginDatabase(tables)
 const entities = 2000

@@ -1,6 +1,8 @@
 /**
  * Feeds changes of this gateway's own broker to subscriptions. While there are subscriptions, one follower of
- * the change log adds ids to the queues of the subscriptions concerned. Does not read entities.
+ * the change log adds ids to the queues of the subscriptions concerned. A queue holds each entity id once, so
+ * a slow client receives the latest state and not every step. If the queue exceeds its limit, the
+ * subscription ends with an error, because the missed changes cannot be sent. Does not read entities.
  */
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits/limits.ts'

@@ -1,8 +1,6 @@
 /**
  * Subscriptions. Each waits for changed ids, queries which of them match its criteria, and sends the matches
- * one by one. A queue holds each entity id once, so a slow client receives the latest state and not every
- * step. If the queue exceeds its limit, the subscription ends with an error, because the missed changes
- * cannot be sent.
+ * one by one. The queues are in feed.ts.
  */
 import { GraphQLError, type GraphQLField, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql'
 import { limits } from '#base/limits/limits.ts'

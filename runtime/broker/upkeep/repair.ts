@@ -1,8 +1,8 @@
 /**
  * Repairs a damaged database: it is renamed with a timestamp, replaced by the newest verified backup of this
  * gateway, and the lost span is reported. Without a backup, or if automatic restore is off, the tenant stays
- * closed. An empty database never replaces a damaged one. Each step can be interrupted and is continued by
- * the next start.
+ * closed. An empty database never replaces a damaged one. A missing tenant of the newest backup is damage,
+ * unless `.removed` marks it. Each step can be interrupted and is continued by the next start.
  */
 
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'

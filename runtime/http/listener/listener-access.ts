@@ -1,9 +1,9 @@
 /**
  * Access checks in front of the routes of every listener. A listener beyond loopback serves only clients that
- * send the token of the data folder. Two paths are open: the liveness probe, and the notification path for
- * context sources, whose last segment is a secret of the source. A loopback listener requires no token and
- * keeps out web pages of other origins (cross-origin.ts). There are no users and no rights here; those need
- * an identity.
+ * send the token of the data folder. Three kinds of paths are open: the liveness probe; the notification path
+ * for context sources, whose last segment is a secret of the source; and paths that check a secret of their
+ * own (`isOpen` of a plugin or a component). A loopback listener requires no token and keeps out web pages of
+ * other origins (cross-origin.ts). There are no users and no rights here; those need an identity.
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import { GatewayError } from '#base/register/errors.ts'

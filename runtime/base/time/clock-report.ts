@@ -6,7 +6,7 @@ import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock, ClockEvent } from './clock.ts'
 
-export function watchClock({ trust }: Clock, { log, metrics }: { log: Log; metrics: Metrics }): void {
+export function reportClock({ trust }: Clock, { log, metrics }: { log: Log; metrics: Metrics }): void {
   if (trust === undefined) return
   const is = (state: string) => (): number => (trust.status().state === state ? 1 : 0)
   metrics.gauge('selvedge_clock_synced', is('synced'))
