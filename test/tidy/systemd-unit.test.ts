@@ -6,6 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import { exitCodes } from '#cli/terminal/terminal.ts'
 
 const unit = readFileSync(join(import.meta.dirname, '../../deploy/systemd/selvedge.service'), 'utf8')
+const installGuide = readFileSync(join(import.meta.dirname, '../../docs/guides/install.md'), 'utf8')
 const optionOf = (key: string): string | undefined => new RegExp(`^${key}=(.*)$`, 'm').exec(unit)?.[1]
 
 it('waits for an orderly stop, whose SIGTERM goes to the main process only', () => {
@@ -17,6 +18,12 @@ it('waits for an orderly stop, whose SIGTERM goes to the main process only', () 
 it('restarts after a failure, but not with wrong settings', () => {
   expect(optionOf('Restart')).toBe('on-failure')
   expect(optionOf('RestartPreventExitStatus')).toBe(String(exitCodes.settings))
+})
+
+it('limits memory as the install guide says, and begins to reclaim below that', () => {
+  const megabytes = (key: string): number => Number(/^(\d+)M$/.exec(optionOf(key) ?? '')?.[1])
+  expect([megabytes('MemoryHigh'), megabytes('MemoryMax')]).toEqual([320, 400])
+  expect(installGuide).toContain(`Its memory limit is ${megabytes('MemoryMax')} MB.`)
 })
 
 it('keeps data and settings private', () => {

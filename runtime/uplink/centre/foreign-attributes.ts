@@ -1,8 +1,8 @@
 /**
  * Decides which attributes at the central broker were written by other clients, so that propagating a local
  * deletion does not remove them. A Selvedge reports them. For other brokers, modification times decide: an
- * attribute modified long after its deletion here is foreign. An observation no later than the deletion is not
- * foreign, even if modified since: an upload of history may have brought it back.
+ * attribute modified long after its deletion here is foreign. An observation no later than the deletion is
+ * not foreign, even if modified since: an upload of history may have brought it back.
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { limits } from '#base/limits/limits.ts'
