@@ -14,11 +14,6 @@ export interface ConnectionArguments {
   readonly after?: string | null
 }
 
-interface Read {
-  readonly nodes: readonly EntityJson[]
-  readonly hasMore: boolean
-}
-
 /** Fields of a connection, each resolved on request. */
 export function connection(
   selection: Selection,
@@ -34,10 +29,12 @@ export function connection(
       `a connection can page through at most ${limits.searchPageMax.value} entities; narrow the criteria`,
     )
   }
-  let reading: Promise<Read> | undefined
-  const read = (): Promise<Read> => {
-    reading ??= readPage(selection, criteria, { offset, limit }, ranking)
-    return reading
+  let reading: Promise<readonly EntityJson[]> | undefined
+  /** Reads one entity more than requested to find out whether there are more. */
+  const read = async (): Promise<{ nodes: readonly EntityJson[]; hasMore: boolean }> => {
+    reading ??= selection.select(criteria, { offset, limit: limit + 1 }, ranking)
+    const found = await reading
+    return { nodes: found.slice(0, limit), hasMore: found.length > limit }
   }
   const cursorAt = (index: number): string => toCursor(offset + index + 1)
   return {
@@ -54,17 +51,6 @@ export function connection(
     },
     totalCount: () => selection.count(criteria),
   }
-}
-
-/** Reads one entity more than requested to find out whether there are more. */
-async function readPage(
-  selection: Selection,
-  criteria: QueryCriteria,
-  { offset, limit }: { readonly offset: number; readonly limit: number },
-  ranking: RankingParameters | undefined,
-): Promise<Read> {
-  const found = await selection.select(criteria, { offset, limit: limit + 1 }, ranking)
-  return { nodes: found.slice(0, limit), hasMore: found.length > limit }
 }
 
 const toCursor = (position: number): string => Buffer.from(`at:${position}`).toString('base64url')

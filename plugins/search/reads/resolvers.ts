@@ -16,22 +16,20 @@ import {
   instanceOf,
   instancesOf,
   memberOf,
-  toPlace,
   toScalar,
   typeOf,
 } from '#plugins/search/schema/entity-values.ts'
 import type { FieldModel, Model, TypeModel } from '#plugins/search/schema/model.ts'
 import { type GivenArguments, type QueryCriteria, toCriteria } from '#plugins/search/schema/query-criteria.ts'
 import type { Selection } from './criteria-selection.ts'
-import { infer, linked } from './infer.ts'
+import type { Inference } from './infer.ts'
 import { rankingOf } from './ranking-arguments.ts'
-import type { Reads } from './reads.ts'
 import { connection } from './relay-connection.ts'
 
 /** State shared by the resolvers of one operation. For subscriptions it is renewed with each event. */
 export interface RunningOperation {
-  reads: Reads
   selection: Selection
+  inference: Inference
 }
 
 type Resolve = GraphQLFieldResolver<unknown, RunningOperation>
@@ -42,7 +40,7 @@ export function resolveBy(schema: GraphQLSchema, model: Model): void {
     const built = schema.getType(type.name)
     if (!isObjectType(built)) continue
     for (const [name, field] of Object.entries(built.getFields())) {
-      const resolve = resolverOf(model, type, name)
+      const resolve = resolverOf(type, name)
       if (resolve !== undefined) field.resolve = resolve as GraphQLField<unknown, unknown>['resolve'] & object
     }
   }
@@ -51,17 +49,19 @@ export function resolveBy(schema: GraphQLSchema, model: Model): void {
   }
 }
 
-function resolverOf(model: Model, type: TypeModel, name: string): Resolve | undefined {
+function resolverOf(type: TypeModel, name: string): Resolve | undefined {
   const field = type.fields.get(name)
   const isResource = type.classes.length > 0
   if (field === undefined) return undefined
   if (isResource && name === 'id') return (entity) => (entity as EntityJson).id
   if (isResource && name === 'type') return (entity) => typeOf(entity as EntityJson)
   if (field.kind === 'link')
-    return (entity, _given, operation) => link(model, type, entity as EntityJson, field, operation)
+    return async (entity, _given, { inference }) => {
+      const members = await inference.members(type, entity as EntityJson, field)
+      return field.isList ? members : (members[0] ?? null)
+    }
   if (field.kind === 'place') {
-    return (entity, _given, operation) =>
-      placeOf({ model, operation, seen: new Set() }, type, entity as EntityJson, field)
+    return (entity, _given, { inference }) => inference.placeOf(type, entity as EntityJson, field)
   }
   if (field.kind === 'part') {
     return (entity) => {
@@ -81,48 +81,6 @@ function valueAt(owner: Readonly<Record<string, unknown>>, field: FieldModel): u
   }
   const values = instancesOf(owner, field.uris).flatMap((one) => [memberOf(one, field.member)].flat())
   return values.map((one) => toScalar(one, field.of)).filter((one) => one !== null)
-}
-
-interface Following {
-  readonly model: Model
-  readonly operation: RunningOperation
-  /** Visited ids, because links may be circular. */
-  readonly seen: Set<string>
-}
-
-/** The entity's own place, or that of the entity that `from` links to. */
-async function placeOf(
-  following: Following,
-  type: TypeModel,
-  entity: EntityJson,
-  field: FieldModel,
-): Promise<object | null> {
-  const { model, operation, seen } = following
-  const own = toPlace(instanceOf(entity, field.uris))
-  const by = type.fields.get(field.from ?? '')
-  const target = by?.kind === 'link' ? model.types.get(by.of) : undefined
-  const there = target?.fields.get(field.name)
-  if (own !== null || by === undefined || there?.kind !== 'place' || seen.has(entity.id)) return own
-  seen.add(entity.id)
-  for (const one of await linked(operation, entity, by)) {
-    const found = await placeOf(following, target!, one, there)
-    if (found !== null) return found
-  }
-  return null
-}
-
-async function link(
-  model: Model,
-  type: TypeModel,
-  entity: EntityJson,
-  field: FieldModel,
-  { reads }: RunningOperation,
-): Promise<unknown> {
-  const members = [...(await linked({ reads }, entity, field))]
-  if (field.rules.length > 0 && members.length === 0) {
-    members.push(...(await infer({ model, reads }, type.name, entity, field)))
-  }
-  return field.isList ? members : (members[0] ?? null)
 }
 
 // ---- Queries

@@ -10,6 +10,7 @@ import type { BrokerPort, ChangesPort, RouteEnvironment } from '#contract'
 import { createSelection } from '#plugins/search/reads/criteria-selection.ts'
 import { createFeed } from '#plugins/search/reads/feed.ts'
 import { buildSchema } from '#plugins/search/reads/graphql-schema.ts'
+import { createInference } from '#plugins/search/reads/infer.ts'
 import { createReads, type Reads } from '#plugins/search/reads/reads.ts'
 import type { LiveOperation } from '#plugins/search/reads/subscribers.ts'
 import type { SchemaText } from '#plugins/search/schema/schema-merge.ts'
@@ -47,17 +48,11 @@ export async function createEngine(
   let running = 0
 
   function operation(signal: AbortSignal): LiveOperation & { reads: Reads } {
-    const fresh = () => createReads({ ...ports, model, signal, timeoutMs: settings.timeoutMs })
-    const reads = fresh()
-    const made = {
-      reads,
-      selection: createSelection(model, reads),
-      feed,
-      renew() {
-        made.reads = fresh()
-        made.selection = createSelection(model, made.reads)
-      },
+    const fresh = () => {
+      const reads = createReads({ ...ports, model, signal, timeoutMs: settings.timeoutMs })
+      return { reads, selection: createSelection(model, reads), inference: createInference(model, reads) }
     }
+    const made = { ...fresh(), feed, renew: (): void => void Object.assign(made, fresh()) }
     return made
   }
 
