@@ -126,19 +126,26 @@ export const subscriptions: readonly StallCase[] = [
   },
 ]
 
+/** @param nth position of the i-th instance in order of time. */
+const sendHistory = (site: Site, id: string, nth: (i: number) => number) =>
+  send(site, 'POST', '/temporal/entities', {
+    id,
+    type: 'Past',
+    v: range(9990, (i) => ({
+      type: 'Property',
+      value: i,
+      observedAt: new Date(1.7e12 + nth(i) * 1000).toISOString(),
+    })),
+  })
+
 export const history: readonly StallCase[] = [
   {
     name: 'a history of nearly 10,000 instances in one body',
-    act: (site) =>
-      send(site, 'POST', '/temporal/entities', {
-        id: 'urn:x:past',
-        type: 'Past',
-        v: range(9990, (i) => ({
-          type: 'Property',
-          value: i,
-          observedAt: new Date(1.7e12 + i * 1000).toISOString(),
-        })),
-      }),
+    act: (site) => sendHistory(site, 'urn:x:past', (i) => i),
+  },
+  {
+    name: 'a history of nearly 10,000 instances in any order',
+    act: (site) => sendHistory(site, 'urn:x:mixed', (i) => (i * i * 7919) % 9990),
   },
   {
     name: 'its history',

@@ -263,7 +263,10 @@ function readPlain(name: string, value: Json, members: Record<string, Json>, { p
  * @throws ngsi-ld.bad-request-data naming `field`.
  */
 export function checkDateTime(value: Json, field: string): string {
-  const text = typeof value === 'string' ? canonicalDateTime(toleratedDateTime(value)) : undefined
+  const text =
+    typeof value === 'string'
+      ? (canonicalDateTime(value) ?? canonicalDateTime(toleratedDateTime(value)))
+      : undefined
   if (text === undefined) throw badRequestData('must be a DateTime such as 2024-12-31T23:59:59.999Z', field)
   return text
 }

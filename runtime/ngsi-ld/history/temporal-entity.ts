@@ -252,10 +252,13 @@ function instancesIn(json: Json, name: string, context: Context): AttributeInsta
   return items.flatMap((item) => listOf<AttributeInstance>(parseAttribute(item, name, context)))
 }
 
+/** Each time is read once, because a body may hold thousands of instances in any order. */
 function inOrder(instances: AttributeInstance[]): AttributeInstance[] {
-  const timeOf = ({ observedAt }: AttributeInstance): number =>
-    dateTimeToMs(observedAt ?? '') ?? Number.MAX_SAFE_INTEGER
-  return instances.toSorted((a, b) => timeOf(a) - timeOf(b))
+  const timed = instances.map((instance) => ({
+    instance,
+    at: dateTimeToMs(instance.observedAt ?? '') ?? Number.MAX_SAFE_INTEGER,
+  }))
+  return timed.toSorted((a, b) => a.at - b.at).map(({ instance }) => instance)
 }
 
 /**
