@@ -1,14 +1,12 @@
 /**
- * Builds the OpenAPI 3.1 description of the served routes from the register of operations. The schemas hold
- * for all media types, so NGSI-LD elements are objects with only their mandatory members.
+ * Builds the OpenAPI 3.1 description of the served routes from the register of operations.
  */
 import { productToken, version } from '#base/register/version.ts'
 import { answerTypes } from '#http/request/negotiate.ts'
 import { parameters } from '#http/request/query-parameters.ts'
-import type { OperationDescription, SchemaName } from './operation.ts'
+import type { OperationDescription } from './operation.ts'
 import { operations } from './operations.ts'
-
-type Json = Readonly<Record<string, unknown>>
+import { type OpenApiNode, type SchemaName, schemas, text } from './schemas.ts'
 
 /** A path and its methods. */
 export interface RouteEntry {
@@ -16,69 +14,9 @@ export interface RouteEntry {
   readonly methods: readonly string[]
 }
 
-const text: Json = { type: 'string' }
-const whole: Json = { type: 'integer', minimum: 0 }
-const object = (required: readonly string[], properties: Json = {}): Json => ({
-  type: 'object',
-  required,
-  properties: { ...Object.fromEntries(required.map((name) => [name, text])), ...properties },
-})
-const listOf = (items: Json): Json => ({ type: 'array', items })
-
-const schemas: Readonly<Record<SchemaName | 'Problem', Json>> = {
-  Attribute: { type: 'object', description: 'An attribute instance, or a list of them' },
-  AttributeList: object(['id', 'type', 'attributeList'], { attributeList: listOf(text) }),
-  BatchOperationResult: object(['success', 'errors'], {
-    success: listOf(text),
-    errors: listOf(object(['entityId', 'error'], { error: { $ref: '#/components/schemas/Problem' } })),
-  }),
-  Context: object(['@context'], { '@context': {} }),
-  ContextDetails: object(['URL', 'localId', 'kind', 'createdAt'], { numberOfHits: whole }),
-  ContextSourceIdentity: object([
-    'id',
-    'type',
-    'contextSourceAlias',
-    'contextSourceUptime',
-    'contextSourceTimeAt',
-  ]),
-  DeviceChoice: {
-    type: 'object',
-    properties: { kind: { enum: ['device', 'topic'] }, bridge: text, source: { type: 'object' } },
-  },
-  Entity: object(['id', 'type'], { type: { oneOf: [text, listOf(text)] } }),
-  EntityTemporal: object(['id', 'type'], { type: { oneOf: [text, listOf(text)] } }),
-  EntityTypeInfo: object(['id', 'type', 'typeName', 'entityCount', 'attributeDetails'], {
-    entityCount: whole,
-    attributeDetails: listOf({ type: 'object' }),
-  }),
-  EntityTypeList: object(['id', 'type', 'typeList'], { typeList: listOf(text) }),
-  Fragment: { type: 'object', description: 'Attributes by name' },
-  Health: object(['status', 'version']),
-  Ids: listOf({ type: 'string', format: 'uri' }),
-  Information: object(['product', 'version']),
-  Object: { type: 'object' },
-  Problem: object(['type', 'title', 'detail', 'status'], { status: whole }),
-  Query: object(['type'], { type: { const: 'Query' } }),
-  Registration: object(['id', 'type', 'information', 'endpoint'], {
-    type: { const: 'ContextSourceRegistration' },
-    information: listOf({ type: 'object' }),
-  }),
-  Senml: listOf({ type: 'object' }),
-  Snapshot: { type: 'object', properties: { snapshotQueries: listOf({ type: 'object' }) } },
-  Subscription: object(['id', 'type', 'notification'], {
-    type: { const: 'Subscription' },
-    notification: { type: 'object' },
-  }),
-  Text: text,
-  UpdateResult: object(['updated', 'notUpdated'], {
-    updated: listOf(text),
-    notUpdated: listOf(object(['attributeName', 'reason'])),
-  }),
-}
-
 export const ngsiLdPrefix = '/ngsi-ld/'
 
-export function openApiOf(routes: readonly RouteEntry[]): Json {
+export function openApiOf(routes: readonly RouteEntry[]): OpenApiNode {
   const paths = routes.map(({ path, methods }) => {
     const items = methods.map((method) => {
       const operation = operations[`${method} ${path}`] ?? notDescribed
@@ -110,7 +48,7 @@ function describe(
   path: string,
   method: string,
   { tag, summary, body, answers, ...more }: OperationDescription,
-): Json {
+): OpenApiNode {
   const isNgsiLd = path.startsWith(ngsiLdPrefix)
   const inPath = [...path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     name,
@@ -161,15 +99,19 @@ function bodyTypesOf(path: string, method: string): readonly string[] {
   return mayPatch ? [...types, 'application/merge-patch+json'] : types
 }
 
-const schemaOf = (of: SchemaName | readonly [SchemaName]): Json =>
+const schemaOf = (of: SchemaName | readonly [SchemaName]): OpenApiNode =>
   typeof of === 'string'
     ? { $ref: `#/components/schemas/${of}` }
     : { type: 'array', items: { $ref: `#/components/schemas/${of[0]}` } }
 
-const contentOf = (of: SchemaName | readonly [SchemaName], types: readonly string[]): Json =>
+const contentOf = (of: SchemaName | readonly [SchemaName], types: readonly string[]): OpenApiNode =>
   Object.fromEntries(types.map((type) => [type, { schema: schemaOf(of) }]))
 
-function answerOf(status: number, of: SchemaName | readonly [SchemaName] | null, isNgsiLd: boolean): Json {
+function answerOf(
+  status: number,
+  of: SchemaName | readonly [SchemaName] | null,
+  isNgsiLd: boolean,
+): OpenApiNode {
   const description = successes[status] ?? 'Done'
   if (of === null) return { description }
   const isElement = isNgsiLd && (status === 200 || status === 206)
@@ -186,7 +128,7 @@ const successes: Readonly<Record<number, string>> = {
   207: 'Partial success; the body lists the failures',
 }
 
-const problem: Json = {
+const problem: OpenApiNode = {
   description: 'Error',
   content: { 'application/json': { schema: { $ref: '#/components/schemas/Problem' } } },
 }

@@ -1,30 +1,5 @@
 /** Types of the entries of operations.ts, and the parameters and responses that many entries share. */
-
-/** Names of schemas in openapi.ts. */
-export type SchemaName =
-  | 'Attribute'
-  | 'AttributeList'
-  | 'BatchOperationResult'
-  | 'Context'
-  | 'ContextDetails'
-  | 'ContextSourceIdentity'
-  | 'DeviceChoice'
-  | 'Entity'
-  | 'EntityTemporal'
-  | 'EntityTypeInfo'
-  | 'EntityTypeList'
-  | 'Fragment'
-  | 'Health'
-  | 'Ids'
-  | 'Information'
-  | 'Object'
-  | 'Query'
-  | 'Registration'
-  | 'Senml'
-  | 'Snapshot'
-  | 'Subscription'
-  | 'Text'
-  | 'UpdateResult'
+import type { SchemaName } from './schemas.ts'
 
 export interface OperationDescription {
   readonly tag: string
@@ -41,42 +16,15 @@ export const shown = [
   ...['join', 'joinLevel', 'containedBy', 'geometryProperty'],
 ]
 export const page = ['limit', 'offset', 'count']
-export const chosen = [
-  'id',
-  'idPattern',
-  'q',
-  'georel',
-  'geometry',
-  'coordinates',
-  'geoproperty',
-  'scopeQ',
-  'csf',
-  'expandValues',
-  'jsonKeys',
-]
+const geo = ['georel', 'geometry', 'coordinates', 'geoproperty']
+const selecting = ['id', 'idPattern', 'q', ...geo, 'scopeQ', 'csf']
+export const chosen = [...selecting, 'expandValues', 'jsonKeys']
 /** Ordering and other parameters of all queries. */
 export const ordered = ['orderBy', 'orderFrom', 'orderGeometry', 'collation', 'splitEntities']
 /** Parameters of entity maps. */
 export const mapping = ['entityMap', 'entityMapLifetime']
 export const one = ['local', 'type']
-export const source = [
-  'attrs',
-  'coordinates',
-  'csf',
-  'geometry',
-  'geoproperty',
-  'georel',
-  'id',
-  'idPattern',
-  'lang',
-  'local',
-  'omit',
-  'options',
-  'pick',
-  'q',
-  'scopeQ',
-  'type',
-]
+export const source = [...selecting, 'type', 'attrs', 'lang', 'local', 'omit', 'options', 'pick']
 export const times = ['timerel', 'timeAt', 'endTimeAt', 'timeproperty', 'lastN']
 export const evolved = [
   ...[...times, 'aggrMethods', 'aggrPeriodDuration'],
