@@ -183,24 +183,19 @@ export function hostedIdOf(url: string): string | undefined {
 /** The key for usage counts: a hosted document counts as one under any host. */
 const nameOf = (url: string): string => hostedIdOf(url) ?? url
 
-/** The documents of one compilation; a document does not change until the compilation ends. */
-interface DocumentSet {
-  find(url: string): Json | undefined
-  fetch(url: string): Promise<void>
-  urls(): readonly string[]
-  fetched(): Iterable<string>
-}
+type DocumentSet = ReturnType<typeof createDocumentSet>
 
-function createDocumentSet(library: ContextLibrary, hosted: (url: string) => Json | undefined): DocumentSet {
+/** The documents of one compilation; a document does not change until the compilation ends. */
+function createDocumentSet(library: ContextLibrary, hosted: (url: string) => Json | undefined) {
   const documents = new Map<string, Json>()
   const fetched = new Set<string>()
   return {
-    find(url) {
+    find(url: string): Json | undefined {
       const document = documents.get(url) ?? hosted(url) ?? library.find(url)
       if (document !== undefined) documents.set(url, document)
       return document
     },
-    async fetch(url) {
+    async fetch(url: string): Promise<void> {
       documents.set(url, await library.fetch(url))
       fetched.add(url)
     },

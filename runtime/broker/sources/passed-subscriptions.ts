@@ -39,17 +39,7 @@ export interface ForwardingPair {
   readonly registration: string
 }
 
-export interface PassedOnBroker {
-  all(): Iterable<PassedOn>
-  count(): number
-  get(id: string): PassedOn | undefined
-  byToken(token: string): PassedOn | undefined
-  ofPair(pair: ForwardingPair): readonly PassedOn[]
-  put(one: PassedOn): Promise<void>
-  delete(id: string): Promise<void>
-}
-
-export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door: Door }): PassedOnBroker {
+export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door: Door }) {
   const all = createStaged<PassedOn>('passed on')
   const byToken = new Map<string, string>()
   const byPair = new Map<string, Set<string>>()
@@ -75,19 +65,22 @@ export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door
   return Object.freeze({
     all: () => all.stored.values(),
     count: () => all.stored.size,
-    get: (id) => all.stored.get(id),
-    byToken: (token) => all.stored.get(byToken.get(token) ?? ''),
-    ofPair: (pair) => [...(byPair.get(keyOf(pair)) ?? [])].flatMap((id) => all.stored.get(id) ?? []),
-    put: (one) =>
+    get: (id: string) => all.stored.get(id),
+    byToken: (token: string) => all.stored.get(byToken.get(token) ?? ''),
+    ofPair: (pair: ForwardingPair) =>
+      [...(byPair.get(keyOf(pair)) ?? [])].flatMap((id) => all.stored.get(id) ?? []),
+    put: (one: PassedOn) =>
       door.commit((stage) => {
         stage.write('passed_subscription.put', one.id, JSON.stringify(one))
         all.put(stage, one.id, one, () => index(one))
       }),
-    delete: (id) =>
+    delete: (id: string) =>
       door.commit((stage) => {
         const one = all.find(stage, id)
         stage.write('passed_subscription.delete', id)
         all.put(stage, id, undefined, () => forget(one))
       }),
-  } satisfies PassedOnBroker)
+  })
 }
+
+export type PassedOnBroker = ReturnType<typeof createPassedOn>

@@ -43,15 +43,7 @@ export interface IndexRows {
 }
 
 /** All index rows of an entity, without repetition. */
-export function indexRows(entity: Entity): IndexRows {
-  const attributes = attributeNames(entity)
-  return {
-    types: [...new Set(listOf(entity.type))],
-    attributes,
-    scalars: [...attributes.flatMap((name) => scalarsOf(entity, name)), ...scopesOf(entity)],
-    places: attributes.flatMap((name) => placesOf(entity, name)),
-  }
-}
+export const indexRows = (entity: Entity): IndexRows => rowsOf(entity, attributeNames(entity))
 
 /**
  * The rows to add and to remove when an entity changes. Places are removed per attribute: when one of them
@@ -71,7 +63,7 @@ export function diffIndexRows(
 function rowsOf(entity: Entity, names: readonly string[]): IndexRows {
   const present = names.filter((name) => entity[name] !== undefined)
   return {
-    types: listOf(entity.type),
+    types: [...new Set(listOf(entity.type))],
     attributes: present,
     scalars: [...present.flatMap((name) => scalarsOf(entity, name)), ...scopesOf(entity)],
     places: present.flatMap((name) => placesOf(entity, name)),

@@ -9,26 +9,17 @@ import { assert } from '#base/register/errors.ts'
 import { failpoint } from '#base/register/failpoints.ts'
 import { encodeObservations } from '#store/chunks/observation-blob.ts'
 import type { SqlValue } from '#store/chunks/sql-value.ts'
-import { type CopyBack, createCopyBack, endLog } from '#store/file/copy-back.ts'
+import { createCopyBack, endLog } from '#store/file/copy-back.ts'
 import { type Database, openWriter } from '#store/file/database.ts'
 import { foldEntity, foldStream } from '#store/history/fold.ts'
-import { createHistory, type History } from '#store/history/history-rows.ts'
+import { createHistory } from '#store/history/history-rows.ts'
 import { unsettled } from '#store/tables/records.ts'
 import { type WriteRow, type WriteStatement, writeStatements } from './write-statements.ts'
 import type { FromWriter, GroupMessage, OpenMessage, ToWriter } from './writer-protocol.ts'
 
-interface Tenant {
-  readonly database: Database
-  readonly history: History
-  readonly run: (row: WriteRow) => void
-  readonly begin: () => void
-  readonly commit: () => void
-  readonly rollback: () => void
-  readonly copyBack: CopyBack
-}
-
 assert(parentPort !== null, 'the writer runs as a worker thread')
 const port = parentPort
+type Tenant = ReturnType<typeof openTenant>
 const tenants = new Map<string, Tenant>()
 const post = (message: FromWriter): void => port.postMessage(message)
 
@@ -72,7 +63,7 @@ function close(name: string): void {
   post({ kind: 'closed', tenant: name })
 }
 
-function openTenant(database: Database, file: string): Tenant {
+function openTenant(database: Database, file: string) {
   const prepared = new Map<WriteStatement, (...parameters: SqlValue[]) => unknown>()
   const begin = database.prepare('BEGIN IMMEDIATE')
   const commit = database.prepare('COMMIT')
@@ -80,7 +71,7 @@ function openTenant(database: Database, file: string): Tenant {
   return {
     database,
     history: createHistory(database),
-    run(row) {
+    run(row: WriteRow) {
       const name = row[0]
       let statement = prepared.get(name)
       if (statement === undefined) {
