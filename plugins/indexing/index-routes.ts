@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json, ListRequest, RouteEnvironment } from '#contract'
-import { isObject, type JsonObject, listOf, textsOf } from '#ngsi-ld/values/json.ts'
+import { isObject, type JsonObject, listOf, parsedJson, textsOf } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import {
   type AnsweringPorts,
@@ -103,13 +103,8 @@ function parametersOf(url: URL): Map<string, string> {
 
 /** Maps a query body to parameters: one entity selector, and members with the same name in both forms. */
 async function bodyOf(environment: RouteEnvironment): Promise<Map<string, string>> {
-  const bytes = await environment.body()
-  let body: unknown
-  try {
-    body = JSON.parse(bytes.toString())
-  } catch {
-    throw invalidRequest('the body is not valid JSON')
-  }
+  const body = parsedJson((await environment.body()).toString())
+  if (body === undefined) throw invalidRequest('the body is not valid JSON')
   if (!isObject(body)) throw badRequestData('must be a JSON object', 'body')
   const parameters = new Map<string, string>()
   for (const [member, value] of Object.entries(body)) {

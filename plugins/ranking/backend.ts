@@ -6,8 +6,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { BrokerAnswer, BrokerPort, Json, ListAnswer, WrittenAnswer } from '#contract'
-import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
+import type { BrokerAnswer, BrokerPort, ListAnswer, WrittenAnswer } from '#contract'
+import { isList, isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 
 /** Entities of a broker in this process, or the text of a response. */
 export type BackendAnswer = WrittenAnswer | ListAnswer
@@ -211,12 +211,7 @@ const reasonOf = (answer: BrokerAnswer | ListAnswer): string => {
 /** Entities of a list, or features of a collection. */
 function itemsOf(answer: BackendAnswer): readonly JsonObject[] | undefined {
   if ('items' in answer) return answer.items
-  let json: Json
-  try {
-    json = JSON.parse(answer.text) as Json
-  } catch {
-    return undefined
-  }
+  const json = parsedJson(answer.text)
   const items = isObject(json) && json['type'] === 'FeatureCollection' ? own(json, 'features') : json
   return isList(items) && items.every(isObject) ? items : undefined
 }

@@ -3,10 +3,10 @@
  * page. All other parameters are kept as written, for the backend. Pure functions.
  */
 
-import type { Json } from '#contract'
 import { isOnGlobe } from '#ngsi-ld/geo/distance.ts'
 import type { GeoPosition } from '#ngsi-ld/geo/figure.ts'
 import { countAsParameter, type Parameters, pagingOf, truthOf } from '#ngsi-ld/query/url-parameters.ts'
+import { parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { parsePath, type RankingPath } from './attribute-path.ts'
 import type { Yardsticks } from './ranking-criteria.ts'
@@ -166,7 +166,7 @@ function pointOf(text: string | undefined, given: ReadonlyMap<string, string>): 
 }
 
 function positionIn(text: string): GeoPosition | undefined {
-  const json = jsonIn(text)
+  const json = parsedJson(text)
   if (!Array.isArray(json) || json.length < 2 || json.length > 3) return undefined
   if (!json.every((part) => typeof part === 'number' && Number.isFinite(part))) return undefined
   return isOnGlobe(json as number[]) ? (json as number[]) : undefined
@@ -183,12 +183,4 @@ function positive(text: string | undefined, name: string): number | undefined {
   const value = /^\d+(?:\.\d+)?$/.test(text) ? Number(text) : Number.NaN
   if (value > 0 && value <= 1e12) return value
   throw badRequestData(`must be a number above 0, got ${text}`, name)
-}
-
-function jsonIn(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
-  }
 }

@@ -5,7 +5,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
-import { isObject } from '#ngsi-ld/values/json.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { textNumber } from './value.ts'
 
@@ -55,12 +55,8 @@ function listedIn(text: string): readonly Written[] {
 }
 
 function membersOf(text: string): readonly Written[] {
-  let json: Json
-  try {
-    json = JSON.parse(text) as Json
-  } catch {
-    throw badRequestData('starts with { but is not valid JSON', 'weights')
-  }
+  const json = parsedJson(text)
+  if (json === undefined) throw badRequestData('starts with { but is not valid JSON', 'weights')
   const members = isObject(json) ? Object.entries(json) : []
   if (members.length === 0) throw badRequestData('must name at least one property: {"name": 0.4}', 'weights')
   return members.map(([name, value]): Written => [name, value, 'weights'])

@@ -7,6 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
+import { problemTextIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface CentreSettings {
   /** Ends in /ngsi-ld/v1. */
@@ -85,13 +86,7 @@ function contextHeaders(body: unknown, context: string | undefined): Record<stri
 }
 
 /** Describes an unsuccessful response. */
-export function failureReason(answer: PeerAnswer): string {
-  if ('failure' in answer) return answer.reason
-  try {
-    const { title, detail } = JSON.parse(answer.text) as { title?: unknown; detail?: unknown }
-    const words = [title, detail].filter((part) => typeof part === 'string').join(': ')
-    return `answered ${answer.status} ${words}`.trimEnd()
-  } catch {
-    return `answered ${answer.status}`
-  }
-}
+export const failureReason = (answer: PeerAnswer): string =>
+  'failure' in answer
+    ? answer.reason
+    : `answered ${answer.status} ${problemTextIn(answer.text, '')}`.trimEnd()

@@ -13,7 +13,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
 import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { isList, isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
+import { isList, isObject, listOf, parsedJson } from '#ngsi-ld/values/json.ts'
 import { type Centre, type CentreSettings, failureReason } from './centre.ts'
 import { type CopySettings, pageOf, subscriptionFor } from './copy-query.ts'
 import type { CopyStore, StoreResult } from './copy-store.ts'
@@ -233,19 +233,12 @@ export function createCopies(ports: CopiesPorts, settings: CopiesSettings) {
 }
 
 function memberOf(text: string, member: string): string | undefined {
-  try {
-    const value = (JSON.parse(text) as JsonObject)[member]
-    return typeof value === 'string' ? value : undefined
-  } catch {
-    return undefined
-  }
+  const body = parsedJson(text)
+  const value = isObject(body) ? body[member] : undefined
+  return typeof value === 'string' ? value : undefined
 }
 
 function listIn(text: string): readonly Json[] | undefined {
-  try {
-    const body = JSON.parse(text) as Json
-    return isList(body) ? body : undefined
-  } catch {
-    return undefined
-  }
+  const body = parsedJson(text)
+  return isList(body) ? body : undefined
 }

@@ -3,7 +3,9 @@
  * is a line of JSON that describes it, followed by the body. Both ends check that the connection is alive and
  * close half-open ones. Nothing the other side sends makes it throw or reject.
  */
+
 import { limits } from '#base/limits/limits.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { PeerAnswer } from './peer.ts'
 
 /** The part of a WebSocket that is used. */
@@ -170,10 +172,6 @@ export function createLivenessCheck(wire: TunnelWire): () => boolean {
 const busy: TunnelAnswer = { status: 503, headers: { 'retry-after': '1' }, body: '' }
 
 function headOf(line: string): Head | undefined {
-  try {
-    const head = JSON.parse(line) as unknown
-    return typeof head === 'object' && head !== null ? head : undefined
-  } catch {
-    return undefined
-  }
+  const head = parsedJson(line)
+  return isObject(head) ? head : undefined
 }

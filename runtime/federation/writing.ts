@@ -6,7 +6,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { Json } from '#contract'
 import type { WritePart } from '#ngsi-ld/federation/distribution.ts'
 import type { Registration } from '#ngsi-ld/federation/registration.ts'
-import { isObject } from '#ngsi-ld/values/json.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import { conflict } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { SourceRequest } from './source-form.ts'
 import type { Requester, SourceAnswer, Sources } from './sources.ts'
@@ -51,7 +51,7 @@ function judged(
     return { status: error.entry.status, error }
   }
   const { status } = answer
-  const body = jsonOf(answer.text)
+  const body = parsedJson(answer.text)
   if (status >= 200 && status < 300) return body === undefined ? { status } : { status, body }
   const detail = isObject(body) && typeof body['detail'] === 'string' ? `: ${body['detail']}` : ''
   const message = `${id} answered ${status}${detail}`
@@ -63,14 +63,4 @@ function judged(
   if (status === 504) return { status, error: new GatewayError('peer.timeout', message) }
   if (status >= 500) return { status: 502, error: new GatewayError('peer.unavailable', message) }
   return { status, error: new GatewayError('ngsi-ld.bad-request-data', message), ...problem }
-}
-
-function jsonOf(text: string): Json | undefined {
-  if (text.trim() === '') return undefined
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    // A body that is not JSON is ignored.
-    return undefined
-  }
 }

@@ -10,6 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { RemoteIdentity } from '#contract'
 import type { Peer } from '#federation/peer.ts'
+import { parsedJson } from '#ngsi-ld/values/json.ts'
 
 export function createIdentityTokens(
   { url, name, passwordFile }: RemoteIdentity,
@@ -56,11 +57,7 @@ export function createIdentityTokens(
 
 /** Expiry of a token, ms; infinite if not stated, since a refusal also renews it. */
 function expiryOf(text: string): number {
-  try {
-    const body = JSON.parse(text) as { readonly token?: { readonly expires_at?: unknown } }
-    const at = Date.parse(String(body.token?.expires_at))
-    return Number.isNaN(at) ? Number.POSITIVE_INFINITY : at
-  } catch {
-    return Number.POSITIVE_INFINITY
-  }
+  const body = parsedJson(text) as { readonly token?: { readonly expires_at?: unknown } } | null | undefined
+  const at = Date.parse(String(body?.token?.expires_at))
+  return Number.isNaN(at) ? Number.POSITIVE_INFINITY : at
 }

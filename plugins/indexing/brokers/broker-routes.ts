@@ -4,7 +4,7 @@
  */
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Json, RouteEnvironment } from '#contract'
-import { isObject, own } from '#ngsi-ld/values/json.ts'
+import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { itemsOf, notifiedItems } from '#plugins/indexing/entries/broker-messages.ts'
 import { type BrokerRow, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
@@ -168,12 +168,9 @@ function checkMethod({ method }: Request, allowed: readonly string[]): void {
 }
 
 async function jsonOf(environment: RouteEnvironment): Promise<Json> {
-  const bytes = await environment.body()
-  try {
-    return JSON.parse(bytes.toString()) as Json
-  } catch {
-    throw invalidRequest('the body is not valid JSON')
-  }
+  const json = parsedJson((await environment.body()).toString())
+  if (json === undefined) throw invalidRequest('the body is not valid JSON')
+  return json
 }
 
 async function registrationIn(

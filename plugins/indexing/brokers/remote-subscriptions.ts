@@ -3,8 +3,7 @@
  * require watched attributes. The status check finds missing or changed subscriptions and failed deliveries.
  */
 import { randomBytes } from 'node:crypto'
-import { isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
-import { jsonIn } from '#plugins/indexing/entries/broker-messages.ts'
+import { isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { paths, relativeLocation } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { BrokerClient, RequestTrouble, Result } from './broker-requests.ts'
 import { subscriptionOf } from './watched.ts'
@@ -84,7 +83,7 @@ export async function subscriptionStatus(
   const answer = await client.request(request, [200, 404])
   if ('trouble' in answer) return answer
   if (answer.value.status === 404) return { value: { kind: 'missing', failedAt: undefined } }
-  const body = jsonIn(answer.value.text)
+  const body = parsedJson(answer.value.text)
   const notification = isObject(body) ? own(body, 'notification') : undefined
   if (!isObject(notification))
     return { trouble: { kind: 'refused', reason: 'the response is not a subscription' } }

@@ -5,7 +5,7 @@
 import type { Json } from '#contract'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
 import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
-import { isList, isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
+import { isList, isObject, type JsonObject, listOf, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { BrokerEntity } from './entries.ts'
 
 export interface BrokerItems {
@@ -64,14 +64,6 @@ function contextOf(item: Json): Context {
 
 /** Parses a broker's response as a list of entities. Undefined for anything else. */
 export function listIn(text: string): readonly Json[] | undefined {
-  const json = jsonIn(text)
+  const json = parsedJson(text)
   return isList(json) && json.every(isObject) ? json : undefined
-}
-
-export function jsonIn(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
-  }
 }

@@ -10,9 +10,8 @@ import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
 import type { Format } from '#ngsi-ld/representation/representation.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { isList, isObject, type JsonObject, own } from '#ngsi-ld/values/json.ts'
+import { isList, isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { jsonIn } from './broker-messages.ts'
 import type { NodeNumbers } from './conditions.ts'
 import { paths } from './entity-kinds.ts'
 import type { Seen } from './seen.ts'
@@ -109,7 +108,7 @@ export async function withDerived(
 
 /** Adds the member to the text of a broker's answer; returns a text without entities unchanged. */
 export async function textWithDerived(text: string, how: Parameters<typeof withDerived>[2]): Promise<string> {
-  const body = jsonIn(text)
+  const body = parsedJson(text)
   const features = isObject(body) && body['type'] === 'FeatureCollection' ? body['features'] : undefined
   const isOne = isObject(body) && features === undefined
   const items = features ?? (isOne ? [body] : body)

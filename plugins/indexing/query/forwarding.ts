@@ -13,7 +13,7 @@ import { printQuery } from '#ngsi-ld/query/query.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
 import type { Paging, Parameters } from '#ngsi-ld/query/url-parameters.ts'
 import { parseProjection, printProjection } from '#ngsi-ld/representation/projection.ts'
-import { isList, isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+import { isList, isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import { warningLine } from '#ngsi-ld/values/warning-lines.ts'
 import { inBraces } from '#plugins/indexing/entries/paths.ts'
 import type { IndexCriteria } from './index-query.ts'
@@ -109,7 +109,7 @@ async function requestOnly(broker: BrokerPort, request: ForwardedRequest): Promi
   const first = await requestOne(broker, request)
   const { limit } = request.paging
   if (first.status !== 200 || first.next === undefined || limit === 0) return first
-  const body = jsonIn(first.text)
+  const body = parsedJson(first.text)
   const found = itemsIn(body)
   if (found === undefined || found.length >= limit) return first
   const all = [...found]
@@ -126,7 +126,7 @@ async function requestOnly(broker: BrokerPort, request: ForwardedRequest): Promi
       )
     next.set('limit', String(limit - all.length))
     const page: Forwarded = await requestPage(broker, next, request)
-    const more = page.status === 200 ? itemsIn(jsonIn(page.text)) : undefined
+    const more = page.status === 200 ? itemsIn(parsedJson(page.text)) : undefined
     if (more === undefined)
       throw new GatewayError(
         'peer.refused',
@@ -147,15 +147,6 @@ async function requestOnly(broker: BrokerPort, request: ForwardedRequest): Promi
 
 /** The text between the brackets of a list. */
 const innerText = (list: string): string => list.trim().slice(1, -1).trim()
-
-/** Parses JSON; undefined if the text is not valid. */
-function jsonIn(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
-  }
-}
 
 function requestOne(
   broker: BrokerPort,

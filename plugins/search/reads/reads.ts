@@ -3,10 +3,13 @@
  * entity once. Counts requests and entities and stops at the limits. A broker failure becomes a GraphQL error
  * that names the broker and its answer.
  */
+
 import DataLoader from 'dataloader'
 import { GraphQLError } from 'graphql'
 import { limits } from '#base/limits/limits.ts'
 import type { BrokerAnswer, BrokerPort, BrokerRequest } from '#contract'
+import { parsedJson } from '#ngsi-ld/values/json.ts'
+import { problemTextIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { type EntityJson, targetsOf } from '#plugins/search/schema/entity-values.ts'
 import type { FieldModel, Model } from '#plugins/search/schema/model.ts'
 import type { Near } from '#plugins/search/schema/query-criteria.ts'
@@ -188,8 +191,8 @@ export function createReads(ports: ReadPorts): Reads {
       return undefined
     }
     if ('failure' in answer) throw backendFailed(index.address, 504, answer.reason)
-    if (answer.status >= 400 && answer.status < 500) throw badRequest(problemText(answer.text))
-    if (!isByIndex(answer)) throw backendFailed(index.address, answer.status, problemText(answer.text))
+    if (answer.status >= 400 && answer.status < 500) throw badRequest(problemTextIn(answer.text))
+    if (!isByIndex(answer)) throw backendFailed(index.address, answer.status, problemTextIn(answer.text))
     note(tally.warnings, answer.headers['ngsild-warning'])
     return entitiesOf(answer.text, index.address).map(({ id }) => id)
   }
@@ -227,8 +230,8 @@ export function createReads(ports: ReadPorts): Reads {
     }
     // Weights come from the client, so a 400 is the client's error; everything else was built here.
     if (answer.status === 400 && port !== ports.broker)
-      throw badRequest(`ranking: ${problemText(answer.text)}`)
-    throw backendFailed(port.address, answer.status, problemText(answer.text))
+      throw badRequest(`ranking: ${problemTextIn(answer.text)}`)
+    throw backendFailed(port.address, answer.status, problemTextIn(answer.text))
   }
 
   return Object.freeze({
@@ -291,25 +294,13 @@ function nearQuery({ lon, lat, maxDistance, minDistance }: Near): string {
 }
 
 function entitiesOf(text: string, address: string): readonly EntityJson[] {
-  try {
-    const parsed: unknown = JSON.parse(text)
-    if (Array.isArray(parsed) && parsed.every(isEntity)) return parsed
-  } catch {}
+  const parsed: unknown = parsedJson(text)
+  if (Array.isArray(parsed) && parsed.every(isEntity)) return parsed
   throw backendFailed(address, 502, 'its response is not a list of entities')
 }
 
 const isEntity = (one: unknown): one is EntityJson =>
   typeof one === 'object' && one !== null && typeof (one as { id?: unknown }).id === 'string'
-
-/** The title and detail of a problem body in one line. */
-function problemText(text: string): string {
-  try {
-    const { title, detail } = JSON.parse(text) as { title?: unknown; detail?: unknown }
-    const texts = [title, detail].filter((one) => typeof one === 'string')
-    if (texts.length > 0) return texts.join(': ')
-  } catch {}
-  return text.slice(0, 200)
-}
 
 /** Adds the texts of an NGSILD-Warning header, without duplicates. */
 function note(warnings: Set<string>, header: string | undefined): void {

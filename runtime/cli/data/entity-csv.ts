@@ -4,7 +4,7 @@
  * column of their own are JSON in the column `more`.
  */
 import type { Json } from '#contract'
-import { isObject, type JsonObject, listOf } from '#ngsi-ld/values/json.ts'
+import { isObject, type JsonObject, listOf, parsedJson } from '#ngsi-ld/values/json.ts'
 
 /** `expiresAt` is that of the entity; that of an attribute instance is in `more`. */
 export const entityColumns = [
@@ -65,15 +65,7 @@ const namesText = (names: Json | undefined): string =>
 function valueText(value: Json | undefined): string {
   if (value === undefined) return ''
   if (typeof value !== 'string' || value === '') return JSON.stringify(value)
-  return parsed(value) === undefined ? value : JSON.stringify(value)
-}
-
-function parsed(text: string): Json | undefined {
-  try {
-    return JSON.parse(text) as Json
-  } catch {
-    return undefined
-  }
+  return parsedJson(value) === undefined ? value : JSON.stringify(value)
 }
 
 export type RowReader = ReturnType<typeof createRowReader>
@@ -125,13 +117,13 @@ function named(text: string): Json {
 function instanceOf(cell: (column: Column) => string): JsonObject {
   const kind = cell('kind') || 'Property'
   const value = cell('value')
-  const more = parsed(cell('more'))
+  const more = parsedJson(cell('more'))
   const texts = (['observedAt', 'unitCode', 'datasetId'] as const).flatMap((name) =>
     cell(name) === '' ? [] : [[name, cell(name)] as const],
   )
   return {
     type: kind,
-    ...(value === '' ? {} : { [valueMemberOf(kind)]: parsed(value) ?? value }),
+    ...(value === '' ? {} : { [valueMemberOf(kind)]: parsedJson(value) ?? value }),
     ...Object.fromEntries(texts),
     ...(isObject(more) ? more : {}),
   }

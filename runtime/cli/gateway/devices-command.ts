@@ -2,11 +2,13 @@
  * `selvedge devices ls|show|accept|ignore|forget` (default ls): shows waiting devices, rejected frames and
  * topics that no bridge reads, of a running gateway. It also sends the operator's decisions about them.
  */
+
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
 import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { GatewayResponse } from './gateway-client.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
 
@@ -128,12 +130,8 @@ function acceptOptions(given: GivenOptions): object {
 function sourceText(given: GivenOptions): object {
   const text = given.text('source')
   if (text === undefined) return {}
-  try {
-    const source = JSON.parse(text) as unknown
-    if (typeof source === 'object' && source !== null && !Array.isArray(source)) return source
-  } catch {
-    // Reported below.
-  }
+  const source = parsedJson(text)
+  if (isObject(source)) return source
   throw new GatewayError('cli.usage', '--source expects a JSON object')
 }
 

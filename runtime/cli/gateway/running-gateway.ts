@@ -8,6 +8,7 @@ import { GatewayError } from '#base/register/errors.ts'
 import type { GivenOptions } from '#cli/terminal/arguments.ts'
 import { readSecretFile } from '#config/load/secret-files.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
+import { isList, isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import { type GatewayRequest, type GatewayResponse, sendRequest } from './gateway-client.ts'
 
 /** Address of the gateway of these settings, as reached from the same machine. */
@@ -66,12 +67,8 @@ const healthPath = '/health/ready'
 
 /** @throws cli.no-gateway if the response is not from a gateway */
 function gatewayHealth(url: string, answer: GatewayResponse): GatewayResponse {
-  try {
-    const { version, reasons } = JSON.parse(answer.text) as { version?: unknown; reasons?: unknown }
-    if (typeof version === 'string' && Array.isArray(reasons)) return answer
-  } catch {
-    // Not JSON, or not an object.
-  }
+  const body = parsedJson(answer.text)
+  if (isObject(body) && typeof body['version'] === 'string' && isList(body['reasons'])) return answer
   throw new GatewayError(
     'cli.no-gateway',
     `${url} is not the address of a gateway: another server responds to ${healthPath} with status ${answer.status}`,
@@ -106,11 +103,7 @@ const busyPauseMs = 1000
 
 /** The error for a request that the gateway rejected, with the detail of its response. */
 export function refusalOf({ status, text }: GatewayResponse, what: string): GatewayError {
-  let detail = text.slice(0, 200)
-  try {
-    detail = (JSON.parse(text) as { detail?: string }).detail ?? detail
-  } catch {
-    // Not a problem document: the text is used as it is.
-  }
+  const problem = parsedJson(text)
+  const detail = (isObject(problem) ? problem['detail'] : undefined) ?? text.slice(0, 200)
   return new GatewayError('peer.refused', `${what} failed with status ${status}: ${detail}`, { status })
 }

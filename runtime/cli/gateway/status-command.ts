@@ -3,6 +3,7 @@
  * second apart, to compute rates. If no gateway responds, it reads the data folder without changing it. The
  * exit code is 0 if the gateway is ready, otherwise 1.
  */
+
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
@@ -11,6 +12,7 @@ import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { markedVersion } from '#config/load/version-mark.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
+import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import { type FolderFacts, inspectFolder, isFolderInUse } from '#store/file/inspection.ts'
 import { metricValues, sendRequest } from './gateway-client.ts'
 import { reachGateway } from './running-gateway.ts'
@@ -98,21 +100,13 @@ const observations = 'selvedge_observations_total'
 
 /** The plugins; empty if an older gateway does not report them. */
 function pluginsIn(text: string): RunningStatus['plugins'] {
-  try {
-    const plugins = JSON.parse(text) as Record<string, { readonly state?: unknown }>
-    const known = Object.entries(plugins).filter(([, one]) => typeof one?.state === 'string')
-    return Object.fromEntries(known) as RunningStatus['plugins']
-  } catch {
-    return {}
-  }
+  const plugins = Object.entries(parsedJson(text) ?? {})
+  return Object.fromEntries(plugins.filter(([, one]) => typeof one?.state === 'string'))
 }
 
 function member<T>(text: string, name: string, otherwise: T): T {
-  try {
-    return (JSON.parse(text) as Record<string, T>)[name] ?? otherwise
-  } catch {
-    return otherwise
-  }
+  const body = parsedJson(text)
+  return ((isObject(body) ? body[name] : undefined) as T | undefined) ?? otherwise
 }
 
 function readFolder({ data }: Settings): StoppedStatus {

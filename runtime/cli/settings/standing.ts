@@ -2,6 +2,7 @@
  * The connections of a gateway with other brokers as text lines, from /selvedge/v1/downward and
  * /selvedge/v1/uplinks. A gateway that does not report them has no lines.
  */
+import { parsedJson } from '#ngsi-ld/values/json.ts'
 
 /** An uplink, a registration, a tunnel, or copies. */
 export interface Standing {
@@ -17,27 +18,19 @@ export interface Standing {
 export type Standings = Readonly<Record<string, readonly Standing[]>>
 
 export function standingsOf(text: string): Standings {
-  try {
-    const members = Object.entries(JSON.parse(text) as Record<string, unknown>)
-    return Object.fromEntries(members.filter(([, all]) => Array.isArray(all))) as Standings
-  } catch {
-    return {}
-  }
+  const members = Object.entries(parsedJson(text) ?? {})
+  return Object.fromEntries(members.filter(([, all]) => Array.isArray(all))) as Standings
 }
 
 /** @param text a list of uplinks. */
 export function uplinkStandingsOf(text: string): Standings {
-  try {
-    const list = JSON.parse(text) as unknown
-    if (!Array.isArray(list)) return {}
-    const uplinks = list as (Standing & { readonly trouble?: string })[]
-    return {
-      uplinks: uplinks.map(({ trouble, ...one }) =>
-        trouble === undefined ? one : { ...one, reason: trouble },
-      ),
-    }
-  } catch {
-    return {}
+  const list = parsedJson(text)
+  if (!Array.isArray(list)) return {}
+  const uplinks = list as (Standing & { readonly trouble?: string })[]
+  return {
+    uplinks: uplinks.map(({ trouble, ...one }) =>
+      trouble === undefined ? one : { ...one, reason: trouble },
+    ),
   }
 }
 

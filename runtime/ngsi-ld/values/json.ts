@@ -22,9 +22,9 @@ export const listOf = <T>(value: T | readonly T[]): readonly T[] =>
   Array.isArray(value) ? (value as readonly T[]) : [value as T]
 
 /** Parses JSON text; undefined if the text is not JSON. */
-export function parsedJson(text: string): unknown {
+export function parsedJson(text: string): Json | undefined {
   try {
-    return JSON.parse(text) as unknown
+    return JSON.parse(text) as Json
   } catch {
     return undefined
   }

@@ -97,3 +97,10 @@ export function problemOf(error: GatewayError, rules: ProfileRules = profiles['1
 }
 
 const etsiErrorBase = 'https://uri.etsi.org/ngsi-ld/errors/'
+
+/** The title and detail of a problem body in one line; if it has none, by default the start of the text. */
+export function problemTextIn(text: string, otherwise: string = text.slice(0, 200)): string {
+  const body = parsedJson(text)
+  const { title, detail } = isObject(body) ? body : {}
+  return [title, detail].filter((part) => typeof part === 'string').join(': ') || otherwise
+}

@@ -8,6 +8,7 @@ import type { Clock } from '#base/time/clock.ts'
 import { retryAfterMs } from '#delivery/backoff.ts'
 import type { PeerAnswer } from '#federation/peer.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
+import { problemTextIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { problemOf } from '#uplink/connection/absence.ts'
 import { createSetbacks } from '#uplink/connection/setbacks.ts'
 import type { Step } from '#uplink/steps/step-plan.ts'
@@ -141,11 +142,11 @@ export function createSettle(clock: Clock, brokerResponds: () => Promise<boolean
       return confirmed({ steps, status, again, outcome: accepted(steps) })
     // The change already passed through the centre.
     if (status === loopDetected) return done([], steps.length)
-    const description = `answered ${status} ${detailOf(text)}`
+    const description = `answered ${status} ${problemTextIn(text)}`
     if (status < 300 || isTransient(status))
       return later(description, retryAfterMs(answer.headers['retry-after'], clock.now()))
     if (steps.length > 1) return inOrder(halvesOf(steps), again)
-    const refused = done([{ step: steps[0]!, reason: `${status} ${detailOf(text)}` }])
+    const refused = done([{ step: steps[0]!, reason: `${status} ${problemTextIn(text)}` }])
     return problemOf(answer) === '' ? confirmed({ steps, status, again, outcome: refused }) : refused
   }
 
@@ -293,12 +294,3 @@ const reasonOf = (error: ItemError | undefined): string =>
         .filter((part) => part !== undefined)
         .map((part) => (typeof part === 'string' ? part : JSON.stringify(part)))
         .join(' ')
-
-function detailOf(text: string): string {
-  try {
-    const { title, detail } = JSON.parse(text) as { title?: string; detail?: string }
-    return [title, detail].filter((part) => typeof part === 'string').join(': ')
-  } catch {
-    return text.slice(0, 200)
-  }
-}
