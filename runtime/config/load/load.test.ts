@@ -151,6 +151,7 @@ describe('valid settings', () => {
     const { settings } = await settingsOf({
       env: {
         SELVEDGE_DATA: 'elsewhere',
+        SELVEDGE_CLOCK_SYNCED_FILE: 'synced',
         SELVEDGE_INDEXING_BROKERS: JSON.stringify(brokers),
         SELVEDGE_RANKING_TOKEN_FILE: 'ranking',
         SELVEDGE_SEARCH_TOKEN_FILE: '/run/search',
@@ -159,6 +160,7 @@ describe('valid settings', () => {
     })
     const at = (name: string): string => join(folder, 'elsewhere', name)
     expect(settings).toMatchObject({
+      clock: { syncedFile: at('synced') },
       indexing: {
         brokers: [{ tokenFile: at('t'), caFile: at('ca.pem') }, { identity: { passwordFile: at('idm') } }],
       },

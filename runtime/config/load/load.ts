@@ -22,7 +22,7 @@ import { valueMistakes, type WrongPlace, wrongPlaces } from '#config/checks/valu
 import type { Keys, Mistake } from '#config/schema/mistakes.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import { type Settings, settingsSchema } from '#config/schema/settings-schema.ts'
-import { fixedSettings } from '#config/schema/settings-tree.ts'
+import { fixedSettings, isFileName, placeOf } from '#config/schema/settings-tree.ts'
 import { settingsCopy } from './settings-copy.ts'
 import { readSettingsFile } from './settings-file.ts'
 
@@ -201,52 +201,18 @@ function withoutWrong(value: unknown, places: readonly WrongPlace[]): unknown {
 /** Makes file names absolute: relative to the data folder, which is relative to the working folder. */
 function withFullNames(given: v.InferOutput<typeof settingsSchema>, folder: string): Settings {
   const data = resolve(folder, given.data)
-  const full = (name: string): string => resolve(data, name)
-  const maybeFull = (name: string | undefined) => (name === undefined ? undefined : full(name))
-  return {
-    ...given,
-    data,
-    http: { ...given.http, tokenFile: full(given.http.tokenFile) },
-    mqtt: { ...given.mqtt, passwordFile: full(given.mqtt.passwordFile) },
-    backup: { ...given.backup, folder: full(given.backup.folder) },
-    outbound: { ...given.outbound, caFile: maybeFull(given.outbound.caFile) },
-    bridgeIn: given.bridgeIn.map((one) => ({
-      ...one,
-      passwordFile: maybeFull(one.passwordFile),
-      caFile: maybeFull(one.caFile),
-    })),
-    uplinks: given.uplinks.map((one) => ({
-      ...one,
-      tokenFile: maybeFull(one.tokenFile),
-      passwordFile: maybeFull(one.passwordFile),
-      caFile: maybeFull(one.caFile),
-      headerFiles: Object.fromEntries(
-        Object.entries(one.headerFiles).map(([name, file]) => [name, full(file)]),
-      ),
-    })),
-    register: given.register.map((one) => ({
-      ...one,
-      tokenFile: maybeFull(one.tokenFile),
-      sourceTokenFile: maybeFull(one.sourceTokenFile),
-    })),
-    indexing: {
-      ...given.indexing,
-      brokers: given.indexing.brokers.map((one) => ({
-        ...one,
-        tokenFile: maybeFull(one.tokenFile),
-        identity: one.identity && { ...one.identity, passwordFile: full(one.identity.passwordFile) },
-        caFile: maybeFull(one.caFile),
-      })),
-    },
-    ranking: { ...given.ranking, tokenFile: maybeFull(given.ranking.tokenFile) },
-    search: {
-      ...given.search,
-      tokenFile: maybeFull(given.search.tokenFile),
-      schemaFolder: maybeFull(given.search.schemaFolder),
-    },
-    copies: given.copies.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
-    tunnels: given.tunnels.map((one) => ({ ...one, tokenFile: maybeFull(one.tokenFile) })),
+  const full = (schema: v.GenericSchema, value: unknown): unknown => {
+    const place = placeOf(schema)
+    if (isFileName(schema) && typeof value === 'string') return resolve(data, value)
+    if (place.kind === 'value' || value === undefined) return value
+    if (place.kind === 'list') return (value as unknown[]).map((item) => full(place.each, item))
+    const members = Object.entries(value as object).map(([name, member]) => [
+      name,
+      full(place.kind === 'map' ? place.each : place.entries[name]!, member),
+    ])
+    return Object.fromEntries(members)
   }
+  return { ...(full(settingsSchema, given) as Settings), data }
 }
 
 function frozen<T>(value: T): T {

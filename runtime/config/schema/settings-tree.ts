@@ -6,6 +6,7 @@
 import * as v from 'valibot'
 import type { Keys } from './mistakes.ts'
 import { settingsSchema } from './settings-schema.ts'
+import { fileNameWords } from './value-kinds.ts'
 
 /** A setting. In its path, `*` stands for a name chosen by the operator and `[]` for each item of a list. */
 export interface Setting {
@@ -90,6 +91,9 @@ function expectedOf(schema: v.GenericSchema): string {
   const { expected } = v.getMetadata(unwrapped(schema))
   return typeof expected === 'string' ? expected : ''
 }
+
+/** Whether the value is the name of a file or folder. */
+export const isFileName = (schema: v.GenericSchema): boolean => expectedOf(schema) === fileNameWords
 
 /** The schema without the wrapper that makes it optional. */
 function unwrapped(schema: v.GenericSchema): v.GenericSchema {

@@ -49,7 +49,8 @@ const oneLine = (most: number) =>
 export const text = (most = 1024) =>
   described(`text of 1 to ${most} characters, in quotes if it looks like a number`, oneLine(most))
 
-export const fileName = () => described('the name of a file', oneLine(4096))
+export const fileNameWords = 'the name of a file'
+export const fileName = () => described(fileNameWords, oneLine(4096))
 
 /** A recurring time, or none. */
 export const schedule = () =>
