@@ -50,29 +50,6 @@ export interface Period {
   readonly end: number
 }
 
-interface Bucket {
-  readonly period: Period
-  count: number
-  numbers: number
-  min: number
-  max: number
-  sum: number
-  /** Sum of squared distances from the mean; keeps its precision where a sum of squares would lose it. */
-  spread: number
-  sumsq: number
-  /** All numbers are integers, so that their sums are exact up to the safe integer limit. */
-  isIntegral: boolean
-  /** Some numbers are sizes of arrays. */
-  hasSizes: boolean
-  least: Ordered | undefined
-  greatest: Ordered | undefined
-  /** Statistics of times of day, ms. */
-  clock: { count: number; sum: number }
-  /** Undefined after values were added by statistics only. */
-  distinct: Set<string> | undefined
-  lastTime: number
-}
-
 /** A value that is not a number but comparable with values of its type. */
 interface Ordered {
   readonly type: string
@@ -185,7 +162,7 @@ const periodsPerStep = 500
 
 export type Aggregation = ReturnType<typeof createAggregation>
 
-function emptyBucket(period: Period, isDistinct: boolean): Bucket {
+function emptyBucket(period: Period, isDistinct: boolean) {
   return {
     period,
     count: 0,
@@ -193,17 +170,24 @@ function emptyBucket(period: Period, isDistinct: boolean): Bucket {
     min: Number.POSITIVE_INFINITY,
     max: Number.NEGATIVE_INFINITY,
     sum: 0,
+    /** Sum of squared distances from the mean; keeps its precision where a sum of squares would lose it. */
     spread: 0,
     sumsq: 0,
+    /** All numbers are integers, so that their sums are exact up to the safe integer limit. */
     isIntegral: true,
+    /** Some numbers are sizes of arrays. */
     hasSizes: false,
-    least: undefined,
-    greatest: undefined,
+    least: undefined as Ordered | undefined,
+    greatest: undefined as Ordered | undefined,
+    /** Statistics of times of day, ms. */
     clock: { count: 0, sum: 0 },
-    distinct: isDistinct ? new Set() : undefined,
+    /** Undefined after values were added by statistics only. */
+    distinct: isDistinct ? new Set<string>() : undefined,
     lastTime: period.start,
   }
 }
+
+type Bucket = ReturnType<typeof emptyBucket>
 
 const numberOf = (value: Json): number | undefined => {
   if (typeof value === 'number') return value
