@@ -2,13 +2,11 @@
  * `selvedge index ACTION`: shows the state of the index of a running gateway, or rebuilds it and prints the
  * progress. It uses the same HTTP interface as any client.
  */
-import { GatewayError } from '#base/register/errors.ts'
 import { createProgress } from '#cli/data/transfer.ts'
 import { findGateway, type RunningGateway, refusalOf } from '#cli/gateway/running-gateway.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
+import { actionOf, type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
-import { nearest } from '#config/schema/nearest.ts'
 
 /** The reported status; --json shows further members. */
 interface StatusView {
@@ -29,12 +27,7 @@ const pauseMs = 300
 
 export async function index(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [word = ''] = given.words
-  const action = actions.find((each) => each === word)
-  if (action === undefined) {
-    const meant = nearest(word, actions)
-    const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
-    throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
-  }
+  const action = actionOf(word, actions)
   const loaded = await settingsOrReport(given, terminal)
   if (loaded === undefined) return exitCodes.settings
   const gateway = await findGateway(given, loaded.settings)

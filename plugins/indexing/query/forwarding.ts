@@ -7,7 +7,7 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
-import type { BrokerAnswer, BrokerPort, Json, WrittenAnswer } from '#contract'
+import type { BrokerAnswer, BrokerPort, Json } from '#contract'
 import { printTypeSelection } from '#ngsi-ld/query/entity-selector.ts'
 import { printQuery } from '#ngsi-ld/query/query.ts'
 import { parseQuery } from '#ngsi-ld/query/query-parse.ts'
@@ -162,10 +162,22 @@ function requestOne(
 async function requestPage(
   broker: BrokerPort,
   page: URLSearchParams,
-  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
+  request: Pick<ForwardedRequest, 'headers' | 'signal'>,
 ): Promise<Forwarded> {
-  const answer = await send(broker, page, { headers, signal })
+  const answer = await requestPath(broker, `${entities}?${page}`, request)
   if ('failure' in answer) throw failed(broker, answer)
+  return answer
+}
+
+/** Sends a GET; a failure of the connection is returned. */
+async function requestPath(
+  broker: BrokerPort,
+  path: string,
+  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
+): Promise<Forwarded | Extract<BrokerAnswer, { failure: string }>> {
+  const timeoutMs = limits.indexForwardMs.value
+  const answer = await broker.exchange({ method: 'GET', path, headers, signal, timeoutMs })
+  if ('failure' in answer) return answer
   return {
     status: answer.status,
     text: answer.text,
@@ -173,7 +185,7 @@ async function requestPage(
     count: answer.headers['ngsild-results-count'],
     next: nextIn(String(answer.headers['link'] ?? '')),
     by: [broker.address],
-    warnings: warningsIn(answer),
+    warnings: [answer.headers['ngsild-warning'] ?? []].flat(),
   }
 }
 
@@ -182,22 +194,6 @@ function nextIn(link: string): URLSearchParams | undefined {
   const [, parameters] = /<[^<>?]*\??([^<>]*)>[^<]*?\brel="?next\b/.exec(link) ?? []
   return parameters === undefined ? undefined : new URLSearchParams(parameters)
 }
-
-const warningsIn = ({ headers }: Pick<WrittenAnswer, 'headers'>): readonly string[] =>
-  [headers['ngsild-warning'] ?? []].flat()
-
-const send = (
-  broker: BrokerPort,
-  parameters: URLSearchParams,
-  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
-): Promise<BrokerAnswer> =>
-  broker.exchange({
-    method: 'GET',
-    path: `${entities}?${parameters.toString()}`,
-    headers,
-    signal,
-    timeoutMs: limits.indexForwardMs.value,
-  })
 
 function failed(broker: BrokerPort, answer: Extract<BrokerAnswer, { failure: string }>): GatewayError {
   if (answer.failure === 'timeout')
@@ -333,31 +329,18 @@ function itemsIn(body: Json | undefined): readonly JsonObject[] | undefined {
 export async function retrieveFromFirst(
   brokers: readonly BrokerPort[],
   path: string,
-  { headers, signal }: Pick<ForwardedRequest, 'headers' | 'signal'>,
+  request: Pick<ForwardedRequest, 'headers' | 'signal'>,
 ): Promise<Forwarded> {
   let last: Forwarded | undefined
   const warnings: string[] = []
   for (const broker of brokers) {
-    const answer = await broker.exchange({
-      method: 'GET',
-      path,
-      headers,
-      signal,
-      timeoutMs: limits.indexForwardMs.value,
-    })
+    const answer = await requestPath(broker, path, request)
     if ('failure' in answer) {
       if (brokers.length === 1) throw failed(broker, answer)
       warnings.push(warningOf(failed(broker, answer).message))
       continue
     }
-    const found: Forwarded = {
-      status: answer.status,
-      text: answer.text,
-      type: answer.headers['content-type'] ?? 'application/json',
-      count: undefined,
-      by: [broker.address],
-      warnings: [...warnings, ...warningsIn(answer)],
-    }
+    const found = { ...answer, count: undefined, warnings: [...warnings, ...answer.warnings] }
     if (answer.status === 200) return found
     last ??= found
   }

@@ -5,9 +5,8 @@
 
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { GivenOptions } from '#cli/terminal/arguments.ts'
+import { actionOf, type GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
-import { nearest } from '#config/schema/nearest.ts'
 import { isObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import type { GatewayResponse } from './gateway-client.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
@@ -89,12 +88,7 @@ const actions = ['ls', 'show', 'accept', 'ignore', 'forget'] as const
 
 export async function devices(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [word = 'ls', name] = given.words
-  const action = actions.find((one) => one === word)
-  if (action === undefined) {
-    const meant = nearest(word, actions)
-    const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
-    throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
-  }
+  const action = actionOf(word, actions)
   if ((action === 'ls') !== (name === undefined))
     throw new GatewayError(
       'cli.usage',

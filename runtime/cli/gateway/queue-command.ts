@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { GivenOptions } from '#cli/terminal/arguments.ts'
+import { actionOf, type GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { findGateway, type RunningGateway, refusalOf } from './running-gateway.ts'
 
@@ -20,9 +20,8 @@ const path = '/selvedge/v1/queue'
 const pageSize = 1000
 
 export async function queue(given: GivenOptions, terminal: Terminal): Promise<number> {
-  const [action = 'ls', ...ids] = given.words
-  if (action !== 'ls' && action !== 'retry' && action !== 'drop')
-    throw new GatewayError('cli.usage', `unknown action ${action}; actions are ls, retry, drop`)
+  const [word = 'ls', ...ids] = given.words
+  const action = actionOf(word, ['ls', 'retry', 'drop'])
   if (action === 'ls' && ids.length > 0) throw new GatewayError('cli.usage', 'ls takes no IDs')
   if (action !== 'ls' && ids.length === 0 && !given.has('all'))
     throw new GatewayError('cli.usage', `${action} needs IDs of the list, or --all`)

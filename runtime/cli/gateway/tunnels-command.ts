@@ -5,14 +5,13 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import type { GivenOptions } from '#cli/terminal/arguments.ts'
+import { actionOf, type GivenOptions } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { readTunnelNames, releaseTunnelName, tunnelNamesFile } from '#federation/tunnel-names.ts'
 
 export async function tunnels(given: GivenOptions, terminal: Terminal): Promise<number> {
-  const [action = 'ls', name] = given.words
-  if (action !== 'ls' && action !== 'release')
-    throw new GatewayError('cli.usage', `unknown action ${action}; actions are ls, release`)
+  const [word = 'ls', name] = given.words
+  const action = actionOf(word, ['ls', 'release'])
   if (action === 'ls' && name !== undefined) throw new GatewayError('cli.usage', 'ls takes no NAME')
   if (action === 'release' && name === undefined)
     throw new GatewayError('cli.usage', 'release needs the NAME of a gateway, as shown by ls')

@@ -4,7 +4,7 @@
  */
 import { GatewayError } from '#base/register/errors.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
+import { actionOf, type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import { findGateway, type RunningGateway } from './running-gateway.ts'
@@ -23,12 +23,7 @@ type Action = (typeof actions)[number]
 
 export async function uplink(given: GivenOptions, terminal: Terminal): Promise<number> {
   const [word = '', id] = given.words
-  const action = actions.find((each) => each === word)
-  if (action === undefined) {
-    const meant = nearest(word, actions)
-    const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
-    throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
-  }
+  const action = actionOf(word, actions)
   for (const flag of ['dry-run', 'cancel', 'timeout'])
     if (given.has(flag) && action !== 'reconcile')
       throw new GatewayError('cli.usage', `--${flag} is only for reconcile`)

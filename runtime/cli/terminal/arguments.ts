@@ -3,6 +3,7 @@
  * line are reported together. It is independent of the actual commands.
  */
 import { parseArgs } from 'node:util'
+import { GatewayError } from '#base/register/errors.ts'
 import { nearest } from '#config/schema/nearest.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -99,6 +100,15 @@ export function parseOptions(command: Command, args: readonly string[]): ParsedO
 function unknownOption(rawName: string, names: readonly string[]): string {
   const meant = nearest(rawName, names)
   return `unknown option ${rawName}${meant === undefined ? '' : `; did you mean --${meant}?`}`
+}
+
+/** The action of a command with several. @throws cli.usage for any other word */
+export function actionOf<T extends string>(word: string, actions: readonly T[]): T {
+  const action = actions.find((one) => one === word)
+  if (action !== undefined) return action
+  const meant = nearest(word, actions)
+  const hint = meant === undefined ? `actions are ${actions.join(', ')}` : `did you mean ${meant}?`
+  throw new GatewayError('cli.usage', `unknown action ${word}; ${hint}`)
 }
 
 export function commandHelp({ name, summary, details, options, words }: Command): string {

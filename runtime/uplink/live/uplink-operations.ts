@@ -46,6 +46,11 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
 
   const find = (id: string): UplinkSubscription | undefined =>
     [...ports.subscriptions()].find(({ subscription }) => subscription.id === id)
+  function runningOne(id: string): Operated {
+    const operated = running.get(id)
+    if (operated !== undefined) return operated
+    throw conflict('the uplink is not running: its subscription is inactive, or it is still starting')
+  }
   const view = (one: UplinkSubscription): object =>
     viewOf(one, running.get(one.subscription.id)?.uplink.status(), clock.now())
 
@@ -59,12 +64,10 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
     async pause(id, isPaused) {
       const one = find(id)
       if (one === undefined) return false
-      const operated = running.get(id)
-      if (operated === undefined)
-        throw conflict('the uplink is not running: its subscription is inactive, or it is still starting')
+      const { uplink } = runningOne(id)
       if (!isPaused && wishesOf(one).isPaused)
         throw conflict('the uplink is paused by its declaration (isPaused or selvedge:paused)')
-      await operated.uplink.pause(isPaused)
+      await uplink.pause(isPaused)
       return true
     },
     async test(id): Promise<Trial | undefined> {
@@ -73,10 +76,8 @@ export function createOperations(ports: OperationsPorts): UplinkOperations {
     },
     async reconcile(id, isDry) {
       if (find(id) === undefined) return false
-      const operated = running.get(id)
-      if (operated === undefined)
-        throw conflict('the uplink is not running: its subscription is inactive, or it is still starting')
-      if (!(await operated.uplink.reconcile(isDry))) throw conflict('a reconciliation is already in progress')
+      if (!(await runningOne(id).uplink.reconcile(isDry)))
+        throw conflict('a reconciliation is already in progress')
       return true
     },
     async cancelReconcile(id) {

@@ -58,22 +58,7 @@ export interface ReconcilePorts {
   readonly ensureDeleted: Resurrections['ensureDeleted']
 }
 
-export interface PastPorts
-  extends Pick<
-    ReconcilePorts,
-    | 'following'
-    | 'digests'
-    | 'centre'
-    | 'current'
-    | 'lookups'
-    | 'ready'
-    | 'isStopped'
-    | 'deliver'
-    | 'deliverNow'
-    | 'ensureDeleted'
-    | 'alias'
-    | 'uplink'
-  > {
+export interface PastPorts extends ReconcilePorts {
   readonly fetchReply: GapReadingPorts['fetchReply']
   /** Whether an entity originates here and is selected. */
   readonly isOurs: (view: EntityView) => boolean
