@@ -5,21 +5,13 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
-import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Frame } from '#contract'
-import type { Claims } from './claims.ts'
-import type { DeviceAdmission } from './device-admission.ts'
 import type { Intake } from './intake.ts'
-import type { Quarantine } from './quarantine.ts'
-import { letOthersWork } from './survey.ts'
+import { letOthersWork, type SurveyPorts } from './survey.ts'
 import type { Unclaimed } from './unclaimed.ts'
 
-export interface ReleasePorts {
-  readonly door: Door
-  readonly admission: DeviceAdmission
-  readonly claims: Claims
-  readonly quarantine: Quarantine
+export interface ReleasePorts extends Omit<SurveyPorts, 'clock'> {
   readonly unclaimed: Unclaimed
   readonly intake: Pick<Intake, 'acceptHeld'>
   readonly log: Log

@@ -8,14 +8,13 @@
 import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { Door } from '#broker/commit/door.ts'
-import type { Names } from '#broker/commit/interned-names.ts'
 import { type CommittedPart, readCommittedPart } from '#broker/history/committed-part.ts'
 import { correctionsOf } from '#broker/history/corrections.ts'
+import type { EvolutionPorts } from '#broker/history/evolution-sources.ts'
 import { type DeletedInstance, deletionsBy, deletionsWith } from '#broker/state/deletions.ts'
 import { createView } from '#broker/state/entity-view.ts'
-import type { LiveState } from '#broker/state/live-state.ts'
 import type { ChangeOrigin, EntityView } from '#broker/state/stored-entity.ts'
-import type { Streams } from '#broker/state/streams.ts'
+import type { StreamName, Streams } from '#broker/state/streams.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -23,12 +22,11 @@ import { fromShape } from '#ngsi-ld/entity/merge.ts'
 import { viaFrom } from '#ngsi-ld/federation/via.ts'
 import { decodeChunk } from '#store/chunks/chunk-codec.ts'
 import { decodeObservations, type ObservationBatch } from '#store/chunks/observation-blob.ts'
-import type { Entities, TombstoneRow } from '#store/entities/entity-rows.ts'
+import type { TombstoneRow } from '#store/entities/entity-rows.ts'
 import { decodeEntityChanges } from '#store/history/entity-changes.ts'
-import type { HistoryEdits, HistoryErasedRow } from '#store/history/history-edits.ts'
-import type { History } from '#store/history/history-rows.ts'
+import type { HistoryErasedRow } from '#store/history/history-edits.ts'
 import type { HistorySpans } from '#store/history/history-spans.ts'
-import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
+import { isOfObservations, type LogRow } from '#store/tables/records.ts'
 
 /** A position in the log: number and commit time (ms) of a row. */
 export interface LogPosition {
@@ -81,17 +79,11 @@ export interface Followed<Observed = readonly FollowedObservation[]> extends Log
 }
 
 /** The entity and attribute instance of a stream. */
-export interface FollowedStream {
+export interface FollowedStream extends StreamName {
   readonly s: number
   readonly rid: number
   readonly id: string
   readonly type: Entity['type']
-  readonly name: string
-  readonly dataset: string
-  /** An attribute rendered from observedAt. */
-  readonly mirror: string | undefined
-  /** The instance without value and observedAt, as JSON text. */
-  readonly shape: string
   /** Log number since which it has this shape, as far as known; earlier observations may have another. */
   readonly shapedAt: number
   readonly isEnded: boolean
@@ -123,14 +115,8 @@ export interface FollowedPast extends Pick<FollowedChange, 'id' | 'rid'> {
   readonly dropped: readonly DeletedInstance[]
 }
 
-export interface ChangeFeedPorts {
-  readonly records: Records
-  readonly edits: HistoryEdits
-  readonly entities: Entities
-  readonly history: History
+export interface ChangeFeedPorts extends Omit<EvolutionPorts, 'streams'> {
   readonly spans: HistorySpans
-  readonly names: Names
-  readonly live: LiveState
   readonly door: Door
   /** Whether times wait for correction because the clock was not set. */
   readonly isHeld: () => boolean

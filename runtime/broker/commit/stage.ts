@@ -96,13 +96,9 @@ export interface Group {
   undo(): readonly unknown[]
 }
 
-interface OpenBlob {
-  readonly n: number
-  readonly at: number
-  readonly via: string | undefined
+interface OpenBlob extends Omit<BlobMessage, 'triples' | 'others'> {
   readonly triples: number[]
   readonly others: [number, Json][]
-  readonly unset: BootTime | undefined
 }
 
 /** Times that were read from a clock that was not set. */

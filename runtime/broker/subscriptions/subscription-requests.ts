@@ -3,17 +3,12 @@
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { SystemTimes } from '#ngsi-ld/representation/representation.ts'
 import type { EntityReport } from '#ngsi-ld/subscription/notification-data.ts'
-import type { Subscription } from '#ngsi-ld/subscription/subscription.ts'
+import type { NotificationStatistics, Subscription } from '#ngsi-ld/subscription/subscription.ts'
 
 /**
  * Counters of a subscription's deliveries; times are ms UTC, absent before the event (GS CIM 009, 5.2.14).
  */
-export interface SubscriptionStats {
-  readonly timesSent: number
-  readonly timesFailed: number
-  readonly lastNotification?: number | undefined
-  readonly lastSuccess?: number | undefined
-  readonly lastFailure?: number | undefined
+export interface SubscriptionStats extends NotificationStatistics {
   readonly createdAt: number
   readonly modifiedAt: number
 }

@@ -5,10 +5,9 @@
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
 import type { Door } from '#broker/commit/door.ts'
 import type { SourceSubscribe } from '#broker/sources/source-subscribe.ts'
-import type { EntityView } from '#broker/state/stored-entity.ts'
-import type { StreamName } from '#broker/state/streams.ts'
 import type { CommittedDeliveries } from '#broker/subscriptions/delivery-outbox.ts'
 import type { Matcher } from '#broker/subscriptions/matcher.ts'
+import type { NotifyingTenant } from '#broker/subscriptions/notification.ts'
 import type { NotificationStreams } from '#broker/subscriptions/subscribe.ts'
 import type { StatisticsKeeper } from '#broker/subscriptions/subscription-statistics.ts'
 import type { UnfoldedBacklog } from '#broker/upkeep/unfolded-backlog.ts'
@@ -18,19 +17,12 @@ import type { Digests } from './digests.ts'
 import type { TenantBroker } from './tenant-broker.ts'
 
 /** The parts of a tenant that senders of deliveries use. */
-export interface TenantParts {
-  readonly name: string
+export interface TenantParts extends NotifyingTenant {
   readonly door: Door
   readonly deliveries: Deliveries
   readonly matcher: Matcher
   /** Subscriptions to context sources by their (negative) number. */
   readonly sources: Pick<SourceSubscribe, 'get'>
-  /** The document of an entity with newest values, or the last one of a deleted entity. */
-  readonly entityOf: (id: string) => EntityView | undefined
-  /** Like `entityOf`, for existing entities only. */
-  readonly current: (id: string) => EntityView | undefined
-  /** The attribute instance of a stream. */
-  readonly streamName: (s: number) => StreamName | undefined
   readonly history: TenantBroker['history']
   /** The read interface for followers of the changes. */
   readonly following: ChangeFeed

@@ -4,23 +4,14 @@
  */
 import { collectYoung } from '#base/process/garbage-collection.ts'
 import { failpoint } from '#base/register/failpoints.ts'
-import type { LiveState } from '#broker/state/live-state.ts'
-import type { Streams } from '#broker/state/streams.ts'
+import type { EvolutionPorts } from '#broker/history/evolution-sources.ts'
 import type { LiveStream } from '#broker/state/unwritten.ts'
 import type { Json } from '#contract/pipeline.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { decodeObservations } from '#store/chunks/observation-blob.ts'
-import type { Entities } from '#store/entities/entity-rows.ts'
-import type { History } from '#store/history/history-rows.ts'
-import { isOfObservations, type LogRow, type Records } from '#store/tables/records.ts'
+import { isOfObservations, type LogRow } from '#store/tables/records.ts'
 
-export interface ReplayPorts {
-  readonly records: Records
-  readonly entities: Entities
-  readonly history: History
-  readonly live: LiveState
-  readonly streams: Streams
-}
+export type ReplayPorts = Omit<EvolutionPorts, 'edits' | 'names'>
 
 const rowsPerRead = 256
 /** Bytes of garbage between collections; frequent collections keep the malloc heap from fragmenting. */

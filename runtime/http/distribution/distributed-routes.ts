@@ -5,8 +5,7 @@
  */
 
 import type { Clock } from '#base/time/clock.ts'
-import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import type { Broker, TenantBroker } from '#broker/tenant/tenant-broker.ts'
+import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { createReader, type GatheredCopies } from '#federation/reading.ts'
 import { type ClientQuery, type ReadRequest, splitIds } from '#federation/requests.ts'
 import type { Sources } from '#federation/sources.ts'
@@ -19,7 +18,7 @@ import {
 } from '#http/entities/forwarded-query.ts'
 import type { PurgeRoutes } from '#http/entities/purge.ts'
 import type { ApiPorts } from '#http/request/api-ports.ts'
-import { type Bodies, type HttpContext, headerOf } from '#http/request/body.ts'
+import { type HttpContext, headerOf } from '#http/request/body.ts'
 import {
   anyParameter,
   type Distributed,
@@ -32,7 +31,7 @@ import {
   withWarnings,
 } from '#http/request/distributed-request.ts'
 import type { Problems } from '#http/request/error-response.ts'
-import type { RequestHead } from '#http/request/request.ts'
+import type { RequestHead, RequestReaderPorts } from '#http/request/request.ts'
 import type { SnapshotSources } from '#http/snapshots/snapshot-queries.ts'
 import type { EntityCopy } from '#ngsi-ld/federation/distribution.ts'
 import type { SourceOperation } from '#ngsi-ld/federation/registration-operations.ts'
@@ -47,17 +46,12 @@ import { createLinks } from './distributed-links.ts'
 import { purgeDistributed } from './distributed-purge.ts'
 import { createDistributedWrites, type WriteKind } from './distributed-writes.ts'
 
-export interface DistributionPorts extends ApiPorts {
-  readonly broker: Broker
-  readonly contexts: Contexts
-  readonly bodies: Bodies
+export interface DistributionPorts extends ApiPorts, RequestReaderPorts {
   readonly problems: Problems
   readonly sources: Sources
   readonly clock: Clock
   /** Value of splitEntities for requests that do not set it. */
   readonly splits?: boolean | undefined
-  /** The pseudonym of this gateway in Via, per tenant. */
-  readonly alias: (tenant: string) => string
 }
 
 /** A query for sources, and the route to run afterwards. */

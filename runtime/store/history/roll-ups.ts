@@ -3,6 +3,7 @@
  * sum and sum of squares. A new roll-up is added to an existing one, so an hour removed in two steps yields
  * one roll-up.
  */
+import type { Statistics } from '#ngsi-ld/history/aggregate.ts'
 import type { Database } from '#store/file/database.ts'
 
 export const hourMs = 3_600_000
@@ -16,13 +17,8 @@ export const rollUpWrites = {
 } as const
 
 /** `hour` is its start, ms. */
-export interface RollUpRow {
+export interface RollUpRow extends Statistics {
   readonly hour: number
-  readonly count: number
-  readonly min: number
-  readonly max: number
-  readonly sum: number
-  readonly sumsq: number
 }
 
 /** Read access to roll-ups. */

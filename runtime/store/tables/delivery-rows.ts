@@ -46,12 +46,7 @@ export interface Delivery {
   readonly body: string | null
 }
 
-export interface DeadLetter {
-  readonly d: number
-  readonly sub: number
-  readonly endpoint: string
-  readonly entity: string
-  readonly at: number
+export interface DeadLetter extends Pick<Delivery, 'd' | 'sub' | 'endpoint' | 'entity' | 'at'> {
   /** Time when delivery was given up, ms. */
   readonly buried: number
   readonly reason: string

@@ -78,21 +78,13 @@ export interface QueuedRow {
   readonly expires: number | null
 }
 
-export interface RetainedRow {
-  readonly topic: string
+export interface RetainedRow extends Pick<QueuedRow, 'topic' | 'payload' | 'properties' | 'expires'> {
   readonly qos: 0 | 1 | 2
-  readonly payload: Uint8Array
-  readonly properties: Uint8Array | null
-  readonly expires: number | null
 }
 
-export interface WillRow {
+export interface WillRow extends Omit<RetainedRow, 'expires'> {
   readonly client: string
-  readonly topic: string
-  readonly qos: 0 | 1 | 2
   readonly retain: 0 | 1
-  readonly payload: Uint8Array
-  readonly properties: Uint8Array | null
   /** Message expiry interval, seconds. */
   readonly expiry: number | null
   /** Will delay interval, seconds. */

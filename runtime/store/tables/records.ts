@@ -60,11 +60,7 @@ export interface SubscriptionRow {
   readonly stats: string
 }
 
-export interface ContextRow {
-  readonly url: string
-  readonly kind: string
-  readonly fetched: number
-  readonly expires: number | null
+export interface ContextRow extends Omit<ContextFacts, 'bytes'> {
   readonly body: string
 }
 
