@@ -3,6 +3,8 @@
  * headers of its responses.
  */
 import { describe, expect, it } from 'vitest'
+import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
+import type { Reply } from '#test/kit/http-gateway.ts'
 import { indexOfFile, latest } from '#test/kit/index-of-file.ts'
 import { iri, property, quality, roomPoint, sensor, stream } from './site.ts'
 
@@ -121,6 +123,27 @@ describe('a query to the index', () => {
     expect(await idsOf({ type: 'Sensor', ...near(10) })).toContain('urn:ngsi-ld:Sensor:9')
     await gateway.ask('DELETE', '/ngsi-ld/v1/entities/urn:ngsi-ld:Sensor:9')
     expect(await idsOf({ type: 'Sensor', ...near(10) })).not.toContain('urn:ngsi-ld:Sensor:9')
+  })
+
+  it('waits for the log number of the request, and warns if the index does not reach it in time', async () => {
+    const askAt = (number: number | string) =>
+      ask({ type: 'Sensor', ...near(10) }, { 'Selvedge-Index-Position': String(number) })
+    const numberOf = ({ headers }: Reply): number => Number(headers['selvedge-index-position'])
+    const before = numberOf(await askAt('latest'))
+    await gateway.send('POST', '/ngsi-ld/v1/entities', sensor(8, [8.01, 50]))
+    const after = await askAt(before + 1)
+    expect(numberOf(after)).toBeGreaterThan(before)
+    expect(after.text).toContain('urn:ngsi-ld:Sensor:8')
+    expect((await askAt(before)).headers['ngsild-warning']).toBeUndefined()
+    const later = numberOf(after) + 1000
+    setLimit('indexWaitMs', 10)
+    const late = await askAt(later).finally(restoreLimits)
+    expect([late.status, late.headers['ngsild-warning']]).toEqual([
+      200,
+      expect.stringContaining(`the index does not include ${later} yet`),
+    ])
+    expect((await askAt('soon')).status).toBe(400)
+    await gateway.ask('DELETE', '/ngsi-ld/v1/entities/urn:ngsi-ld:Sensor:8')
   })
 
   it('finds when streams were active', async () => {
