@@ -4,7 +4,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import { operations } from '#http/openapi/operations.ts'
-import { ld, property, q, range } from './asking.ts'
+import { ld, property, q, range, send } from './asking.ts'
 import type { StallCase } from './campaign.ts'
 
 const count = Math.floor(limits.bodyValuesMax.value / 3)
@@ -81,6 +81,29 @@ const plugins: readonly StallCase[] = [
     `${mostRanked}&weights=${weights}&normalise=minmax`,
   ),
   plugin('the same, explained', `${mostRanked}&weights=${weights}&explain=true`),
+  {
+    name: '8 rankings at once of large entities',
+    prepare: async (site) => {
+      const attributes = Object.fromEntries(range(30, (i) => [`a${i}`, property(i)]))
+      for (let first = 0; first < limits.rankingCandidatesMax.value; first += 1000)
+        await send(
+          site,
+          'POST',
+          '/entityOperations/create',
+          range(1000, (i) => ({
+            id: `urn:x:ranked:${first + i}`,
+            type: 'Ranked',
+            n: property(i),
+            ...attributes,
+          })),
+        )
+    },
+    act: async ({ http }) => {
+      const path = `/ranking${ld}/entities?type=Ranked&weights=n:1&normalise=minmax&limit=10`
+      return (await Promise.all(range(8, () => http.ask('GET', path)))).map(({ status }) => status).join()
+    },
+    tidy: ({ http }) => http.ask('DELETE', `${ld}/entities?type=Ranked&${q('n>=0')}`),
+  },
   plugin('ranking, its description', '/ranking/spec'),
   plugin('index, all', `/indexing${ld}/entities?limit=1000&count=true`),
   plugin('index, q of 64 terms', `/indexing${ld}/entities?type=Plain&${q(hostile['q']!)}`),

@@ -12,8 +12,8 @@ export const rankingLimits = {
   rankingPathNamesMax: limit(8, 'names'),
   /** All are scored before the first result is known. Beyond it: 403. */
   rankingCandidatesMax: limit(10_000, 'entities'),
-  /** Responses of the backend for all candidates. Beyond it: 403. */
-  rankingBytesMax: limit(32 * 1024 * 1024, 'bytes'),
+  /** Responses of the backend for all candidates; parsed, they take three times as much. Beyond it: 403. */
+  rankingBytesMax: limit(16 * 1024 * 1024, 'bytes'),
   /** The largest page that brokers commonly return. Beyond it: next page. */
   rankingPageEntities: limit(1000, 'entities'),
   /** A backend with small pages. Beyond it: 403. */
@@ -22,8 +22,8 @@ export const rankingLimits = {
   rankingLinkedMax: limit(10_000, 'entities'),
   /** URL with ids; some servers reject longer ones. Beyond it: next request. */
   rankingAddressBytes: limit(6000, 'bytes'),
-  /** Each may hold all its candidates in memory. Beyond it: waits. */
-  rankingAtOnce: limit(8, 'requests'),
+  /** Each may hold all its candidates in memory: 50 MB. Beyond it: waits. */
+  rankingAtOnce: limit(2, 'requests'),
   /** Clients that wait longer have given up. Beyond it: 503. */
   rankingWaitingMax: limit(64, 'requests'),
 } as const satisfies Record<string, Limit>
