@@ -8,7 +8,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { inLanguage, languageRanges } from '#ngsi-ld/entity/language.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { isObject, type JsonObject } from '#ngsi-ld/values/json.ts'
+import { isObject, type JsonObject, present } from '#ngsi-ld/values/json.ts'
 import { type KeyValue, shownAddress, shownPairs } from '#ngsi-ld/values/secrets.ts'
 
 export const registrationModes = ['inclusive', 'exclusive', 'redirect', 'auxiliary'] as const
@@ -171,8 +171,4 @@ function interval(given: TimeInterval | undefined): JsonObject | undefined {
 
 function time(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : msToDateTime(ms)
-}
-
-function present(members: { readonly [name: string]: Json | undefined }): JsonObject {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as JsonObject
 }

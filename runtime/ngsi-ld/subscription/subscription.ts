@@ -11,7 +11,7 @@ import { printQuery, type QueryTree } from '#ngsi-ld/query/query.ts'
 import { printScopeQuery, type ScopeQuery } from '#ngsi-ld/query/scope-query.ts'
 import { renderMembers } from '#ngsi-ld/representation/projection.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { type JsonObject, present } from '#ngsi-ld/values/json.ts'
 import { type KeyValue, shownAddress, shownPairs, withStoredSecrets } from '#ngsi-ld/values/secrets.ts'
 
 export const notificationTriggers = [
@@ -278,8 +278,4 @@ export function withEndpointSecrets(
 
 function time(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : msToDateTime(ms)
-}
-
-function present(members: { readonly [name: string]: Json | undefined }): JsonObject {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as JsonObject
 }

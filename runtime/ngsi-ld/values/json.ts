@@ -53,3 +53,8 @@ export function stableJson(value: Json): string {
   const members = Object.keys(value).sort()
   return `{${members.map((name) => `${JSON.stringify(name)}:${stableJson(value[name]!)}`).join()}}`
 }
+
+/** An object with the members that are defined. */
+export function present(members: { readonly [name: string]: Json | undefined }): JsonObject {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as JsonObject
+}
