@@ -104,6 +104,7 @@ const busyPauseMs = 1000
 /** The error for a request that the gateway rejected, with the detail of its response. */
 export function refusalOf({ status, text }: GatewayResponse, what: string): GatewayError {
   const problem = parsedJson(text)
-  const detail = (isObject(problem) ? problem['detail'] : undefined) ?? text.slice(0, 200)
+  const given = isObject(problem) ? problem['detail'] : undefined
+  const detail = typeof given === 'string' ? given : text.slice(0, 200)
   return new GatewayError('peer.refused', `${what} failed with status ${status}: ${detail}`, { status })
 }

@@ -100,8 +100,8 @@ const observations = 'selvedge_observations_total'
 
 /** The plugins; empty if an older gateway does not report them. */
 function pluginsIn(text: string): RunningStatus['plugins'] {
-  const plugins = Object.entries(parsedJson(text) ?? {})
-  return Object.fromEntries(plugins.filter(([, one]) => typeof one?.state === 'string'))
+  const plugins = Object.entries((parsedJson(text) ?? {}) as RunningStatus['plugins'])
+  return Object.fromEntries(plugins.filter(([, one]) => isObject(one) && typeof one.state === 'string'))
 }
 
 function member<T>(text: string, name: string, otherwise: T): T {

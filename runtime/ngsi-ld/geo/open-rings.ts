@@ -45,7 +45,7 @@ export function withClosedQueryRings(parameters: ReadonlyMap<string, string>): R
 function closed(coordinates: Json, nesting: number): Json {
   if (typeof coordinates === 'string') {
     const parsed = parsedJson(coordinates)
-    return parsed === undefined ? coordinates : JSON.stringify(closed(parsed as Json, nesting))
+    return parsed === undefined ? coordinates : JSON.stringify(closed(parsed, nesting))
   }
   if (!isList(coordinates)) return coordinates
   if (nesting > 0) return coordinates.map((part) => closed(part, nesting - 1))
