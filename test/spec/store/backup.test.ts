@@ -117,6 +117,11 @@ describe('a backup of a running gateway', () => {
     await furnish(client)
     for (let i = 0; i < 3; i++) await client.send('POST', '/selvedge/v1/backups', undefined)
     expect(listBackups(backups)).toHaveLength(2)
+    const listed = await selvedge(['backup', '--list', '--json'])
+    expect(JSON.parse(listed.stdout)).toMatchObject({
+      folder: backups,
+      backups: listBackups(backups).map(({ name }) => ({ name, verified: true })),
+    })
     const elsewhere = join(folder, 'elsewhere')
     expect((await selvedge(['backup', '--to', elsewhere])).code).toBe(0)
     const nowhere = await selvedge(['backup', '--to', '/proc/nowhere'])

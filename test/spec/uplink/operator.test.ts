@@ -360,6 +360,13 @@ describe('an operator', () => {
       )
       const { stdout } = await said('queue', 'ls')
       expect(stdout).toContain('no such thing')
+      expect((await said('queue', 'ls', '--limit', '1')).stdout).toMatch(
+        new RegExp(`\\n1 of ${ids.length}\n$`),
+      )
+      expect(await said('queue', 'ls', '--limit', '0')).toMatchObject({
+        code: 64,
+        stderr: expect.stringContaining('--limit expects a whole number above 0'),
+      })
       expect(stdout).toContain('urn:Odd:1')
       const refused = ids.find((id) => id.startsWith('uplink-'))!
       expect(await said('queue', 'retry', refused)).toMatchObject({
