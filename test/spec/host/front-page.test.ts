@@ -62,6 +62,7 @@ it('loads no external resource, and its content security policy allows only its 
   expect(headers['content-security-policy']).toContain(
     `style-src 'sha256-${hash('sha256', style!, 'base64')}'`,
   )
+  expect([headers['x-content-type-options'], headers['referrer-policy']]).toEqual(['nosniff', 'no-referrer'])
   expect(style).toContain('color-scheme: light dark')
   expect(text).not.toMatch(/<script|<link|<img|<iframe|src=|style=|url\(|@import|https?:/)
 })

@@ -93,6 +93,8 @@ describe('the endpoint', () => {
     })
     expect(answer.status).toBe(204)
     expect(answer.headers.get('access-control-allow-headers')).toContain('Content-Type')
+    expect(answer.headers.get('access-control-allow-methods')).toBe('GET, POST')
+    expect(answer.headers.get('access-control-max-age')).toBe('600')
     expect(answer.headers.get('access-control-allow-origin')).toBe('*')
   })
 

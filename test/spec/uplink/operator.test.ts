@@ -360,9 +360,18 @@ describe('an operator', () => {
       )
       const { stdout } = await said('queue', 'ls')
       expect(stdout).toContain('no such thing')
-      expect((await said('queue', 'ls', '--limit', '1')).stdout).toMatch(
-        new RegExp(`\\n1 of ${ids.length}\n$`),
-      )
+      const counted = async (): Promise<boolean> => {
+        const { items } = (await here().get('/selvedge/v1/queue')).json() as { items: { id: string }[] }
+        const count = items.filter(({ id }) => id.startsWith('uplink-')).length
+        const { text } = await here().get('/metrics')
+        return [
+          `selvedge_uplink_refused_total{uplink="urn:picky"} ${count}`,
+          'selvedge_uplink_sent_total{uplink="urn:picky"} 0',
+          `selvedge_uplink_refused_waiting ${count}`,
+        ].every((line) => text.includes(`\n${line}\n`))
+      }
+      await expect.poll(counted, { timeout: 30_000 }).toBe(true)
+      expect((await said('queue', 'ls', '--limit', '1')).stdout).toMatch(/\n1 of [2-9]\n$/)
       expect(await said('queue', 'ls', '--limit', '0')).toMatchObject({
         code: 64,
         stderr: expect.stringContaining('--limit expects a whole number above 0'),

@@ -86,6 +86,8 @@ describe('a stream of Server-Sent Events', () => {
     await write(1)
     const first = await listen()
     expect(first.response.headers['content-type']).toBe('text/event-stream')
+    // A proxy such as nginx would hold the events back.
+    expect(first.response.headers['x-accel-buffering']).toBe('no')
     await write(2)
     await expect.poll(() => values(first.told)).toEqual([1, 2])
     first.end()
