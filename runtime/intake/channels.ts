@@ -12,6 +12,7 @@ import type { Streams } from '#broker/state/streams.ts'
 import type { LiveStream } from '#broker/state/unwritten.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
 import type { Frame, Reading, TimeSource } from '#contract'
+import { sosa } from '#contract/vocabulary.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { changesBetween } from '#ngsi-ld/entity/entity-draft.ts'
@@ -37,7 +38,6 @@ import {
 } from './site-model.ts'
 import type { Stamp } from './time-rules.ts'
 import { learnInterval } from './update-interval.ts'
-import { sosa } from './vocabulary.ts'
 
 /** A field of a device. */
 export interface Channel {

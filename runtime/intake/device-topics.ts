@@ -6,13 +6,13 @@
 
 import type { Stage } from '#broker/commit/stage.ts'
 import type { DocumentDrafts } from '#broker/state/document-drafts.ts'
+import { iotStream, selvedgeTopic, sosa } from '#contract/vocabulary.ts'
 import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import type { Choices } from './choices.ts'
 import type { Claims } from './claims.ts'
 import { siteId } from './site-ids.ts'
 import type { WaitingDevice } from './survey.ts'
-import { iotStream, selvedgeTopic, sosa } from './vocabulary.ts'
 
 export interface DeviceTopicsPorts {
   readonly documents: Pick<DocumentDrafts, 'find'>

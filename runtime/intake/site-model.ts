@@ -7,11 +7,6 @@
  */
 import type { DeviceSettings, FieldSettings } from '#config/schema/settings-schema.ts'
 import type { Json, Reading, TimeSource } from '#contract'
-import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
-import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity/entity.ts'
-import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
-import { type JsonObject, sameJson } from '#ngsi-ld/values/json.ts'
-import { type SiteIds, siteIds } from './site-ids.ts'
 import {
   dctermsFormat,
   iotLite,
@@ -25,7 +20,12 @@ import {
   selvedgeTimeSource,
   selvedgeTopic,
   sosa,
-} from './vocabulary.ts'
+} from '#contract/vocabulary.ts'
+import type { AttributeInstance } from '#ngsi-ld/entity/attribute.ts'
+import { type Entity, type Fragment, instancesOf } from '#ngsi-ld/entity/entity.ts'
+import { dateTimeToMs, msToDateTime } from '#ngsi-ld/values/datetime.ts'
+import { type JsonObject, sameJson } from '#ngsi-ld/values/json.ts'
+import { type SiteIds, siteIds } from './site-ids.ts'
 
 /** How a source is reached, for readers of the entities. */
 export interface SourceAddress {

@@ -3,8 +3,8 @@
  */
 
 import { sendRequest } from '#cli/gateway/gateway-client.ts'
+import { sosa } from '#contract/vocabulary.ts'
 import { siteId } from '#intake/site-ids.ts'
-import { sosa } from '#intake/vocabulary.ts'
 import type { DemoDevice } from './demo-devices.ts'
 import { withUnit } from './demo-units.ts'
 

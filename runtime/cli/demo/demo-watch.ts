@@ -3,7 +3,7 @@
  */
 import type { Clock } from '#base/time/clock.ts'
 import { metricValues, sendRequest } from '#cli/gateway/gateway-client.ts'
-import { iotStream, sosa } from '#intake/vocabulary.ts'
+import { iotStream, sosa } from '#contract/vocabulary.ts'
 import { withUnit } from './demo-units.ts'
 
 /** The state at one time; two of them give a rate. */

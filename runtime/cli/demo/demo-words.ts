@@ -1,7 +1,7 @@
 /**
  * The text that the demo prints after its start: addresses and examples to try.
  */
-import { iotStream, sosa } from '#intake/vocabulary.ts'
+import { iotStream, sosa } from '#contract/vocabulary.ts'
 import type { DemoOptions } from './demo-options.ts'
 
 export interface DemoAddresses {
