@@ -3,6 +3,7 @@
  */
 import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
+import { qualityLimits } from './quality-limits.ts'
 import { rankingLimits } from './ranking-limits.ts'
 import { searchLimits } from './search-limits.ts'
 
@@ -49,6 +50,7 @@ export const pluginLimits = {
   /** Schedules have minute resolution. Beyond it: the next check. */
   pluginTimetableMs: limit(15_000, 'ms'),
   ...indexingLimits,
+  ...qualityLimits,
   ...rankingLimits,
   ...searchLimits,
 } as const satisfies Record<string, Limit>

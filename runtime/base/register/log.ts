@@ -208,6 +208,10 @@ export const logEvents = [
   'plugin.no-listener',
   /** The file of a plugin was damaged; it was set aside, and its content is derived again. */
   'plugin.file-renewed',
+  /** The streams that exist were read, with the observations of their last day. */
+  'quality.read',
+  /** Qualities cannot be written to the broker; this is retried. */
+  'quality.unwritten',
   /** All entities of a broker were read into the index. */
   'indexing.read',
   /** The index cannot be written because of its disk; this is retried. */

@@ -7,7 +7,6 @@
 /** Sections of components that this version does not contain; they are accepted unchecked and reported. */
 export const absentSections = {
   orchestrator: 'orchestrator',
-  quality: 'quality analyser',
   patterns: 'pattern extractor',
   faults: 'fault detection',
   virtualSensors: 'virtual sensor creator',
@@ -21,6 +20,7 @@ export const partNames = {
   ...absentSections,
   ranking: 'ranking',
   indexing: 'indexing',
+  quality: 'quality analyser',
   search: 'search enabler',
 } as const
 

@@ -8,7 +8,7 @@ import { maybe, section, setting } from './setting.ts'
 import * as kind from './value-kinds.ts'
 
 /** Names of the plugins and of their sections. */
-export const pluginNames = ['indexing', 'ranking', 'search'] as const
+export const pluginNames = ['indexing', 'quality', 'ranking', 'search'] as const
 export type PluginName = (typeof pluginNames)[number]
 
 export const ranking = section('Ranking', {
@@ -78,6 +78,23 @@ export const indexing = section('Indexing', {
    * well.
    */
   learn: setting(kind.flag(), false),
+})
+
+export const quality = section('Quality analyser', {
+  /** Enabled. false: the quality analyser is not started. */
+  enabled: setting(kind.flag(), true),
+  /** Own port. Serves the qualities of streams (SE_PORT). They are always available under /quality on the main port. */
+  port: setting(kind.listenPort(), 'off'),
+  /**
+   * Time between two writes of a stream. A changed rated value is written at once, other figures at most this
+   * often. A longer time saves flash writes.
+   */
+  writeIntervalMs: setting(kind.wholeNumber(0, 3_600_000, 'ms'), 10_000),
+  /**
+   * Similarity of labels. How similar the label of a property must be to a usual one, so that its value range
+   * is used for sensors without metadata.
+   */
+  labelSimilarity: setting(kind.share(), 0.8),
 })
 
 export const search = section('Search enabler', {

@@ -21,6 +21,9 @@ export const finiteNumber = () => described('a number', v.pipe(v.number(), v.fin
 export const above0 = (unit: string) =>
   described(`a number of ${unit} greater than 0`, v.pipe(v.number(), v.finite(), v.gtValue(0)))
 
+/** A share, 0 to 1. */
+export const share = () => described('a number from 0 to 1', v.pipe(v.number(), v.minValue(0), v.maxValue(1)))
+
 export const seconds = () => above0('seconds')
 
 export const flag = () => described('true or false', v.boolean())

@@ -1,0 +1,80 @@
+/**
+ * A quality as NGSI-LD: the attributes of the QoI entity of a stream (interface specification, QoI entity),
+ * with canonical names. Pure. Metrics that are not known are absent.
+ */
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { Metric, Quality } from '#plugins/quality/measures/quality.ts'
+
+const qoi = 'https://w3id.org/iot/qoi#'
+const selvedge = 'urn:selvedge:ns:'
+
+export const qualityType = `${qoi}Quality`
+export const hasQuality = `${qoi}hasQuality`
+
+/** The id of the QoI entity of a stream. */
+export const qualityId = (stream: string): string => `urn:ngsi-ld:QoI:${stream}`
+
+/** Attributes by name, each with a text that is equal if and only if its figures are. */
+export type Figures = ReadonlyMap<string, Figure>
+
+export interface Figure {
+  readonly attribute: JsonObject
+  /** Absolute and rated figures as text. */
+  readonly absolute: string
+  readonly rated: string
+}
+
+/** UN/CEFACT code of seconds. */
+const secondsCode = 'SEC'
+
+export function figuresOf(quality: Quality): Figures {
+  const { share, excused } = quality
+  const entries: (readonly [string, Figure | undefined])[] = [
+    [`${qoi}plausibility`, metric(quality.plausibility)],
+    [
+      `${qoi}completeness`,
+      metric(quality.completeness, {
+        more: {
+          ...(share === undefined ? {} : { [`${selvedge}share`]: property(share) }),
+          ...(excused === 0 ? {} : { [`${selvedge}excused`]: property(excused) }),
+        },
+      }),
+    ],
+    [`${qoi}age`, metric(quality.age, { unitCode: secondsCode })],
+    [`${qoi}frequency`, metric(quality.frequency, { unitCode: secondsCode })],
+    [`${qoi}timeliness`, metric(quality.timeliness)],
+    [`${qoi}artificiality`, metric(quality.artificiality)],
+    [`${qoi}concordance`, metric(quality.concordance)],
+    [`${selvedge}deliveryDelay`, plain(quality.deliveryDelay, secondsCode)],
+    [`${selvedge}deliveryRatio`, plain(quality.deliveryRatio)],
+    [`${selvedge}availability`, plain(quality.availability)],
+  ]
+  return new Map(entries.flatMap(([name, figure]) => (figure === undefined ? [] : [[name, figure] as const])))
+}
+
+/** A metric has the value NA, and its figures as sub-attributes. */
+function metric(
+  { absolute, rated }: Metric,
+  { unitCode, more = {} }: { readonly unitCode?: string; readonly more?: JsonObject } = {},
+): Figure | undefined {
+  if (absolute === undefined && rated === undefined) return undefined
+  return {
+    attribute: {
+      ...property('NA'),
+      ...(absolute === undefined ? {} : { [`${qoi}hasAbsoluteValue`]: property(absolute, unitCode) }),
+      ...(rated === undefined ? {} : { [`${qoi}hasRatedValue`]: property(rated) }),
+      ...more,
+    },
+    absolute: `${absolute ?? ''} ${JSON.stringify(more)}`,
+    rated: `${rated ?? ''}`,
+  }
+}
+
+const plain = (value: number | undefined, unitCode?: string): Figure | undefined =>
+  value === undefined ? undefined : { attribute: property(value, unitCode), absolute: `${value}`, rated: '' }
+
+const property = (value: number | string, unitCode?: string): JsonObject => ({
+  type: 'Property',
+  value,
+  ...(unitCode === undefined ? {} : { unitCode }),
+})

@@ -1,0 +1,132 @@
+/**
+ * The quality of a stream at a moment: metrics with absolute and rated values, and its quality of service. Pure.
+ * docs/guides/quality.md has the formulas and their sources.
+ *
+ * Silence counts by the clock since the last commit, and provisionally: the next observation replaces it by the
+ * gap that stream time shows. It begins at the start of the gateway at the earliest.
+ */
+import { dayMs, daySums } from './day-table.ts'
+import { punish, type Rating, ratedValue } from './rating.ts'
+import type { StreamMetadata } from './stream-metadata.ts'
+import { outageIntervals, type StreamRecord, tolerance } from './stream-record.ts'
+
+export interface Metric {
+  readonly absolute?: number | undefined
+  /** 0..1 */
+  readonly rated?: number | undefined
+}
+
+export interface Quality {
+  /** 1 if the latest value can be true, else 0. */
+  readonly plausibility: Metric
+  /** Missing values since the latest one. */
+  readonly completeness: Metric
+  /** Received by expected values of the last 24 hours of stream time, 0..1. */
+  readonly share?: number | undefined
+  /** Values of those 24 hours that are not expected, since the gateway was down. */
+  readonly excused: number
+  /** Time since the latest observation, s. */
+  readonly age: Metric
+  /** Time between the two latest observations, s. */
+  readonly frequency: Metric
+  /** 1 if the latest value was committed when it was observed, 0 if an update interval later. */
+  readonly timeliness: Metric
+  /** Share of inferred values; rated 1 if all were measured. */
+  readonly artificiality: Metric
+  /** Agreement with neighbours; both values are the same. */
+  readonly concordance: Metric
+  /** Mean time from observation to commit, s. */
+  readonly deliveryDelay?: number | undefined
+  /** Values committed within their update interval, by expected values of 24 hours, 0..1. */
+  readonly deliveryRatio?: number | undefined
+  /** Share of those 24 hours without outages, 0..1. */
+  readonly availability?: number | undefined
+}
+
+/** @param upSince when the gateway began to listen, ms. */
+export function qualityOf(
+  record: StreamRecord,
+  metadata: StreamMetadata,
+  { now, upSince, concordance }: { now: number; upSince: number; concordance?: number | undefined },
+): Quality {
+  const { intervalMs } = metadata
+  const missing = missingNow(record, intervalMs, { now, upSince })
+  const day = intervalMs === undefined ? undefined : dayOf(record, intervalMs, missing)
+  const hasValues = record.count > 0
+  const silenced = (rating: Rating): number | undefined => ratedValue(punish(rating, missing))
+  return {
+    plausibility: {
+      absolute: record.isPlausible === undefined ? undefined : Number(record.isPlausible),
+      rated: ratedValue(record.plausibility),
+    },
+    completeness: {
+      absolute: hasValues && intervalMs !== undefined ? missing : undefined,
+      rated: silenced(record.completeness),
+    },
+    age: { absolute: record.lastAt === undefined ? undefined : seconds(Math.max(0, now - record.lastAt)) },
+    frequency: {
+      absolute: record.intervalMs === undefined ? undefined : seconds(record.intervalMs),
+      rated: silenced(record.frequency),
+    },
+    timeliness: {
+      absolute:
+        record.delayMs === undefined || intervalMs === undefined
+          ? undefined
+          : rounded(Math.max(0, 1 - record.delayMs / intervalMs)),
+      rated: ratedValue(record.timeliness),
+    },
+    artificiality: hasValues
+      ? { absolute: rounded(record.inferred), rated: rounded(1 - record.inferred) }
+      : {},
+    concordance: { absolute: concordance, rated: concordance },
+    deliveryDelay: record.meanDelayMs === undefined ? undefined : seconds(record.meanDelayMs),
+    excused: 0,
+    ...day,
+  }
+}
+
+/** Values missing by the clock: the first after 1.1 update intervals, each further one after one more. */
+export function missingNow(
+  { count, committedAt }: StreamRecord,
+  intervalMs: number | undefined,
+  { now, upSince }: { readonly now: number; readonly upSince: number },
+): number {
+  if (intervalMs === undefined || count === 0) return 0
+  const silentMs = now - Math.max(committedAt ?? upSince, upSince)
+  return Math.max(0, Math.floor(silentMs / intervalMs - tolerance + 1))
+}
+
+/**
+ * When the quality of a silent stream is to be computed next, ms: with each missing value, and from eight on
+ * each time that their number has doubled. Undefined if no value is expected.
+ */
+export function nextMissingAt(
+  record: StreamRecord,
+  intervalMs: number | undefined,
+  clock: { readonly now: number; readonly upSince: number },
+): number | undefined {
+  if (intervalMs === undefined || record.count === 0) return undefined
+  const begin = Math.max(record.committedAt ?? clock.upSince, clock.upSince)
+  const missing = missingNow(record, intervalMs, clock)
+  const next = missing < 8 ? missing + 1 : missing * 2
+  return begin + (next - 1 + tolerance) * intervalMs
+}
+
+function dayOf(record: StreamRecord, intervalMs: number, missing: number) {
+  const { firstAt, lastAt } = record
+  if (firstAt === undefined || lastAt === undefined) return {}
+  const at = lastAt + missing * intervalMs
+  const sums = daySums(record.day, at, lastAt)
+  const spanMs = Math.min(dayMs, at - firstAt + intervalMs)
+  const expected = Math.max(1, spanMs / intervalMs - sums.excused)
+  const silentMs = missing < outageIntervals ? 0 : missing * intervalMs
+  return {
+    share: rounded(Math.min(1, sums.received / expected)),
+    excused: Math.round(sums.excused),
+    deliveryRatio: rounded(Math.min(1, sums.timely / expected)),
+    availability: rounded(Math.max(0, 1 - (sums.outageSeconds * 1000 + silentMs) / spanMs)),
+  }
+}
+
+const seconds = (ms: number): number => Math.round(ms) / 1000
+const rounded = (share: number): number => Math.round(share * 10_000) / 10_000

@@ -1,0 +1,21 @@
+/** A stream as the analyser keeps it: what describes it, what it observed, and what was written of it. */
+import type { StreamMetadata } from '#plugins/quality/measures/stream-metadata.ts'
+import type { StreamRecord } from '#plugins/quality/measures/stream-record.ts'
+
+export interface Stream {
+  /** Number of its row. */
+  readonly n: number
+  readonly id: string
+  /** Types of the entity, as its link must name them. */
+  types: readonly string[]
+  /** Entities that describe it: Sensor, ObservableProperty, Platform. */
+  sources: readonly string[]
+  metadata: StreamMetadata
+  readonly record: StreamRecord
+  /** Whether the stream entity has the link to its QoI entity. */
+  isLinked: boolean
+  /** Figures at the broker by attribute name, as text; undefined before the QoI entity was written. */
+  written: Readonly<Record<string, string>> | undefined
+  /** When they were written, monotonic ms. */
+  writtenAt: number
+}

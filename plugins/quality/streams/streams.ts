@@ -1,0 +1,216 @@
+/**
+ * The streams that the analyser knows, their observation entities, and the entities that describe them. It takes
+ * entities and observations of any broker, in the order in which the broker reports them.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Json } from '#contract'
+import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
+import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
+import {
+  linksOf,
+  metadataOf,
+  propertyOf,
+  type StreamMetadata,
+  sensorOf,
+} from '#plugins/quality/measures/stream-metadata.ts'
+import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
+import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
+import type { Stream } from './stream.ts'
+import type { StoredStream } from './stream-table.ts'
+
+/** Canonical names of the types that the analyser follows. */
+export const followedTypes: ReadonlySet<string> = new Set([
+  iotStream.IotStream,
+  iotStream.StreamObservation,
+  sosa.Sensor,
+  sosa.ObservableProperty,
+  sosa.Platform,
+])
+
+export interface StreamsPorts {
+  /** The current state of an entity at the broker. */
+  readonly entityOf: (id: string) => Entity | undefined
+  readonly usual: UsualProperties
+  readonly downtimes: () => readonly Downtime[]
+  /** Called after the quality of a stream may have changed. */
+  readonly changed: (stream: Stream) => void
+  readonly removed: (stream: Stream) => void
+}
+
+export interface Streams {
+  /** Adds streams of the table; their metadata is read from the broker. */
+  restore(streams: readonly StoredStream[], observations: readonly (readonly [id: string, n: number])[]): void
+  /** Takes the current state of a stream, a Sensor, an observation or another entity that describes streams. */
+  take(entity: Entity): void
+  delete(id: string): void
+  /** Counts an observation of an observation entity. Returns false if it belongs to no known stream. */
+  observe(observationId: string, arrival: Arrival): boolean
+  /** Notes that figures of a stream were written, so that they are saved. */
+  noteWritten(stream: Stream): void
+  readonly all: () => IterableIterator<Stream>
+  get(id: string): Stream | undefined
+  readonly size: () => number
+  /** Observation entities that belong to no known stream. */
+  readonly unplaced: () => number
+  /** What changed since the last call, to be saved. */
+  takeUnsaved(): {
+    readonly streams: ReadonlySet<Stream>
+    readonly observations: ReadonlyMap<string, number>
+    readonly removed: readonly number[]
+  }
+}
+
+export function createStreams({ entityOf, usual, downtimes, changed, removed }: StreamsPorts): Streams {
+  const streams = new Map<string, Stream>()
+  /** Streams by the ids of the entities that describe them. */
+  const described = new Map<string, Set<Stream>>()
+  const observations = new Map<string, Stream>()
+  /** Observation entities without a stream, with the ids that they name; the oldest are dropped. */
+  const unplaced = new Map<string, readonly string[]>()
+  let unsaved = {
+    streams: new Set<Stream>(),
+    observations: new Map<string, number>(),
+    removed: [] as number[],
+  }
+  let lastNumber = 0
+
+  function add(n: number, stored: Pick<Stream, 'id' | 'record' | 'written'>): Stream {
+    const stream: Stream = {
+      ...stored,
+      n,
+      types: [iotStream.IotStream],
+      sources: [],
+      metadata: { isInferred: false },
+      isLinked: false,
+      writtenAt: Number.NEGATIVE_INFINITY,
+    }
+    streams.set(stream.id, stream)
+    lastNumber = Math.max(lastNumber, n)
+    return stream
+  }
+
+  /** Reads what describes a stream. Returns whether it differs from what was known. */
+  function describe(stream: Stream, entity: Entity): boolean {
+    const sensorId = sensorOf(entity)
+    const sensor = sensorId === undefined ? undefined : entityOf(sensorId)
+    const propertyId = propertyOf(entity) ?? (sensor && propertyOf(sensor))
+    const platformId = sensor && linksOf(sensor, sosa.isHostedBy)[0]
+    const sources = [sensorId, propertyId, platformId].filter((id) => id !== undefined)
+    for (const id of stream.sources) described.get(id)?.delete(stream)
+    for (const id of sources) described.set(id, (described.get(id) ?? new Set()).add(stream))
+    const metadata = metadataOf(
+      {
+        stream: entity,
+        sensor,
+        property: propertyId === undefined ? undefined : entityOf(propertyId),
+        platform: platformId === undefined ? undefined : entityOf(platformId),
+      },
+      usual,
+    )
+    const isNew = !isSame(metadata, stream.metadata)
+    stream.sources = sources
+    stream.metadata = metadata
+    stream.types = listOf(entity.type)
+    const links = linksOf(entity, qoi.hasQuality)
+    stream.isLinked = links.includes(qualityId(stream.id))
+    return isNew
+  }
+
+  function takeStream(entity: Entity): void {
+    const known = streams.get(entity.id)
+    if (known === undefined && streams.size >= limits.qualityStreamsMax.value) return
+    const stream = known ?? add(lastNumber + 1, { id: entity.id, record: newRecord(), written: undefined })
+    const isNew = describe(stream, entity)
+    if (known === undefined) {
+      unsaved.streams.add(stream)
+      for (const [id, names] of unplaced) if (names.includes(stream.id)) place(id, stream)
+    }
+    if (isNew || known === undefined || !stream.isLinked) changed(stream)
+  }
+
+  function takeObservation(entity: Entity): void {
+    const names = linksOf(entity, iotStream.belongsTo)
+    const sensors = linksOf(entity, sosa.madeBySensor)
+    const [stream] = [
+      ...names.flatMap((id) => streams.get(id) ?? []),
+      ...(names.length > 0 ? [] : sensors.flatMap((id) => [...(described.get(id) ?? [])])),
+    ]
+    if (stream === undefined) unplaced.set(entity.id, names)
+    else place(entity.id, stream)
+    if (unplaced.size > limits.qualityUnplacedMax.value) unplaced.delete(unplaced.keys().next().value!)
+  }
+
+  function place(observationId: string, stream: Stream): void {
+    unplaced.delete(observationId)
+    if (observations.get(observationId) === stream) return
+    observations.set(observationId, stream)
+    unsaved.observations.set(observationId, stream.n)
+  }
+
+  return Object.freeze({
+    restore(stored, placed) {
+      const numbers = new Map(stored.map((one) => [one.n, add(one.n, one)] as const))
+      for (const [id, n] of placed) {
+        const stream = numbers.get(n)
+        if (stream !== undefined) observations.set(id, stream)
+      }
+    },
+    take(entity) {
+      const types = listOf(entity.type)
+      if (types.includes(iotStream.IotStream)) takeStream(entity)
+      if (types.includes(iotStream.StreamObservation)) takeObservation(entity)
+      for (const stream of [...(described.get(entity.id) ?? [])]) {
+        const owner = entityOf(stream.id)
+        if (owner !== undefined && describe(stream, owner)) changed(stream)
+      }
+    },
+    delete(id) {
+      observations.delete(id)
+      unplaced.delete(id)
+      const stream = streams.get(id)
+      if (stream === undefined) return
+      streams.delete(id)
+      for (const source of stream.sources) described.get(source)?.delete(stream)
+      for (const [observation, of] of observations) if (of === stream) observations.delete(observation)
+      unsaved.streams.delete(stream)
+      unsaved.removed.push(stream.n)
+      removed(stream)
+    },
+    observe(observationId, arrival) {
+      const stream = observations.get(observationId)
+      if (stream === undefined) return false
+      observe(stream.record, arrival, stream.metadata, downtimes())
+      unsaved.streams.add(stream)
+      changed(stream)
+      return true
+    },
+    noteWritten(stream) {
+      if (streams.get(stream.id) === stream) unsaved.streams.add(stream)
+    },
+    all: () => streams.values(),
+    get: (id) => streams.get(id),
+    size: () => streams.size,
+    unplaced: () => unplaced.size,
+    takeUnsaved() {
+      const taken = unsaved
+      unsaved = { streams: new Set(), observations: new Map(), removed: [] }
+      return taken
+    },
+  } satisfies Streams)
+}
+
+const isSame = (a: StreamMetadata, b: StreamMetadata): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+/** The newest value of an observation entity that has no observedAt: resultTime stands in for it. */
+export function unobservedValue(entity: Entity): { readonly value: Json; readonly time: number } | undefined {
+  const [instance] = listOf(entity[sosa.hasSimpleResult] as never) as readonly {
+    readonly [name: string]: Json
+  }[]
+  if (instance === undefined || instance['observedAt'] !== undefined || instance['value'] === undefined)
+    return undefined
+  const [result] = listOf(entity[sosa.resultTime] as never) as readonly { readonly [name: string]: Json }[]
+  const time = result === undefined ? Number.NaN : Date.parse(String(result['value']))
+  return Number.isNaN(time) ? undefined : { value: instance['value'], time }
+}

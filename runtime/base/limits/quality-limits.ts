@@ -1,0 +1,27 @@
+/**
+ * Ceilings of the quality analyser; part of the table in limits.ts.
+ */
+import { type Limit, limit } from './limit.ts'
+
+export const qualityLimits = {
+  /** Each takes about 2 KB of memory. Beyond it: further streams get no quality. */
+  qualityStreamsMax: limit(20_000, 'streams'),
+  /** Observation entities whose stream is not known yet. Beyond it: read again with their next value. */
+  qualityUnplacedMax: limit(1_000, 'entities'),
+  /** Spans of downtime of the gateway. Beyond it: the oldest counts as missing values. */
+  qualityDowntimesMax: limit(100, 'spans'),
+  /** Entities read at a time. Beyond it: the next page. */
+  qualityReadPage: limit(32, 'entities'),
+  /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */
+  qualitySaveMs: limit(60_000, 'ms'),
+  /** Precision of the timers of silent streams and of delayed writes. Beyond it: the next tick. */
+  qualityTickMs: limit(250, 'ms'),
+  /** One turn of the timer wheel, about four minutes. Beyond it: another turn. */
+  qualityWheelSlots: limit(1024, 'slots'),
+  /** Changes of several streams share a request. Beyond it: written. */
+  qualityGatherMs: limit(20, 'ms'),
+  /** Qualities in one batch request. Beyond it: the next request. */
+  qualityBatchStreams: limit(50, 'streams'),
+  /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */
+  qualityRetryMs: limit(60_000, 'ms'),
+} as const satisfies Record<string, Limit>
