@@ -1,6 +1,6 @@
 /**
- * The quality analyser: follows every observation, rates each stream, and writes its quality to the broker as an
- * entity that the stream links to. This file connects the parts.
+ * The quality analyser: follows every observation, rates each stream, and writes its quality to the broker as
+ * an entity that the stream links to. This file connects the parts.
  */
 import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
@@ -9,11 +9,11 @@ import { figuresOf } from '#plugins/quality/entities/quality-entity.ts'
 import { nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import { shippedProperties, usualProperties } from '#plugins/quality/measures/usual-properties.ts'
+import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
-import { createStreamTable, tables } from '#plugins/quality/streams/stream-table.ts'
-import { createStreams } from '#plugins/quality/streams/streams.ts'
+import { createStreamStatements, tables } from '#plugins/quality/streams/stream-statements.ts'
 import { createTimerWheel } from '#plugins/quality/streams/timer-wheel.ts'
 import { createQualityRoutes } from './quality-routes.ts'
 
@@ -37,7 +37,7 @@ export default definePlugin<QualitySettings, (typeof needs)[number]>({
 function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const { mdr, changes, database, clock, log, signal, settings, fail } = host
   const upSince = clock.now()
-  const table = createStreamTable(database)
+  const table = createStreamStatements(database)
   const downtimes: Downtime[] = []
   const moment = () => ({ now: clock.now(), upSince })
   const quality = (stream: Stream) => qualityOf(stream.record, stream.metadata, moment())
@@ -55,7 +55,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     },
     { intervalMs: settings.writeIntervalMs },
   )
-  const streams = createStreams({
+  const streams = createKnownStreams({
     entityOf: (id) => changes.entity(id)?.entity(),
     usual: usualProperties(shippedProperties, settings.labelSimilarity),
     downtimes: () => downtimes,

@@ -3,16 +3,16 @@ import { GatewayError } from '#base/register/errors.ts'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import type { Quality } from '#plugins/quality/measures/quality.ts'
+import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
-import type { Streams } from '#plugins/quality/streams/streams.ts'
 
 export interface QualityRoutesPorts {
-  readonly streams: Streams
+  readonly streams: KnownStreams
   readonly quality: (stream: Stream) => Quality
   readonly status: () => object
 }
 
-/** Streams of one response. */
+/** KnownStreams of one response. */
 const pageMax = 1000
 
 export function createQualityRoutes({ streams, quality, status }: QualityRoutesPorts) {

@@ -67,7 +67,7 @@ const bans: readonly Ban[] = [
   {
     what: '.prepare',
     instead: 'a named statement of the store, or of statements.ts in a plugin',
-    atHome: /^runtime\/store\/|^plugins\/(?:[^/]+\/)+statements\.ts$/,
+    atHome: /^runtime\/store\/|^plugins\/(?:[^/]+\/)+(?:[a-z-]+-)?statements\.ts$/,
     matches: (node) =>
       node.type === 'CallExpression' &&
       isNode(node['callee']) &&

@@ -15,9 +15,9 @@ export const hasQuality = `${qoi}hasQuality`
 export const qualityId = (stream: string): string => `urn:ngsi-ld:QoI:${stream}`
 
 /** Attributes by name, each with a text that is equal if and only if its figures are. */
-export type Figures = ReadonlyMap<string, Figure>
+export type Figures = ReadonlyMap<string, QualityFigure>
 
-export interface Figure {
+export interface QualityFigure {
   readonly attribute: JsonObject
   /** Absolute and rated figures as text. */
   readonly absolute: string
@@ -29,7 +29,7 @@ const secondsCode = 'SEC'
 
 export function figuresOf(quality: Quality): Figures {
   const { share, excused } = quality
-  const entries: (readonly [string, Figure | undefined])[] = [
+  const entries: (readonly [string, QualityFigure | undefined])[] = [
     [`${qoi}plausibility`, metric(quality.plausibility)],
     [
       `${qoi}completeness`,
@@ -56,7 +56,7 @@ export function figuresOf(quality: Quality): Figures {
 function metric(
   { absolute, rated }: Metric,
   { unitCode, more = {} }: { readonly unitCode?: string; readonly more?: JsonObject } = {},
-): Figure | undefined {
+): QualityFigure | undefined {
   if (absolute === undefined && rated === undefined) return undefined
   return {
     attribute: {
@@ -70,7 +70,7 @@ function metric(
   }
 }
 
-const plain = (value: number | undefined, unitCode?: string): Figure | undefined =>
+const plain = (value: number | undefined, unitCode?: string): QualityFigure | undefined =>
   value === undefined ? undefined : { attribute: property(value, unitCode), absolute: `${value}`, rated: '' }
 
 const property = (value: number | string, unitCode?: string): JsonObject => ({

@@ -1,6 +1,6 @@
 /**
- * Counts of the last 24 hours of a stream's time, by hour, in one small typed array. Pure. Times are ms; those
- * older than the table are dropped.
+ * Counts of the last 24 hours of a stream's time, by hour, in one small typed array. Pure. Times are ms;
+ * older ones are dropped.
  */
 
 /** Rows of the table. */
@@ -41,7 +41,7 @@ export function daySums(table: DayTable, at: number, newest: number): DaySums {
   const sums = { received: 0, timely: 0, excused: 0, outageSeconds: 0 }
   const first = Math.max(hourOf(newest) - hours + 1, hourOf(at - dayMs))
   for (let hour = first; hour <= hourOf(newest); hour++) {
-    // Of the hour in which the day begins, the part within the day.
+    // The hour in which the day begins counts with its part within the day.
     const share = Math.min(1, ((hour + 1) * hourMs - (at - dayMs)) / hourMs)
     for (const [name, row] of Object.entries(rows))
       sums[name as DayRow] += table[row * hours + columnOf(hour)]! * share

@@ -5,10 +5,10 @@
 import type { Json } from '#contract'
 import { compilePattern, type Pattern } from '#ngsi-ld/values/pattern.ts'
 import { numberOf } from './numbers.ts'
-import type { ValueRange } from './value-range.ts'
+import type { PlausibleRange } from './plausible-range.ts'
 
 /** Judges a value; undefined if no range is known. */
-export function isPlausible(value: Json, range: ValueRange | undefined): boolean | undefined {
+export function isPlausible(value: Json, range: PlausibleRange | undefined): boolean | undefined {
   if (range === undefined) return undefined
   if (range.kind === 'text')
     return typeof value === 'string' && range.regexp !== undefined && wholePattern(range.regexp).test(value)

@@ -1,9 +1,9 @@
 /**
- * The quality of a stream at a moment: metrics with absolute and rated values, and its quality of service. Pure.
- * docs/guides/quality.md has the formulas and their sources.
+ * The quality of a stream at a moment: metrics with absolute and rated values, and its quality of service.
+ * Pure. docs/guides/quality.md has the formulas and their sources.
  *
- * Silence counts by the clock since the last commit, and provisionally: the next observation replaces it by the
- * gap that stream time shows. It begins at the start of the gateway at the earliest.
+ * Silence counts by the clock since the last commit, at the earliest since the gateway began to listen. The
+ * next observation replaces it by the gap in stream time.
  */
 import { dayMs, daySums } from './day-table.ts'
 import { punish, type Rating, ratedValue } from './rating.ts'

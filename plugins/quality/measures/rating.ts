@@ -2,9 +2,8 @@
  * The rated value of a metric by reward and punishment, as the platform's quality analyser defines it. Pure.
  *
  * The definition: R begins at 1 with a window of five successes. An update with alpha (1 good, 0 bad) sets
- * R := R - 2 (a / 4 - (a + alpha) / 5), where a counts the successes among the newest four. These steps add up
- * to 0.4, 0.3, 0.2 and 0.1 for the newest, second, third and fourth update, so the last four updates are the
- * whole state. R lies in 0..1.
+ * R := R - 2 (a / 4 - (a + alpha) / 5), where a counts the successes among the newest four. The sum of these
+ * steps is 0.4, 0.3, 0.2 and 0.1 for the newest four updates. They are the whole state. R lies in 0..1.
  */
 
 /** The last four updates: one bit each, 1 if good, the newest lowest. `unrated` before the first update. */

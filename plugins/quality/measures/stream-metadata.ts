@@ -1,19 +1,19 @@
 /**
- * What is known about the values of a stream: how often they come and which are plausible. Read from the
- * attributes of its Sensor; a value range that is missing there comes from the table of usual properties. Pure.
+ * Metadata of a stream: how often its values come, and which are plausible. Pure. It is read from the Sensor;
+ * a range that is missing there comes from the table of usual properties.
  */
 import { iotStream, notAvailable, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { isList, isObject, own } from '#ngsi-ld/values/json.ts'
 import { numberOf } from './numbers.ts'
 import { wholePattern } from './plausibility.ts'
+import type { PlausibleRange } from './plausible-range.ts'
 import type { UsualProperties } from './usual-properties.ts'
-import type { ValueRange } from './value-range.ts'
 
 export interface StreamMetadata {
   /** Time between two values, ms. */
   readonly intervalMs?: number | undefined
-  readonly range?: ValueRange | undefined
+  readonly range?: PlausibleRange | undefined
   /** Label of the observed property, lower case. */
   readonly label?: string | undefined
   /** Longitude, latitude. */
@@ -95,7 +95,7 @@ const unitsMs: ReadonlyMap<string, number> = new Map(
 )
 
 /** The declared range; undefined if nothing usable is declared. */
-function rangeOf(sensor: Entity): ValueRange | undefined {
+function rangeOf(sensor: Entity): PlausibleRange | undefined {
   const type = propertyValue(sensor, qoi.valuetype)
   const [min, max] = [numberOf(propertyValue(sensor, qoi.min)), numberOf(propertyValue(sensor, qoi.max))]
   const regexp = propertyValue(sensor, qoi.regexp)
@@ -115,7 +115,7 @@ function isPattern(regexp: unknown): regexp is string {
   }
 }
 
-const kinds: ReadonlyMap<string, ValueRange['kind']> = new Map([
+const kinds: ReadonlyMap<string, PlausibleRange['kind']> = new Map([
   ...['int', 'integer', 'long', 'double', 'float', 'decimal', 'number'].map(
     (name) => [name, 'number'] as const,
   ),

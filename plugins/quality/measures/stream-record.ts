@@ -1,8 +1,8 @@
 /**
- * What the analyser knows of the observations of one stream, and how an observation changes it. Pure.
+ * The record of a stream's observations, and how one more observation changes it. Pure.
  *
  * Intervals and gaps count in stream time (observedAt), so a replayed feed yields the values of a live one.
- * Values that were missed while the gateway itself was down are excused: they are not held against the sensor.
+ * Values missed while the gateway itself was down are excused: they do not lower the quality.
  */
 import type { Json } from '#contract'
 import { addTo, type DayTable, moveOn, newDayTable } from './day-table.ts'

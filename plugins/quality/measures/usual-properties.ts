@@ -1,16 +1,16 @@
 /**
- * Usual value ranges of observed properties, for sensors whose metadata declares none. A label finds the entry
- * that it resembles most; below a minimum similarity it finds none. Pure.
+ * Usual value ranges of observed properties, for sensors whose metadata declares none. Pure. A label finds the
+ * entry that it resembles most; below a minimum similarity it finds none.
  */
-import type { ValueRange } from './value-range.ts'
+import type { PlausibleRange } from './plausible-range.ts'
 
-export interface UsualProperty extends ValueRange {
+export interface UsualProperty extends PlausibleRange {
   /** Lower-case label. */
   readonly label: string
 }
 
 export interface UsualProperties {
-  rangeOf(label: string): ValueRange | undefined
+  rangeOf(label: string): PlausibleRange | undefined
 }
 
 /** The table of a new installation; temperature, humidity and iaq are those of the original component. */

@@ -1,7 +1,7 @@
 /**
- * Keeps the streams of the gateway's own broker: a first read of what exists, then every observation of the log,
- * once. Records are saved with the log number at most once per `limits.qualitySaveMs`; a restart counts the rest
- * of the log again from there.
+ * Follows the streams of the gateway's own broker: a first read of all that exist, then every observation of
+ * the log, once. Records are saved with the log number at most once per `limits.qualitySaveMs`; a restart
+ * counts the rest of the log again from there.
  */
 import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
@@ -11,13 +11,13 @@ import type { ChangeBatch, ChangesPort, EntityState } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
-import type { Cursor, StreamTable } from './stream-table.ts'
-import { followedTypes, type Streams, unobservedValue } from './streams.ts'
+import { followedTypes, type KnownStreams, unobservedValue } from './known-streams.ts'
+import type { Cursor, StreamStatements } from './stream-statements.ts'
 
 export interface OwnStreamsPorts {
   readonly changes: ChangesPort
-  readonly streams: Streams
-  readonly table: StreamTable
+  readonly streams: KnownStreams
+  readonly table: StreamStatements
   /** Spans during which the gateway was down; the reader adds the latest. */
   readonly downtimes: Downtime[]
   /** When this process began, ms. */
@@ -111,7 +111,7 @@ export function createOwnStreams({
   function take(batch: ChangeBatch): void {
     const { countsFrom } = cursor!
     for (const id of batch.deleted) streams.delete(id)
-    // Streams come before the observation entities that belong to them.
+    // KnownStreams come before the observation entities that belong to them.
     const isStream = ({ types }: EntityState): boolean => types.includes(iotStream.IotStream)
     for (const state of batch.changed.filter(isStream)) streams.take(state.entity())
     for (const state of batch.changed) if (!isStream(state)) takeEntity(state, countsFrom)

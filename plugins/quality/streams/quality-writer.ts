@@ -1,7 +1,7 @@
 /**
- * Writes qualities to the broker as economically as possible: a change of a rated value at once, everything else
- * at most once per interval and stream; only attributes whose figures changed, and many streams in one request.
- * What could not be written is written again later, with the figures of then.
+ * Writes qualities to the broker with few bytes. A changed rated value is written at once, other figures at
+ * most once per interval and stream. A request has only attributes whose figures changed, of many streams.
+ * A failed request is repeated later with the figures of that time.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
@@ -10,9 +10,9 @@ import type { BrokerPort } from '#contract'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import {
-  type Figure,
   type Figures,
   hasQuality,
+  type QualityFigure,
   qualityId,
   qualityType,
 } from '#plugins/quality/entities/quality-entity.ts'
@@ -33,7 +33,7 @@ export interface QualityWriter {
   note(stream: Stream): void
   /** Deletes the QoI entity of a stream that was deleted. */
   delete(stream: Stream): void
-  /** Streams that wait to be written now. */
+  /** KnownStreams that wait to be written now. */
   readonly waiting: () => number
   /** The reason why nothing can be written; undefined while writing works. */
   readonly failure: () => string | undefined
@@ -81,56 +81,66 @@ export function createQualityWriter(
 
   async function flush(): Promise<void> {
     const streams = [...queue].slice(0, limits.qualityBatchStreams.value)
-    const changes = streams.map((stream) => changeOf(stream, figures(stream)))
-    const changed = changes.filter(({ stream, names }) => names.length > 0 || stream.written === undefined)
     for (const stream of streams) queue.delete(stream)
-    const unlinked = streams.filter(({ isLinked }) => !isLinked)
-    try {
-      const observedAt = msToDateTime(clock.now())
-      await send(
-        'upsert?options=update',
-        changed.map((change) => entityOf(change, observedAt)),
-      )
-      for (const { stream, texts } of changed) {
-        stream.written = texts
-        stream.writtenAt = clock.monotonic()
-        written(stream)
-      }
-      await send('update', unlinked.map(linkOf))
-      for (const stream of unlinked) stream.isLinked = true
-      for (const id of [...deletions].slice(0, limits.qualityBatchStreams.value)) {
-        await request('DELETE', `/ngsi-ld/v1/entities/${encodeURIComponent(id)}`)
-        deletions.delete(id)
-      }
-      failures = 0
-      failure = undefined
-    } catch (error) {
-      for (const stream of streams) queue.add(stream)
-      failures++
-      failure = (error as Error).message
-      if (failures === 1) log.warn('quality.unwritten', { broker: broker.address, reason: failure })
+    const problem = (await writeFigures(streams)) ?? (await writeLinks(streams)) ?? (await writeDeletions())
+    failure = problem
+    failures = problem === undefined ? 0 : failures + 1
+    if (problem === undefined) return
+    for (const stream of streams) queue.add(stream)
+    if (failures === 1) log.warn('quality.unwritten', { broker: broker.address, reason: problem })
+  }
+
+  async function writeFigures(streams: readonly Stream[]): Promise<string | undefined> {
+    const changes = streams
+      .map((stream) => changeOf(stream, figures(stream)))
+      .filter(({ stream, names }) => names.length > 0 || stream.written === undefined)
+    const observedAt = msToDateTime(clock.now())
+    const problem = await send(
+      'upsert?options=update',
+      changes.map((change) => entityOf(change, observedAt)),
+    )
+    if (problem !== undefined) return problem
+    for (const { stream, texts } of changes) {
+      stream.written = texts
+      stream.writtenAt = clock.monotonic()
+      written(stream)
     }
+    return undefined
   }
 
-  async function send(operation: string, entities: readonly JsonObject[]): Promise<void> {
-    if (entities.length === 0) return
-    await request('POST', `/ngsi-ld/v1/entityOperations/${operation}`, JSON.stringify(entities))
+  async function writeLinks(streams: readonly Stream[]): Promise<string | undefined> {
+    const unlinked = streams.filter(({ isLinked }) => !isLinked)
+    const problem = await send('update', unlinked.map(linkOf))
+    if (problem === undefined) for (const stream of unlinked) stream.isLinked = true
+    return problem
   }
 
-  /** @throws Error with the reason, if the broker did not do it. */
-  async function request(method: string, path: string, body?: string): Promise<void> {
+  async function writeDeletions(): Promise<string | undefined> {
+    for (const id of [...deletions].slice(0, limits.qualityBatchStreams.value)) {
+      const problem = await request('DELETE', `/ngsi-ld/v1/entities/${encodeURIComponent(id)}`)
+      if (problem !== undefined) return problem
+      deletions.delete(id)
+    }
+    return undefined
+  }
+
+  async function send(operation: string, entities: readonly JsonObject[]): Promise<string | undefined> {
+    if (entities.length === 0) return undefined
+    return request('POST', `/ngsi-ld/v1/entityOperations/${operation}`, JSON.stringify(entities))
+  }
+
+  /** Returns the reason if the broker did not do it. Something that was deleted meanwhile is no reason. */
+  async function request(method: string, path: string, body?: string): Promise<string | undefined> {
     const answer = await broker.exchange({
       method,
       path,
       headers: body === undefined ? {} : jsonHeaders,
       body,
     })
-    if ('failure' in answer) throw new Error(answer.reason)
+    if ('failure' in answer) return answer.reason
     const { status, text } = answer
-    // A stream or quality that was deleted meanwhile needs nothing.
-    if (status < 300 && !(status === 207 && !areMissing(text))) return
-    if (status === 404) return
-    throw new Error(`${method} ${path.split('?', 1)[0]} was answered with ${status}: ${text.slice(0, 500)}`)
+    if (status === 207 ? areMissing(text) : status < 300 || status === 404) return undefined
+    return `${method} ${path.split('?', 1)[0]} was answered with ${status}: ${text.slice(0, 500)}`
   }
 
   return Object.freeze({
@@ -187,7 +197,7 @@ function changeOf(stream: Stream, figures: Figures): Change {
   return { stream, names, figures, texts, isUrgent }
 }
 
-const textOf = ({ rated, absolute }: Figure): string => `${rated}|${absolute}`
+const textOf = ({ rated, absolute }: QualityFigure): string => `${rated}|${absolute}`
 
 function entityOf({ stream, names, figures }: Change, observedAt: string): JsonObject {
   const attributes = names.map((name) => [name, { ...figures.get(name)!.attribute, observedAt }] as const)

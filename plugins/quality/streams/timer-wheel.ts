@@ -1,6 +1,6 @@
 /**
- * A timer wheel: many deadlines on one timer (Varghese and Lauck, 1987). An item has one deadline at a time; a
- * new one replaces it. Deadlines are met within one tick; those beyond one turn of the wheel wait for theirs.
+ * A timer wheel: many deadlines on one timer (Varghese and Lauck, 1987). An item has one deadline at a time;
+ * a new one replaces it. Deadlines are met within one tick; those beyond one turn wait for a later one.
  */
 import type { Clock } from '#base/time/clock.ts'
 

@@ -31,7 +31,7 @@ export interface Cursor {
   readonly position: number
   /** Commit time of that row, ms. */
   readonly committed: number
-  /** Observations committed before this time, ms, were read from history, and are not counted from the log. */
+  /** Observations committed before this time, ms, were read from history and not from the log. */
   readonly countsFrom: number
 }
 
@@ -42,7 +42,7 @@ export interface StoredStream {
   readonly written: Readonly<Record<string, string>> | undefined
 }
 
-export interface StreamTable {
+export interface StreamStatements {
   readonly cursor: () => Cursor | undefined
   all(): readonly StoredStream[]
   /** Ids of observation entities, with the number of their stream. */
@@ -57,7 +57,7 @@ export interface StreamTable {
   }): void
 }
 
-export function createStreamTable(database: PluginDatabase): StreamTable {
+export function createStreamStatements(database: PluginDatabase): StreamStatements {
   const put = database.prepare(
     `INSERT INTO streams (n, id, record, day, written) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT (n) DO UPDATE SET record = excluded.record, day = excluded.day, written = excluded.written`,
@@ -68,7 +68,7 @@ export function createStreamTable(database: PluginDatabase): StreamTable {
   const clearDowntimes = database.prepare('DELETE FROM downtimes')
   const putDowntime = database.prepare('INSERT INTO downtimes VALUES (?, ?)')
   const putCursor = database.prepare('INSERT OR REPLACE INTO cursor VALUES (1, ?, ?, ?)')
-  const save = database.transaction((state: Parameters<StreamTable['save']>[0]) => {
+  const save = database.transaction((state: Parameters<StreamStatements['save']>[0]) => {
     for (const n of state.removed) {
       remove.run(n)
       removeObservations.run(n)
@@ -99,7 +99,7 @@ export function createStreamTable(database: PluginDatabase): StreamTable {
     downtimes: () =>
       database.prepare('SELECT began AS "from", ended AS "to" FROM downtimes').all() as Downtime[],
     save,
-  } satisfies StreamTable)
+  } satisfies StreamStatements)
 }
 
 interface StreamRow {

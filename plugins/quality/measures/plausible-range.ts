@@ -1,5 +1,5 @@
 /** The plausible values of a stream. */
-export interface ValueRange {
+export interface PlausibleRange {
   readonly kind: 'number' | 'text'
   readonly min?: number | undefined
   readonly max?: number | undefined

@@ -1,6 +1,6 @@
 /**
- * The streams that the analyser knows, their observation entities, and the entities that describe them. It takes
- * entities and observations of any broker, in the order in which the broker reports them.
+ * The streams that the analyser knows, their observation entities, and the entities that describe them. It
+ * takes entities and observations of any broker, in the order in which the broker reports them.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
@@ -18,7 +18,7 @@ import {
 import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
 import type { Stream } from './stream.ts'
-import type { StoredStream } from './stream-table.ts'
+import type { StoredStream } from './stream-statements.ts'
 
 /** Canonical names of the types that the analyser follows. */
 export const followedTypes: ReadonlySet<string> = new Set([
@@ -29,7 +29,7 @@ export const followedTypes: ReadonlySet<string> = new Set([
   sosa.Platform,
 ])
 
-export interface StreamsPorts {
+export interface KnownStreamsPorts {
   /** The current state of an entity at the broker. */
   readonly entityOf: (id: string) => Entity | undefined
   readonly usual: UsualProperties
@@ -39,10 +39,10 @@ export interface StreamsPorts {
   readonly removed: (stream: Stream) => void
 }
 
-export interface Streams {
+export interface KnownStreams {
   /** Adds streams of the table; their metadata is read from the broker. */
   restore(streams: readonly StoredStream[], observations: readonly (readonly [id: string, n: number])[]): void
-  /** Takes the current state of a stream, a Sensor, an observation or another entity that describes streams. */
+  /** Takes the current state of a stream, of an observation, or of an entity that describes streams. */
   take(entity: Entity): void
   delete(id: string): void
   /** Counts an observation of an observation entity. Returns false if it belongs to no known stream. */
@@ -54,7 +54,7 @@ export interface Streams {
   readonly size: () => number
   /** Observation entities that belong to no known stream. */
   readonly unplaced: () => number
-  /** What changed since the last call, to be saved. */
+  /** Changes since the last call, to be saved. */
   takeUnsaved(): {
     readonly streams: ReadonlySet<Stream>
     readonly observations: ReadonlyMap<string, number>
@@ -62,9 +62,15 @@ export interface Streams {
   }
 }
 
-export function createStreams({ entityOf, usual, downtimes, changed, removed }: StreamsPorts): Streams {
+export function createKnownStreams({
+  entityOf,
+  usual,
+  downtimes,
+  changed,
+  removed,
+}: KnownStreamsPorts): KnownStreams {
   const streams = new Map<string, Stream>()
-  /** Streams by the ids of the entities that describe them. */
+  /** KnownStreams by the ids of the entities that describe them. */
   const described = new Map<string, Set<Stream>>()
   const observations = new Map<string, Stream>()
   /** Observation entities without a stream, with the ids that they name; the oldest are dropped. */
@@ -198,7 +204,7 @@ export function createStreams({ entityOf, usual, downtimes, changed, removed }: 
       unsaved = { streams: new Set(), observations: new Map(), removed: [] }
       return taken
     },
-  } satisfies Streams)
+  } satisfies KnownStreams)
 }
 
 const isSame = (a: StreamMetadata, b: StreamMetadata): boolean => JSON.stringify(a) === JSON.stringify(b)
