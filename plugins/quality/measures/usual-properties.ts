@@ -1,6 +1,6 @@
 /**
- * Usual value ranges of observed properties, for sensors whose metadata declares none. Pure. A label finds the
- * entry that it resembles most; below a minimum similarity it finds none.
+ * Usual value ranges of observed properties, for sensors whose metadata declares none. Pure. A label finds
+ * the entry that it resembles most; below a minimum similarity it finds none.
  */
 import type { PlausibleRange } from './plausible-range.ts'
 

@@ -83,7 +83,7 @@ export const indexing = section('Indexing', {
 export const quality = section('Quality analyser', {
   /** Enabled. false: the quality analyser is not started. */
   enabled: setting(kind.flag(), true),
-  /** Own port. Serves the qualities of streams (SE_PORT), which are always under /quality on the main port. */
+  /** Own port. Serves the qualities of streams (SE_PORT); they are also under /quality on the main port. */
   port: setting(kind.listenPort(), 'off'),
   /**
    * Time between two writes of a stream. A changed rated value is written at once, other figures at most this
