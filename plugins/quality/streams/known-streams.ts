@@ -217,6 +217,7 @@ export function unobservedValue(entity: Entity): { readonly value: Json; readonl
   if (instance === undefined || instance['observedAt'] !== undefined || instance['value'] === undefined)
     return undefined
   const [result] = listOf(entity[sosa.resultTime] as never) as readonly { readonly [name: string]: Json }[]
-  const time = result === undefined ? Number.NaN : Date.parse(String(result['value']))
+  const time =
+    result === undefined ? Number.NaN : Date.parse(typeof result['value'] === 'string' ? result['value'] : '')
   return Number.isNaN(time) ? undefined : { value: instance['value'], time }
 }
