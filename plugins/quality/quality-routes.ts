@@ -1,6 +1,6 @@
 /** HTTP routes of the quality analyser: its state, and the qualities of streams as JSON. */
 import { GatewayError } from '#base/register/errors.ts'
-import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import type { Quality } from '#plugins/quality/measures/quality.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
@@ -32,6 +32,9 @@ export function createQualityRoutes({ streams, quality, status }: QualityRoutesP
   return (request: Request): Response => {
     const { pathname, searchParams } = new URL(request.url)
     const path = pathname.replace(/\/+$/, '')
+    const [, encoded] = /^\/api\/streams\/([^/]+)$/.exec(path) ?? []
+    const isKnown = path === '/status' || path === '/api/streams' || encoded !== undefined
+    if (!isKnown) throw notFound(`no resource at ${path}`)
     if (request.method !== 'GET' && request.method !== 'HEAD')
       throw new GatewayError('http.method-not-allowed', `${request.method} is not allowed for this path`, {
         allow: 'GET, HEAD',
@@ -42,9 +45,16 @@ export function createQualityRoutes({ streams, quality, status }: QualityRoutesP
       const result = [...streams.all()].slice(offset, offset + pageMax).map(rowOf)
       return Response.json({ count: streams.size(), result })
     }
-    const [, encoded] = /^\/api\/streams\/([^/]+)$/.exec(path) ?? []
-    const stream = encoded === undefined ? undefined : streams.get(decodeURIComponent(encoded))
+    const stream = streams.get(decoded(encoded!))
     if (stream === undefined) throw notFound(`no resource at ${path}`)
     return Response.json(rowOf(stream))
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw badRequestData('is not valid percent-encoding', 'id')
   }
 }

@@ -10,7 +10,7 @@ import type { Clock } from '#base/time/clock.ts'
 import type { ChangeBatch, ChangesPort, EntityState } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
-import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
+import type { Arrival, Downtime } from '#plugins/quality/measures/stream-record.ts'
 import { followedTypes, type KnownStreams, unobservedValue } from './known-streams.ts'
 import type { Cursor, StreamStatements } from './stream-statements.ts'
 
@@ -52,6 +52,8 @@ export function createOwnStreams({
   signal,
 }: OwnStreamsPorts): OwnStreams {
   let cursor: Cursor | undefined
+  /** Observed entities that belong to no stream, until a followed entity changes. */
+  const others = new Set<string>()
   let savedAt = clock.monotonic()
   let lastCommitted = Number.POSITIVE_INFINITY
   let following: { close(): void } | undefined
@@ -110,6 +112,8 @@ export function createOwnStreams({
 
   function take(batch: ChangeBatch): void {
     const { countsFrom } = cursor!
+    // A created stream may be the one that an observation entity waits for.
+    if (batch.changed.length > 0) others.clear()
     for (const id of batch.deleted) streams.delete(id)
     // KnownStreams come before the observation entities that belong to them.
     const isStream = ({ types }: EntityState): boolean => types.includes(iotStream.IotStream)
@@ -118,15 +122,22 @@ export function createOwnStreams({
     for (const { id, name, time, value, committed } of batch.observed) {
       if (name !== sosa.hasSimpleResult || committed < countsFrom) continue
       noteDowntime(committed)
-      const arrival = { time, value, committedAt: committed }
-      if (streams.observe(id, arrival)) continue
-      const state = changes.entity(id)
-      if (state === undefined || !state.types.includes(iotStream.StreamObservation)) continue
-      streams.take(state.entity())
-      streams.observe(id, arrival)
+      observe(id, { time, value, committedAt: committed })
     }
     cursor = { position: batch.through, committed: batch.at, countsFrom }
     if (clock.monotonic() - savedAt >= limits.qualitySaveMs.value) save()
+  }
+
+  /** Counts an observation. An unknown observation entity is read: its stream may be known by now. */
+  function observe(id: string, arrival: Arrival): void {
+    if (streams.observe(id, arrival) || others.has(id)) return
+    const state = changes.entity(id)
+    if (state?.types.includes(iotStream.StreamObservation) === true) {
+      streams.take(state.entity())
+      if (streams.observe(id, arrival)) return
+    }
+    if (others.size >= limits.qualityOthersMax.value) others.clear()
+    others.add(id)
   }
 
   /** The gateway was down between the last commit of its former process and the start of this one. */

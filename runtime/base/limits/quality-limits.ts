@@ -8,6 +8,8 @@ export const qualityLimits = {
   qualityStreamsMax: limit(20_000, 'streams'),
   /** Observation entities whose stream is not known yet. Beyond it: read again with their next value. */
   qualityUnplacedMax: limit(1_000, 'entities'),
+  /** Ids of observed entities that belong to no stream. Beyond it: looked up again. */
+  qualityOthersMax: limit(20_000, 'ids'),
   /** Spans of downtime of the gateway. Beyond it: the oldest counts as missing values. */
   qualityDowntimesMax: limit(100, 'spans'),
   /** Entities read at a time. Beyond it: the next page. */

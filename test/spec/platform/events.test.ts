@@ -77,4 +77,22 @@ prove('Events', {
       await other.stop()
     }
   },
+
+  async qualityStored() {
+    const stream = 'urn:ngsi-ld:IotStream:events'
+    const made = await client.send('POST', '/ngsi-ld/v1/entities', {
+      id: stream,
+      type: 'http://purl.org/iot/ontology/iot-stream#IotStream',
+    })
+    expect(made.status).toBe(201)
+    const quality = `urn:ngsi-ld:QoI:${stream}`
+    await vi.waitFor(async () => {
+      expect((await client.get(`/ngsi-ld/v1/entities/${quality}`)).json()).toMatchObject({
+        type: `${qoi}Quality`,
+      })
+      expect((await client.get(`/ngsi-ld/v1/entities/${stream}`)).json()).toMatchObject({
+        [`${qoi}hasQuality`]: { type: 'Relationship', object: quality },
+      })
+    })
+  },
 })

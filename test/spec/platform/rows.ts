@@ -138,9 +138,7 @@ export const rows = {
     qualitySubscribes: absent(quality, 'it subscribes to IoTStreams at its start', {
       subscription: 'quality',
     }),
-    qualityStored: absent(quality, 'a QoI entity is stored and linked', {
-      type: 'https://w3id.org/iot/qoi#Quality',
-    }),
+    qualityStored: built('a QoI entity is stored and linked', quality),
     pattern: absent('pattern extractor', 'an Event entity is published', {
       type: 'http://purl.org/iot/ontology/iot-stream#Event',
     }),
