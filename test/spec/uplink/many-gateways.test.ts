@@ -170,6 +170,15 @@ describe('two gateways and one centre', () => {
         ['b', '/site-2/x'],
       ])
     await expectScopes(many('/site-1', '/site-1/floor/1'))
+    // A write that the centre has, but whose response is still on its way, is sent again with the new scope.
+    await vi.waitFor(
+      async () =>
+        expect((await one.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({
+          state: 'live',
+          behind: 0,
+        }),
+      withinMs,
+    )
     await move(one, '/plant/7')
     await expectScopes(many('/plant/7', '/plant/7/floor/1'))
     await done(one, { reason: 'scope', placedBefore: '/site-1', missing: 0, different: 6, days: 0 })
