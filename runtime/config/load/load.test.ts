@@ -32,7 +32,7 @@ describe('valid settings', () => {
       uplinks: [],
       copies: [],
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
-      quality: { enabled: true, port: 'off', writeIntervalMs: 10_000, labelSimilarity: 0.8 },
+      quality: { enabled: false, port: 'off', writeIntervalMs: 10_000, labelSimilarity: 0.8 },
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
       search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 5_000, afterDeletion: 'keep' },

@@ -81,8 +81,8 @@ export const indexing = section('Indexing', {
 })
 
 export const quality = section('Quality analyser', {
-  /** Enabled. false: the quality analyser is not started. */
-  enabled: setting(kind.flag(), true),
+  /** Enabled. true: the quality analyser is started; off by default, since parts of it are not built yet. */
+  enabled: setting(kind.flag(), false),
   /** Own port. Serves the qualities of streams (SE_PORT); they are also under /quality on the main port. */
   port: setting(kind.listenPort(), 'off'),
   /**

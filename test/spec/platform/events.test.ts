@@ -14,7 +14,7 @@ let client: HttpClient
 let receiver: Receiver
 
 beforeAll(async () => {
-  gateway = await startGatewayProcess()
+  gateway = await startGatewayProcess({ env: { SELVEDGE_QUALITY_ENABLED: 'true' } })
   client = httpClient(gateway.httpUrl)
   receiver = await createReceiver()
 })

@@ -21,7 +21,11 @@ const client = () => httpClient(gateway.httpUrl)
 const start = async (): Promise<void> => {
   gateway = await startGatewayProcess({
     dataFolder: join(folder, 'data'),
-    env: { SELVEDGE_MQTT_PORT: 'off', SELVEDGE_QUALITY_WRITE_INTERVAL_MS: '100' },
+    env: {
+      SELVEDGE_MQTT_PORT: 'off',
+      SELVEDGE_QUALITY_ENABLED: 'true',
+      SELVEDGE_QUALITY_WRITE_INTERVAL_MS: '100',
+    },
   })
 }
 beforeAll(start)

@@ -175,7 +175,7 @@ describe('two gateways and one centre', () => {
       async () =>
         expect((await one.get('/selvedge/v1/uplinks/urn:up')).json()).toMatchObject({
           state: 'live',
-          behind: 0,
+          behindSeconds: 0,
         }),
       withinMs,
     )
