@@ -101,8 +101,8 @@ describe('selvedge run', () => {
       config: { orchestrator: { port: 3001 } },
     })
     const absent = gateway.logLines().filter(({ event }) => event === 'config.absent-part')
-    const settings = absent.map(({ setting }) => setting)
-    expect(settings.toSorted()).toEqual(['NGSI_ADDRESS', 'SELVEDGE_FAULTS_PORT', 'orchestrator'])
+    const settings = new Set(absent.map(({ setting }) => setting))
+    expect(settings).toEqual(new Set(['NGSI_ADDRESS', 'SELVEDGE_FAULTS_PORT', 'orchestrator']))
   })
 
   it('reports all mistakes and exits with 78', async () => {
