@@ -61,7 +61,7 @@ it.each(rows)('%j', (settings, members) => {
   expect(registrationOf({ ...plain, ...settings }, own)).toEqual({ ...whole, ...members })
 })
 
-it('tells the centre the token for this gateway', () => {
+it('gives the centre the token for this gateway', () => {
   expect(registrationOf(plain, { ...own, sourceToken: 'abc' })).toEqual({
     ...whole,
     contextSourceInfo: [{ key: 'Authorization', value: 'Bearer abc' }],

@@ -52,7 +52,7 @@ export interface OpenBroker {
   readonly inside: TenantParts
   readonly clock: SettableClock
   readonly metrics: Metrics
-  /** What was announced as announced since it was opened. */
+  /** Deliveries announced since the broker was opened. */
   readonly announced: Delivery[]
   readonly logged: { readonly event: string; readonly [fact: string]: unknown }[]
   /** The next group with something in it leaves no trace, for this reason. */

@@ -12,7 +12,7 @@ import type { AttemptOutcome, RenderedRequest } from '#delivery/pump.ts'
 import { createDeliveries, type Deliveries, type Delivery } from '#store/tables/delivery-rows.ts'
 import { type OpenDoor, openDoor } from './door.ts'
 
-/** What is pending: value is a number that grows per entity in the tests that judge order. */
+/** A pending delivery; in tests of the order, the value grows per entity. */
 export interface PendingDelivery {
   readonly sub?: number
   readonly endpoint: string

@@ -16,7 +16,7 @@ import { connectRaw, publishPacket, type RawClient } from '#test/kit/mqtt.ts'
 /** What people may want to be rid of when the disk is full, by where it is. */
 const wishes = {
   subscriptions: {
-    id: 'urn:x:told',
+    id: 'urn:x:subscription',
     type: 'Subscription',
     entities: [{ type: 'Note' }],
     notification: { endpoint: { uri: 'http://127.0.0.1:9/' } },
@@ -120,14 +120,14 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     const published = publishUntil(device, isOver)
     // On a busy machine what makes room is a while in coming.
     while (!isOver()) await vi.waitFor(write, { interval: 100 })
-    const told = await published
+    const acknowledged = await published
     device.end()
     const metrics = (await client.get('/metrics')).text
     expect(Number(/^selvedge_history_evicted_total (\d+)/m.exec(metrics)![1])).toBeGreaterThan(0)
     expect(gateway.logLines().map(({ event }) => event)).toContain('disk.tight')
     expect(gateway.logLines().filter(({ event }) => event === 'gateway.fault')).toEqual([])
 
-    // Whatever was acknowledged is there, or a gap tells of it.
+    // Every acknowledged value is there, or a gap reports it.
     const counted =
       'timerel=after&timeAt=1970-01-01T00:00:00Z&options=aggregatedValues&aggrMethods=totalCount'
     const countOf = async (id: string, name: string, time: string): Promise<number> => {
@@ -138,7 +138,7 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     const cellar = observationId('cellar:temperature')
     const observations = await countedAtRest(disk.folder, cellar, () => countOf(cellar, result, 'observedAt'))
     const texts = await countedAtRest(disk.folder, noteId, () => countOf(noteId, 'text', 'modifiedAt'))
-    expect(observations.left + observations.lost).toBe(told)
+    expect(observations.left + observations.lost).toBe(acknowledged)
     const creations = 1
     expect(texts.left + texts.lost).toBe(patched + creations)
   })
@@ -221,7 +221,7 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     const disk = openDisk(24)
     let { gateway, client } = await start(disk.folder)
     const kept: string[] = []
-    let told = 0
+    let acknowledged = 0
     let sheds = 0
     expect(await create(client, 'a')).toBe(201)
     for (let round = 0; round < 4; round++) {
@@ -236,7 +236,7 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
           .catch(() => 0)
         if (status === 0) break
         expect([204, 507]).toContain(status)
-        if (status === 204) told++
+        if (status === 204) acknowledged++
         const id = `${round}-${n}`
         if (n % 10 === 0 && (await create(client, id).catch(() => 0)) === 201) kept.push(id)
       }
@@ -248,9 +248,9 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
       for (const id of kept) expect((await client.get(`${path}/urn:ngsi-ld:Note:${id}`)).status).toBe(200)
       expect(gateway.logLines().filter(({ event }) => event === 'store.restored')).toEqual([])
     }
-    expect(told).toBeGreaterThan(20)
+    expect(acknowledged).toBeGreaterThan(20)
     expect(sheds).toBeGreaterThan(0)
-    // What is left of the history and what the gaps say is all that was acknowledged, and no more than was sent.
+    // The history that is left and the gaps hold all that was acknowledged, and no more than was sent.
     const parameters =
       'attrs=text&timeproperty=modifiedAt&options=aggregatedValues&aggrMethods=totalCount&aggrPeriodDuration=PT0S'
     const { left, lost } = await countedAtRest(disk.folder, 'urn:ngsi-ld:Note:a', async () => {
@@ -260,9 +260,9 @@ describeAllowed(smallDiskObstacle(), 'a disk that fills', () => {
     })
     await gateway.kill('SIGTERM')
     expect(lost).toBeGreaterThan(0)
-    expect(left + lost).toBeGreaterThanOrEqual(told)
+    expect(left + lost).toBeGreaterThanOrEqual(acknowledged)
     // One in each round may have been on disk and not answered; the creation counts, too.
-    expect(left + lost).toBeLessThanOrEqual(told + 5)
+    expect(left + lost).toBeLessThanOrEqual(acknowledged + 5)
   })
 
   it('costs the backups but the newest before anything else', async () => {

@@ -33,7 +33,7 @@ describe('gaps of evicted history', () => {
   let folder: string
   let site: GatewayInside
   let centre: GatewayInside
-  let told = 0
+  let sent = 0
   let startMs = 0
 
   const startCentre = async (port = 0): Promise<void> => {
@@ -61,7 +61,7 @@ describe('gaps of evicted history', () => {
       const level = Array.from({ length: perRequest }, () => ({
         type: 'Property',
         value: Math.random(),
-        observedAt: new Date(startMs + ++told).toISOString(),
+        observedAt: new Date(startMs + ++sent).toISOString(),
       }))
       await send('POST', `${v1}/temporal/entities/${id}/attrs`, { level })
     }
@@ -75,11 +75,11 @@ describe('gaps of evicted history', () => {
    * seen).
    */
   const untilEvicted = async (id: string): Promise<void> => {
-    const before = told
+    const before = sent
     await vi.waitFor(
       async () => {
         // Pending evictions need no further data.
-        if (told - (await evicted()) < heldMost) await observe(id, 4)
+        if (sent - (await evicted()) < heldMost) await observe(id, 4)
         expect(await evicted()).toBeGreaterThan(before + 8 * perRequest)
       },
       { interval: 500 },
@@ -87,7 +87,7 @@ describe('gaps of evicted history', () => {
   }
   /** The current data is there, and everything before it. */
   const caughtUp = async (type: string): Promise<void> => {
-    const mark = `urn:mark:${told}`
+    const mark = `urn:mark:${sent}`
     await create(mark, type, 1)
     await vi.waitFor(async () => {
       expect((await centre.get(`${v1}/entities/${mark}`)).status).toBe(200)
@@ -111,7 +111,7 @@ describe('gaps of evicted history', () => {
   }
 
   beforeEach(async () => {
-    ;[told, startMs] = [0, Date.now()]
+    ;[sent, startMs] = [0, Date.now()]
     folder = mkdtempSync(join(tmpdir(), 'selvedge-gaps-'))
     const env = { SELVEDGE_HISTORY_MAX_BYTES: String(1024 * 1024) }
     ;[site] = await Promise.all([startGatewayInside(join(folder, 'site'), env), startCentre()])
@@ -141,7 +141,7 @@ describe('gaps of evicted history', () => {
       ['urn:T:1', 'level', 'size'],
       ['urn:T:1', 'level', 'size'],
     ])
-    const missing = Array.from({ length: told }, (_, i) => startMs + i + 1).filter((at) => !there.has(at))
+    const missing = Array.from({ length: sent }, (_, i) => startMs + i + 1).filter((at) => !there.has(at))
     const within = all.map(({ gapFrom, gapTo }) => {
       const [from, to] = [gapFrom, gapTo].map((time) => Date.parse(time['@value'])) as [number, number]
       return missing.filter((at) => at >= from && at <= to)
