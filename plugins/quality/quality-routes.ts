@@ -1,4 +1,5 @@
 /** HTTP routes of the quality analyser: its state, and the qualities of streams as JSON. */
+import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
@@ -11,9 +12,6 @@ export interface QualityRoutesPorts {
   readonly quality: (stream: Stream) => Quality
   readonly status: () => object
 }
-
-/** KnownStreams of one response. */
-const pageMax = 1000
 
 export function createQualityRoutes({ streams, quality, status }: QualityRoutesPorts) {
   const rowOf = (stream: Stream) => {
@@ -41,14 +39,32 @@ export function createQualityRoutes({ streams, quality, status }: QualityRoutesP
       })
     if (path === '/status') return Response.json(status())
     if (path === '/api/streams') {
-      const offset = Math.max(0, Number(searchParams.get('offset') ?? 0) || 0)
-      const result = [...streams.all()].slice(offset, offset + pageMax).map(rowOf)
+      const { limit, offset } = pageOf(searchParams)
+      const result = [...streams.all().drop(offset).take(limit).map(rowOf)]
       return Response.json({ count: streams.size(), result })
     }
     const stream = streams.get(decoded(encoded!))
     if (stream === undefined) throw notFound(`no resource at ${path}`)
     return Response.json(rowOf(stream))
   }
+}
+
+/** The page that a request asks for. @throws badRequestData for anything else than whole numbers. */
+function pageOf(parameters: URLSearchParams): { readonly limit: number; readonly offset: number } {
+  const max = limits.qualityPageStreams.value
+  const offset = wholeNumber(parameters, { name: 'offset', min: 0, max: Number.MAX_SAFE_INTEGER })
+  return { limit: wholeNumber(parameters, { name: 'limit', min: 1, max }) ?? max, offset: offset ?? 0 }
+}
+
+function wholeNumber(
+  parameters: URLSearchParams,
+  { name, min, max }: { readonly name: string; readonly min: number; readonly max: number },
+): number | undefined {
+  const text = parameters.get(name)
+  if (text === null) return undefined
+  const number = Number(text)
+  if (/^\d{1,16}$/.test(text) && number >= min && number <= max) return number
+  throw badRequestData(`must be a whole number from ${min} to ${max}`, name)
 }
 
 function decoded(text: string): string {

@@ -49,7 +49,7 @@ export interface KnownStreams {
   observe(observationId: string, arrival: Arrival): boolean
   /** Notes that figures of a stream were written, so that they are saved. */
   noteWritten(stream: Stream): void
-  readonly all: () => IterableIterator<Stream>
+  readonly all: () => MapIterator<Stream>
   get(id: string): Stream | undefined
   readonly size: () => number
   /** Observation entities that belong to no known stream. */
@@ -70,7 +70,7 @@ export function createKnownStreams({
   removed,
 }: KnownStreamsPorts): KnownStreams {
   const streams = new Map<string, Stream>()
-  /** KnownStreams by the ids of the entities that describe them. */
+  /** Streams by the ids of the entities that describe them. */
   const described = new Map<string, Set<Stream>>()
   const observations = new Map<string, Stream>()
   /** Observation entities without a stream, with the ids that they name; the oldest are dropped. */

@@ -115,7 +115,7 @@ export function createOwnStreams({
     // A created stream may be the one that an observation entity waits for.
     if (batch.changed.length > 0) others.clear()
     for (const id of batch.deleted) streams.delete(id)
-    // KnownStreams come before the observation entities that belong to them.
+    // Streams come before the observation entities that belong to them.
     const isStream = ({ types }: EntityState): boolean => types.includes(iotStream.IotStream)
     for (const state of batch.changed.filter(isStream)) streams.take(state.entity())
     for (const state of batch.changed) if (!isStream(state)) takeEntity(state, countsFrom)

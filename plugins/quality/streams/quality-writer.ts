@@ -33,7 +33,7 @@ export interface QualityWriter {
   note(stream: Stream): void
   /** Deletes the QoI entity of a stream that was deleted. */
   delete(stream: Stream): void
-  /** KnownStreams that wait to be written now. */
+  /** Streams that wait to be written now. */
   readonly waiting: () => number
   /** The reason why nothing can be written; undefined while writing works. */
   readonly failure: () => string | undefined

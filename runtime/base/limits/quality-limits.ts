@@ -12,6 +12,8 @@ export const qualityLimits = {
   qualityOthersMax: limit(20_000, 'ids'),
   /** Spans of downtime of the gateway. Beyond it: the oldest counts as missing values. */
   qualityDowntimesMax: limit(100, 'spans'),
+  /** Streams in one response of the list. Beyond it: the next page. */
+  qualityPageStreams: limit(1000, 'streams'),
   /** Entities read at a time. Beyond it: the next page. */
   qualityReadPage: limit(32, 'entities'),
   /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */

@@ -156,6 +156,19 @@ describe('the quality analyser', () => {
     await vi.waitFor(async () => expect(await count('c')).toBe(60), patience)
   })
 
+  it('lists streams by pages, and rejects a wrong page', async () => {
+    const list = async (query: string) => client().get(`/quality/api/streams${query}`)
+    const idsOf = async (query: string) =>
+      ((await list(query)).json() as { result: { id: string }[] }).result.map(({ id }) => id)
+    const all = await idsOf('')
+    expect(await idsOf('?limit=1&offset=1')).toEqual(all.slice(1, 2))
+    for (const query of ['?offset=-1', '?offset=two', '?limit=0', '?limit=1001', '?limit=']) {
+      const answer = await list(query)
+      expect([query, answer.status]).toEqual([query, 400])
+      expect(answer.text).toMatch(/must be a whole number from [01] to \d+/)
+    }
+  })
+
   it('deletes the quality of a deleted stream', async () => {
     await vi.waitFor(() => qualityOf('a'), patience)
     const gone = await client().send('DELETE', '/ngsi-ld/v1/entities/urn:ngsi-ld:IotStream:a', undefined)
