@@ -1,7 +1,7 @@
 /**
  * Parses the notification part of a subscription [NGSI-LD 5.2.14, 5.2.15, 5.2.22]: the part of the entities
- * to send, its form, and the endpoint. It ignores read-only members, and rejects members that are not implemented
- * (422) or unknown (400).
+ * to send, its form, and the endpoint. It ignores read-only members, and rejects members that are not
+ * implemented (422) or unknown (400).
  */
 
 import { limits } from '#base/limits/limits.ts'
