@@ -70,6 +70,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   uplink: ['connection', 'steps', 'centre', 'progress', 'backfill', 'reconcile', 'live'],
   base: ['register', 'limits', 'time', 'process', 'load'],
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
+  'plugins/patterns': ['models'],
   'plugins/quality': ['measures', 'entities', 'streams'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
   'plugins/search': ['schema', 'reads', 'transports'],

@@ -3,6 +3,7 @@
  */
 import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
+import { patternsLimits } from './patterns-limits.ts'
 import { qualityLimits } from './quality-limits.ts'
 import { rankingLimits } from './ranking-limits.ts'
 import { searchLimits } from './search-limits.ts'
@@ -50,6 +51,7 @@ export const pluginLimits = {
   /** Schedules have minute resolution. Beyond it: the next check. */
   pluginTimetableMs: limit(15_000, 'ms'),
   ...indexingLimits,
+  ...patternsLimits,
   ...qualityLimits,
   ...rankingLimits,
   ...searchLimits,

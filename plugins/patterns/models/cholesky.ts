@@ -1,0 +1,40 @@
+/**
+ * The Cholesky factor of a covariance and the log density of a normal distribution by it. The inverse and the
+ * determinant are never computed: with them, densities of small covariances underflow. Pure functions.
+ */
+
+/**
+ * The lower triangle L with L·Lᵀ = the matrix, row by row; undefined if the matrix is singular or indefinite
+ * to the precision of the numbers.
+ */
+export function choleskyOf(matrix: readonly Float64Array[]): readonly Float64Array[] | undefined {
+  const size = matrix.length
+  const factor = matrix.map(() => new Float64Array(size))
+  for (let i = 0; i < size; i++) {
+    for (let j = 0; j <= i; j++) {
+      let rest = matrix[i]![j]!
+      for (let k = 0; k < j; k++) rest -= factor[i]![k]! * factor[j]![k]!
+      if (i !== j) factor[i]![j] = rest / factor[j]![j]!
+      else if (rest > size * Number.EPSILON * matrix[i]![i]!) factor[i]![i] = Math.sqrt(rest)
+      else return undefined
+    }
+  }
+  return factor
+}
+
+/** The log density at a point, of the normal distribution with this mean and Cholesky factor. */
+export function logDensity(point: Float64Array, mean: Float64Array, factor: readonly Float64Array[]): number {
+  const size = mean.length
+  const solved = new Float64Array(size)
+  let squares = 0
+  let logRoot = 0
+  for (let i = 0; i < size; i++) {
+    const row = factor[i]!
+    let rest = point[i]! - mean[i]!
+    for (let j = 0; j < i; j++) rest -= row[j]! * solved[j]!
+    solved[i] = rest / row[i]!
+    squares += solved[i]! ** 2
+    logRoot += Math.log(row[i]!)
+  }
+  return -0.5 * (squares + size * Math.log(2 * Math.PI)) - logRoot
+}
