@@ -49,6 +49,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     {
       broker: mdr,
       figures: (stream) => figuresOf(quality(stream)),
+      exists: (id) => changes.entity(id) !== undefined,
       written: (stream) => streams.noteWritten(stream),
       clock,
       log,
@@ -58,6 +59,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const streams = createKnownStreams({
     entityOf: (id) => changes.entity(id)?.entity(),
     usual: usualProperties(shippedProperties, settings.labelSimilarity),
+    monotonic: clock.monotonic,
     downtimes: () => downtimes,
     changed,
     removed(stream) {

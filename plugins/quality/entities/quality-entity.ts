@@ -11,6 +11,9 @@ const selvedge = 'urn:selvedge:ns:'
 export const qualityType = `${qoi}Quality`
 export const hasQuality = `${qoi}hasQuality`
 
+/** The link of a stream without a quality, as sensor integrations of the platform set it. */
+export const noQualityYet = 'urn:ngsi-ld:Quality:noqualityyet'
+
 /** The id of the QoI entity of a stream. */
 export const qualityId = (stream: string): string => `urn:ngsi-ld:QoI:${stream}`
 

@@ -7,7 +7,6 @@ import type { Json } from '#contract'
 import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
-import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import {
   linksOf,
   metadataOf,
@@ -33,6 +32,7 @@ export interface KnownStreamsPorts {
   /** The current state of an entity at the broker. */
   readonly entityOf: (id: string) => Entity | undefined
   readonly usual: UsualProperties
+  readonly monotonic: () => number
   readonly downtimes: () => readonly Downtime[]
   /** Called after the quality of a stream may have changed. */
   readonly changed: (stream: Stream) => void
@@ -65,6 +65,7 @@ export interface KnownStreams {
 export function createKnownStreams({
   entityOf,
   usual,
+  monotonic,
   downtimes,
   changed,
   removed,
@@ -89,7 +90,8 @@ export function createKnownStreams({
       types: [iotStream.IotStream],
       sources: [],
       metadata: { isInferred: false },
-      isLinked: false,
+      links: [],
+      linksAt: monotonic(),
       writtenAt: Number.NEGATIVE_INFINITY,
     }
     streams.set(stream.id, stream)
@@ -97,13 +99,14 @@ export function createKnownStreams({
     return stream
   }
 
-  /** Reads what describes a stream. Returns whether it differs from what was known. */
+  /** Reads what describes a stream, and its links. Returns whether they differ from what was known. */
   function describe(stream: Stream, entity: Entity): boolean {
     const sensorId = sensorOf(entity)
     const sensor = sensorId === undefined ? undefined : entityOf(sensorId)
     const propertyId = propertyOf(entity) ?? (sensor && propertyOf(sensor))
     const platformId = sensor && linksOf(sensor, sosa.isHostedBy)[0]
-    const sources = [sensorId, propertyId, platformId].filter((id) => id !== undefined)
+    const links = linksOf(entity, qoi.hasQuality)
+    const sources = [sensorId, propertyId, platformId, ...links].filter((id) => id !== undefined)
     for (const id of stream.sources) described.get(id)?.delete(stream)
     for (const id of sources) described.set(id, (described.get(id) ?? new Set()).add(stream))
     const metadata = metadataOf(
@@ -119,9 +122,10 @@ export function createKnownStreams({
     stream.sources = sources
     stream.metadata = metadata
     stream.types = listOf(entity.type)
-    const links = linksOf(entity, qoi.hasQuality)
-    stream.isLinked = links.includes(qualityId(stream.id))
-    return isNew
+    if (links.join(' ') === stream.links.join(' ')) return isNew
+    stream.links = links
+    stream.linksAt = monotonic()
+    return true
   }
 
   function takeStream(entity: Entity): void {
@@ -133,7 +137,7 @@ export function createKnownStreams({
       unsaved.streams.add(stream)
       for (const [id, names] of unplaced) if (names.includes(stream.id)) place(id, stream)
     }
-    if (isNew || known === undefined || !stream.isLinked) changed(stream)
+    if (isNew || known === undefined) changed(stream)
   }
 
   function takeObservation(entity: Entity): void {
@@ -175,6 +179,7 @@ export function createKnownStreams({
     delete(id) {
       observations.delete(id)
       unplaced.delete(id)
+      for (const stream of described.get(id) ?? []) changed(stream)
       const stream = streams.get(id)
       if (stream === undefined) return
       streams.delete(id)

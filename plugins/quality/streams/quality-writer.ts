@@ -12,6 +12,7 @@ import { isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import {
   type Figures,
   hasQuality,
+  noQualityYet,
   type QualityFigure,
   qualityId,
   qualityType,
@@ -22,6 +23,8 @@ import { createTimerWheel } from './timer-wheel.ts'
 export interface QualityWriterPorts {
   readonly broker: BrokerPort
   readonly figures: (stream: Stream) => Figures
+  /** Whether an entity exists at the broker, as far as is known. */
+  readonly exists: (id: string) => boolean
   /** Called after the figures of a stream were written. */
   readonly written: (stream: Stream) => void
   readonly clock: Clock
@@ -44,7 +47,7 @@ const jsonHeaders = { 'Content-Type': 'application/json' }
 
 /** @param intervalMs between two writes of a stream whose rated values did not change. */
 export function createQualityWriter(
-  { broker, figures, written, clock, log }: QualityWriterPorts,
+  { broker, figures, exists, written, clock, log }: QualityWriterPorts,
   { intervalMs }: { readonly intervalMs: number },
 ): QualityWriter {
   const queue = new Set<Stream>()
@@ -109,10 +112,25 @@ export function createQualityWriter(
   }
 
   async function writeLinks(streams: readonly Stream[]): Promise<string | undefined> {
-    const unlinked = streams.filter(({ isLinked }) => !isLinked)
+    const unlinked = streams.filter((stream) => linkDueAt(stream) <= clock.monotonic())
     const problem = await send('update', unlinked.map(linkOf))
-    if (problem === undefined) for (const stream of unlinked) stream.isLinked = true
-    return problem
+    if (problem !== undefined) return problem
+    for (const stream of unlinked) stream.links = [qualityId(stream.id)]
+    for (const stream of streams) {
+      const dueAt = linkDueAt(stream)
+      if (dueAt !== Number.POSITIVE_INFINITY && exists(stream.id)) wheel.set(stream, dueAt)
+    }
+    return undefined
+  }
+
+  /**
+   * When a stream is to be linked, monotonic ms. A link to another quality stays. If that entity does not
+   * exist, it may be created soon; the placeholder of the platform never is.
+   */
+  function linkDueAt({ id, links, linksAt }: Stream): number {
+    if (links.includes(qualityId(id)) || links.some(exists)) return Number.POSITIVE_INFINITY
+    const isFree = links.every((link) => link === noQualityYet)
+    return isFree ? Number.NEGATIVE_INFINITY : linksAt + limits.qualityLinkWaitMs.value
   }
 
   async function writeDeletions(): Promise<string | undefined> {
@@ -147,11 +165,12 @@ export function createQualityWriter(
     note(stream) {
       if (queue.has(stream)) return
       const { isUrgent, names } = changeOf(stream, figures(stream))
-      if (isUrgent || !stream.isLinked) return enqueue(stream)
-      if (names.length === 0) return
-      const dueAt = stream.writtenAt + intervalMs
+      if (isUrgent) return enqueue(stream)
+      const figuresDueAt = names.length === 0 ? Number.POSITIVE_INFINITY : stream.writtenAt + intervalMs
+      const dueAt = Math.min(figuresDueAt, linkDueAt(stream))
+      if (dueAt === Number.POSITIVE_INFINITY) return
       if (dueAt <= clock.monotonic()) enqueue(stream)
-      else if (!wheel.has(stream)) wheel.set(stream, dueAt)
+      else wheel.set(stream, dueAt)
     },
     delete(stream) {
       queue.delete(stream)

@@ -8,12 +8,14 @@ export interface Stream {
   readonly id: string
   /** Types of the entity, as its link must name them. */
   types: readonly string[]
-  /** Entities that describe it: Sensor, ObservableProperty, Platform. */
+  /** Entities that describe it: Sensor, ObservableProperty, Platform, and linked qualities. */
   sources: readonly string[]
   metadata: StreamMetadata
   readonly record: StreamRecord
-  /** Whether the stream entity has the link to its QoI entity. */
-  isLinked: boolean
+  /** Ids of the QoI entities that the stream entity links to. */
+  links: readonly string[]
+  /** When these links were first read, monotonic ms. */
+  linksAt: number
   /** Figures at the broker by attribute name, as text; undefined before the QoI entity was written. */
   written: Readonly<Record<string, string>> | undefined
   /** When they were written, monotonic ms. */

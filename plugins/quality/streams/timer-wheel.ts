@@ -8,7 +8,6 @@ export interface TimerWheel<T> {
   /** Sets the deadline of an item, ms of the monotonic clock. */
   set(item: T, deadline: number): void
   delete(item: T): void
-  has(item: T): boolean
   readonly size: () => number
   close(): void
 }
@@ -60,7 +59,6 @@ export function createTimerWheel<T>(
       timer = setInterval(turn, tickMs).unref()
     },
     delete: remove,
-    has: (item) => deadlines.has(item),
     size: () => deadlines.size,
     close() {
       clearInterval(timer)

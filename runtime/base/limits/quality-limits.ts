@@ -24,6 +24,11 @@ export const qualityLimits = {
   qualityWheelSlots: limit(1024, 'slots'),
   /** Changes of several streams share a request. Beyond it: written. */
   qualityGatherMs: limit(20, 'ms'),
+  /**
+   * Wait for the entity that a stream names as its quality although it does not exist. Beyond it: the stream
+   * is linked to the quality that the analyser writes.
+   */
+  qualityLinkWaitMs: limit(60_000, 'ms'),
   /** Qualities in one batch request. Beyond it: the next request. */
   qualityBatchStreams: limit(50, 'streams'),
   /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */

@@ -25,6 +25,7 @@ const start = async (): Promise<void> => {
       SELVEDGE_MQTT_PORT: 'off',
       SELVEDGE_QUALITY_ENABLED: 'true',
       SELVEDGE_QUALITY_WRITE_INTERVAL_MS: '100',
+      SELVEDGE_LIMITS: 'qualityLinkWaitMs=1000',
     },
   })
 }
@@ -100,6 +101,13 @@ async function count(name: string): Promise<number> {
 
 const seconds = (length: number) => value(length, { [`${qoi}unit`]: value('seconds') })
 
+/** What streams link to before the analyser knows them. */
+const links = {
+  linked: 'urn:ngsi-ld:QoI:of-somebody-else',
+  dangling: 'urn:ngsi-ld:QoI:that-does-not-exist',
+  new: 'urn:ngsi-ld:Quality:noqualityyet',
+}
+
 describe('the quality analyser', () => {
   it('links a new stream to its quality, and rates each observation', async () => {
     await create('a', seconds(3600))
@@ -167,6 +175,30 @@ describe('the quality analyser', () => {
       expect([query, answer.status]).toEqual([query, 400])
       expect(answer.text).toMatch(/must be a whole number from [01] to \d+/)
     }
+  })
+
+  it('keeps the link to the quality of somebody else, and replaces one without an entity', async () => {
+    const foreign = links.linked
+    const made = await client().send('POST', '/ngsi-ld/v1/entityOperations/create', [
+      { id: foreign, type: `${qoi}Quality`, [`${qoi}plausibility`]: value('NA') },
+      ...['linked', 'dangling', 'new'].map((name) => ({
+        id: `urn:ngsi-ld:IotStream:${name}`,
+        type: `${iotStream}IotStream`,
+        [`${qoi}hasQuality`]: to(links[name as keyof typeof links]),
+      })),
+    ])
+    expect(made.status).toBe(201)
+    const linkOf = async (name: string) =>
+      (await entity(`urn:ngsi-ld:IotStream:${name}`))[`${qoi}hasQuality`]?.['object']
+    for (const name of ['linked', 'dangling', 'new']) await vi.waitFor(() => qualityOf(name), patience)
+    const ours = (name: string) => `urn:ngsi-ld:QoI:urn:ngsi-ld:IotStream:${name}`
+    await vi.waitFor(async () => expect(await linkOf('new')).toBe(ours('new')), patience)
+    await vi.waitFor(async () => expect(await linkOf('dangling')).toBe(ours('dangling')), patience)
+    expect(await linkOf('linked')).toBe(foreign)
+    expect((await entity(foreign))[`${qoi}plausibility`]).toMatchObject({ value: 'NA' })
+    // Nobody else has a quality for it any more.
+    await client().send('DELETE', `/ngsi-ld/v1/entities/${foreign}`, undefined)
+    await vi.waitFor(async () => expect(await linkOf('linked')).toBe(ours('linked')), patience)
   })
 
   it('deletes the quality of a deleted stream', async () => {
