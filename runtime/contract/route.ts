@@ -9,6 +9,7 @@ export interface RouteEnvironment {
   body(): Promise<Buffer>
   /**
    * Present if the request is a WebSocket upgrade: accepts the connection (a `WebSocket` of the library ws).
+   * A message above `componentMessageBytesMax` closes it with 1009.
    */
   readonly upgrade?: ((use: (socket: WebSocketLike) => void) => void) | undefined
   /** Aborted when the client disconnects. */

@@ -46,6 +46,11 @@ export const pluginLimits = {
   pluginStartMs: limit(30_000, 'ms'),
   /** A request to a plugin that is starting. Beyond it: 503. */
   pluginWaitMs: limit(5000, 'ms'),
+  /**
+   * A WebSocket message to a plugin, such as a GraphQL document of 64 KB with variables. Beyond it:
+   * connection closed.
+   */
+  componentMessageBytesMax: limit(256 * 1024, 'bytes'),
   /** A token is replaced this long before it expires. Beyond it: the next token. */
   identitySlackMs: limit(30_000, 'ms'),
   /** Schedules have minute resolution. Beyond it: the next check. */

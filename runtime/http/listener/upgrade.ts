@@ -7,7 +7,6 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocketServer } from 'ws'
-import { limits } from '#base/limits/limits.ts'
 import type { Pacing } from '#base/load/yielding.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import type { Log } from '#base/register/log.ts'
@@ -37,16 +36,16 @@ export function serveUpgrades(
   ports: Pick<HttpServerPorts, 'fetch' | 'refuse'>,
   pace: Pacing,
 ): void {
-  const sockets = socketsFor(limits.streamMessageBytesMax.value)
+  const serverFor = webSocketServers()
   server.on('upgrade', (incoming: IncomingMessage, connection: Duplex, head: Buffer) => {
     connection.on('error', () => connection.destroy())
     let isTaken = false
     const upgrade: Upgrade = {
-      accept(use, options) {
+      accept(use, { messageBytesMax, headers = [] }) {
         isTaken = true
-        const server = options === undefined ? sockets : socketsFor(options.messageBytesMax)
-        if (options !== undefined) server.once('headers', (lines) => lines.push(...options.headers))
-        pace(() => server.handleUpgrade(incoming, connection, head, use))
+        pace(() =>
+          serverFor(messageBytesMax, incoming, headers).handleUpgrade(incoming, connection, head, use),
+        )
       },
     }
     pace(() => {
@@ -57,8 +56,21 @@ export function serveUpgrades(
   })
 }
 
-const socketsFor = (maxPayload: number): WebSocketServer =>
-  new WebSocketServer({ noServer: true, clientTracking: false, maxPayload, perMessageDeflate: false })
+/** One WebSocketServer per message limit. There are few, since routes take their limits from a table. */
+function webSocketServers() {
+  const servers = new Map<number, WebSocketServer>()
+  const headersOf = new WeakMap<IncomingMessage, readonly string[]>()
+  return (maxPayload: number, incoming: IncomingMessage, headers: readonly string[]): WebSocketServer => {
+    headersOf.set(incoming, headers)
+    const known = servers.get(maxPayload)
+    if (known !== undefined) return known
+    const options = { noServer: true, clientTracking: false, maxPayload, perMessageDeflate: false }
+    const server = new WebSocketServer(options)
+    server.on('headers', (lines, request) => lines.push(...(headersOf.get(request) ?? [])))
+    servers.set(maxPayload, server)
+    return server
+  }
+}
 
 async function answerOf(
   incoming: IncomingMessage,

@@ -3,6 +3,7 @@
  * On a listener of its own these paths start at the root. Errors of a component become problem bodies, as
  * everywhere.
  */
+import { limits } from '#base/limits/limits.ts'
 import type { RouteEnvironment } from '#contract'
 import type { Bodies } from '#http/request/body.ts'
 import type { HttpEnv } from '#http/request/http-environment.ts'
@@ -73,7 +74,8 @@ function environmentOf(env: HttpEnv, bodies: Pick<Bodies, 'raw'>): RouteEnvironm
   body.catch(() => undefined)
   return {
     body: () => body,
-    upgrade: upgrade && ((use) => upgrade.accept(use)),
+    upgrade:
+      upgrade && ((use) => upgrade.accept(use, { messageBytesMax: limits.componentMessageBytesMax.value })),
     signal: abort.signal,
   }
 }

@@ -42,13 +42,14 @@ export interface MapUse {
   through(broker: TenantBroker, results: SourceResults): TenantBroker
 }
 
-/** Deviations from the defaults: the message limit and additional response headers. */
 export interface UpgradeOptions {
+  /** The connection closes with 1009 at a larger message. */
   readonly messageBytesMax: number
-  readonly headers: readonly string[]
+  /** Additional headers of the response. */
+  readonly headers?: readonly string[]
 }
 
 export interface Upgrade {
   /** Accepts the connection; the route's response is then discarded. */
-  accept(use: (socket: WebSocket) => void, options?: UpgradeOptions): void
+  accept(use: (socket: WebSocket) => void, options: UpgradeOptions): void
 }

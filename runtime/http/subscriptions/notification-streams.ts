@@ -53,7 +53,9 @@ export function createStreamRoutes({ requests, answers }: ApiPorts) {
       if (confirmed !== undefined && confirmed !== '') await subscriptions.confirm(id, confirmed)
       const shared = { subscriptions, id, open }
       if (upgrade === undefined) return eventStream(shared)
-      upgrade.accept((socket) => webSocketStream(socket, shared))
+      upgrade.accept((socket) => webSocketStream(socket, shared), {
+        messageBytesMax: limits.streamMessageBytesMax.value,
+      })
       return answers.noContent(request)
     },
 
