@@ -9,7 +9,9 @@ import { type TemporaryDatabase, temporaryDatabase } from '#test/kit/door.ts'
 import {
   type Broker,
   connectFive,
+  connectPacket,
   openBroker,
+  openRaw,
   publishPacket,
   type RawClient,
   textOf,
@@ -30,6 +32,20 @@ afterEach(async () => {
 
 const publish = (topic: string, payload: string | Buffer, more: Partial<IPublishPacket> = {}): Packet =>
   ({ ...publishPacket(topic, payload), ...more }) as Packet
+
+/** The reason code of a message that was accepted and matches no subscription. */
+const noSubscribers = 0x10
+
+const bytesOf = (packet: Packet): number => generate(packet, { protocolVersion: 5 }).length
+
+/** A message that has this many bytes on the wire. */
+function publishOf(bytes: number, topic: string): Packet {
+  const qosOne = { qos: 1, messageId: 7 } as const
+  const rest = bytesOf(publish(topic, Buffer.alloc(bytes), qosOne)) - bytes
+  const packet = publish(topic, Buffer.alloc(bytes - rest), qosOne)
+  expect(bytesOf(packet)).toBe(bytes)
+  return packet
+}
 
 interface Options {
   readonly topic: string
@@ -198,12 +214,36 @@ describe('flow control', () => {
       const client = await connectFive(broker.port, 'small', { properties })
       await subscribe(client, [{ topic: '#' }])
       const other = await connectFive(broker.port, 'other')
-      await publishAt(other, publish('a', Buffer.alloc(200)))
-      await publishAt(other, publish('b', 'fits'))
-      expect(textOf(await client.next())).toBe('b fits qos1')
+      await publishAt(other, publishOf(101, 'a'))
+      await publishAt(other, publishOf(100, 'b'))
+      expect(await client.next()).toMatchObject({ cmd: 'publish', topic: 'b' })
     }
     expect(broker.count('selvedge_mqtt_unsent_total')).toBe(2)
     await expect.poll(() => broker.server.stats().queued).toBe(1)
+  })
+})
+
+describe('the broker', () => {
+  it('accepts a packet of its Maximum Packet Size', async () => {
+    const client = await connectFive(broker.port, 'large')
+    expect(await publishAt(client, publishOf(limits.mqttPacketBytesMax.value, 'a'))).toBe(noSubscribers)
+  })
+
+  it('accepts a CONNECT up to its limit, and closes the connection at a larger one', async () => {
+    const connectOf = (last: number): Packet => {
+      const site = [...Array<string>(4).fill('x'.repeat(65_000)), 'x'.repeat(last)]
+      const properties = { userProperties: { site } }
+      return { ...connectPacket('talkative'), protocolVersion: 5, properties } as Packet
+    }
+    const room = limits.mqttConnectBytesMax.value - bytesOf(connectOf(0))
+    expect(bytesOf(connectOf(room))).toBe(limits.mqttConnectBytesMax.value)
+    const client = openRaw(broker.port, 5)
+    client.send(connectOf(room))
+    expect(await client.next()).toMatchObject({ cmd: 'connack', reasonCode: 0 })
+    const refused = openRaw(broker.port, 5)
+    refused.send(connectOf(room + 1))
+    await refused.ended
+    await expect(refused.next()).rejects.toThrow('the connection ended')
   })
 })
 
@@ -325,9 +365,9 @@ describe('a connection that violates the protocol gets', () => {
     ],
     ['0x82 for no topic and no alias', 0x82, bytes(0x30, 3, 0, 0, 0)],
     [
-      '0x95 for a packet that is too large',
+      '0x95 for a packet that is one byte too large',
       0x95,
-      publish('a', Buffer.alloc(limits.mqttPacketBytesMax.value)),
+      publishOf(limits.mqttPacketBytesMax.value + 1, 'a'),
     ],
     [
       '0x97 for too many properties',
