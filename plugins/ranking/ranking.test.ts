@@ -96,6 +96,24 @@ describe('a ranked list', () => {
     expect(again.body?.map(scoreIn)).toEqual([0.904, 0.896])
   })
 
+  it.each(['', '&normalise=minmax'])(
+    'keeps the order of the backend for equal scores, over pages of client and backend%s',
+    async (normalise) => {
+      // 250 entities are three pages of a backend with at most 100 per page; the ids are not in order.
+      const equal: Entities = Array.from({ length: 250 }, (_, n) => ({
+        id: `urn:x:${(n * 7) % 250}`,
+        level: property(n % 2),
+      }))
+      const expected = [1, 0].flatMap((value) => equal.filter((_, n) => n % 2 === value)).map(({ id }) => id)
+      const listed: string[] = []
+      for (let offset = 0; offset < 250; offset += 60) {
+        const query = `weights=level:1&limit=60&offset=${offset}${normalise}`
+        listed.push(...(await ask(brokerOf(equal, { most: 100 }), query)).ids!)
+      }
+      expect(listed).toEqual(expected)
+    },
+  )
+
   it('sends the backend only its own parameters', async () => {
     const broker = brokerOf(streams)
     await ask(broker, 'type=S&weights=completeness:1&q=a%3E1&limit=1&offset=1&explain=true&normalise=minmax')
