@@ -27,9 +27,41 @@ it('limits memory as the install guide says, and begins to reclaim below that', 
 })
 
 it('keeps data and settings private', () => {
-  expect([optionOf('UMask'), optionOf('StateDirectoryMode'), optionOf('NoNewPrivileges')]).toEqual([
+  expect([optionOf('UMask'), optionOf('StateDirectoryMode'), optionOf('CacheDirectoryMode')]).toEqual([
     '0077',
     '0700',
-    'yes',
+    '0700',
+  ])
+})
+
+it('gives the process nothing but its folders and sockets', () => {
+  const hardening = unit.slice(unit.indexOf('NoNewPrivileges='), unit.indexOf('[Install]')).trim()
+  expect(hardening.split('\n').map((line) => /^(\w+)=(.*)$/.exec(line)?.slice(1))).toEqual([
+    ['NoNewPrivileges', 'yes'],
+    ['CapabilityBoundingSet', ''],
+    ['AmbientCapabilities', ''],
+    ['ProtectSystem', 'strict'],
+    ['ProtectHome', 'yes'],
+    ['ProtectProc', 'invisible'],
+    ['ProtectClock', 'yes'],
+    ['ProtectHostname', 'yes'],
+    ['ProtectKernelLogs', 'yes'],
+    ['ProtectKernelModules', 'yes'],
+    ['ProtectKernelTunables', 'yes'],
+    ['ProtectControlGroups', 'yes'],
+    ['PrivateTmp', 'yes'],
+    ['PrivateDevices', 'yes'],
+    ['DevicePolicy', 'closed'],
+    ['KeyringMode', 'private'],
+    ['LockPersonality', 'yes'],
+    ['RemoveIPC', 'yes'],
+    ['RestrictNamespaces', 'yes'],
+    ['RestrictRealtime', 'yes'],
+    ['RestrictSUIDSGID', 'yes'],
+    ['RestrictAddressFamilies', 'AF_UNIX AF_INET AF_INET6 AF_NETLINK'],
+    ['SystemCallArchitectures', 'native'],
+    ['SystemCallFilter', '@system-service'],
+    ['SystemCallFilter', '~@privileged @resources'],
+    ['SystemCallErrorNumber', 'EPERM'],
   ])
 })
