@@ -19,7 +19,8 @@ export function compatPage(): string {
 
 This page lists the implemented clauses of ETSI GS CIM 009: ${built} of ${clauses.length} rows are *done*, each verified by the listed
 tests; for *partial* rows the last column states what is missing or differs from the clause. Numbers are those of V1.8.1;
-clauses added in V1.9.1 are marked 1.9. [Compatibility](compatibility.md) lists the differences between profiles.
+clauses added in V1.9.1 are marked 1.9. [compatibility.md](compatibility.md) is
+about something else: versions, deprecation, and differences between profiles.
 
 Generated from \`test/spec/ngsi-ld/clauses.ts\` and \`etsi-suite.ts\` by \`npm run document\`.
 
