@@ -6,5 +6,6 @@ export const plugins = {
   ranking: async () => (await import('./ranking/plugin.ts')).default,
   search: async () => (await import('./search/plugin.ts')).default,
   quality: async () => (await import('./quality/plugin.ts')).default,
+  patterns: async () => (await import('./patterns/plugin.ts')).default,
   indexing: async () => (await import('./indexing/plugin.ts')).default,
 }

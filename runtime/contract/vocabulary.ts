@@ -45,6 +45,11 @@ export const iotStream = {
   observes: named('iot-stream', 'observes'),
   belongsTo: named('iot-stream', 'belongsTo'),
   providedBy: named('iot-stream', 'providedBy'),
+  Event: named('iot-stream', 'Event'),
+  label: named('iot-stream', 'label'),
+  windowStart: named('iot-stream', 'windowStart'),
+  windowEnd: named('iot-stream', 'windowEnd'),
+  detectedFrom: named('iot-stream', 'detectedFrom'),
 } as const
 
 export const qoi = {
@@ -77,6 +82,8 @@ export const selvedgeTimeSource = named('selvedge', 'timeSource')
  * Sub-property of qoi:updateinterval: `declared` by a person or the device, or `learnt` from observations.
  */
 export const selvedgeBasis = named('selvedge', 'basis')
+/** How certain the label of an Event is, 0 to 1. */
+export const selvedgeConfidence = named('selvedge', 'confidence')
 
 /** "Unknown" in every qoi attribute. */
 export const notAvailable = 'NA'

@@ -10,4 +10,63 @@ export const patternsLimits = {
   patternFeaturesMax: limit(256, 'numbers'),
   /** Labelled examples of a model; all are compared with each window. Beyond it: 400. */
   patternExamplesMax: limit(2000, 'examples'),
+  /** Models that are registered at a time. Beyond it: 403. */
+  patternModelsMax: limit(64, 'models'),
+  /** Document of a model, as text. Beyond it: 400. */
+  patternModelBytes: limit(1_000_000, 'bytes'),
+  /** Streams of a group. Beyond it: 400. */
+  patternPropertiesMax: limit(32, 'properties'),
+  /**
+   * Streams that exist; those of models are known with place and platform. Beyond it: further ones are not
+   * analysed.
+   */
+  patternStreamsMax: limit(20_000, 'streams'),
+  /**
+   * Streams whose values are cached, each about 16 bytes a value. Beyond it: further ones are not analysed.
+   */
+  patternCachedStreamsMax: limit(1_000, 'streams'),
+  /** Groups of streams of a model. Beyond it: further groups are not analysed. */
+  patternGroupsMax: limit(500, 'groups'),
+  /** Rows of a window. Beyond it: 400. */
+  patternWindowRowsMax: limit(1_440, 'rows'),
+  /**
+   * Rows of a group that are kept besides those of a window, so that late values find theirs. Beyond it:
+   * the oldest is dropped.
+   */
+  patternLateRows: limit(256, 'rows'),
+  /** Rows beyond those, so that they are dropped several at a time. Beyond it: dropped. */
+  patternRowSlack: limit(64, 'rows'),
+  /** Values of a stream, if it is in groups of different hours. Beyond it: the oldest is dropped. */
+  patternValuesMax: limit(4_096, 'values'),
+  /** Observation entities whose stream is known. Beyond it: read again. */
+  patternObservedMax: limit(20_000, 'entities'),
+  /** Values in memory only; a restart reads the log since then again. Beyond it: saved. */
+  patternSaveMs: limit(30_000, 'ms'),
+  /** Values that are saved at once. Beyond it: saved. */
+  patternUnsavedMax: limit(2_000, 'values'),
+  /** Entities, values or windows worked on without yielding. Beyond it: the next turn. */
+  patternTurnMs: limit(2, 'ms'),
+  /** Entities or cached values read at a time. Beyond it: the next page. */
+  patternReadPage: limit(32, 'entities'),
+  /** Cached values read at a time. Beyond it: the next page. */
+  patternValuesPage: limit(1_000, 'values'),
+  /** Commit times of one read of history, after the log was lost. Beyond it: the next read. */
+  patternHistoryMs: limit(600_000, 'ms'),
+  /** Streams that the subscription of a model names. Beyond it: the subscription names only the type. */
+  patternNamedStreamsMax: limit(100, 'streams'),
+  /** The subscriptions of models are checked this often. Beyond it: the next check. */
+  patternCheckMs: limit(60_000, 'ms'),
+  /**
+   * Values analysed at once; a window that several of them change is published once. Beyond it: the next
+   * part.
+   */
+  patternValuesAtOnce: limit(500, 'values'),
+  /** Events in one batch request. Beyond it: the next request. */
+  patternBatchEvents: limit(100, 'events'),
+  /** Events that wait to be written. Beyond it: the log is not read on. */
+  patternWaitingMax: limit(2_000, 'events'),
+  /** Windows of several groups share a request. Beyond it: written. */
+  patternGatherMs: limit(20, 'ms'),
+  /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */
+  patternRetryMs: limit(60_000, 'ms'),
 } as const satisfies Record<string, Limit>

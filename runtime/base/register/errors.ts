@@ -128,6 +128,8 @@ export const errorRegister = {
     501,
     'Send the request to the broker itself; the index has no histories.',
   ),
+  'patterns.pickle': callerNever(415, 'Convert the model to JSON; see docs/guides/patterns.md.'),
+  'patterns.models-full': callerNever(403, 'Delete a model that is not needed.'),
   'plugin.unavailable': oursLater(503, 'The plugin is starting, or failed; see /health/ready and the log.'),
   'gateway.internal': oursLater(500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>

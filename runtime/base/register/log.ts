@@ -208,6 +208,14 @@ export const logEvents = [
   'plugin.no-listener',
   /** The file of a plugin was damaged; it was set aside, and its content is derived again. */
   'plugin.file-renewed',
+  /** The streams that exist were read for the pattern models. */
+  'patterns.read',
+  /** Events cannot be written to the broker; this is retried. */
+  'patterns.unwritten',
+  /** The broker rejected an Event; it is dropped. */
+  'patterns.event-refused',
+  /** A subscription of a pattern model was missing and is created again. */
+  'patterns.subscription-gone',
   /** The streams that exist were read, with the observations of their last day. */
   'quality.read',
   /** Qualities cannot be written to the broker; this is retried. */

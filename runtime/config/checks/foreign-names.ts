@@ -7,7 +7,6 @@
 /** Sections of components that this version does not contain; they are accepted unchecked and reported. */
 export const absentSections = {
   orchestrator: 'orchestrator',
-  patterns: 'pattern extractor',
   faults: 'fault detection',
   virtualSensors: 'virtual sensor creator',
   identity: 'identity manager',
@@ -21,6 +20,7 @@ export const partNames = {
   ranking: 'ranking',
   indexing: 'indexing',
   quality: 'quality analyser',
+  patterns: 'pattern extractor',
   search: 'search enabler',
 } as const
 
@@ -41,11 +41,6 @@ export const foreignVariables: Readonly<Record<string, readonly ForeignComponent
   SE_HOST: ['quality'],
   SE_PORT: ['quality'],
   SE_CALLBACK: ['quality'],
-  PATTERN_HOST: ['patterns'],
-  PATTERN_IDM_USER: ['patterns'],
-  PATTERN_IDM_PASS: ['patterns'],
-  PYTHON_RPC_SOCKET: ['patterns'],
-  ENABLE_BATCH_OPERATIONS: ['patterns'],
   FD_HOST: ['faults'],
   FD_PORT: ['faults'],
   FD_CALLBACK: ['faults'],
@@ -62,6 +57,8 @@ export const aliasVariables: Readonly<Record<string, string>> = {
   VERSION: 'search.version',
   INDEXER_URL: 'ranking.backend',
   INDEXER_HOST: 'indexing.callbackUrl',
+  PATTERN_HOST: 'patterns.callbackUrl',
+  ENABLE_BATCH_OPERATIONS: 'patterns.batchOperations',
 }
 
 /** Variables of built components that have no effect here; they are accepted and reported. */
@@ -76,6 +73,17 @@ export const idleVariables: Readonly<Record<string, string>> = {
   APP_ID: 'log lines contain the plugin name',
   INDEXER_IDM_USER: 'credentials are set per broker',
   INDEXER_IDM_PASS: 'credentials are set per broker',
+  PATTERN_IDM_USER: 'the pattern extractor reads this gateway itself, without credentials',
+  PATTERN_IDM_PASS: 'the pattern extractor reads this gateway itself, without credentials',
+  PYTHON_RPC_SOCKET: 'models are evaluated in this process',
+  SELVEDGE_PATTERNS_MONGO_HOST: 'the pattern extractor has a file of its own',
+  SELVEDGE_PATTERNS_MONGO_DB: 'the pattern extractor has a file of its own',
+  SELVEDGE_PATTERNS_MONGO_USER: 'the pattern extractor has a file of its own',
+  SELVEDGE_PATTERNS_MONGO_PASSWORD: 'the pattern extractor has a file of its own',
+  SELVEDGE_PATTERNS_BROKER_HOST: 'the pattern extractor reads this gateway only',
+  SELVEDGE_PATTERNS_IDM_HOST: 'the pattern extractor reads this gateway itself, without credentials',
+  SELVEDGE_PATTERNS_CPM_HOST: 'requests need the token of the gateway',
+  SELVEDGE_PATTERNS_ENABLE_AUTH: 'requests need the token of the gateway, unless it listens on loopback only',
 }
 
 /**

@@ -32,6 +32,7 @@ describe('valid settings', () => {
       uplinks: [],
       copies: [],
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
+      patterns: { enabled: false, port: 'off', batchOperations: true, keepEventsHours: 72 },
       quality: { enabled: false, port: 'off', writeIntervalMs: 10_000, labelSimilarity: 0.8 },
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
       search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
@@ -182,7 +183,7 @@ describe('valid settings', () => {
     const yaml = 'orchestrator: {port: 3001}\nvirtualSensors: {anything: [1]}\n'
     const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
     const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
-    const env = { ...names, SELVEDGE_PATTERNS_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
+    const env = { ...names, SELVEDGE_FAULTS_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
     const { absent } = await settingsOf({ yaml, env })
     expect(absent.slice(0, 2)).toEqual([
       { setting: 'orchestrator', part: 'orchestrator' },

@@ -8,7 +8,7 @@ import { maybe, section, setting } from './setting.ts'
 import * as kind from './value-kinds.ts'
 
 /** Names of the plugins and of their sections. */
-export const pluginNames = ['indexing', 'quality', 'ranking', 'search'] as const
+export const pluginNames = ['indexing', 'patterns', 'quality', 'ranking', 'search'] as const
 export type PluginName = (typeof pluginNames)[number]
 
 export const ranking = section('Ranking', {
@@ -95,6 +95,28 @@ export const quality = section('Quality analyser', {
    * is used for sensors without metadata.
    */
   labelSimilarity: setting(kind.share(), 0.8),
+})
+
+export const patterns = section('Pattern extractor', {
+  /** Enabled. true: the pattern extractor is started; off by default, since parts of it are not built yet. */
+  enabled: setting(kind.flag(), false),
+  /**
+   * Own port. Serves /api/model and its notifications (PORT of the original). The plugin is always available
+   * under its name on the main port.
+   */
+  port: setting(kind.listenPort(), 'off'),
+  /**
+   * Address for notifications. Base address of the callbacks in the subscriptions of models, without
+   * /api/notification (PATTERN_HOST). Default: the address of the listener.
+   */
+  callbackUrl: maybe(kind.baseUrl()),
+  /**
+   * Batch operations. true: events are written by /entityOperations, up to 100 per request. false: one by one
+   * (ENABLE_BATCH_OPERATIONS).
+   */
+  batchOperations: setting(kind.flag(), true),
+  /** Age of events. An Event is deleted this long after it was created. */
+  keepEventsHours: setting(kind.above0('hours'), 72),
 })
 
 export const search = section('Search enabler', {

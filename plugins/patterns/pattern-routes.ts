@@ -1,0 +1,85 @@
+/**
+ * HTTP routes of the pattern extractor: models and its state. Formats are those of the original component:
+ * lists as `{count, result}`, errors as `{status, message}`.
+ */
+import { GatewayError, toGatewayError } from '#base/register/errors.ts'
+import type { Json, RouteEnvironment } from '#contract'
+import { parsedJson } from '#ngsi-ld/values/json.ts'
+import { invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import { isPickle, pickled } from '#plugins/patterns/registrations/model-document.ts'
+import type { ModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
+
+export interface PatternRoutesPorts {
+  readonly models: ModelRegistry
+  readonly status: () => object
+}
+
+export function createPatternRoutes({ models, status }: PatternRoutesPorts) {
+  async function collection(request: Request, environment: RouteEnvironment): Promise<Response> {
+    if (request.method !== 'POST') {
+      const result = models.all()
+      return Response.json({ count: result.length, result })
+    }
+    const document = await models.register(await modelIn(environment))
+    const { id } = document as { readonly id: string }
+    return Response.json(document, { status: 201, headers: { Location: `/api/model/${id}` } })
+  }
+
+  async function one(request: Request, id: string): Promise<Response> {
+    if (request.method === 'DELETE') {
+      if (await models.remove(id)) return new Response(null, { status: 204 })
+    } else {
+      const document = models.get(id)
+      if (document !== undefined) return Response.json(document)
+    }
+    throw notFound(`no model with id ${id}`)
+  }
+
+  async function route(request: Request, path: string, environment: RouteEnvironment): Promise<Response> {
+    if (path === '' || path === '/status') {
+      checkMethod(request, ['GET', 'HEAD'])
+      return Response.json(status())
+    }
+    if (path === '/api/model') {
+      checkMethod(request, ['GET', 'HEAD', 'POST'])
+      return collection(request, environment)
+    }
+    const [, id] = /^\/api\/model\/([0-9a-zA-Z_-]{1,64})$/.exec(path) ?? []
+    if (id !== undefined) {
+      checkMethod(request, ['GET', 'HEAD', 'DELETE'])
+      return one(request, id)
+    }
+    throw notFound(`no resource at ${path}`)
+  }
+
+  return async (request: Request, environment: RouteEnvironment): Promise<Response> => {
+    const path = new URL(request.url).pathname.replace(/\/+$/, '')
+    try {
+      return await route(request, path, environment)
+    } catch (thrown) {
+      const error = toGatewayError(thrown)
+      if (error.code === 'gateway.internal') throw error
+      const { status: code } = error.entry
+      const allow = error.details['allow']
+      return Response.json(
+        { status: code, message: error.message },
+        { status: code, headers: typeof allow === 'string' ? { Allow: allow } : {} },
+      )
+    }
+  }
+}
+
+function checkMethod({ method }: Request, allowed: readonly string[]): void {
+  if (allowed.includes(method)) return
+  throw new GatewayError('http.method-not-allowed', `${method} is not allowed for this path`, {
+    allow: allowed.join(', '),
+  })
+}
+
+async function modelIn(environment: RouteEnvironment): Promise<Json> {
+  const body = await environment.body()
+  if (isPickle(body)) throw pickled()
+  const json = parsedJson(body.toString())
+  if (json === undefined) throw invalidRequest('the body is not valid JSON')
+  return json
+}

@@ -1,0 +1,98 @@
+/**
+ * The pattern extractor: applies registered models to groups of streams, and publishes the pattern of each
+ * window as an Event. This file connects the parts.
+ */
+import { limits } from '#base/limits/limits.ts'
+import { createYield } from '#base/load/yielding.ts'
+import { version } from '#base/register/version.ts'
+import { definePlugin, type Host, type Running } from '#contract'
+import { createEventWriter } from '#plugins/patterns/events/event-writer.ts'
+import { createAnalysis } from '#plugins/patterns/groups/analysis.ts'
+import { createLogReader } from '#plugins/patterns/groups/log-reader.ts'
+import { createPatternStatements, tables } from '#plugins/patterns/groups/pattern-statements.ts'
+import { createPlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
+import { createModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
+import { createModelSubscriptions } from '#plugins/patterns/registrations/model-subscriptions.ts'
+import { createPatternRoutes } from './pattern-routes.ts'
+
+/** The plugin's section of the settings. */
+export interface PatternsSettings {
+  readonly callbackUrl?: string | undefined
+  readonly batchOperations: boolean
+  readonly keepEventsHours: number
+}
+
+const needs = ['mdr', 'changes', 'database'] as const
+
+export default definePlugin<PatternsSettings, (typeof needs)[number]>({
+  name: 'patterns',
+  version,
+  summary: 'Publishes patterns of groups of streams as events',
+  needs,
+  tables,
+  start,
+})
+
+const hourMs = 3_600_000
+
+function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
+  const { mdr, changes, database, clock, log, signal, settings, addresses, fail } = host
+  const table = createPatternStatements(database)
+  const yieldIfDue = createYield(clock.monotonic, limits.patternTurnMs.value)
+  const writer = createEventWriter(
+    { broker: mdr, clock, log },
+    { keptMs: settings.keepEventsHours * hourMs, usesBatches: settings.batchOperations },
+  )
+  const streams = createPlacedStreams((id) => changes.entity(id)?.entity())
+  const analysis = createAnalysis({ streams, publish: writer.put, yieldIfDue })
+  const reader = createLogReader({
+    changes,
+    streams,
+    analysis,
+    writer,
+    table,
+    yieldIfDue,
+    clock,
+    log,
+    signal,
+  })
+  const subscriptions = createModelSubscriptions({
+    broker: mdr,
+    address: () => settings.callbackUrl ?? addresses()[0],
+    log,
+  })
+  const models = createModelRegistry({ table, analysis, reader, subscriptions, now: clock.now })
+  const check = (): void => {
+    void models.check().catch((error: unknown) => {
+      log.error('plugin.failed', { plugin: 'patterns', during: 'checking subscriptions', error })
+    })
+  }
+  void reader.start().then(check).catch(fail)
+  const checkTimer = setInterval(check, limits.patternCheckMs.value).unref()
+  const status = () => ({
+    models: models.all().length,
+    ...analysis.counts(),
+    reading: reader.isReading(),
+    position: reader.position() ?? null,
+    log: changes.position(),
+    waitingEvents: writer.size(),
+    bytes: database.bytes(),
+  })
+  return {
+    fetch: createPatternRoutes({ models, status }),
+    status,
+    complaints() {
+      const reason = writer.failure()
+      return [
+        ...models.complaints(),
+        ...(reason === undefined ? [] : [`events cannot be written: ${reason}`]),
+      ]
+    },
+    async close(): Promise<void> {
+      clearInterval(checkTimer)
+      // Events that are not written are saved with the position of the log.
+      await writer.close()
+      await reader.close()
+    },
+  }
+}

@@ -1,0 +1,61 @@
+/** The cached values of one stream, one per time, in order of time. */
+
+export interface CachedSeries {
+  readonly times: number[]
+  readonly values: number[]
+}
+
+export const newSeries = (): CachedSeries => ({ times: [], values: [] })
+
+/** Index of the first time that is not before a time. */
+export function firstFrom(times: readonly number[], time: number): number {
+  let low = 0
+  let high = times.length
+  // Most values are the newest.
+  if (high > 0 && times[high - 1]! < time) return high
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (times[middle]! < time) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/** Adds a value, or replaces the value of the same time. Returns false if it was there already. */
+export function put({ times, values }: CachedSeries, time: number, value: number): boolean {
+  const at = firstFrom(times, time)
+  if (times[at] === time) {
+    if (values[at] === value) return false
+    values[at] = value
+    return true
+  }
+  if (at === times.length) {
+    times.push(time)
+    values.push(value)
+  } else {
+    times.splice(at, 0, time)
+    values.splice(at, 0, value)
+  }
+  return true
+}
+
+/**
+ * Removes the values before a time, except the last of them, which fills the first rows. Returns the removed
+ * times.
+ */
+export function removeBefore({ times, values }: CachedSeries, time: number): readonly number[] {
+  const count = firstFrom(times, time) - 1
+  if (count <= 0) return []
+  values.splice(0, count)
+  return times.splice(0, count)
+}
+
+/** A finite number, also written as text such as `21.5` or `21.5^^xsd:double`; true is 1, false is 0. */
+export function numberOf(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
+  if (typeof value === 'boolean') return value ? 1 : 0
+  if (typeof value !== 'string') return undefined
+  const [text = ''] = value.split('^^')
+  const number = text.trim() === '' ? Number.NaN : Number(text)
+  return Number.isFinite(number) ? number : undefined
+}
