@@ -1,7 +1,7 @@
 /**
  * Who is notified in the soak, by every way there is: over HTTP, over MQTT by the gateway's own broker, and by streams of
  * Server-Sent Events and WebSocket that confirm what they take. Each way has stations of its own, and counts the
- * different notifications that came beside those that writes owe it.
+ * different notifications that came beside those that writes must cause.
  */
 import { createServer, get, type IncomingMessage } from 'node:http'
 import { connectAsync } from 'mqtt'
@@ -11,7 +11,7 @@ import { stationId, stationType } from './site.ts'
 export interface Told {
   /** Beginnings of the ids of the stations that are watched. */
   readonly watched: string
-  owed: number
+  expected: number
   readonly ids: Set<string>
 }
 
@@ -44,7 +44,7 @@ export function subscriptionOf(id: string, endpoint: object, idPattern: string):
 function waysOf(): Listeners['ways'] {
   const told = (first: number, digits: number): Told => ({
     watched: stationId(first).slice(0, -digits),
-    owed: 0,
+    expected: 0,
     ids: new Set(),
   })
   return { HTTP: told(0, 3), MQTT: told(1000, 2), SSE: told(1100, 2), WebSocket: told(1200, 2) }
@@ -99,7 +99,7 @@ export async function listen(
   return {
     ways,
     written(path) {
-      for (const way of Object.values(ways)) if (path.includes(way.watched)) way.owed++
+      for (const way of Object.values(ways)) if (path.includes(way.watched)) way.expected++
     },
     comeAgain: events.comeAgain,
     async close() {

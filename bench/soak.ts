@@ -4,7 +4,7 @@
  * through, a context source has a part in what one tenant asks, and notifications are taken in every way there is. Under load
  * the gateway holds garbage that comes and goes by tens of MB, so what stays is measured while it rests, after a third of
  * the load and at the end: its resident memory, its live heap, and what is in use of its native one. The run fails when one of
- * them grows faster than its goal, when a request fails, or when the notifications that came are not those that were owed.
+ * them grows faster than its goal, when a request fails, or when the notifications that came are not those that were expected.
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import { fill } from './fill.ts'
@@ -99,9 +99,9 @@ async function ask(gateway: Server, method: string, path: string, body?: string)
   await askAt(gateway, method, path, body === undefined ? {} : { body })
 }
 
-/** Waits until all is told that is owed, or nobody would wait for it any longer. */
+/** Waits until all expected notifications were received, or nobody would wait for it any longer. */
 async function settled({ ways }: Listeners): Promise<void> {
-  const isTold = (): boolean => Object.values(ways).every(({ ids, owed }) => ids.size >= owed)
+  const isTold = (): boolean => Object.values(ways).every(({ ids, expected }) => ids.size >= expected)
   for (let waited = 0; waited < 10_000 && !isTold(); waited += 100) await pause(100)
   // What comes too often comes soon.
   await pause(1000)
@@ -304,8 +304,8 @@ function judge({ tally, listeners: { ways } }: Site, stretches: readonly [Stretc
     if (!isShort && growth >= most) isFlat = false
     return `${what} ${before.toFixed(1)}, then ${after.toFixed(1)} MB: ${growth.toFixed(3)} MB per minute  (goal below ${most}, over at least 30 minutes)\n`
   }
-  const told = Object.entries(ways).map(([way, { ids, owed }]) => `${ids.size} of ${owed} by ${way}`)
-  const isWhole = Object.values(ways).every(({ ids, owed }) => ids.size === owed && owed > 0)
+  const told = Object.entries(ways).map(([way, { ids, expected }]) => `${ids.size} of ${expected} by ${way}`)
+  const isWhole = Object.values(ways).every(({ ids, expected }) => ids.size === expected && expected > 0)
   const p99 = percentile(tally.latencies, 0.99).toFixed(1)
   const busy = stretches.map((one) => one.busy.map((some) => some.toFixed(0)).join(' to '))
   process.stdout.write(

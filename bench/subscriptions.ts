@@ -112,10 +112,10 @@ function subscription(selector: object, uri: string): object {
   }
 }
 
-/** What one load did, and what became of the notifications it was owed. */
+/** What one load did, and what became of the notifications that it must cause. */
 interface Round {
   readonly figures: LoadFigures
-  readonly owed: number
+  readonly expected: number
   readonly received: number
   readonly distinct: number
   /** From the end of the load until the last one came. */
@@ -218,17 +218,17 @@ async function runRound(
   const before = await receiver.counts()
   const argument = { port: server.httpPort, kind, connections, seconds, stations, rate }
   const figures = await underLoad(server, load, [JSON.stringify(argument)])
-  const owed = figures.writes!
+  const expected = figures.writes!
   const endedAt = performance.now()
   let after = await receiver.counts()
-  while (after.received - before.received < owed && performance.now() - endedAt < patienceMs) {
+  while (after.received - before.received < expected && performance.now() - endedAt < patienceMs) {
     await new Promise((resolve) => setTimeout(resolve, 50))
     after = await receiver.counts()
   }
   const tailMs = performance.now() - endedAt
   return {
     figures,
-    owed,
+    expected,
     received: after.received - before.received,
     distinct: after.distinct - before.distinct,
     tailMs,
@@ -241,7 +241,7 @@ function print(name: string, rounds: readonly Round[]): void {
   process.stdout.write(
     `  ${name.padEnd(24)} ${perSecond.toFixed(0).padStart(7)}/s  p50 ${p50.toFixed(2)} ms p99 ${p99.toFixed(2)} ms  ` +
       `CPU main ${mainMicros.toFixed(1)} us all ${allMicros.toFixed(1)} us per request\n` +
-      `    owed ${of(({ owed }) => owed)}  received ${of(({ received }) => received)}  ` +
+      `    expected ${of(({ expected }) => expected)}  received ${of(({ received }) => received)}  ` +
       `different ${of(({ distinct }) => distinct)}  last one ${median(rounds.map(({ tailMs }) => tailMs)).toFixed(0)} ms after the load\n`,
   )
 }

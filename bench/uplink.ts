@@ -194,7 +194,7 @@ function watchLive(gateway: Server, hub: Server): { stop(): Promise<readonly num
   }
 }
 
-/** Whether an uplink was behind a place of the log and owes nothing of the past, as its row says. */
+/** Whether an uplink was past a place of the log and has sent everything before it, as its row says. */
 function isDrained(gateway: Server, since: number): boolean {
   return read(gateway, (database) => {
     const text = database.prepare<[], string>('SELECT state FROM uplink').pluck().get()

@@ -11,7 +11,11 @@ import { limits } from '#base/limits/limits.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
 import type { Contexts } from '#broker/contexts/context-resolver.ts'
-import type { ForwardingPair, PassedOn, PassedState } from '#broker/sources/passed-subscriptions.ts'
+import type {
+  ForwardedState,
+  ForwardedSubscription,
+  ForwardingPair,
+} from '#broker/sources/forwarded-subscriptions.ts'
 import type { TenantBroker } from '#broker/tenant/tenant-broker.ts'
 import { type Context, coreContext } from '#ngsi-ld/context/context.ts'
 import { forwardedSubscription } from '#ngsi-ld/federation/forwarded-subscription.ts'
@@ -48,7 +52,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
   let queue: Promise<void> = Promise.resolve()
   let isClosed = false
   let sending = 0
-  const timer = setInterval(() => void sweep(), limits.passedOnRetryMs.value).unref()
+  const timer = setInterval(() => void sweep(), limits.forwardingRetryMs.value).unref()
 
   /** Runs work in order; nobody waits for it. */
   function enqueue(tenant: string, work: (broker: TenantBroker) => Promise<void>): void {
@@ -78,7 +82,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
     const subscription = broker.subscriptions.get(pair.subscription)?.subscription
     const registration = broker.registrations.get(pair.registration)?.registration
     const wanted = wantedOf(subscription, registration)
-    const there = broker.passedOn.ofPair(pair).filter(({ state }) => state !== 'leaving')
+    const there = broker.forwardedSubscriptions.ofPair(pair).filter(({ state }) => state !== 'leaving')
     if (wanted === undefined) {
       for (const one of there) await move(tenant, broker, one, 'leaving')
       return
@@ -86,11 +90,11 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
     const asked = subscription!.asked!
     const print = hash('sha1', JSON.stringify([wanted, registration, asked]))
     if (there.some((one) => one.print === print)) return
-    if (broker.passedOn.count() >= limits.passedSubscriptionsMax.value) {
+    if (broker.forwardedSubscriptions.count() >= limits.forwardedSubscriptionsMax.value) {
       log.warn('subscription.not-passed-on', { tenant, code: 'ngsi-ld.too-many-results' })
       return
     }
-    const one: PassedOn = {
+    const one: ForwardedSubscription = {
       id: `urn:ngsi-ld:Subscription:${randomUUID()}`,
       subscription: pair.subscription,
       registration: registration!,
@@ -99,25 +103,25 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
       via: asked.via,
       state: 'coming',
     }
-    await broker.passedOn.put(one)
+    await broker.forwardedSubscriptions.put(one)
     attempt(tenant, broker, one)
   }
 
   async function move(
     tenant: string,
     broker: TenantBroker,
-    one: PassedOn,
-    state: PassedState,
+    one: ForwardedSubscription,
+    state: ForwardedState,
   ): Promise<void> {
     const moved = { ...one, state, leavingAt: state === 'leaving' ? clock.now() : undefined }
-    await broker.passedOn.put(moved)
+    await broker.forwardedSubscriptions.put(moved)
     if (state === 'leaving') attempt(tenant, broker, moved)
   }
 
   /** Attempts the pending step; a failed attempt is retried later. */
-  function attempt(tenant: string, broker: TenantBroker, one: PassedOn): void {
+  function attempt(tenant: string, broker: TenantBroker, one: ForwardedSubscription): void {
     if (isClosed || busy.has(one.id)) return
-    if (sending >= limits.passedOnAtOnce.value) {
+    if (sending >= limits.forwardingAtOnce.value) {
       waiting.set(one.id, tenant)
       return
     }
@@ -131,7 +135,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
       .finally(() => {
         busy.delete(one.id)
         sending--
-        const now = broker.passedOn.get(one.id)
+        const now = broker.forwardedSubscriptions.get(one.id)
         // The subscription may have been cancelled during the request.
         if (now?.state === 'leaving' && one.state === 'coming') attempt(tenant, broker, now)
         const [next] = waiting
@@ -143,13 +147,13 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
   function attemptWaiting(id: string, tenant: string): void {
     waiting.delete(id)
     const broker = ports.tenant(tenant)
-    const one = broker?.passedOn.get(id)
+    const one = broker?.forwardedSubscriptions.get(id)
     if (broker !== undefined && (one?.state === 'coming' || one?.state === 'leaving'))
       attempt(tenant, broker, one)
   }
 
   function send(
-    { tenant, broker, one }: { tenant: string; broker: TenantBroker; one: PassedOn },
+    { tenant, broker, one }: { tenant: string; broker: TenantBroker; one: ForwardedSubscription },
     body?: { readonly json: JsonObject; readonly context: Context },
   ): Promise<SourceAnswer> {
     const requester = {
@@ -177,7 +181,11 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
     return ports.sources.send(requester, one.registration, request)
   }
 
-  async function createForwarded(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
+  async function createForwarded(
+    tenant: string,
+    broker: TenantBroker,
+    one: ForwardedSubscription,
+  ): Promise<void> {
     const subscription = broker.subscriptions.get(one.subscription)?.subscription
     const wanted = wantedOf(subscription, one.registration)
     if (wanted === undefined) return move(tenant, broker, one, 'leaving')
@@ -199,27 +207,31 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
       { context, nowMs: clock.now() },
     )
     const answer = await send({ tenant, broker, one }, { json: members, context })
-    const now = broker.passedOn.get(one.id)
+    const now = broker.forwardedSubscriptions.get(one.id)
     if (now?.state !== 'coming' || 'failure' in answer) return
     const { status } = answer
     const state = stateAfter(status)
     if (state === 'coming') return
     if (state === 'refused')
       log.warn('subscription.refused', { tenant, registration: one.registration.id, status })
-    await broker.passedOn.put({ ...now, state })
+    await broker.forwardedSubscriptions.put({ ...now, state })
     const pair = { subscription: one.subscription, registration: one.registration.id }
-    for (const other of broker.passedOn.ofPair(pair))
+    for (const other of broker.forwardedSubscriptions.ofPair(pair))
       if (other.id !== one.id && other.state !== 'leaving') await move(tenant, broker, other, 'leaving')
   }
 
-  async function deleteForwarded(tenant: string, broker: TenantBroker, one: PassedOn): Promise<void> {
+  async function deleteForwarded(
+    tenant: string,
+    broker: TenantBroker,
+    one: ForwardedSubscription,
+  ): Promise<void> {
     const answer = await send({ tenant, broker, one })
     if ('failure' in answer || answer.status >= 500) {
       const { leavingAt = clock.now(), registration } = one
-      if (clock.now() - leavingAt < limits.passedOnLeavingMs.value) return
+      if (clock.now() - leavingAt < limits.forwardingLeavingMs.value) return
       log.warn('subscription.left-behind', { tenant, registration: registration.id })
     }
-    await broker.passedOn.delete(one.id)
+    await broker.forwardedSubscriptions.delete(one.id)
   }
 
   /** Retries pending steps, and drops subscriptions of expired registrations. */
@@ -227,7 +239,7 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
     for (const tenant of known) {
       const broker = ports.tenant(tenant)
       if (broker === undefined) continue
-      for (const one of broker.passedOn.all()) {
+      for (const one of broker.forwardedSubscriptions.all()) {
         const { subscription, registration, state } = one
         if (state === 'coming' || state === 'leaving') attempt(tenant, broker, one)
         else if (broker.registrations.get(registration.id) === undefined)
@@ -240,7 +252,8 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
     subscriptionChanged: (tenant: string, id: string) =>
       enqueue(tenant, async (broker) => {
         const ids = new Set(broker.registrations.live().map(({ registration }) => registration.id))
-        for (const one of broker.passedOn.all()) if (one.subscription === id) ids.add(one.registration.id)
+        for (const one of broker.forwardedSubscriptions.all())
+          if (one.subscription === id) ids.add(one.registration.id)
         for (const registration of ids) await settle(tenant, broker, { subscription: id, registration })
       }),
     registrationChanged: (tenant: string, id: string) =>
@@ -249,9 +262,9 @@ export function createForwarding(ports: SubscriptionForwardingPorts) {
     start(tenants: readonly string[]): void {
       for (const tenant of tenants)
         enqueue(tenant, async (broker) => {
-          if (broker.registrations.isEmpty() && broker.passedOn.count() === 0) return
+          if (broker.registrations.isEmpty() && broker.forwardedSubscriptions.count() === 0) return
           const ids = new Set(broker.registrations.live().map(({ registration }) => registration.id))
-          for (const one of broker.passedOn.all()) ids.add(one.registration.id)
+          for (const one of broker.forwardedSubscriptions.all()) ids.add(one.registration.id)
           for (const id of ids) await settleRegistration(tenant, broker, id, settle)
           sweep()
         })
@@ -285,7 +298,8 @@ async function settleRegistration(
   settle: Settle,
 ): Promise<void> {
   const ids = new Set<string>()
-  for (const one of broker.passedOn.all()) if (one.registration.id === registration) ids.add(one.subscription)
+  for (const one of broker.forwardedSubscriptions.all())
+    if (one.registration.id === registration) ids.add(one.subscription)
   if (broker.registrations.get(registration) !== undefined) {
     const { views } = broker.subscriptions.list({ limit: limits.subscriptionsMax.value, offset: 0 })
     for (const { subscription } of views) if (subscription.asked !== undefined) ids.add(subscription.id)

@@ -25,7 +25,7 @@ import { createPublishQueue } from '#mqtt/publish/publish-queue.ts'
 import { createReceipts } from '#mqtt/publish/receipts.ts'
 import { createRetainedMessages } from '#mqtt/publish/retained.ts'
 import { createTopicRoutes } from '#mqtt/publish/topic-routes.ts'
-import { createChores } from '#mqtt/sessions/chores.ts'
+import { createBackgroundWrites } from '#mqtt/sessions/background-writes.ts'
 import { createPresences } from '#mqtt/sessions/presence.ts'
 import { createSessionQueues, type Session } from '#mqtt/sessions/session-queue.ts'
 import { createSessions } from '#mqtt/sessions/sessions.ts'
@@ -94,7 +94,7 @@ const expiryMs = 5000
 export async function createMqttServer(ports: MqttPorts, settings: MqttSettings): Promise<MqttServer> {
   const { clock, log, metrics } = ports
   const parts = createParts(ports, settings)
-  const { presences, sessions, queues, retained, chores, wills, connections } = parts
+  const { presences, sessions, queues, retained, backgroundWrites, wills, connections } = parts
   const faults = createFaults(ports)
   const accept = createAcceptor(ports, settings, { ...parts, faults })
   const listener = createServer({ noDelay: true, keepAlive: true, keepAliveInitialDelay: probeMs }, accept)
@@ -141,7 +141,7 @@ export async function createMqttServer(ports: MqttPorts, settings: MqttSettings)
         await pause(10)
       }
       sessions.leaveAll()
-      await Promise.race([chores.flush(), pause(Math.max(0, deadline - clock.monotonic()), false)])
+      await Promise.race([backgroundWrites.flush(), pause(Math.max(0, deadline - clock.monotonic()), false)])
       for (const link of presences.links()) link.close(reasons.serverShuttingDown)
       parts.admission.close()
     },
@@ -212,11 +212,11 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   const { door, rows, clock, log, metrics, authenticate } = ports
   const flow = createFlow(limits.framesInFlightBytesMax.value)
   const admission = createPublishQueue(door)
-  const chores = createChores(door)
+  const backgroundWrites = createBackgroundWrites(door)
   const linkTree = createFilterTree<Link>()
   const sessionTree = createFilterTree<Session>()
   const queues = createSessionQueues(
-    { door, rows, chores, sessions: () => sessions.all(), log, metrics },
+    { door, rows, backgroundWrites, sessions: () => sessions.all(), log, metrics },
     {
       sessionMessages: settings.sessionMessagesMax ?? limits.sessionMessagesMax.value,
       sessionBytes: settings.sessionBytesMax ?? limits.sessionBytesMax.value,
@@ -224,14 +224,14 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
     },
   )
   const sessions = createSessions(
-    { door, rows, chores, queues, tree: sessionTree, clock, log },
+    { door, rows, backgroundWrites, queues, tree: sessionTree, clock, log },
     {
       sessionsMax: settings.sessionsMax ?? limits.sessionsMax.value,
       sessionAgeMs: settings.sessionAgeMs ?? limits.sessionAgeMs.value,
     },
   )
   const retained = createRetainedMessages(
-    { rows, log, chores, clock, standing: [versionMessage] },
+    { rows, log, backgroundWrites, clock, fixed: [versionMessage] },
     {
       retainedMessages: settings.retainedMessagesMax ?? limits.retainedMessagesMax.value,
       retainedBytes: settings.retainedBytesMax ?? limits.retainedBytesMax.value,
@@ -241,7 +241,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   const sessionAgeMs = settings.sessionAgeMs ?? limits.sessionAgeMs.value
   const graceMs = settings.willGraceMs ?? limits.willGraceMs.value
   const publish = (will: Will): void => arrivals.receiveWill(will)
-  const wills = createWills({ rows, door, chores, clock, graceMs, publish })
+  const wills = createWills({ rows, door, backgroundWrites, clock, graceMs, publish })
   const presences = createPresences(linkTree)
   const undelivered = metrics.counter('selvedge_mqtt_undelivered_total')
   const routes = createTopicRoutes({ links: linkTree, sessions: sessionTree, undelivered })
@@ -264,7 +264,7 @@ function createParts(ports: MqttPorts, settings: MqttSettings) {
   const connections = createConnections(login)
   const subscriptions = createSubscriptions({ presences, sessions, retained, routes })
   const state = { queues, sessions, retained, receipts, wills, presences }
-  return { ...state, flow, admission, chores, arrivals, connections, subscriptions }
+  return { ...state, flow, admission, backgroundWrites, arrivals, connections, subscriptions }
 }
 
 /** The version message that MQTT brokers customarily publish. */

@@ -99,7 +99,7 @@ function createCampaign(folder: string, site: Site, options: CampaignOptions) {
     return gateway
   }
 
-  /** Undefined when what it still owed made it pass the place before it was ready. */
+  /** Undefined when its pending work reached the failpoint before the gateway was ready. */
   async function startUntilKilled(kill: Kill): Promise<GatewayProcess | undefined> {
     if (kill.kind !== 'failpoint') return start()
     return start(`${kill.name}=kill(${kill.passage})`).catch((error: Error) => {

@@ -46,7 +46,7 @@ function makeUp({ ledger }: Site): Fact[] {
   const [retained, kept] = [ledger.topics[0]!, ledger.topics.at(-1)!]
   // One that clears its topic would be believed until the message comes that is really retained.
   if (topicPayload(true, acknowledge(retained)) === '') acknowledge(retained)
-  const owed = acknowledge(kept)
+  const queued = acknowledge(kept)
   const item = [...ledger.entities].find(
     ([id, { acknowledged }]) => id.includes(':Item:') && acknowledged,
   )![0]
@@ -60,7 +60,7 @@ function makeUp({ ledger }: Site): Fact[] {
     { name: 'a notification', words: ['lost', stream.entity, `never told ${value}`] },
     { name: 'an observation by HTTP', words: ['lost', meterId, `does not hold ${level}`] },
     { name: 'a retained message', words: [retained.name, 'retains'] },
-    { name: 'a message for a session', words: ['lost', kept.name, `never brought ${owed}`] },
+    { name: 'a message for a session', words: ['lost', kept.name, `never brought ${queued}`] },
     { name: 'an entity', words: ['lost', nobody] },
     { name: 'an attribute', words: ['stale', controllerId, '"setpoint":-1'] },
     { name: 'a deletion', words: ['stale', item, 'not null'] },

@@ -96,7 +96,7 @@ export async function openSession(port: number, filter: string): Promise<void> {
   await client.ended
 }
 
-/** Fetches what the session is owed, acknowledges it and leaves again. False when the session is gone. */
+/** Receives and acknowledges the messages queued for the session, and disconnects. False when the session is gone. */
 export async function drainSession(
   port: number,
   take: (topic: string, payload: string) => void,

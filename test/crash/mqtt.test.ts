@@ -1,6 +1,6 @@
 /**
  * Nothing that MQTT acknowledged is lost when the process is killed: QoS 1 messages are there, QoS 2 messages are
- * there once, retained messages and what is owed to absent sessions too. Judged message by message.
+ * there once, retained messages and messages queued for absent sessions too. Judged message by message.
  */
 import { generate } from 'mqtt-packet'
 import { afterEach, beforeEach, expect, it } from 'vitest'
@@ -98,7 +98,7 @@ it('keeps every acknowledged message over kills at random instants', async () =>
   absent.end()
   const states = ['a', 'b', 'c'].map((name) => ({ name, next: 0, acknowledged: new Set<string>() }))
   const exact: Exact = { number: 0, step: 'publish', isRepeat: false }
-  const owed: string[] = []
+  const received: string[] = []
 
   for (let kill = 0; kill < kills; kill++) {
     const senders = [
@@ -121,7 +121,7 @@ it('keeps every acknowledged message over kills at random instants', async () =>
     broker = await startBrokerProcess(file.file)
     const client = await connectRaw(broker.port, 'absent', { clean: false })
     expect(client.connack.sessionPresent).toBe(true)
-    owed.push(...(await drain(client, `mark-${kill}`)))
+    received.push(...(await drain(client, `mark-${kill}`)))
     client.end()
     await client.ended
   }
@@ -141,13 +141,13 @@ it('keeps every acknowledged message over kills at random instants', async () =>
   expect(acknowledged.length).toBeGreaterThan(kills * 20)
   const stored = new Set(frames)
   expect(acknowledged.filter((text) => !stored.has(text))).toEqual([])
-  const delivered = new Set(owed)
+  const delivered = new Set(received)
   expect(acknowledged.filter((text) => !delivered.has(text))).toEqual([])
   const exactFrames = frames.filter((text) => text.startsWith('exact-'))
   expect(exact.number).toBeGreaterThan(kills)
   expect(exactFrames).toEqual(exactFrames.map((_, n) => `exact-${n}`))
   expect(exactFrames.length).toBeGreaterThanOrEqual(exact.number)
-  expect(owed.filter((text) => text.startsWith('exact-'))).toEqual(exactFrames)
+  expect(received.filter((text) => text.startsWith('exact-'))).toEqual(exactFrames)
   expect(String(retained.payload)).toBe(exactFrames.at(-1))
 })
 

@@ -43,7 +43,7 @@ export function device(
   }
 }
 
-/** One client for topics that mean nothing to the gateway but are retained, or owed to a session. */
+/** One client for topics that mean nothing to the gateway but are retained, or queued for a session. */
 export function herald(topics: readonly Topic[], pauseMs: number): Publisher {
   return {
     client: 'herald',

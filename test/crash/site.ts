@@ -59,7 +59,7 @@ export async function createSite(name: string): Promise<Site> {
   const startedMs = Date.now() - 86_400_000
   const ledger: Ledger = {
     streams: new Map(),
-    topics: ['note/a', 'note/b', 'note/c', 'owed/a', 'owed/b'].map(
+    topics: ['note/a', 'note/b', 'note/c', 'queued/a', 'queued/b'].map(
       (topic): Topic => ({ name: topic, retain: topic.startsWith('note'), messages: [], settled: 0 }),
     ),
     entities: new Map(),
@@ -128,7 +128,7 @@ export async function createSite(name: string): Promise<Site> {
       },
     },
     async settle({ httpUrl, mqttPort }) {
-      await openSession(mqttPort, 'owed/#')
+      await openSession(mqttPort, 'queued/#')
       await post(`${httpUrl}/ngsi-ld/v1/entities`, draft(meterId, 'Meter', { place: 'cellar' }))
       const initial = { setpoint: 0 }
       await post(`${httpUrl}/ngsi-ld/v1/entities`, draft(controllerId, 'Controller', initial))

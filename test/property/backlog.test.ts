@@ -54,7 +54,7 @@ function createScene() {
   const move = database.prepare('UPDATE delivery SET endpoint = ? WHERE entity = ?')
   const pending = new Set<number>()
   const backlog: Backlog = createBacklog({ endpoint, reads: createDeliveries(database), pending }, 0)
-  const owed = new Map<number, string>()
+  const unsettled = new Map<number, string>()
   const flights: Flight[] = []
   let unannounced: Delivery[] = []
   let last = 0
@@ -64,7 +64,7 @@ function createScene() {
   }
   const scene = {
     backlog,
-    owed,
+    unsettled,
     flights,
     commit({ count, spread, bytes, isBatch }: Step & { kind: 'commit' }) {
       const batch = isBatch ? last + 1 : null
@@ -82,7 +82,7 @@ function createScene() {
           body: 'x'.repeat(bytes),
         }
         insert.run(...Object.values(delivery))
-        owed.set(delivery.d, delivery.entity)
+        unsettled.set(delivery.d, delivery.entity)
         unannounced.push(delivery)
       }
     },
@@ -94,7 +94,7 @@ function createScene() {
       const together = backlog.next(now)
       for (const flight of together) {
         const { d, entity } = flight.delivery
-        const first = [...owed].find(([, other]) => other === entity)?.[0]
+        const first = [...unsettled].find(([, other]) => other === entity)?.[0]
         expect(d, `the first unsettled of ${entity}`).toBe(first)
         expect(flight.delivery.batch).toBe(together[0]!.delivery.batch)
         flights.push(flight)
@@ -104,7 +104,7 @@ function createScene() {
     finish(pick: number) {
       const flight = land(pick)
       if (flight === undefined) return false
-      owed.delete(flight.delivery.d)
+      unsettled.delete(flight.delivery.d)
       pending.add(flight.delivery.d)
       backlog.finish(flight)
       return true
@@ -115,7 +115,7 @@ function createScene() {
     },
     drop(count: number) {
       for (const { d } of backlog.dropOldest(Math.max(0, backlog.waiting() - count))) {
-        expect(owed.delete(d)).toBe(true)
+        expect(unsettled.delete(d)).toBe(true)
         pending.add(d)
       }
     },
@@ -123,7 +123,7 @@ function createScene() {
     move(entity: number) {
       scene.announce()
       move.run('http://other/', `urn:${entity}`)
-      for (const [d, other] of owed) if (other === `urn:${entity}`) owed.delete(d)
+      for (const [d, other] of unsettled) if (other === `urn:${entity}`) unsettled.delete(d)
       backlog.reread()
     },
     /**
@@ -159,11 +159,11 @@ it('stores every delivery, in order, exactly once in memory', () => {
       const scene = createScene()
       for (const step of list) run(scene, step)
       scene.announce()
-      expect(scene.backlog.waiting()).toBe(scene.owed.size)
+      expect(scene.backlog.waiting()).toBe(scene.unsettled.size)
       // If nothing can be sent in a turn, complete the deliveries in flight; if there are none, all must be
       // done.
       while (scene.take(Number.MAX_VALUE) || scene.backlog.isReading() || scene.finish(0));
-      expect([scene.owed.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
+      expect([scene.unsettled.size, scene.backlog.waiting(), scene.backlog.queue.size]).toEqual([0, 0, 0])
     }),
     { numRuns: runs(60) },
   )

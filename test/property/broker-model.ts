@@ -55,10 +55,10 @@ export interface Model {
   readonly entities: Map<string, Map<string, Attribute>>
   /** By entity and identity; an entity that ever existed has an entry. */
   readonly history: Map<string, Map<string, Observed & { readonly units: Set<string | undefined> }>>
-  owed: number
+  deliveries: number
 }
 
-export const emptyModel = (): Model => ({ entities: new Map(), history: new Map(), owed: 0 })
+export const emptyModel = (): Model => ({ entities: new Map(), history: new Map(), deliveries: 0 })
 
 export const copyOf = (model: Model): Model => structuredClone(model)
 
@@ -97,7 +97,7 @@ function create(model: Model, id: string, attributes: Attributes): void {
   if (!model.history.has(id)) model.history.set(id, new Map())
   model.entities.set(id, new Map(Object.entries(attributes).map(([name, given]) => [name, fresh(given)])))
   for (const [name, given] of Object.entries(attributes)) remember(model, id, name, given)
-  if (Object.keys(attributes).length > 0) model.owed++
+  if (Object.keys(attributes).length > 0) model.deliveries++
 }
 
 /**
@@ -123,7 +123,7 @@ function write(
     remember(model, id, name, given)
   }
   for (const name of gone) entity.delete(name)
-  model.owed += areObservations ? changed.length : changed.length > 0 ? 1 : 0
+  model.deliveries += areObservations ? changed.length : changed.length > 0 ? 1 : 0
 }
 
 /** A new observation from a device. */
@@ -138,7 +138,7 @@ function observe(
   const known = new Set([...before.known, identityOf(t, value)])
   entity.set(name, isCurrent ? { value, t, unit: before.unit, known } : { ...before, known })
   remember(model, id, name, { value, t, unit: before.unit })
-  if (isCurrent) model.owed++
+  if (isCurrent) model.deliveries++
 }
 
 /**

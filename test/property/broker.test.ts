@@ -173,7 +173,7 @@ async function expectAll(open: OpenBroker, model: Model): Promise<void> {
   expectEntities(open, model)
   expectHistory(open, model)
   expectQueries(open, model)
-  expect(open.main.database.prepare('SELECT count(*) FROM delivery').pluck().get()).toBe(model.owed)
+  expect(open.main.database.prepare('SELECT count(*) FROM delivery').pluck().get()).toBe(model.deliveries)
   expect(open.main.status().entities).toBe(model.entities.size)
   expect(open.logged.filter(({ event }) => event === 'gateway.fault')).toEqual([])
 }

@@ -35,7 +35,7 @@ const readAtStart: Readonly<Record<string, string>> = {
   'SELECT id, doc, stats FROM csource ORDER BY r': 'registrations live in memory',
   'SELECT i, id, doc, stats FROM csource_subscription ORDER BY i DESC': 'the same',
   'SELECT key, source, at, answer FROM source_copy ORDER BY at': 'a few cached responses live in memory',
-  'SELECT id, doc FROM passed_subscription ORDER BY id': 'at most passedSubscriptionsMax live in memory',
+  'SELECT id, doc FROM passed_subscription ORDER BY id': 'at most forwardedSubscriptionsMax live in memory',
   'SELECT id FROM uplink': 'a few rows',
   'SELECT key, doc FROM downward_note ORDER BY key': 'a few rows',
   'SELECT id, source FROM entity_copy ORDER BY id': 'at most copiesMax for each setting live in memory',

@@ -39,13 +39,13 @@ export const sourceLimits = {
   /** Ids in one URL when entities are completed. Beyond it: the next request. */
   sourceIdsMax: limit(100, 'ids'),
   /** Subscriptions created at sources, held in memory. Beyond it: a log event. */
-  passedSubscriptionsMax: limit(10_000, 'subscriptions'),
+  forwardedSubscriptionsMax: limit(10_000, 'subscriptions'),
   /** An unreachable source. Beyond it: tried again. */
-  passedOnRetryMs: limit(15_000, 'ms'),
+  forwardingRetryMs: limit(15_000, 'ms'),
   /** A source that never becomes reachable. Beyond it: left there, a log event. */
-  passedOnLeavingMs: limit(7 * 86_400_000, 'ms'),
+  forwardingLeavingMs: limit(7 * 86_400_000, 'ms'),
   /** Concurrent requests that create and delete subscriptions at sources. Beyond it: waits. */
-  passedOnAtOnce: limit(16, 'requests'),
+  forwardingAtOnce: limit(16, 'requests'),
   /** Instances of one source for one temporal query. Beyond it: 206 or 403. */
   sourceInstancesMax: limit(100_000, 'instances'),
   /** Last responses of all sources. Beyond it: least used are evicted. */

@@ -4,7 +4,7 @@ import type { HostedContexts } from '#broker/contexts/hosted-contexts.ts'
 import type { Provision } from '#broker/entities/entity-requests.ts'
 import type { OwnInventory } from '#broker/entities/inventory.ts'
 import type { EntityHistory, TemporalBroker, TemporalQuery } from '#broker/history/temporal-requests.ts'
-import type { PassedOnBroker } from '#broker/sources/passed-subscriptions.ts'
+import type { ForwardedSubscriptions } from '#broker/sources/forwarded-subscriptions.ts'
 import type { RegistrationBroker, SourceSubscriptionBroker } from '#broker/sources/source-requests.ts'
 import type { EntityQuery, QueryPage } from '#broker/state/entity-queries.ts'
 import type { EntityView } from '#broker/state/stored-entity.ts'
@@ -32,7 +32,7 @@ export interface TenantBroker extends Provision {
   history(id: string, query: TemporalQuery): EntityHistory | undefined
   readonly temporal: TemporalBroker
   readonly subscriptions: SubscriptionBroker
-  readonly passedOn: PassedOnBroker
+  readonly forwardedSubscriptions: ForwardedSubscriptions
   readonly inventory: OwnInventory
   readonly hosted: HostedContexts
   readonly registrations: RegistrationBroker

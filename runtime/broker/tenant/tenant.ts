@@ -24,7 +24,7 @@ import { forgetHistory } from '#broker/history/forget.ts'
 import { createTemporalProvision } from '#broker/history/temporal-provision.ts'
 import type { TemporalQuery } from '#broker/history/temporal-requests.ts'
 import { createTemporalSearch } from '#broker/history/temporal-search.ts'
-import { createPassedOn } from '#broker/sources/passed-subscriptions.ts'
+import { createForwardedSubscriptions } from '#broker/sources/forwarded-subscriptions.ts'
 import { type ContextSourceParts, openContextSources } from '#broker/sources/tenant-sources.ts'
 import { createCollisions } from '#broker/state/collisions.ts'
 import { originsNoted } from '#broker/state/document-changes.ts'
@@ -156,7 +156,7 @@ export async function openTenant(ports: TenantPorts, settings: TenantSettings) {
     }),
     subscriptions: followed.subscriptions,
     registrations: followed.sources.registrations.broker,
-    passedOn: createPassedOn({ rows: stored.passedSubscriptions, door }),
+    forwardedSubscriptions: createForwardedSubscriptions({ rows: stored.passedSubscriptions, door }),
     hosted: createHostedContexts({ records, door, clock, inUse: followed.contexts }),
     inventory: createInventory({ shapes: createShapes(database), names }),
     sourceSubscriptions: followed.sources.subscribe.broker,

@@ -6,8 +6,13 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { GatewayError, isGatewayError } from '#base/register/errors.ts'
+import {
+  type BrokerConnections,
+  connectionRows,
+  connectionsOf,
+  uplinkConnectionsOf,
+} from '#cli/settings/broker-connections.ts'
 import { settingsOrReport } from '#cli/settings/settings-options.ts'
-import { type Standings, standingRows, standingsOf, uplinkStandingsOf } from '#cli/settings/standing.ts'
 import { type GivenOptions, table } from '#cli/terminal/arguments.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { markedVersion } from '#config/load/version-mark.ts'
@@ -32,8 +37,8 @@ interface RunningStatus {
   readonly metrics: Readonly<Record<string, number>>
   readonly observationsPerSecond: number
   /** Connections with other brokers. */
-  readonly downward: Standings
-  readonly upward: Standings
+  readonly downward: BrokerConnections
+  readonly upward: BrokerConnections
 }
 
 interface ClockFacts {
@@ -91,8 +96,8 @@ async function queryGateway(given: GivenOptions, settings: Settings): Promise<Ru
     version: member((await sendRequest(`${url}/selvedge/v1/info`, { token })).text, 'version', 'unknown'),
     metrics: Object.fromEntries([...metrics].map(([name, value]) => [name.replace(/^selvedge_/, ''), value])),
     observationsPerSecond: gained / (rateOverMs / 1000),
-    upward: uplinkStandingsOf((await sendRequest(`${url}/selvedge/v1/uplinks`, { token })).text),
-    downward: standingsOf((await sendRequest(`${url}/selvedge/v1/downward`, { token })).text),
+    upward: uplinkConnectionsOf((await sendRequest(`${url}/selvedge/v1/uplinks`, { token })).text),
+    downward: connectionsOf((await sendRequest(`${url}/selvedge/v1/downward`, { token })).text),
   }
 }
 
@@ -156,8 +161,8 @@ function runningText({
         `${of('deliveries_waiting')} waiting; since start ${of('deliveries_sent_total')} sent, ${of('deliveries_dead_total')} dead letters`,
       ],
       ['Last backup', lastBackup(metrics['backup_age_seconds'] ?? 0)],
-      ...standingRows(upward),
-      ...standingRows(downward),
+      ...connectionRows(upward),
+      ...connectionRows(downward),
       ...Object.entries(plugins).map(([name, { state }]) => ['Plugin', `${name}, ${state}`]),
       ['MQTT clients', of('mqtt_clients')],
       ['Memory', bytes(metrics['resident_memory_bytes'] ?? 0)],

@@ -83,12 +83,13 @@ export function createSourceNotificationTable(ports: SourceNotificationPorts) {
         // The path is open without the gateway's token, so the body is read only if the secret in the path is
         // valid.
         const token = c.req.param('token') ?? ''
-        const isKnown = broker.tenant(c.req.query('tenant') ?? '')?.passedOn.byToken(token) !== undefined
+        const isKnown =
+          broker.tenant(c.req.query('tenant') ?? '')?.forwardedSubscriptions.byToken(token) !== undefined
         if (!isKnown) throw notFound('no forwarded subscription with this token')
         const request = await requests.document(c, { known: parameters, chunks: true })
         const tenant = request.parameters.get('tenant') ?? ''
         const at = broker.tenant(tenant)
-        const passed = at?.passedOn.byToken(token)
+        const passed = at?.forwardedSubscriptions.byToken(token)
         if (at === undefined || passed === undefined)
           throw notFound('no forwarded subscription with this token')
         if (!isObject(request.body)) throw badRequestData('must be a notification', 'body')

@@ -7,7 +7,7 @@
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { Stage } from '#broker/commit/stage.ts'
-import type { Chores } from '#mqtt/sessions/chores.ts'
+import type { BackgroundWrites } from '#mqtt/sessions/background-writes.ts'
 import { createTopicTree } from '#mqtt/wire/topic-tree.ts'
 import type { Message } from '#mqtt/wire/wire.ts'
 import type { SessionRows } from '#store/tables/mqtt-rows.ts'
@@ -20,9 +20,9 @@ export interface RetainedSettings {
 export function createRetainedMessages(
   ports: {
     readonly rows: Pick<SessionRows, 'retained'>
-    /** Fixed messages of the server itself: in memory only, and not counted. */
-    readonly standing: readonly Message[]
-    readonly chores: Chores
+    /** Messages of the server itself, which never change: in memory only, and not counted. */
+    readonly fixed: readonly Message[]
+    readonly backgroundWrites: BackgroundWrites
     readonly clock: Clock
     readonly log: Log
   },
@@ -78,7 +78,7 @@ export function createRetainedMessages(
     resize(message.topic, sizeOf(message))
   }
 
-  for (const message of ports.standing) tree.set(message.topic, message)
+  for (const message of ports.fixed) tree.set(message.topic, message)
 
   /**
    * Retains a message as part of a commit, or removes the retained one when the payload is empty
@@ -111,7 +111,7 @@ export function createRetainedMessages(
       const now = ports.clock.now()
       for (const [topic, message] of expiring) {
         if (message.expiresAt! > now) continue
-        ports.chores.set(`retained:${topic}`, (stage) => {
+        ports.backgroundWrites.set(`retained:${topic}`, (stage) => {
           if (tree.get(topic) === message) decide(stage, { topic, qos: 0, payload: new Uint8Array() })
         })
       }

@@ -20,7 +20,7 @@ import { reasons } from '#mqtt/wire/reasons.ts'
 import { queueIdsMax } from '#mqtt/wire/window.ts'
 import { asQos, type Message, type Qos } from '#mqtt/wire/wire.ts'
 import { messageKey, placeOf, type QueuedRow, type SessionRows } from '#store/tables/mqtt-rows.ts'
-import type { Chores } from './chores.ts'
+import type { BackgroundWrites } from './background-writes.ts'
 
 /** How a message is delivered to one subscriber. */
 export interface DeliveryOptions {
@@ -81,7 +81,7 @@ export interface Ceilings {
 export interface QueuePorts {
   readonly door: Pick<Door, 'commit'>
   readonly rows: Pick<SessionRows, 'queued' | 'oldest'>
-  readonly chores: Chores
+  readonly backgroundWrites: BackgroundWrites
   readonly sessions: () => Iterable<Session>
   readonly log: Log
   readonly metrics: Metrics
@@ -109,7 +109,7 @@ export const emptyQueue = (): SessionQueue => ({
 })
 
 export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
-  const { rows, chores } = ports
+  const { rows, backgroundWrites } = ports
   const evicted = ports.metrics.counter('selvedge_mqtt_offline_evicted_total')
   let messages = 0
   let bytes = 0
@@ -267,7 +267,7 @@ export function createSessionQueues(ports: QueuePorts, ceilings: Ceilings) {
     if (place <= queue.cut) return
     queue.settled.add(place)
     account(queue, -1, -size)
-    chores.set(`settled:${session.s}`, (stage) => forget(stage, session))
+    backgroundWrites.set(`settled:${session.s}`, (stage) => forget(stage, session))
   }
 
   /** Deletes acknowledged messages, one statement per contiguous run. */

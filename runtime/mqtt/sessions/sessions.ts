@@ -13,14 +13,14 @@ import type { Stage } from '#broker/commit/stage.ts'
 import type { FilterTree, Grant } from '#mqtt/wire/filter-tree.ts'
 import { asQos } from '#mqtt/wire/wire.ts'
 import { type FilterRow, messageKey, type SessionRows } from '#store/tables/mqtt-rows.ts'
-import type { Chores } from './chores.ts'
+import type { BackgroundWrites } from './background-writes.ts'
 import type { Presence } from './presence.ts'
 import { emptyQueue, type Session, type SessionQueues } from './session-queue.ts'
 
 export interface SessionsPorts extends ClockAndLog {
   readonly door: Pick<Door, 'commit'>
   readonly rows: SessionRows
-  readonly chores: Chores
+  readonly backgroundWrites: BackgroundWrites
   readonly queues: SessionQueues
   readonly tree: FilterTree<Session>
 }
@@ -31,7 +31,7 @@ export interface SessionSettings {
 }
 
 export function createSessions(ports: SessionsPorts, settings: SessionSettings) {
-  const { door, rows, chores, queues, tree, clock } = ports
+  const { door, rows, backgroundWrites, queues, tree, clock } = ports
   const byClient = new Map<string, Session>()
   let lastNumber = rows.lastSession()
   const seenNow = (): number => (clock.trust?.stretch() === undefined ? clock.now() : 0)
@@ -90,7 +90,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
 
   function note(session: Session): void {
     session.seen = seenNow()
-    chores.set(`session:${session.s}`, (stage) => {
+    backgroundWrites.set(`session:${session.s}`, (stage) => {
       if (byClient.get(session.client) === session) put(stage, session)
     })
   }
@@ -109,7 +109,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
 
   /** Ends a session for good; its rows are deleted soon. */
   function erase(session: Session): void {
-    chores.set(`erase:${session.s}`, forget(session))
+    backgroundWrites.set(`erase:${session.s}`, forget(session))
   }
 
   /** True when the client of a session has been away for too long. */
@@ -168,7 +168,7 @@ export function createSessions(ports: SessionsPorts, settings: SessionSettings) 
       if (session === undefined) return
       const erase = forget(session)
       await door.commit(erase).catch((error) => {
-        chores.set(`erase:${session.s}`, erase)
+        backgroundWrites.set(`erase:${session.s}`, erase)
         throw error
       })
     },

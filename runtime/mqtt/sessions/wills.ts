@@ -9,7 +9,7 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import { asQos, type Message } from '#mqtt/wire/wire.ts'
 import type { SessionRows } from '#store/tables/mqtt-rows.ts'
-import type { Chores } from './chores.ts'
+import type { BackgroundWrites } from './background-writes.ts'
 
 export interface Will {
   readonly client: string
@@ -24,7 +24,7 @@ export interface Will {
 export interface WillsPorts {
   readonly rows: Pick<SessionRows, 'wills'>
   readonly door: Pick<Door, 'commit'>
-  readonly chores: Chores
+  readonly backgroundWrites: BackgroundWrites
   readonly clock: Clock
   /** How long clients may take to reconnect after a restart. */
   readonly graceMs: number
@@ -37,7 +37,7 @@ interface Pending {
   readonly dueTime: number
 }
 
-export function createWills({ rows, door, chores, clock, graceMs, publish }: WillsPorts) {
+export function createWills({ rows, door, backgroundWrites, clock, graceMs, publish }: WillsPorts) {
   const byClient = new Map<string, Will>()
   const pending = new Map<Will, Pending>()
   let isStopped = false
@@ -73,7 +73,7 @@ export function createWills({ rows, door, chores, clock, graceMs, publish }: Wil
       stage.write('will.put', client, topic, qos, will.retain ? 1 : 0, bytes, properties ?? null, ...state)
     }
 
-  const note = (client: string): void => chores.set(`will:${client}`, put(client))
+  const note = (client: string): void => backgroundWrites.set(`will:${client}`, put(client))
 
   function remove(will: Will): void {
     pending.delete(will)

@@ -113,13 +113,13 @@ describe('a notification', () => {
       ...more,
     }
     const subscription = parseSubscription(json, { context, nowMs: 0, newId: () => 'urn:s:1' })
-    const owed = {
+    const change = {
       entity: { id: 'urn:e:1', type: 'Room', kind: { type: 'VocabProperty', vocab: 'Hot' } },
       times: { created: 0, modified: 0, attributes: {} },
       changes: [{ name: 'kind', before: { type: 'VocabProperty', vocab: 'Cold' }, isDeleted: false }],
       at: 0,
     }
-    return notificationItems(subscription, owed, { context, follow: () => undefined })[0]!['kind']
+    return notificationItems(subscription, change, { context, follow: () => undefined })[0]!['kind']
   }
 
   it('conforms to the version of its subscription, or else to that of the Prefer header', () => {

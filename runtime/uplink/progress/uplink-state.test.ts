@@ -55,14 +55,14 @@ it('resumes for the same centre, and starts over for another', () => {
 
 it('starts an outage after a span whose gaps are being reported, and still sends late commits', () => {
   const telling = { began: 0, to: 600, unnamed: {} }
-  const owed = (more: object, from: number, to: number): UplinkState['spans'] => {
+  const spansAfter = (more: object, from: number, to: number): UplinkState['spans'] => {
     const one: UplinkState = { ...state([]), telling: { ...telling, ...more } }
     addPending(one, from, to)
     return one.spans
   }
-  expect(owed({}, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 600 }])
-  expect(owed({}, 650, 700)).toEqual([{ from: 650, to: 700, level: 'full', began: 650 }])
-  expect(owed({ again: 0 }, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 550 }])
+  expect(spansAfter({}, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 600 }])
+  expect(spansAfter({}, 650, 700)).toEqual([{ from: 650, to: 700, level: 'full', began: 650 }])
+  expect(spansAfter({ again: 0 }, 550, 700)).toEqual([{ from: 550, to: 700, level: 'full', began: 550 }])
 })
 
 it.each([

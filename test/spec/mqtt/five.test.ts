@@ -154,8 +154,8 @@ describe('a message', () => {
       properties: { sessionExpiryInterval: 600 },
     })
     expect(back.connack.sessionPresent).toBe(true)
-    const owed = (await back.next()) as IPublishPacket
-    expect(owed.properties).toEqual({ ...properties, subscriptionIdentifier: 300 })
+    const queued = (await back.next()) as IPublishPacket
+    expect(queued.properties).toEqual({ ...properties, subscriptionIdentifier: 300 })
     const late = await connectFive(broker.port, 'late')
     await subscribe(late, [{ topic: 'p/+' }])
     const retained = (await late.next()) as IPublishPacket
@@ -198,7 +198,7 @@ describe('a message', () => {
 })
 
 describe('the lifetime of a message', () => {
-  const owed = async (): Promise<RawClient> => {
+  const reconnected = async (): Promise<RawClient> => {
     const back = await connectFive(broker.port, 'away', {
       clean: false,
       properties: { sessionExpiryInterval: 600 },
@@ -224,7 +224,7 @@ describe('the lifetime of a message', () => {
       await publishAt(publisher, publish(topic, 'x', { retain: true, properties }))
     }
     ahead = 50_000
-    const back = await owed()
+    const back = await reconnected()
     const got = (await back.next()) as IPublishPacket
     expect(got.topic).toBe('long')
     expect(got.properties?.messageExpiryInterval).toBeGreaterThan(40)
@@ -257,7 +257,7 @@ describe('the lifetime of a message', () => {
     }
     await publishAt(publisher, publish('a', 'lasts'))
     ahead = 20_000
-    const back = await owed()
+    const back = await reconnected()
     expect(await back.next(10_000)).toMatchObject({ payload: Buffer.from('lasts') })
     expect(broker.count('selvedge_mqtt_unsent_total')).toBe(1000)
     await expect.poll(() => broker.server.stats().queued).toBe(1)

@@ -45,10 +45,10 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto', () => {
   })
 
   it('receive the messages queued for their session', async () => {
-    const session = ['-c', '-i', 'keeper', '-q', '2', '-t', 'owed/#']
+    const session = ['-c', '-i', 'keeper', '-q', '2', '-t', 'queued/#']
     await subscribe(...session, '-E')
-    for (const n of ['1', '2', '3']) await publish('-t', 'owed/x', '-m', n, '-q', n === '3' ? '2' : '1')
-    expect(await subscribe(...session, '-C', '3')).toBe('owed/x 1 0 1\nowed/x 1 0 2\nowed/x 2 0 3\n')
+    for (const n of ['1', '2', '3']) await publish('-t', 'queued/x', '-m', n, '-q', n === '3' ? '2' : '1')
+    expect(await subscribe(...session, '-C', '3')).toBe('queued/x 1 0 1\nowed/x 1 0 2\nowed/x 2 0 3\n')
     await expect.poll(() => broker.server.stats().queued).toBe(0)
   })
 

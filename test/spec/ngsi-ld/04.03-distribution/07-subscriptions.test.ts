@@ -280,7 +280,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   })
 
   test('a source that was unreachable receives the missed steps when it is back', async () => {
-    setLimit('passedOnRetryMs', 100)
+    setLimit('forwardingRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
     const near = await startGatewayInside(folder, noPlugins)
     restoreLimits()
@@ -308,10 +308,10 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   })
 
   test('a source that never returns does not delay others', async () => {
-    setLimit('passedOnRetryMs', 100)
+    setLimit('forwardingRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
     const near = await startGatewayInside(folder, noPlugins)
-    setLimit('passedOnAtOnce', 1)
+    setLimit('forwardingAtOnce', 1)
     await there.close()
     try {
       await register({ endpoint: 'http://127.0.0.1:1' }, near)
@@ -335,7 +335,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
   })
 
   test('deletions at a source that is unreachable for too long are dropped, so that they do not pile up', async () => {
-    setLimit('passedOnRetryMs', 100)
+    setLimit('forwardingRetryMs', 100)
     const folder = mkdtempSync(join(tmpdir(), 'selvedge-near-'))
     const near = await startGatewayInside(folder, noPlugins)
     await register({}, near)
@@ -346,7 +346,7 @@ describe('GS CIM 009, 4.3.6: distributed subscriptions', () => {
     })
     const [passed] = await passedOn(1)
     await there.close()
-    setLimit('passedOnLeavingMs', 200)
+    setLimit('forwardingLeavingMs', 200)
     try {
       await near.ask('DELETE', made.headers['location']!)
       await new Promise((resolve) => setTimeout(resolve, 1000))

@@ -7,7 +7,7 @@ import type { Door } from '#broker/commit/door.ts'
 import type { Stage } from '#broker/commit/stage.ts'
 import type { Work } from '#broker/commit/work-queue.ts'
 
-export interface Chores {
+export interface BackgroundWrites {
   set(key: string, decide: (stage: Stage) => void): void
   /** Resolves when everything set so far is on disk, or cannot be written. */
   flush(): Promise<void>
@@ -15,7 +15,7 @@ export interface Chores {
 
 const retryMs = 1000
 
-export function createChores(door: Pick<Door, 'submit' | 'whenRoom'>): Chores {
+export function createBackgroundWrites(door: Pick<Door, 'submit' | 'whenRoom'>): BackgroundWrites {
   const due = new Map<string, (stage: Stage) => void>()
   let taken = new Map<string, (stage: Stage) => void>()
   let busy = false
@@ -67,5 +67,5 @@ export function createChores(door: Pick<Door, 'submit' | 'whenRoom'>): Chores {
         submit()
       })
     },
-  } satisfies Chores)
+  } satisfies BackgroundWrites)
 }

@@ -13,9 +13,9 @@ import type { PassedSubscriptions } from '#store/tables/passed-subscription-rows
  * coming: to be created at the source; there: created; refused: rejected by the source; leaving: to be
  * deleted there.
  */
-export type PassedState = 'coming' | 'there' | 'refused' | 'leaving'
+export type ForwardedState = 'coming' | 'there' | 'refused' | 'leaving'
 
-export interface PassedOn {
+export interface ForwardedSubscription {
   /** Its id at the source. */
   readonly id: string
   /** The id of the subscription here. */
@@ -28,7 +28,7 @@ export interface PassedOn {
   readonly print: string
   /** The Via header of the request that created the subscription here. */
   readonly via?: string | undefined
-  readonly state: PassedState
+  readonly state: ForwardedState
   /** Since when it is to be deleted at the source, ms. */
   readonly leavingAt?: number | undefined
 }
@@ -39,18 +39,18 @@ export interface ForwardingPair {
   readonly registration: string
 }
 
-export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door: Door }) {
-  const all = createStaged<PassedOn>('passed on')
+export function createForwardedSubscriptions({ rows, door }: { rows: PassedSubscriptions; door: Door }) {
+  const all = createStaged<ForwardedSubscription>('forwarded subscriptions')
   const byToken = new Map<string, string>()
   const byPair = new Map<string, Set<string>>()
   const keyOf = ({ subscription, registration }: ForwardingPair): string => `${subscription} ${registration}`
-  const pairOf = ({ subscription, registration }: PassedOn): string =>
+  const pairOf = ({ subscription, registration }: ForwardedSubscription): string =>
     keyOf({ subscription, registration: registration.id })
-  function index(one: PassedOn): void {
+  function index(one: ForwardedSubscription): void {
     byToken.set(one.token, one.id)
     byPair.set(pairOf(one), (byPair.get(pairOf(one)) ?? new Set()).add(one.id))
   }
-  function forget(one: PassedOn | undefined): void {
+  function forget(one: ForwardedSubscription | undefined): void {
     if (one === undefined) return
     byToken.delete(one.token)
     const ids = byPair.get(pairOf(one))
@@ -58,7 +58,7 @@ export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door
     if (ids?.size === 0) byPair.delete(pairOf(one))
   }
   for (const { id, doc } of rows.all()) {
-    const one = JSON.parse(doc) as PassedOn
+    const one = JSON.parse(doc) as ForwardedSubscription
     all.load(id, one)
     index(one)
   }
@@ -69,7 +69,7 @@ export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door
     byToken: (token: string) => all.stored.get(byToken.get(token) ?? ''),
     ofPair: (pair: ForwardingPair) =>
       [...(byPair.get(keyOf(pair)) ?? [])].flatMap((id) => all.stored.get(id) ?? []),
-    put: (one: PassedOn) =>
+    put: (one: ForwardedSubscription) =>
       door.commit((stage) => {
         stage.write('passed_subscription.put', one.id, JSON.stringify(one))
         all.put(stage, one.id, one, () => index(one))
@@ -83,4 +83,4 @@ export function createPassedOn({ rows, door }: { rows: PassedSubscriptions; door
   })
 }
 
-export type PassedOnBroker = ReturnType<typeof createPassedOn>
+export type ForwardedSubscriptions = ReturnType<typeof createForwardedSubscriptions>

@@ -5,7 +5,7 @@
 import { parsedJson } from '#ngsi-ld/values/json.ts'
 
 /** An uplink, a registration, a tunnel, or copies. */
-export interface Standing {
+export interface BrokerConnection {
   readonly state?: string
   readonly name?: string
   readonly id?: string
@@ -15,18 +15,18 @@ export interface Standing {
 }
 
 /** Connections by kind. */
-export type Standings = Readonly<Record<string, readonly Standing[]>>
+export type BrokerConnections = Readonly<Record<string, readonly BrokerConnection[]>>
 
-export function standingsOf(text: string): Standings {
+export function connectionsOf(text: string): BrokerConnections {
   const members = Object.entries(parsedJson(text) ?? {})
-  return Object.fromEntries(members.filter(([, all]) => Array.isArray(all))) as Standings
+  return Object.fromEntries(members.filter(([, all]) => Array.isArray(all))) as BrokerConnections
 }
 
 /** @param text a list of uplinks. */
-export function uplinkStandingsOf(text: string): Standings {
+export function uplinkConnectionsOf(text: string): BrokerConnections {
   const list = parsedJson(text)
   if (!Array.isArray(list)) return {}
-  const uplinks = list as (Standing & { readonly trouble?: string })[]
+  const uplinks = list as (BrokerConnection & { readonly trouble?: string })[]
   return {
     uplinks: uplinks.map(({ trouble, ...one }) =>
       trouble === undefined ? one : { ...one, reason: trouble },
@@ -43,8 +43,8 @@ const kinds: Readonly<Record<string, string>> = {
 }
 
 /** Rows of two columns. */
-export function standingRows(standings: Standings): [string, string][] {
-  return Object.entries(standings).flatMap(([kind, all]) =>
+export function connectionRows(connections: BrokerConnections): [string, string][] {
+  return Object.entries(connections).flatMap(([kind, all]) =>
     all.map(({ state = 'open', reason, centre, name, id, alias }): [string, string] => {
       const how = reason === undefined ? state : `${state}: ${reason}`
       const what = [name ?? id ?? alias, centre, how].filter((part) => part !== undefined)

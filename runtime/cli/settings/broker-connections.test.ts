@@ -2,7 +2,7 @@
  * Text lines about the connections of a gateway with other brokers; none if the gateway does not report them.
  */
 import { describe, expect, it } from 'vitest'
-import { standingRows, standingsOf, uplinkStandingsOf } from './standing.ts'
+import { connectionRows, connectionsOf, uplinkConnectionsOf } from './broker-connections.ts'
 
 describe('the connections with other brokers', () => {
   it('are one line each, with the reason of a problem', () => {
@@ -12,7 +12,7 @@ describe('the connections with other brokers', () => {
       copies: [{ name: 'shared', centre: 'http://c', state: 'notified' }],
       connected: [{ alias: 'selvedge-1', from: '10.0.0.1' }],
     }
-    expect(standingRows(standingsOf(JSON.stringify(report)))).toEqual([
+    expect(connectionRows(connectionsOf(JSON.stringify(report)))).toEqual([
       ['Registration', 'urn:r, http://c, refused: answered 409'],
       ['Tunnel', 'http://c, open'],
       ['Copies', 'shared, http://c, notified'],
@@ -25,15 +25,15 @@ describe('the connections with other brokers', () => {
       { id: 'a', centre: 'http://c', state: 'live', sent: 3 },
       { id: 'b', centre: 'http://d', state: 'offline', trouble: 'connect ECONNREFUSED' },
     ]
-    expect(standingRows(uplinkStandingsOf(JSON.stringify(report)))).toEqual([
+    expect(connectionRows(uplinkConnectionsOf(JSON.stringify(report)))).toEqual([
       ['Uplink', 'a, http://c, live'],
       ['Uplink', 'b, http://d, offline: connect ECONNREFUSED'],
     ])
   })
 
   it('are empty if the gateway does not report them', () => {
-    expect(standingsOf('')).toEqual({})
-    expect(uplinkStandingsOf('{"status": 404}')).toEqual({})
-    expect(standingsOf('{"title": "there is nothing", "status": 404}')).toEqual({})
+    expect(connectionsOf('')).toEqual({})
+    expect(uplinkConnectionsOf('{"status": 404}')).toEqual({})
+    expect(connectionsOf('{"title": "there is nothing", "status": 404}')).toEqual({})
   })
 })
