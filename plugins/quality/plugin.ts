@@ -8,7 +8,12 @@ import { definePlugin, type Host } from '#contract'
 import { figuresOf } from '#plugins/quality/entities/quality-entity.ts'
 import { nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
-import { shippedProperties, usualProperties } from '#plugins/quality/measures/usual-properties.ts'
+import {
+  type UsualSettings,
+  usualProperties,
+  usualTable,
+} from '#plugins/quality/measures/usual-properties.ts'
+import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
@@ -21,6 +26,8 @@ import { createQualityRoutes } from './quality-routes.ts'
 export interface QualitySettings {
   readonly writeIntervalMs: number
   readonly labelSimilarity: number
+  readonly neighbourMeters: number
+  readonly usualProperties: UsualSettings
 }
 
 const needs = ['mdr', 'changes', 'database'] as const
@@ -58,8 +65,9 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   )
   const streams = createKnownStreams({
     entityOf: (id) => changes.entity(id)?.entity(),
-    usual: usualProperties(shippedProperties, settings.labelSimilarity),
     monotonic: clock.monotonic,
+    usual: usualProperties(usualTable(settings.usualProperties), settings.labelSimilarity),
+    concordances: createConcordances({ radiusMeters: settings.neighbourMeters }),
     downtimes: () => downtimes,
     changed,
     removed(stream) {

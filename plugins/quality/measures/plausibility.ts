@@ -13,7 +13,7 @@ export function isPlausible(value: Json, range: PlausibleRange | undefined): boo
   if (range.kind === 'text')
     return typeof value === 'string' && range.regexp !== undefined && wholePattern(range.regexp).test(value)
   const number = numberOf(value)
-  if (number === undefined) return false
+  if (number === undefined) return range.kind === 'any' ? undefined : false
   return (
     number >= (range.min ?? Number.NEGATIVE_INFINITY) && number <= (range.max ?? Number.POSITIVE_INFINITY)
   )

@@ -1,6 +1,7 @@
 /** The plausible values of a stream. */
 export interface PlausibleRange {
-  readonly kind: 'number' | 'text'
+  /** `any`: numbers within the bounds; other values are not judged. */
+  readonly kind: 'number' | 'text' | 'any'
   readonly min?: number | undefined
   readonly max?: number | undefined
   /** Regular expression that a text matches as a whole. */

@@ -120,6 +120,16 @@ describe('the quality of a stream', () => {
     })
   })
 
+  it('excuses only the values that were expected during a short downtime', () => {
+    const at = (minutes: number) => ({
+      from: begin + minutes * minute,
+      to: begin + (minutes + 0.05) * minute,
+    })
+    const record = (downtime: Downtime) => streamOf([...upTo(100), 110], { downtimes: [downtime] })
+    expect(qualityAt(record(at(105.5)), 110)).toMatchObject({ excused: 0, completeness: { rated: 0.4 } })
+    expect(qualityAt(record(at(104.98)), 110)).toMatchObject({ excused: 1 })
+  })
+
   it('does not count the time before the gateway started as silence', () => {
     const record = streamOf(upTo(10))
     const upSince = begin + 500 * minute

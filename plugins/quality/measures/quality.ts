@@ -33,7 +33,7 @@ export interface Quality {
   readonly timeliness: Metric
   /** Share of inferred values; rated 1 if all were measured. */
   readonly artificiality: Metric
-  /** Agreement with neighbours; both values are the same. */
+  /** Agreement with neighbours, 0..1; rated in tenths. */
   readonly concordance: Metric
   /** Mean time from observation to commit, s. */
   readonly deliveryDelay?: number | undefined
@@ -47,7 +47,7 @@ export interface Quality {
 export function qualityOf(
   record: StreamRecord,
   metadata: StreamMetadata,
-  { now, upSince, concordance }: { now: number; upSince: number; concordance?: number | undefined },
+  { now, upSince }: { readonly now: number; readonly upSince: number },
 ): Quality {
   const { intervalMs } = metadata
   const missing = missingNow(record, intervalMs, { now, upSince })
@@ -78,7 +78,7 @@ export function qualityOf(
     artificiality: hasValues
       ? { absolute: rounded(record.inferred), rated: rounded(1 - record.inferred) }
       : {},
-    concordance: { absolute: concordance, rated: concordance },
+    concordance: { absolute: record.concordance, rated: record.ratedConcordance },
     deliveryDelay: record.meanDelayMs === undefined ? undefined : seconds(record.meanDelayMs),
     excused: 0,
     ...day,

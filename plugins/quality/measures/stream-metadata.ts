@@ -37,12 +37,13 @@ export function metadataOf(
   usual: UsualProperties,
 ): StreamMetadata {
   const text = property && propertyValue(property, rdfsLabel)
-  const label = typeof text === 'string' && text !== notAvailable ? text.trim().toLowerCase() : undefined
+  const label = typeof text === 'string' && text !== notAvailable ? text.trim() : ''
+  const found = label === '' ? undefined : usual.find(label)
   const places = [sensor, stream, platform].map((entity) => entity && placeOf(entity))
   return {
-    intervalMs: sensor && intervalOf(sensor),
-    range: (sensor && rangeOf(sensor)) ?? (label === undefined ? undefined : usual.rangeOf(label)),
-    label,
+    intervalMs: (sensor && intervalOf(sensor)) ?? found?.intervalMs,
+    range: rangeOf(sensor, found?.range),
+    label: label === '' ? undefined : label.toLowerCase(),
     place: places.find((place) => place !== undefined),
     isInferred: sensor?.id.endsWith(':VS') === true || linksOf(stream, derivedFrom).length > 0,
   }
@@ -76,33 +77,48 @@ function intervalOf(sensor: Entity): number | undefined {
   if (instance === undefined || length === undefined || length <= 0) return undefined
   const nested = own(instance, qoi.unit)
   const unit = (isObject(nested) ? own(nested, 'value') : nested) ?? own(instance, 'unitCode') ?? 'seconds'
-  const unitMs = typeof unit === 'string' ? unitsMs.get(unit.trim().toLowerCase()) : undefined
+  const unitMs = typeof unit === 'string' ? unitsMs.get(unitName(unit)) : undefined
   return unitMs === undefined ? undefined : length * unitMs
 }
 
-/** Names and UN/CEFACT codes of units of time, in ms. */
+/** The name of a unit, of its IRI or prefixed name the last part, in lower case. */
+const unitName = (unit: string): string =>
+  unit
+    .trim()
+    .replace(/^.*[/#:]|\.$/g, '')
+    .toLowerCase()
+
+/** Names, UN/CEFACT and QUDT codes of units of time, in ms; months and years are mean ones. */
 const unitsMs: ReadonlyMap<string, number> = new Map(
   (
     [
-      [1, 'ms msec millisecond milliseconds c26'],
-      [1000, 's sec secs second seconds sec. unit:sec'],
-      [60_000, 'min mins minute minutes min. unit:min'],
-      [3_600_000, 'h hr hrs hour hours hur unit:hr'],
-      [86_400_000, 'd day days unit:day'],
-      [604_800_000, 'w week weeks wee unit:wk'],
+      [1, 'ms msec millisecond milliseconds millisec c26'],
+      [1000, 's sec secs second seconds'],
+      [60_000, 'm min mins minute minutes'],
+      [3_600_000, 'h hr hrs hour hours hur'],
+      [86_400_000, 'd day days'],
+      [604_800_000, 'w wk week weeks wee'],
+      [2_629_800_000, 'mo mon month months'],
+      [31_557_600_000, 'a y yr year years ann'],
     ] as const
   ).flatMap(([ms, names]) => names.split(' ').map((name) => [name, ms] as const)),
 )
 
-/** The declared range; undefined if nothing usable is declared. */
-function rangeOf(sensor: Entity): PlausibleRange | undefined {
-  const type = propertyValue(sensor, qoi.valuetype)
-  const [min, max] = [numberOf(propertyValue(sensor, qoi.min)), numberOf(propertyValue(sensor, qoi.max))]
-  const regexp = propertyValue(sensor, qoi.regexp)
-  const kind = typeof type === 'string' ? kinds.get(localName(type)) : undefined
-  if (kind === 'text') return isPattern(regexp) ? { kind, regexp } : undefined
-  if (min !== undefined || max !== undefined) return { kind: 'number', min, max }
-  return undefined
+/**
+ * The declared range, else the usual one if it is of the declared type. Undefined for other types, such as
+ * boolean, and for a text without a pattern.
+ */
+function rangeOf(sensor: Entity | undefined, usual: PlausibleRange | undefined): PlausibleRange | undefined {
+  const declared = sensor && propertyValue(sensor, qoi.valuetype)
+  const isTyped = typeof declared === 'string' && declared !== notAvailable
+  const kind = isTyped ? kinds.get(localName(declared).toLowerCase()) : 'any'
+  if (kind === undefined) return undefined
+  const [min, max] = [qoi.min, qoi.max].map((name) => sensor && numberOf(propertyValue(sensor, name)))
+  const regexp = sensor && propertyValue(sensor, qoi.regexp)
+  if (kind !== 'text' && (min ?? max) !== undefined) return { kind, min, max }
+  if (kind !== 'number' && isPattern(regexp)) return { kind: 'text', regexp }
+  if (kind === 'any') return usual?.kind === 'number' ? { ...usual, kind } : usual
+  return usual?.kind === kind ? usual : undefined
 }
 
 function isPattern(regexp: unknown): regexp is string {

@@ -9,6 +9,7 @@ import { addTo, type DayTable, moveOn, newDayTable } from './day-table.ts'
 import { isPlausible } from './plausibility.ts'
 import { punish, type Rating, rate, unrated } from './rating.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
+import type { TimeSlots } from './time-slots.ts'
 
 /** Mutable; one per stream. Times are ms, `undefined` before the first observation. */
 export interface StreamRecord {
@@ -32,6 +33,11 @@ export interface StreamRecord {
   timeliness: Rating
   /** Share of inferred values, 0..1: an exponentially weighted mean. */
   inferred: number
+  /** Agreement with neighbours, 0..1, and the same in tenths; undefined before it is known. */
+  concordance: number | undefined
+  ratedConcordance: number | undefined
+  /** Means by time slot, to compare with neighbours; undefined before the first number. */
+  slots: TimeSlots | undefined
   readonly day: DayTable
 }
 
@@ -73,6 +79,9 @@ export const newRecord = (): StreamRecord => ({
   frequency: unrated,
   timeliness: unrated,
   inferred: 0,
+  concordance: undefined,
+  ratedConcordance: undefined,
+  slots: undefined,
   day: newDayTable(),
 })
 
@@ -121,7 +130,7 @@ function countGap(
   if (intervalMs === undefined) return
   const downMs = overlapMs(downtimes, gap)
   const missing = Math.max(0, Math.round(length / intervalMs) - 1)
-  const excused = Math.min(missing, Math.ceil(downMs / intervalMs))
+  const excused = excusedWithin(gap, { missing, intervalMs }, downtimes)
   record.completeness = punish(record.completeness, missing - excused)
   record.frequency = punish(record.frequency, missing - excused)
   // The length of an interval in which the gateway was down says nothing about the sensor.
@@ -131,6 +140,22 @@ function countGap(
     const seconds = Math.round((length - downMs - intervalMs) / 1000)
     addTo(record.day, { row: 'outageSeconds', time: gap.to, count: Math.min(seconds, 86_400) }, gap.to)
   }
+}
+
+/** Missing values that were expected while the gateway was down, within a tenth of the update interval. */
+function excusedWithin(
+  { from, to }: Downtime,
+  { missing, intervalMs }: { readonly missing: number; readonly intervalMs: number },
+  downtimes: readonly Downtime[],
+): number {
+  const step = (to - from) / (missing + 1)
+  const slack = intervalMs * (tolerance - 1)
+  const excused = downtimes.reduce((sum, down) => {
+    const first = Math.max(1, Math.ceil((down.from - slack - from) / step))
+    const last = Math.min(missing, Math.floor((down.to + slack - from) / step))
+    return sum + Math.max(0, last - first + 1)
+  }, 0)
+  return Math.min(missing, excused)
 }
 
 function countDelivery(

@@ -1,41 +1,82 @@
 /**
- * Usual value ranges of observed properties, for sensors whose metadata declares none. Pure. A label finds
- * the entry that it resembles most; below a minimum similarity it finds none.
+ * Usual value ranges and update intervals of observed properties, for sensors whose metadata declares none.
+ * Pure. A label finds the entry that it resembles most; below a minimum similarity it finds none.
  */
 import type { PlausibleRange } from './plausible-range.ts'
 
-export interface UsualProperty extends PlausibleRange {
-  /** Lower-case label. */
+export interface UsualProperty {
   readonly label: string
+  /** Undefined if any value is plausible. */
+  readonly range?: PlausibleRange | undefined
+  /** Time between two values, ms. */
+  readonly intervalMs?: number | undefined
 }
 
 export interface UsualProperties {
-  rangeOf(label: string): PlausibleRange | undefined
+  find(label: string): UsualProperty | undefined
 }
 
-/** The table of a new installation; temperature, humidity and iaq are those of the original component. */
-export const shippedProperties: readonly UsualProperty[] = [
-  { label: 'temperature', kind: 'number', min: -20, max: 50 },
-  { label: 'humidity', kind: 'number', min: 0, max: 100 },
-  { label: 'iaq', kind: 'number', min: 0, max: 500 },
-  { label: 'battery', kind: 'number', min: 0, max: 100 },
-  { label: 'pressure', kind: 'number', min: 300, max: 1100 },
-  { label: 'co2', kind: 'number', min: 0, max: 40_000 },
-  { label: 'pm10', kind: 'number', min: 0, max: 2000 },
-  { label: 'pm2.5', kind: 'number', min: 0, max: 1000 },
-  { label: 'wind speed', kind: 'number', min: 0, max: 115 },
-  { label: 'wind direction', kind: 'number', min: 0, max: 360 },
-  { label: 'mac address', kind: 'text', regexp: '([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}' },
-]
+/** Usual properties as settings have them, by label. */
+export type UsualSettings = Readonly<
+  Record<
+    string,
+    {
+      readonly min?: number | undefined
+      readonly max?: number | undefined
+      readonly regexp?: string | undefined
+      /** Seconds. */
+      readonly updateInterval?: number | undefined
+    }
+  >
+>
+
+/** The table of a new installation; temperature, humidity, iaq, colour and MAC address are the originals'. */
+const shipped: UsualSettings = {
+  temperature: { min: -20, max: 50 },
+  humidity: { min: 0, max: 100 },
+  iaq: { min: 0, max: 500 },
+  battery: { min: 0, max: 100 },
+  pressure: { min: 300, max: 1100 },
+  co2: { min: 0, max: 40_000 },
+  pm10: { min: 0, max: 2000 },
+  'pm2.5': { min: 0, max: 1000 },
+  'wind speed': { min: 0, max: 115 },
+  'wind direction': { min: 0, max: 360 },
+  'colour temperature': { min: 1000, max: 20_000 },
+  'mac address': { regexp: '([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}' },
+  colour: { regexp: '(?i)red|orange|yellow|green|blue|violet|purple|pink|brown|black|white|gr[ae]y' },
+}
+
+/** The shipped table with the entries of the settings. One of the same label replaces the shipped one. */
+export function usualTable(given: UsualSettings): UsualProperty[] {
+  const labels = new Map(
+    [shipped, given].flatMap((table) =>
+      Object.entries(table).map(([label, entry]) => [label.trim().toLowerCase(), entry] as const),
+    ),
+  )
+  return [...labels].map(([label, { min, max, regexp, updateInterval }]) => ({
+    label,
+    intervalMs: updateInterval === undefined ? undefined : updateInterval * 1000,
+    range:
+      regexp !== undefined
+        ? { kind: 'text', regexp }
+        : (min ?? max) === undefined
+          ? undefined
+          : { kind: 'number', min, max },
+  }))
+}
 
 /** @param minimum similarity, 0..1, that a label needs. */
 export function usualProperties(table: readonly UsualProperty[], minimum: number): UsualProperties {
   return {
-    rangeOf(label) {
-      const [best] = table
-        .map((entry) => ({ entry, similarity: similarity(label, entry.label) }))
-        .sort((a, b) => b.similarity - a.similarity)
-      return best !== undefined && best.similarity >= minimum ? best.entry : undefined
+    find(label) {
+      let best: UsualProperty | undefined
+      let most = 0
+      for (const entry of table) {
+        const alike = similarity(label, entry.label)
+        if (alike >= minimum && alike > most) [best, most] = [entry, alike]
+      }
+      return best
     },
   }
 }

@@ -16,6 +16,7 @@ import {
 } from '#plugins/quality/measures/stream-metadata.ts'
 import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
+import type { Concordances } from './concordances.ts'
 import type { Stream } from './stream.ts'
 import type { StoredStream } from './stream-statements.ts'
 
@@ -33,6 +34,7 @@ export interface KnownStreamsPorts {
   readonly entityOf: (id: string) => Entity | undefined
   readonly usual: UsualProperties
   readonly monotonic: () => number
+  readonly concordances: Concordances
   readonly downtimes: () => readonly Downtime[]
   /** Called after the quality of a stream may have changed. */
   readonly changed: (stream: Stream) => void
@@ -66,6 +68,7 @@ export function createKnownStreams({
   entityOf,
   usual,
   monotonic,
+  concordances,
   downtimes,
   changed,
   removed,
@@ -121,6 +124,7 @@ export function createKnownStreams({
     const isNew = !isSame(metadata, stream.metadata)
     stream.sources = sources
     stream.metadata = metadata
+    if (isNew) concordances.describe(stream)
     stream.types = listOf(entity.type)
     if (links.join(' ') === stream.links.join(' ')) return isNew
     stream.links = links
@@ -185,6 +189,7 @@ export function createKnownStreams({
       streams.delete(id)
       for (const source of stream.sources) described.get(source)?.delete(stream)
       for (const [observation, of] of observations) if (of === stream) observations.delete(observation)
+      concordances.delete(stream)
       unsaved.streams.delete(stream)
       unsaved.removed.push(stream.n)
       removed(stream)
@@ -193,8 +198,10 @@ export function createKnownStreams({
       const stream = observations.get(observationId)
       if (stream === undefined) return false
       observe(stream.record, arrival, stream.metadata, downtimes())
-      unsaved.streams.add(stream)
-      changed(stream)
+      for (const one of [stream, ...concordances.observe(stream, arrival)]) {
+        unsaved.streams.add(one)
+        changed(one)
+      }
       return true
     },
     noteWritten(stream) {

@@ -4,6 +4,7 @@
  */
 import type { PluginDatabase } from '#contract'
 import { type Downtime, newRecord, type StreamRecord } from '#plugins/quality/measures/stream-record.ts'
+import { newSlots, type TimeSlots } from '#plugins/quality/measures/time-slots.ts'
 import type { Stream } from './stream.ts'
 
 /** Migration steps; a released step never changes. */
@@ -23,6 +24,7 @@ export const tables = [
     committed INTEGER NOT NULL,
     counts_from INTEGER NOT NULL
   );`,
+  'ALTER TABLE streams ADD COLUMN slots BLOB;',
 ]
 
 /** How far the records reach. */
@@ -59,8 +61,9 @@ export interface StreamStatements {
 
 export function createStreamStatements(database: PluginDatabase): StreamStatements {
   const put = database.prepare(
-    `INSERT INTO streams (n, id, record, day, written) VALUES (?, ?, ?, ?, ?)
-     ON CONFLICT (n) DO UPDATE SET record = excluded.record, day = excluded.day, written = excluded.written`,
+    `INSERT INTO streams (n, id, record, day, written, slots) VALUES (?, ?, ?, ?, ?, ?)
+     ON CONFLICT (n) DO UPDATE
+     SET record = excluded.record, day = excluded.day, written = excluded.written, slots = excluded.slots`,
   )
   const putObservation = database.prepare('INSERT OR REPLACE INTO observations (id, n) VALUES (?, ?)')
   const remove = database.prepare('DELETE FROM streams WHERE n = ?')
@@ -74,9 +77,10 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
       removeObservations.run(n)
     }
     for (const { n, id, record, written } of state.streams) {
-      const { day, ...figures } = record
-      const bytes = Buffer.from(day.buffer, day.byteOffset, day.byteLength)
-      put.run(n, id, JSON.stringify(figures), bytes, written === undefined ? null : JSON.stringify(written))
+      const { day, slots, ...figures } = record
+      const means = slots === undefined ? null : bytesOf(slots.means)
+      const text = JSON.stringify({ ...figures, ...(slots && { slots: { ...slots, means: undefined } }) })
+      put.run(n, id, text, bytesOf(day), written === undefined ? null : JSON.stringify(written), means)
     }
     for (const [id, n] of state.observations) putObservation.run(id, n)
     clearDowntimes.run()
@@ -91,7 +95,7 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
     },
     all: () =>
       database
-        .prepare('SELECT n, id, record, day, written FROM streams ORDER BY n')
+        .prepare('SELECT n, id, record, day, written, slots FROM streams ORDER BY n')
         .all()
         .map((row) => storedOf(row as StreamRow)),
     observations: () =>
@@ -108,15 +112,27 @@ interface StreamRow {
   readonly record: string
   readonly day: Buffer
   readonly written: string | null
+  readonly slots: Buffer | null
 }
 
-function storedOf({ n, id, record, day, written }: StreamRow): StoredStream {
+const bytesOf = ({ buffer, byteOffset, byteLength }: Uint32Array | Float32Array): Buffer =>
+  Buffer.from(buffer, byteOffset, byteLength)
+
+function storedOf({ n, id, record, day, written, slots: means }: StreamRow): StoredStream {
   const fresh = newRecord()
-  fresh.day.set(new Uint32Array(day.buffer.slice(day.byteOffset, day.byteOffset + day.byteLength)))
+  bytesOf(fresh.day).set(day)
+  const stored = JSON.parse(record) as Partial<StreamRecord>
+  const slots = means === null || stored.slots === undefined ? undefined : slotsOf(stored.slots, means)
   return {
     n,
     id,
-    record: Object.assign(fresh, JSON.parse(record) as Partial<StreamRecord>),
+    record: Object.assign(fresh, stored, { slots }),
     written: written === null ? undefined : (JSON.parse(written) as Record<string, string>),
   }
+}
+
+function slotsOf(stored: Omit<TimeSlots, 'means'>, means: Buffer): TimeSlots {
+  const slots = { ...newSlots(stored.shortest, stored.origin), newestAt: stored.newestAt }
+  bytesOf(slots.means).set(means)
+  return slots
 }

@@ -14,6 +14,10 @@ export const qualityLimits = {
   qualityDowntimesMax: limit(100, 'spans'),
   /** Streams in one response of the list. Beyond it: the next page. */
   qualityPageStreams: limit(1000, 'streams'),
+  /** Streams that a stream is compared with, the nearest of its label. Beyond it: left out. */
+  qualityNeighboursMax: limit(16, 'streams'),
+  /** Streams of a label looked at to find the nearest. Beyond it: left out. */
+  qualityNeighbourScan: limit(1_000, 'streams'),
   /** Entities read at a time. Beyond it: the next page. */
   qualityReadPage: limit(32, 'entities'),
   /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */

@@ -2,11 +2,14 @@
  * The options of all commands that need settings, and the text of mistakes in settings. `--set` sets any
  * setting; the others are short forms for common settings.
  */
+
+import { isGatewayError } from '#base/register/errors.ts'
 import { bridges } from '#bridges/registry.ts'
 import type { GivenOptions, Option } from '#cli/terminal/arguments.ts'
 import type { Terminal } from '#cli/terminal/terminal.ts'
 import { type LoadedSettings, loadSettings, type SettingFlag } from '#config/load/load.ts'
 import { type Mistake, mistakeLine } from '#config/schema/mistakes.ts'
+import { compilePattern } from '#ngsi-ld/values/pattern.ts'
 import { uplinkCheck } from '#uplink/live/declared-uplinks.ts'
 
 const shortForms: readonly (Option & { readonly value: string; readonly path: string })[] = [
@@ -48,7 +51,18 @@ export function settingsOf(given: GivenOptions, terminal: Terminal): ReturnType<
     const path = cut < 0 ? one : one.slice(0, cut)
     flags.push({ path, text: cut < 0 ? '' : one.slice(cut + 1), source: `--set ${path}` })
   }
-  return loadSettings({ file: given.text('config'), env: terminal.env, flags, bridgeChecks, uplinkCheck })
+  const checks = { bridgeChecks, uplinkCheck, patternCheck }
+  return loadSettings({ file: given.text('config'), env: terminal.env, flags, ...checks })
+}
+
+function patternCheck(regexp: string): string | undefined {
+  try {
+    compilePattern(regexp)
+    return undefined
+  } catch (error) {
+    if (!isGatewayError(error)) throw error
+    return error.message
+  }
 }
 
 /** The settings, or undefined after printing the mistakes. */

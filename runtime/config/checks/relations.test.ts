@@ -17,7 +17,8 @@ async function mistakesOf(yaml: string): Promise<string[]> {
     json: (given: unknown) =>
       (given as []).length === 0 ? [] : [{ path: '[0].topic', expected: 'a pattern' }],
   }
-  const { mistakes = [] } = await loadSettings({ file, env: {}, folder, bridgeChecks })
+  const patternCheck = (regexp: string) => (regexp === '(' ? 'missing )' : undefined)
+  const { mistakes = [] } = await loadSettings({ file, env: {}, folder, bridgeChecks, patternCheck })
   return mistakes.map(({ path }) => path)
 }
 
@@ -54,6 +55,17 @@ it.each([
   ['- a list', ['']],
 ])('reports no rule that depends on an invalid value: %j', async (yaml, paths) => {
   expect(await mistakesOf(yaml)).toEqual(paths)
+})
+
+it.each([
+  ['co2: {min: 3, max: 1}', ['quality.usualProperties.co2.max']],
+  ['"wind speed": {max: fast}', ['quality.usualProperties["wind speed"].max']],
+  ['state: {min: 0, regexp: "on|off"}', ['quality.usualProperties.state.regexp']],
+  ['state: {regexp: "("}', ['quality.usualProperties.state.regexp']],
+  ['state: {maximum: 3}', ['quality.usualProperties.state.maximum']],
+  ['co2: {min: 0, max: 9000}\n    humidity: ~', []],
+])('reports the key of a wrong usual property: %j', async (yaml, paths) => {
+  expect(await mistakesOf(`quality:\n  usualProperties:\n    ${yaml}`)).toEqual(paths)
 })
 
 it.each([

@@ -33,7 +33,7 @@ describe('valid settings', () => {
       copies: [],
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
       patterns: { enabled: false, port: 'off', batchOperations: true, keepEventsHours: 72 },
-      quality: { enabled: false, port: 'off', writeIntervalMs: 10_000, labelSimilarity: 0.8 },
+      quality: expect.objectContaining({ enabled: false, port: 'off', usualProperties: {} }),
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
       search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 5_000, afterDeletion: 'keep' },

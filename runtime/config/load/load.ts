@@ -16,6 +16,7 @@ import {
   readEnvironment,
 } from '#config/checks/environment.ts'
 import { absentSections } from '#config/checks/foreign-names.ts'
+import { type PatternCheck, patternMistakes } from '#config/checks/pattern-mistakes.ts'
 import { relationMistakes, relationWarnings } from '#config/checks/relations.ts'
 import { type UplinkCheck, uplinkMistakes } from '#config/checks/uplink-mistakes.ts'
 import { valueMistakes, type WrongPlace, wrongPlaces } from '#config/checks/value-mistakes.ts'
@@ -47,6 +48,8 @@ export interface SettingsSources {
   readonly bridgeChecks?: BridgeChecks | undefined
   /** Checks the NGSI-LD parts of the settings of uplinks. */
   readonly uplinkCheck?: UplinkCheck | undefined
+  /** Checks regular expressions. */
+  readonly patternCheck?: PatternCheck | undefined
   /** Base of relative file names; by default the working folder of the process. */
   readonly folder?: string | undefined
 }
@@ -87,6 +90,7 @@ export async function loadSettings(sources: SettingsSources): Promise<Loaded> {
   const settings = withFullNames(sound.output, folder)
   mistakes.push(...bridgeMistakes(settings, sources.bridgeChecks ?? {}, raw.sourceOf))
   mistakes.push(...uplinkMistakes(settings, sources.uplinkCheck ?? (() => []), raw.sourceOf))
+  mistakes.push(...patternMistakes(settings, sources.patternCheck ?? (() => undefined), raw.sourceOf))
   const wrongSections = new Set(
     wrong.filter(({ isUnknown }) => !isUnknown).map(({ keys }) => String(keys[0])),
   )

@@ -4,6 +4,8 @@
  * section.
  */
 
+import * as v from 'valibot'
+import { limits } from '#base/limits/limits.ts'
 import { maybe, section, setting } from './setting.ts'
 import * as kind from './value-kinds.ts'
 
@@ -80,6 +82,17 @@ export const indexing = section('Indexing', {
   learn: setting(kind.flag(), false),
 })
 
+const usualProperty = kind.groupOf('a group with min, max, regexp or updateInterval', {
+  /** Smallest usual value. Smaller ones are implausible. */
+  min: maybe(kind.finiteNumber()),
+  /** Largest usual value. Larger ones are implausible. */
+  max: maybe(kind.finiteNumber()),
+  /** Pattern of usual text. The whole text must match; for values that are text. */
+  regexp: maybe(kind.text(limits.patternCharactersMax.value)),
+  /** Seconds between two observations. For sensors without an update interval. */
+  updateInterval: maybe(kind.seconds()),
+})
+
 export const quality = section('Quality analyser', {
   /** Enabled. true: the quality analyser is started; off by default, since parts of it are not built yet. */
   enabled: setting(kind.flag(), false),
@@ -95,6 +108,17 @@ export const quality = section('Quality analyser', {
    * is used for sensors without metadata.
    */
   labelSimilarity: setting(kind.share(), 0.8),
+  /**
+   * Usual properties. Value ranges and update intervals by label of the observed property, for sensors that
+   * declare none. They are added to the shipped ones; one of the same label replaces it, an empty one removes
+   * it.
+   */
+  usualProperties: setting(kind.mapOf('a group of properties, by label', v.optional(usualProperty, {})), {}),
+  /**
+   * Distance of neighbours. How far away streams of the same property may be to count as neighbours of a
+   * stream.
+   */
+  neighbourMeters: setting(kind.wholeNumber(0, 1_000_000, 'metres'), 20_000),
 })
 
 export const patterns = section('Pattern extractor', {

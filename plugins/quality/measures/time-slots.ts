@@ -1,0 +1,94 @@
+/**
+ * Mean values of a stream in its latest time slots, at up to four slot lengths, in one small typed array.
+ * Pure. Slots begin at multiples of their length since 1970, so the slots of two streams coincide. The
+ * lengths begin with the update interval, rounded up to the next of `slotLengthsMs`.
+ */
+
+export const slotLengthsMs = [
+  1000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000,
+] as const
+/** Lengths per stream, so that a sensor of every minute has slots in common with one of every hour. */
+const levels = 4
+/** Slots per length. */
+export const slotsKept = 24
+
+export interface TimeSlots {
+  /** Index of the shortest length. */
+  readonly shortest: number
+  /** The first value. Means are stored as differences from it, since they are numbers of 32 bits. */
+  readonly origin: number
+  /** Stream time of the latest value, ms. */
+  newestAt: number
+  /** For each length `slotsKept` means, NaN if there is none; then the counts of the newest slots. */
+  readonly means: Float32Array
+}
+
+export const newSlots = (shortest: number, origin: number): TimeSlots => ({
+  shortest,
+  origin,
+  newestAt: Number.NEGATIVE_INFINITY,
+  means: new Float32Array(levels * (slotsKept + 1)).fill(Number.NaN),
+})
+
+const columnOf = (slot: number): number => ((slot % slotsKept) + slotsKept) % slotsKept
+
+/** Index of the shortest length for an update interval. */
+export function shortestFor(intervalMs: number): number {
+  const found = slotLengthsMs.findIndex((length) => length >= intervalMs)
+  return found === -1 ? slotLengthsMs.length - 1 : found
+}
+
+/**
+ * Adds a value. A late one fills its slot if that is empty.
+ * @returns whether it begins a new slot of the shortest length.
+ */
+export function addToSlots(slots: TimeSlots, time: number, value: number): boolean {
+  const { means, newestAt, shortest, origin } = slots
+  if (time === newestAt) return false
+  const difference = value - origin
+  for (let level = 0; level < levels && shortest + level < slotLengthsMs.length; level++) {
+    const length = slotLengthsMs[shortest + level]!
+    const [slot, newest] = [Math.floor(time / length), Math.floor(newestAt / length)]
+    const at = level * slotsKept + columnOf(slot)
+    const countAt = levels * slotsKept + level
+    if (slot > newest) {
+      for (let empty = Math.max(newest + 1, slot - slotsKept + 1); empty < slot; empty++)
+        means[level * slotsKept + columnOf(empty)] = Number.NaN
+      means[at] = difference
+      means[countAt] = 1
+    } else if (slot === newest) {
+      means[countAt]!++
+      means[at]! += (difference - means[at]!) / means[countAt]!
+    } else if (slot > newest - slotsKept && Number.isNaN(means[at]!)) means[at] = difference
+  }
+  const length = slotLengthsMs[shortest]!
+  const isNew = Math.floor(time / length) > Math.floor(newestAt / length)
+  slots.newestAt = Math.max(newestAt, time)
+  return isNew
+}
+
+/**
+ * Writes the means of the slots that two streams have in common into `own` and `other`.
+ * @param index index of the slot length.
+ * @returns the number of common slots; 0 if one of the streams has no slots of that length.
+ */
+export function commonSlots(
+  [a, b]: readonly [TimeSlots, TimeSlots],
+  index: number,
+  { own, other }: { readonly own: Float32Array; readonly other: Float32Array },
+): number {
+  const [aLevel, bLevel] = [index - a.shortest, index - b.shortest]
+  if (Math.min(aLevel, bLevel) < 0 || Math.max(aLevel, bLevel) >= levels) return 0
+  const length = slotLengthsMs[index]!
+  const [aNewest, bNewest] = [Math.floor(a.newestAt / length), Math.floor(b.newestAt / length)]
+  let count = 0
+  const first = Math.max(aNewest, bNewest) - slotsKept + 1
+  for (let slot = first; slot <= Math.min(aNewest, bNewest); slot++) {
+    const column = columnOf(slot)
+    const [x, y] = [a.means[aLevel * slotsKept + column]!, b.means[bLevel * slotsKept + column]!]
+    if (Number.isNaN(x) || Number.isNaN(y)) continue
+    own[count] = x
+    other[count++] = y
+  }
+  return count
+}

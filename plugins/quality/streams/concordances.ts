@@ -1,0 +1,61 @@
+/** Computes the concordance of streams with their neighbours: the nearest ones of the same property label. */
+
+import { agreement, concordanceOf, ratedConcordance } from '#plugins/quality/measures/concordance.ts'
+import { numberOf } from '#plugins/quality/measures/numbers.ts'
+import type { Arrival } from '#plugins/quality/measures/stream-record.ts'
+import { addToSlots, newSlots, shortestFor } from '#plugins/quality/measures/time-slots.ts'
+import { createNeighbours } from './neighbours.ts'
+import type { Stream } from './stream.ts'
+
+export interface Concordances {
+  /** Takes the label and place of a stream from its metadata. */
+  describe(stream: Stream): void
+  delete(stream: Stream): void
+  /**
+   * Adds a value of a stream that was counted.
+   * @returns neighbours that have their first concordance thereby.
+   */
+  observe(stream: Stream, arrival: Arrival): readonly Stream[]
+}
+
+export function createConcordances({ radiusMeters }: { readonly radiusMeters: number }): Concordances {
+  const neighbours = createNeighbours<Stream>(radiusMeters, ({ record }) => record.slots !== undefined)
+
+  /** Returns whether the stream has a concordance for the first time. */
+  function update({ record }: Stream, near: readonly Stream[]): boolean {
+    const { slots, concordance: before } = record
+    if (slots === undefined) return false
+    const agreements = near.flatMap(({ record: { slots: other } }) =>
+      other === undefined ? [] : (agreement(slots, other) ?? []),
+    )
+    const concordance = concordanceOf(agreements)
+    if (concordance === undefined) return false
+    record.concordance = concordance
+    record.ratedConcordance = ratedConcordance(record.ratedConcordance, concordance)
+    return before === undefined
+  }
+
+  return Object.freeze({
+    describe(stream) {
+      const { label, place } = stream.metadata
+      if (label === undefined || place === undefined) neighbours.delete(stream)
+      else neighbours.put(stream, label, place)
+    },
+    delete: (stream) => neighbours.delete(stream),
+    observe(stream, { time, value }) {
+      const { record, metadata } = stream
+      const number = numberOf(value)
+      if (number === undefined || metadata.label === undefined || metadata.place === undefined) return []
+      const intervalMs = metadata.intervalMs ?? record.intervalMs
+      // Without an update interval, the length of the first interval is that of the slots.
+      if (intervalMs === undefined) return []
+      const shortest = metadata.intervalMs === undefined ? undefined : shortestFor(intervalMs)
+      if (record.slots === undefined || (shortest !== undefined && shortest !== record.slots.shortest))
+        record.slots = newSlots(shortest ?? shortestFor(intervalMs), number)
+      if (!addToSlots(record.slots, time, number)) return []
+      const near = neighbours.of(stream)
+      update(stream, near)
+      return near.filter((one) => one.record.concordance === undefined && update(one, neighbours.of(one)))
+    },
+  } satisfies Concordances)
+}

@@ -1,0 +1,95 @@
+/** A site with streams for tests of the quality analyser: its entities, and observations of them. */
+import { expect } from 'vitest'
+import type { HttpClient } from '#test/kit/http-gateway.ts'
+
+export const sosa = 'http://www.w3.org/ns/sosa/'
+export const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
+export const qoi = 'https://w3id.org/iot/qoi#'
+export const selvedge = 'urn:selvedge:ns:'
+const rdfs = 'http://www.w3.org/2000/01/rdf-schema#'
+
+export interface Site {
+  /** Creates a stream whose sensor sends at this interval. */
+  create(name: string, stream: SiteStream): Promise<void>
+  observe(name: string, given: unknown, time: number): Promise<void>
+  /** The QoI entity of a stream. */
+  quality(name: string): Promise<Attributes>
+  /** The analyser's own account of a stream. */
+  stream(name: string): Promise<{ readonly observations: number; readonly quality: Quality }>
+}
+
+interface SiteStream {
+  readonly seconds: number
+  readonly label: string
+  readonly place?: readonly [number, number]
+  /** Further attributes of the Sensor. */
+  readonly sensor?: object
+}
+
+export type Attributes = Record<string, Record<string, Record<string, unknown>>>
+type Quality = Readonly<Record<string, unknown>>
+
+export const value = (given: unknown, more: object = {}) => ({ type: 'Property', value: given, ...more })
+export const streamId = (name: string): string => `urn:ngsi-ld:IotStream:${name}`
+export const observationId = (name: string): string => `urn:ngsi-ld:StreamObservation:${name}`
+const to = (object: string) => ({ type: 'Relationship', object })
+
+function entitiesOf(name: string, { seconds, label, place, sensor = {} }: SiteStream): object[] {
+  return [
+    {
+      id: `urn:ngsi-ld:Sensor:${name}`,
+      type: `${sosa}Sensor`,
+      [`${sosa}observes`]: to(`urn:ngsi-ld:ObservableProperty:${name}`),
+      [`${qoi}updateinterval`]: value(seconds, { [`${qoi}unit`]: value('seconds') }),
+      ...(place && { location: { type: 'GeoProperty', value: { type: 'Point', coordinates: place } } }),
+      ...sensor,
+    },
+    {
+      id: `urn:ngsi-ld:ObservableProperty:${name}`,
+      type: `${sosa}ObservableProperty`,
+      [`${rdfs}label`]: value(label),
+    },
+    {
+      id: streamId(name),
+      type: `${iotStream}IotStream`,
+      [`${iotStream}generatedBy`]: to(`urn:ngsi-ld:Sensor:${name}`),
+    },
+    {
+      id: observationId(name),
+      type: `${iotStream}StreamObservation`,
+      [`${iotStream}belongsTo`]: to(streamId(name)),
+    },
+  ]
+}
+
+export const result = (given: unknown, time: number) =>
+  value(given, { observedAt: new Date(time).toISOString() })
+
+/** @param client of the gateway that runs at the moment. */
+export function siteOf(client: () => HttpClient): Site {
+  async function read(path: string): Promise<unknown> {
+    const answer = await client().get(path)
+    expect({ path, status: answer.status }).toEqual({ path, status: 200 })
+    return answer.json()
+  }
+  return {
+    async create(name, stream) {
+      const answer = await client().send(
+        'POST',
+        '/ngsi-ld/v1/entityOperations/create',
+        entitiesOf(name, stream),
+      )
+      expect(answer.status).toBe(201)
+    },
+    async observe(name, given, time) {
+      const answer = await client().send('POST', `/ngsi-ld/v1/entities/${observationId(name)}/attrs`, {
+        [`${sosa}hasSimpleResult`]: result(given, time),
+      })
+      expect(answer.status).toBeLessThan(300)
+    },
+    quality: async (name) =>
+      (await read(`/ngsi-ld/v1/entities/urn:ngsi-ld:QoI:${streamId(name)}`)) as Attributes,
+    stream: async (name) =>
+      (await read(`/quality/api/streams/${streamId(name)}`)) as Awaited<ReturnType<Site['stream']>>,
+  }
+}
