@@ -238,6 +238,7 @@ describe('an uplink whose selection depends on values', () => {
       })
       await holdsWhole()
       await holds({ id: 'urn:tank:2', type: 'Tank', ...level(21), ...rest }, 'urn:tank:2')
+      await holdsWhole('urn:tank:first')
     },
   )
 
