@@ -122,8 +122,7 @@ export function isPickle(bytes: Buffer): boolean {
   const isCompressed =
     (first === 0x78 && [0x01, 0x5e, 0x9c, 0xda].includes(second)) || bytes.subarray(0, 2).equals(gzip)
   if (isCompressed) return true
-  const isText = bytes.at(-1) === stop && 'c(}]'.includes(String.fromCharCode(first))
-  return isText && /copy_reg|sklearn|numpy|__builtin__|^\(/.test(bytes.subarray(0, 400).toString('latin1'))
+  return bytes.at(-1) === stop && 'c(}]'.includes(String.fromCharCode(first))
 }
 
 const gzip = Buffer.from([0x1f, 0x8b])

@@ -6,7 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { BrokerPort } from '#contract'
-import { iotStream } from '#contract/vocabulary.ts'
+import { iotStream, sosa } from '#contract/vocabulary.ts'
 import { isObject, type JsonObject, parsedJson, sameJson } from '#ngsi-ld/values/json.ts'
 
 export interface ModelSubscriptionsPorts {
@@ -103,22 +103,22 @@ function subscriptionOf({ id, properties, members }: Watched, purpose: Purpose, 
     },
   })
   if (purpose === 'stream') {
-    const attributes = ['sosa:observes', 'location']
+    const attributes = [sosa.observes, 'location']
     return {
       description: `Streams of the pattern model ${id}`,
       entities: [{ type: iotStream.IotStream }],
       watchedAttributes: attributes,
-      q: isAnyOf('sosa:observes', properties),
+      q: isAnyOf(sosa.observes, properties),
       notification: notification(attributes),
     }
   }
-  const attributes = ['sosa:hasSimpleResult', 'sosa:resultTime', 'iot-stream:belongsTo']
+  const attributes = [sosa.hasSimpleResult, sosa.resultTime, iotStream.belongsTo]
   const isShort = members.length > 0 && members.length <= limits.patternNamedStreamsMax.value
   return {
     description: `Observations of the streams of the pattern model ${id}`,
     entities: [{ type: iotStream.StreamObservation }],
     watchedAttributes: attributes,
-    ...(isShort ? { q: isAnyOf('iot-stream:belongsTo', members) } : {}),
+    ...(isShort ? { q: isAnyOf(iotStream.belongsTo, members) } : {}),
     notification: notification(attributes),
   }
 }

@@ -123,6 +123,12 @@ async function register(body: object): Promise<{ id: string; subscriptionId: str
   return answer.json() as { id: string; subscriptionId: string }
 }
 
+async function model(id: string) {
+  const answer = await client().get(`/patterns/api/model/${id}`)
+  expect(answer.status).toBe(200)
+  return answer.json() as { readonly status: { readonly observationSubscriptionId: string } }
+}
+
 describe('the pattern extractor', () => {
   it('publishes the pattern of each window of streams at one place, once, through kills', async () => {
     await create([
@@ -135,8 +141,8 @@ describe('the pattern extractor', () => {
       model: mixture,
       labels,
     }
-    const model = await register(input)
-    expect(model).toEqual({
+    const registered = await register(input)
+    expect(registered).toEqual({
       id: expect.any(String) as string,
       subscriptionId: expect.any(String) as string,
       ...input,
@@ -168,6 +174,81 @@ describe('the pattern extractor', () => {
     const { value: confidence } = event['urn:selvedge:ns:confidence'] as { value: number }
     expect(confidence).toBeGreaterThan(0.9)
     expect(confidence).toBeLessThanOrEqual(1)
+    // By the clock of the gateway, not by the times of the values.
+    const kept = Date.parse(event['expiresAt'] as string) - Date.parse(event['createdAt'] as string)
+    expect(Math.abs(kept - 72 * 60 * minute)).toBeLessThan(minute)
     expect(await events('a3')).toEqual([])
+    const all = (await client().get('/patterns/api/model')).json() as { count: number; result: object[] }
+    expect(all).toMatchObject({ count: 1, result: [{ ...registered, status: { groups: 1, streams: 2 } }] })
+  })
+
+  it('changes events for late values, within the hours of the day', async () => {
+    await create([
+      ...streamEntities('b1', 'b-flow', [10.4, 56.1]),
+      ...streamEntities('b2', 'b-speed', [10.4001, 56.1]),
+    ])
+    const properties = [propertyId('b-flow'), propertyId('b-speed')]
+    const { id } = await register({
+      observableProperties: properties,
+      model: mixture,
+      spatial: { radius: 50 },
+      // The first row is at 10:00 in the time zone of the gateway.
+      temporal: { window: 4, step: 2, hours: '10:00-10:08' },
+    })
+    for (const row of [0, 1, 3, 4, 5, 6, 7, 8, 9, 2]) {
+      await observe('b1', row % 3, begin + row * minute)
+      await observe('b2', row % 3, begin + row * minute)
+    }
+    const expected = [0, 2, 4].map((row) => [iso(row), iso(row + 3), 'pattern-1'])
+    await vi.waitFor(async () => expect(summary(await events('b1'))).toEqual(expected), patience)
+    expect(await model(id)).toMatchObject({ status: { state: 'running', groups: 1 } })
+  })
+
+  it('shows the subscriptions of a model at the broker, and deletes them with it', async () => {
+    const { id, subscriptionId } = await register({
+      observableProperties: ['urn:p:1', 'urn:p:2'],
+      model: mixture,
+    })
+    const path = (of: string): string => `/ngsi-ld/v1/subscriptions/${of}`
+    const shown = await client().get(path(subscriptionId))
+    expect(shown.json()).toMatchObject({
+      q: `${sosa}observes=="urn:p:1"|${sosa}observes=="urn:p:2"`,
+      entities: [{ type: `${iotStream}IotStream` }],
+      notification: {
+        endpoint: { uri: `${gateway.httpUrl}/patterns/api/notification/stream`, accept: 'application/json' },
+      },
+    })
+    const { observationSubscriptionId } = (await model(id)).status
+    expect((await client().get(path(observationSubscriptionId))).status).toBe(200)
+    expect((await client().send('DELETE', path(subscriptionId), undefined)).status).toBe(204)
+    await vi.waitFor(
+      async () => expect((await client().get(path(subscriptionId))).status).toBe(200),
+      patience,
+    )
+    expect((await client().send('DELETE', `/patterns/api/model/${id}`, undefined)).status).toBe(204)
+    for (const one of [subscriptionId, observationSubscriptionId])
+      expect((await client().get(path(one))).status).toBe(404)
+    expect((await client().get(`/patterns/api/model/${id}`)).status).toBe(404)
+    expect((await client().send('DELETE', `/patterns/api/model/${id}`, undefined)).status).toBe(404)
+  })
+
+  it('answers errors as {status, message}', async () => {
+    const pickle = Buffer.from([0x80, 0x04, 0x95, 0x00, 0x2e]).toString('base64')
+    const send = async (body: object) => {
+      const answer = await client().send('POST', '/patterns/api/model', body)
+      return { code: answer.status, ...(answer.json() as { status: number; message: string }) }
+    }
+    expect(await send({ observableProperties: ['urn:p:1'], model: pickle })).toMatchObject({
+      code: 415,
+      status: 415,
+      message: expect.stringContaining('Convert it in Python') as string,
+    })
+    expect(await send({ observableProperties: ['urn:p:1'], model: 'nothing' })).toMatchObject({
+      code: 400,
+      status: 400,
+      message: expect.stringMatching(/^model: must be a JSON object/) as string,
+    })
+    expect((await client().get('/patterns/api/model/none')).status).toBe(404)
+    expect((await client().send('PUT', '/patterns/api/model', {})).status).toBe(405)
   })
 })
