@@ -89,7 +89,7 @@ lay_out() {
   mkdir -p "$new/bin" "$new/dist" "$new/node/bin" "$new/node_modules/better-sqlite3/prebuilds"
   cp "$here/bin/selvedge" "$new/bin/selvedge"
   cp "$here/dist/"*.js "$new/dist/"
-  [ ! -d "$here/dist/ide" ] || cp -R "$here/dist/ide" "$new/dist/ide"
+  [ ! -d "$here/dist/pages" ] || cp -R "$here/dist/pages" "$new/dist/pages"
   cp "$here/package.json" "$here/LICENSE" "$here/deploy/config/selvedge.example.yaml" "$new/"
   cp "$here/dist/THIRD-PARTY-NOTICES.txt" "$new/"
   cp "$here/README.md" "$new/"

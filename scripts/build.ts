@@ -1,14 +1,15 @@
 /**
  * Bundles what runs into `dist/`: the process and its two threads, as ES modules for the pinned Node.
  * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
- * package.json is fixed into the bundle. Beside it `dist/ide/` gets the page of the search enabler, and
+ * package.json is fixed into the bundle. Beside it `dist/pages/` gets the pages of search and of the quality analyser, and
  * `dist/THIRD-PARTY-NOTICES.txt` the licences of what was bundled. Nothing else is generated; the sources run as they are, too.
  */
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join, resolve } from 'node:path'
 import { build, type Plugin } from 'esbuild'
-import { buildIde } from '#plugins/search/ide/build.ts'
+import { buildQualityPage } from '#plugins/quality/page/build-quality-page.ts'
+import { buildIde } from '#plugins/search/ide/build-ide.ts'
 import { noticesOf } from './notices.ts'
 
 const root = join(import.meta.dirname, '..')
@@ -69,7 +70,12 @@ const put = (path: string, text: string): void => {
 mkdirSync(join(root, 'dist'), { recursive: true })
 for (const { path, text } of outputFiles) put(path, ascii(text))
 
-const bundled = [...Object.keys(metafile.inputs), ...(await buildIde(join(root, 'dist', 'ide')))]
+const pages = join(root, 'dist', 'pages')
+const bundled = [
+  ...Object.keys(metafile.inputs),
+  ...(await buildIde(join(pages, 'search'))),
+  ...(await buildQualityPage(join(pages, 'quality'))),
+]
 put(join(root, 'dist', 'THIRD-PARTY-NOTICES.txt'), noticesOf(root, bundled.map(fromRoot), [native]))
 
 function fromRoot(input: string): string {

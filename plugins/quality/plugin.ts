@@ -8,11 +8,14 @@ import { definePlugin, type Host } from '#contract'
 import { figuresOf } from '#plugins/quality/entities/quality-entity.ts'
 import { nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
-import {
-  type UsualSettings,
-  usualProperties,
-  usualTable,
-} from '#plugins/quality/measures/usual-properties.ts'
+import type { UsualSettings } from '#plugins/quality/measures/usual-properties.ts'
+import { createConfiguration } from '#plugins/quality/operator/configuration.ts'
+import { createDescribing } from '#plugins/quality/operator/describing.ts'
+import { createEdits, editsTable } from '#plugins/quality/operator/edit-statements.ts'
+import { createLogLines } from '#plugins/quality/operator/log-lines.ts'
+import { createOperatorRoutes } from '#plugins/quality/operator/operator-routes.ts'
+import { createPropertyTable } from '#plugins/quality/operator/property-table.ts'
+import { createStreamRoutes } from '#plugins/quality/operator/stream-routes.ts'
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
@@ -37,12 +40,20 @@ export default definePlugin<QualitySettings, (typeof needs)[number]>({
   version,
   summary: 'Rates the quality of every stream',
   needs,
-  tables,
+  tables: [...tables, editsTable],
   start,
 })
 
 function start(host: Host<QualitySettings, (typeof needs)[number]>) {
-  const { mdr, changes, database, clock, log, signal, settings, fail } = host
+  const { mdr, changes, database, clock, signal, settings, fail } = host
+  const lines = createLogLines(host.log, clock.now)
+  const { log } = lines
+  const configuration = createConfiguration(settings, createEdits(database, 'setting'))
+  const properties = createPropertyTable({
+    settings: settings.usualProperties,
+    edits: createEdits(database, 'property'),
+    similarity: () => configuration.value('labelSimilarity'),
+  })
   const upSince = clock.now()
   const table = createStreamStatements(database)
   const downtimes: Downtime[] = []
@@ -61,12 +72,13 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
       clock,
       log,
     },
-    { intervalMs: settings.writeIntervalMs },
+    { intervalMs: () => configuration.value('writeIntervalMs') },
   )
+  const entityOf = (id: string) => changes.entity(id)?.entity()
   const streams = createKnownStreams({
-    entityOf: (id) => changes.entity(id)?.entity(),
+    entityOf,
+    usual: properties,
     monotonic: clock.monotonic,
-    usual: usualProperties(usualTable(settings.usualProperties), settings.labelSimilarity),
     concordances: createConcordances({ radiusMeters: settings.neighbourMeters }),
     downtimes: () => downtimes,
     changed,
@@ -95,6 +107,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     else silence.set(stream, clock.monotonic() + nextAt - now)
   }
 
+  const rangesChanged = createDescribing({ streams, entityOf, signal })
   void own.start().catch(fail)
   const status = () => ({
     streams: streams.size(),
@@ -106,7 +119,13 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     bytes: database.bytes(),
   })
   return {
-    fetch: createQualityRoutes({ streams, quality, status }),
+    // The page has no data; it prompts for the token that other routes require.
+    open: ['/ui', '/semanticenrichment/ui'],
+    fetch: createQualityRoutes({
+      '/status': { GET: () => Response.json(status()) },
+      ...createStreamRoutes({ streams, quality, broker: mdr }),
+      ...createOperatorRoutes({ lines, configuration, properties, rangesChanged }),
+    }),
     status,
     complaints: () => {
       const reason = writer.failure()

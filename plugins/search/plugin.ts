@@ -2,8 +2,8 @@
  * The search enabler: GraphQL over the entities of a broker, with an IDE. This file only connects routes to
  * the engine, which is loaded at the first request that needs it.
  */
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { type BuiltPage, createBuiltPage } from '#base/pages/built-page.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { version } from '#base/register/version.ts'
 import { type BrokerPort, definePlugin, type Host, type RouteEnvironment } from '#contract'
@@ -11,7 +11,6 @@ import { readSchemaFolder } from '#plugins/search/schema/schema-folder.ts'
 import type { SchemaMistake } from '#plugins/search/schema/schema-merge.ts'
 import type { Engine } from '#plugins/search/transports/engine.ts'
 import { description } from '#plugins/search/transports/openapi-search.ts'
-import { createPage } from '#plugins/search/transports/page.ts'
 
 /** The section `search` of the settings. */
 export interface SearchSettings {
@@ -51,7 +50,11 @@ export default definePlugin<SearchSettings, (typeof needs)[number]>({
     // Report schema mistakes at startup, not at the first query.
     if ((folder?.texts.length ?? 0) > 0) await engine()
 
-    const page = createPage(idePlaces())
+    const page = createBuiltPage({
+      name: 'search',
+      builder: join(import.meta.dirname, 'ide', 'build-ide.ts'),
+      policy,
+    })
     return {
       // These have no data; the page prompts for the token that other routes require.
       open: ['/', '/ide', '/version'],
@@ -99,7 +102,7 @@ function backendOf({ settings, mdr, component, remote, changes }: SearchHost): B
 
 interface Parts {
   readonly engine: () => Promise<Engine>
-  readonly page: ReturnType<typeof createPage>
+  readonly page: BuiltPage
   readonly settings: SearchSettings
 }
 
@@ -123,7 +126,7 @@ async function route(
     return new Response(null, { status, headers })
   }
   const isRead = method === 'GET' || method === 'HEAD'
-  const found = path === '/version' ? versionOf(settings) : isRead ? page.answer(path, request) : undefined
+  const found = path === '/version' ? versionOf(settings) : isRead ? pageFile(page, path, request) : undefined
   if (found === undefined) throw new GatewayError('http.no-route', `search has no route ${method} ${path}`)
   if (!isRead) throw new GatewayError('http.method-not-allowed', `${method} ${path}`, { allow: 'GET' })
   return found
@@ -144,10 +147,12 @@ function preflight({ cors }: SearchSettings): Response {
   return new Response(null, { status: 204, headers })
 }
 
-/** The folder of the IDE files: beside the bundle in a deployment, `dist/ide` in a checkout. */
-function idePlaces(): { readonly folder: string; readonly builder: string } {
-  const here = import.meta.dirname
-  const builder = join(here, 'ide', 'build.ts')
-  const isChecked = existsSync(builder)
-  return { folder: isChecked ? join(here, '..', '..', 'dist', 'ide') : join(here, 'ide'), builder }
+/** A file of the page by its path, `/` for the page; undefined for other paths. */
+function pageFile(page: BuiltPage, path: string, request: Request): Response | Promise<Response> | undefined {
+  if (path === '/' || path === '') return page.html(request)
+  return path.startsWith('/ide/') ? page.file(path.slice('/ide/'.length), request) : undefined
 }
+
+/** The script may only connect to its own origin; the editor creates styles at run time. */
+const policy =
+  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; worker-src 'self' blob:; frame-ancestors 'none'"

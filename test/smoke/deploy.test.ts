@@ -49,14 +49,16 @@ describe('install.sh', () => {
       expect(existsSync(join(program, page))).toBe(true)
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
       'backup-thread.js',
-      'ide',
       'main.js',
+      'pages',
       'writer-thread.js',
     ])
-    const endings = readdirSync(join(program, 'dist', 'ide')).map((name) =>
-      name.replace(/^page(-[0-9a-f]+)?/, ''),
-    )
-    expect(endings.toSorted()).toEqual(['.css.br', '.css.gz', '.html', '.js.br', '.js.gz'])
+    for (const page of ['quality', 'search']) {
+      const endings = readdirSync(join(program, 'dist', 'pages', page)).map((name) =>
+        name.replace(/^page(-[0-9a-f]+)?/, ''),
+      )
+      expect(endings.toSorted()).toEqual(['.css.br', '.css.gz', '.html', '.js.br', '.js.gz'])
+    }
     expect(readdirSync(join(program, 'node_modules'))).toEqual(['better-sqlite3'])
     expect(readdirSync(join(program, 'node_modules', 'better-sqlite3', 'prebuilds'))).toEqual([
       `linux-${thisArch}.node`,
@@ -69,6 +71,7 @@ describe('install.sh', () => {
     for (const name of ['better-sqlite3', 'graphql', 'hono', 'mqtt-packet', 'valibot', 'ws', 'yaml'])
       expect(notices).toMatch(new RegExp(`^${name} \\d`, 'm'))
     expect(notices).toMatch(/^graphiql \d/m)
+    expect(notices).toMatch(/^uplot \d/m)
     expect(notices).toContain('Node.js is licensed for use as follows')
     expect(notices).not.toContain('(undefined)')
   })

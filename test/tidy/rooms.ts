@@ -68,10 +68,10 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
     'operator',
   ],
   uplink: ['connection', 'steps', 'centre', 'progress', 'backfill', 'reconcile', 'live'],
-  base: ['register', 'limits', 'time', 'process', 'load'],
+  base: ['register', 'limits', 'time', 'process', 'load', 'pages'],
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
   'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations'],
-  'plugins/quality': ['measures', 'entities', 'streams'],
+  'plugins/quality': ['measures', 'entities', 'streams', 'operator'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
@@ -96,7 +96,7 @@ const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   'graphql-sse': 'plugins/search',
   'graphql-ws': 'plugins/search',
   dataloader: 'plugins/search',
-  esbuild: 'plugins/search',
+  esbuild: 'base',
 }
 
 interface Import {

@@ -48,7 +48,7 @@ const jsonHeaders = { 'Content-Type': 'application/json' }
 /** @param intervalMs between two writes of a stream whose rated values did not change. */
 export function createQualityWriter(
   { broker, figures, exists, written, clock, log }: QualityWriterPorts,
-  { intervalMs }: { readonly intervalMs: number },
+  { intervalMs }: { readonly intervalMs: () => number },
 ): QualityWriter {
   const queue = new Set<Stream>()
   const deletions = new Set<string>()
@@ -166,7 +166,7 @@ export function createQualityWriter(
       if (queue.has(stream)) return
       const { isUrgent, names } = changeOf(stream, figures(stream))
       if (isUrgent) return enqueue(stream)
-      const figuresDueAt = names.length === 0 ? Number.POSITIVE_INFINITY : stream.writtenAt + intervalMs
+      const figuresDueAt = names.length === 0 ? Number.POSITIVE_INFINITY : stream.writtenAt + intervalMs()
       const dueAt = Math.min(figuresDueAt, linkDueAt(stream))
       if (dueAt === Number.POSITIVE_INFINITY) return
       if (dueAt <= clock.monotonic()) enqueue(stream)

@@ -8,6 +8,7 @@ import { createClient } from 'graphql-sse'
 import { createElement } from 'react'
 import { createRoot } from 'react-dom/client'
 import 'graphiql/style.css'
+import './page.css'
 
 const address = new URL(window.location.href)
 const endpoint = new URL('graphql', address.origin + address.pathname).href

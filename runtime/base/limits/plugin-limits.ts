@@ -55,6 +55,8 @@ export const pluginLimits = {
   identitySlackMs: limit(30_000, 'ms'),
   /** Schedules have minute resolution. Beyond it: the next check. */
   pluginTimetableMs: limit(15_000, 'ms'),
+  /** Building a web page on first use, in a checkout. Beyond it: 503. */
+  pageBuildMs: limit(60_000, 'ms'),
   ...indexingLimits,
   ...patternsLimits,
   ...qualityLimits,

@@ -18,6 +18,14 @@ export const qualityLimits = {
   qualityNeighboursMax: limit(16, 'streams'),
   /** Streams of a label looked at to find the nearest. Beyond it: left out. */
   qualityNeighbourScan: limit(1_000, 'streams'),
+  /** Values of a metric in one history. Beyond it: the newest. */
+  qualityHistoryValues: limit(120, 'values'),
+  /** Log lines of the analyser in memory. Beyond it: the oldest is dropped. */
+  qualityLogLines: limit(500, 'lines'),
+  /** Facts of such a line. Beyond it: cut. */
+  qualityLogLineCharacters: limit(1000, 'characters'),
+  /** Entries in the table of usual properties. Beyond it: rejected. */
+  qualityPropertiesMax: limit(500, 'entries'),
   /** Entities read at a time. Beyond it: the next page. */
   qualityReadPage: limit(32, 'entities'),
   /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */

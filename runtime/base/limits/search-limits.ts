@@ -60,6 +60,4 @@ export const searchLimits = {
   searchSchemaFiles: limit(64, 'files'),
   /** One schema file. Beyond it: ignored and logged. */
   searchSchemaBytes: limit(256 * 1024, 'bytes'),
-  /** Building the page of the IDE on first use. Beyond it: 503. */
-  searchBuildMs: limit(60_000, 'ms'),
 } as const satisfies Record<string, Limit>

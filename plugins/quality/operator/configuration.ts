@@ -1,0 +1,102 @@
+/**
+ * The settings of the analyser as its page shows them: environment name and value, secrets hidden. Some can
+ * be changed while the analyser runs; such a change is stored in the plugin's file and has precedence.
+ */
+import type { Json } from '#contract'
+import { isObject, own } from '#ngsi-ld/values/json.ts'
+import { badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { Edits } from './edit-statements.ts'
+
+/** Settings that can be changed while the analyser runs. */
+export interface EditableSettings {
+  readonly writeIntervalMs: number
+  readonly labelSimilarity: number
+}
+
+interface Bounds {
+  readonly min: number
+  readonly max: number
+  readonly isWhole: boolean
+}
+
+/** The bounds of the schema of settings. */
+const editable: Readonly<Record<keyof EditableSettings, Bounds>> = {
+  writeIntervalMs: { min: 0, max: 3_600_000, isWhole: true },
+  labelSimilarity: { min: 0, max: 1, isWhole: false },
+}
+
+export interface ConfigurationRow {
+  /** Name in the section of the settings. */
+  readonly setting: string
+  /** Name in the environment. */
+  readonly name: string
+  /** Value in effect as text; `(hidden)` for a secret, empty if it is not set. */
+  readonly value: string
+  readonly isEditable: boolean
+  /** Whether an operator changed it on the page. */
+  readonly isChanged: boolean
+}
+
+export interface Configuration {
+  value(name: keyof EditableSettings): number
+  rows(): readonly ConfigurationRow[]
+  /** @throws notFound, badRequestData */
+  put(name: string, body: Json): ConfigurationRow
+  /** Takes the value of the settings again. @throws notFound */
+  reset(name: string): ConfigurationRow
+}
+
+export function createConfiguration(settings: EditableSettings, edits: Edits): Configuration {
+  let changed = edits.all()
+  const value = (name: keyof EditableSettings): number => {
+    const edit = changed.get(name)
+    return typeof edit === 'number' ? edit : settings[name]
+  }
+
+  function change(name: string, work: (name: keyof EditableSettings) => void): ConfigurationRow {
+    if (!isEditable(name)) throw notFound(`no setting ${name} can be changed while the analyser runs`)
+    work(name)
+    changed = edits.all()
+    return rowOf(name, value(name))
+  }
+
+  const rowOf = (setting: string, given: unknown): ConfigurationRow => ({
+    setting,
+    name: `SELVEDGE_QUALITY_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`,
+    value: shown(setting, given),
+    isEditable: isEditable(setting),
+    isChanged: changed.has(setting),
+  })
+
+  return Object.freeze({
+    value,
+    rows: () =>
+      Object.entries(settings).map(([setting, given]) =>
+        rowOf(setting, isEditable(setting) ? value(setting) : given),
+      ),
+    put: (name, body) =>
+      change(name, (setting) => {
+        const { min, max, isWhole } = editable[setting]
+        const number = isObject(body) ? own(body, 'value') : undefined
+        const isValid = typeof number === 'number' && number >= min && number <= max
+        if (!isValid || (isWhole && !Number.isInteger(number)))
+          throw badRequestData(`must be a ${isWhole ? 'whole ' : ''}number from ${min} to ${max}`, 'value')
+        edits.put(setting, number)
+      }),
+    reset: (name) => change(name, (setting) => edits.delete(setting)),
+  } satisfies Configuration)
+}
+
+const isEditable = (name: string): name is keyof EditableSettings => Object.hasOwn(editable, name)
+
+const secretName = /pass|secret|token|key|credential/i
+
+/** A value as text. Secrets are hidden: values of secret names (not file names), and users in URLs. */
+function shown(name: string, value: unknown): string {
+  if (value === undefined) return ''
+  const hide = (member: string, inner: unknown): unknown =>
+    secretName.test(member) && !/file$/i.test(member) ? '(hidden)' : inner
+  const hidden = hide(name, value)
+  const text = typeof hidden === 'string' ? hidden : JSON.stringify(hidden, hide)
+  return text.replaceAll(/(\/\/)[^/@\s"]*@/g, '$1(hidden)@')
+}

@@ -1,0 +1,37 @@
+/** A rated value over time: a step line from 0 to 1, drawn by uPlot. */
+import uPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+
+const size = { width: 132, height: 34 }
+const stepped = uPlot.paths.stepped({ align: 1 })
+
+/** @returns an object with the element and `draw(points)`; points are pairs of ms and value. */
+export function sparkline() {
+  const place = document.createElement('div')
+  place.className = 'sparkline'
+  place.setAttribute('aria-hidden', 'true')
+  let plot
+  let colour
+  return {
+    place,
+    draw(points) {
+      if (points.length === 0) return
+      const data = [points.map(([at]) => at), points.map(([, value]) => value)]
+      const current = getComputedStyle(place).color
+      if (plot !== undefined && colour === current) return plot.setData(data)
+      plot?.destroy()
+      colour = current
+      plot = new uPlot(options(current), data, place)
+    },
+  }
+}
+
+const options = (colour) => ({
+  ...size,
+  padding: [3, 2, 3, 2],
+  cursor: { show: false },
+  legend: { show: false },
+  axes: [{ show: false }, { show: false }],
+  scales: { x: { time: false }, y: { range: [0, 1] } },
+  series: [{}, { stroke: colour, width: 1.5, paths: stepped, points: { show: false } }],
+})

@@ -1,0 +1,252 @@
+/** The page of the quality analyser in a real browser without Internet access, and the interface behind it. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type Browser, openBrowser } from '#test/kit/browser.ts'
+import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
+import { describePeer } from '#test/kit/peers.ts'
+
+const sosa = 'http://www.w3.org/ns/sosa/'
+const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
+const qoi = 'https://w3id.org/iot/qoi#'
+const rdfs = 'http://www.w3.org/2000/01/rdf-schema#'
+const hostile = '<script>document.title = "broken"</script>'
+
+const folder = mkdtempSync(join(tmpdir(), 'selvedge-quality-page-'))
+let gateway: GatewayInside
+let origin: string
+
+beforeAll(async () => {
+  gateway = await startGatewayInside(folder, {
+    SELVEDGE_QUALITY_ENABLED: 'true',
+    SELVEDGE_QUALITY_WRITE_INTERVAL_MS: '100',
+  })
+  origin = `http://127.0.0.1:${gateway.httpPort}`
+  await vi.waitFor(async () => expect((await gateway.get('/quality/status')).status).toBe(200), {})
+})
+afterAll(async () => {
+  await gateway?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const value = (given: unknown, more: object = {}) => ({ type: 'Property', value: given, ...more })
+const to = (object: string) => ({ type: 'Relationship', object })
+const idOf = (name: string) => `urn:ngsi-ld:IotStream:${name}`
+
+async function create(name: string, { label, intervalMs }: { label: string; intervalMs: number }) {
+  const made = await gateway.send('POST', '/ngsi-ld/v1/entityOperations/create', [
+    {
+      id: `urn:ngsi-ld:Sensor:${name}`,
+      type: `${sosa}Sensor`,
+      [`${sosa}observes`]: to(`urn:ngsi-ld:ObservableProperty:${name}`),
+      [`${qoi}updateinterval`]: value(intervalMs, { [`${qoi}unit`]: value('ms') }),
+    },
+    {
+      id: `urn:ngsi-ld:ObservableProperty:${name}`,
+      type: `${sosa}ObservableProperty`,
+      [`${rdfs}label`]: value(label),
+    },
+    {
+      id: idOf(name),
+      type: `${iotStream}IotStream`,
+      [`${iotStream}generatedBy`]: to(`urn:ngsi-ld:Sensor:${name}`),
+    },
+    {
+      id: `urn:ngsi-ld:StreamObservation:${name}`,
+      type: `${iotStream}StreamObservation`,
+      [`${iotStream}belongsTo`]: to(idOf(name)),
+    },
+  ])
+  expect(made.status).toBe(201)
+}
+
+async function observe(name: string, given: number): Promise<void> {
+  const path = `/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:${name}/attrs`
+  const answer = await gateway.send('POST', path, {
+    [`${sosa}hasSimpleResult`]: value(given, { observedAt: new Date().toISOString() }),
+  })
+  expect(answer.status).toBeLessThan(300)
+}
+
+const api = (path: string) => gateway.get(`/quality/api/${path}`)
+const result = async <T>(path: string) => ((await api(path)).json() as { result: T[] }).result
+
+describe('the interface of the page', () => {
+  it('reads the rated values of a stream from the history of its quality', async () => {
+    await create('history', { label: 'temperature', intervalMs: 3_600_000 })
+    await observe('history', 20)
+    const rated = async () => {
+      const answer = await api(`histories/${encodeURIComponent(idOf('history'))}`)
+      return ((answer.json() as Record<string, [number, number][]>)['plausibility'] ?? []).map(
+        ([, one]) => one,
+      )
+    }
+    await vi.waitFor(async () => expect(await rated()).toEqual([1]), {})
+    await observe('history', 99)
+    await vi.waitFor(async () => expect(await rated()).toEqual([1, 0.6]), {})
+    expect((await api('histories/urn:nothing')).status).toBe(404)
+  })
+
+  it('answers under the prefix of the original component, too', async () => {
+    const { json, status } = await gateway.get('/quality/semanticenrichment/api/streams?limit=1')
+    expect([status, json()]).toMatchObject([200, { result: [{}] }])
+    expect((await gateway.get('/quality/semanticenrichment/ui')).status).toBe(200)
+  })
+
+  it('shows environment names, and changes only what can be changed while it runs', async () => {
+    const rows = () => result<{ name: string; value: string; isChanged: boolean }>('configuration')
+    expect(await rows()).toContainEqual(
+      expect.objectContaining({ name: 'SELVEDGE_QUALITY_WRITE_INTERVAL_MS', value: '100', isEditable: true }),
+    )
+    const put = (setting: string, given: unknown) =>
+      gateway.send('PUT', `/quality/api/configuration/${setting}`, { value: given })
+    expect((await put('labelSimilarity', 0.5)).status).toBe(200)
+    const similarity = { name: 'SELVEDGE_QUALITY_LABEL_SIMILARITY', value: '0.5', isChanged: true }
+    expect(await rows()).toContainEqual(expect.objectContaining(similarity))
+    expect((await put('labelSimilarity', 1.1)).status).toBe(400)
+    expect((await put('writeIntervalMs', 1.5)).status).toBe(400)
+    expect((await put('port', 1)).status).toBe(404)
+    await gateway.send('DELETE', '/quality/api/configuration/labelSimilarity', undefined)
+    expect(await rows()).toContainEqual(
+      expect.objectContaining({ ...similarity, value: '0.8', isChanged: false }),
+    )
+  })
+
+  it('uses a changed value range for the next value of a stream', async () => {
+    await create('range', { label: 'noise level', intervalMs: 3_600_000 })
+    const entry = { min: 0, max: 100, updateInterval: 60 }
+    const put = (label: string, body: object) =>
+      gateway.send('PUT', `/quality/api/properties/${encodeURIComponent(label)}`, body)
+    expect((await put('noise level', entry)).status).toBe(204)
+    const stream = async () => (await api(`streams/${encodeURIComponent(idOf('range'))}`)).json()
+    await vi.waitFor(async () => expect(await stream()).toMatchObject({ range: { min: 0, max: 100 } }), {})
+    await observe('range', 101)
+    await vi.waitFor(
+      async () => expect(await stream()).toMatchObject({ quality: { plausibility: { absolute: 0 } } }),
+      {},
+    )
+    expect((await put('x', { regexp: '(' })).status).toBe(400)
+    expect((await put('x', { min: 2, max: 1 })).status).toBe(400)
+    expect((await put('x', {})).status).toBe(400)
+    for (const label of ['noise level', 'humidity']) {
+      const gone = await gateway.send(
+        'DELETE',
+        `/quality/api/properties/${encodeURIComponent(label)}`,
+        undefined,
+      )
+      expect(gone.status).toBe(204)
+    }
+    const labels = (await result<{ label: string }>('properties')).map(({ label }) => label)
+    expect(labels).not.toContain('humidity')
+    expect(labels).not.toContain('noise level')
+  })
+
+  it('lists log lines by level and number', async () => {
+    const lines = () => result<{ event: string }>('log?level=info&limit=1')
+    await vi.waitFor(async () => expect(await lines()).toHaveLength(1), {})
+    expect(await result('log?level=error')).toEqual([])
+    expect((await api('log?level=loud')).status).toBe(400)
+    expect((await api('log?limit=501')).status).toBe(400)
+  })
+})
+
+describePeer('chromium', 'the quality page', (path) => {
+  let browser: Browser
+  const tile = (name: string, metric: string) =>
+    browser.page.locator(`[data-stream="${idOf(name)}"] [data-metric="${metric}"] strong`)
+
+  beforeAll(async () => {
+    // The first visit builds it, unless `npm run build` has.
+    expect((await fetch(`${origin}/quality/ui`)).status).toBe(200)
+    browser = await openBrowser(path, origin)
+    await browser.page.goto(`${origin}/quality/ui`)
+  })
+  afterAll(async () => {
+    await browser?.close()
+  })
+
+  it('shows a quality that falls when the sensor stops, and rises when it returns', async () => {
+    await create('watched', { label: 'temperature', intervalMs: 400 })
+    await observe('watched', 20)
+    const completeness = async () => Number(await tile('watched', 'completeness').textContent())
+    await expect.poll(completeness).toBe(0)
+    await expect
+      .poll(
+        async () => {
+          await observe('watched', 20)
+          return completeness()
+        },
+        { interval: 200 },
+      )
+      .toBeGreaterThan(0)
+    const chart = browser.page.locator(
+      `[data-stream="${idOf('watched')}"] [data-metric="completeness"] canvas`,
+    )
+    await expect.poll(() => chart.count()).toBe(1)
+  })
+
+  it('shows a hostile label as text, on a phone and in the dark', async () => {
+    await create('hostile', { label: hostile, intervalMs: 3_600_000 })
+    const { page, strangers, complaints } = browser
+    await page.setViewportSize({ width: 360, height: 740 })
+    await page.emulateMedia({ colorScheme: 'dark' })
+    const heading = page.locator(`[data-stream="${idOf('hostile')}"] h3`)
+    await expect.poll(() => heading.textContent()).toBe(hostile)
+    expect(await page.title()).toBe('Selvedge quality')
+    // Nothing is wider than the screen.
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
+    expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(15, 19, 23)')
+    expect([strangers, complaints]).toEqual([[], []])
+  })
+
+  it('saves a configuration value and a usual property', async () => {
+    const { page, complaints } = browser
+    await page.getByRole('link', { name: 'Configuration' }).click()
+    await page.locator('input[name="writeIntervalMs"]').fill('250')
+    await page.locator('form:has(input[name="writeIntervalMs"]) button').first().click()
+    await expect.poll(() => result('configuration')).toContainEqual(expect.objectContaining({ value: '250' }))
+    await page.getByRole('link', { name: 'Metadata' }).click()
+    await page.locator('input[name="label"]').fill('Water Level')
+    await page.locator('input[name="max"]').fill('12.5')
+    await page.getByRole('button', { name: 'Save entry' }).click()
+    const entry = { label: 'water level', max: 12.5 }
+    await expect.poll(() => result('properties')).toContainEqual(entry)
+    await page.getByRole('link', { name: 'Log' }).click()
+    await expect.poll(() => page.locator('tbody').textContent()).toContain('quality.read')
+    expect(complaints).toEqual([])
+  })
+})
+
+describePeer('chromium', 'the quality page of a gateway with a token', (path) => {
+  const token = 'a-token-of-thirty-two-characters'
+
+  it('opens without the token, and shows data with it', async () => {
+    const data = mkdtempSync(join(tmpdir(), 'selvedge-quality-token-'))
+    writeFileSync(join(data, 'token'), `${token}\n`, { mode: 0o600 })
+    const guarded = await startGatewayInside(data, {
+      SELVEDGE_HOST: '0.0.0.0',
+      SELVEDGE_HTTP_TOKEN_FILE: join(data, 'token'),
+      SELVEDGE_QUALITY_ENABLED: 'true',
+    })
+    const url = `http://127.0.0.1:${guarded.httpPort}`
+    const status = async (at: string) => (await fetch(`${url}/quality${at}`)).status
+    await vi.waitFor(async () => expect(await status('/ui')).toBe(200), {})
+    for (const at of [
+      '/status',
+      '/api/streams',
+      '/api/log',
+      '/api/configuration',
+      '/semanticenrichment/api/log',
+    ])
+      expect([at, await status(at)]).toEqual([at, 401])
+    const browser = await openBrowser(path, url)
+    await browser.page.goto(`${url}/quality/ui`)
+    await browser.page.locator('input[type="password"]').fill(token)
+    await browser.page.getByRole('button', { name: 'Use token' }).click()
+    await expect.poll(() => browser.page.locator('.state').textContent()).toMatch(/^\d+ streams/)
+    await browser.close()
+    await guarded.close()
+    rmSync(data, { recursive: true, force: true })
+  })
+})
