@@ -48,7 +48,7 @@ describePeer('mosquitto_pub', 'the clients of Mosquitto', () => {
     const session = ['-c', '-i', 'keeper', '-q', '2', '-t', 'queued/#']
     await subscribe(...session, '-E')
     for (const n of ['1', '2', '3']) await publish('-t', 'queued/x', '-m', n, '-q', n === '3' ? '2' : '1')
-    expect(await subscribe(...session, '-C', '3')).toBe('queued/x 1 0 1\nowed/x 1 0 2\nowed/x 2 0 3\n')
+    expect(await subscribe(...session, '-C', '3')).toBe('queued/x 1 0 1\nqueued/x 1 0 2\nqueued/x 2 0 3\n')
     await expect.poll(() => broker.server.stats().queued).toBe(0)
   })
 
