@@ -16,8 +16,9 @@ import { settingComment } from './setting-comments.ts'
 
 const width = 110
 
-/** Example values of settings without a default, because operators choose their names. */
+/** Example values of settings without a default, because operators choose their names, or of nested groups. */
 const examples: Readonly<Record<string, readonly string[]>> = {
+  'quality.sources.hosts': ['sources:', '  hosts: []'],
   'provisioning.devices': [
     'devices:',
     '  "0004A30B001C0530":',

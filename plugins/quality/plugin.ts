@@ -16,6 +16,9 @@ import { createLogLines } from '#plugins/quality/operator/log-lines.ts'
 import { createOperatorRoutes } from '#plugins/quality/operator/operator-routes.ts'
 import { createPropertyTable } from '#plugins/quality/operator/property-table.ts'
 import { createStreamRoutes } from '#plugins/quality/operator/stream-routes.ts'
+import type { AllowedHost } from '#plugins/quality/sources/access-details.ts'
+import { createForeignSources } from '#plugins/quality/sources/foreign-sources.ts'
+import { createMessageJournal, messageTables } from '#plugins/quality/sources/message-statements.ts'
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
@@ -31,16 +34,17 @@ export interface QualitySettings {
   readonly labelSimilarity: number
   readonly neighbourMeters: number
   readonly usualProperties: UsualSettings
+  readonly sources: { readonly hosts: readonly AllowedHost[] }
 }
 
-const needs = ['mdr', 'changes', 'database'] as const
+const needs = ['mdr', 'changes', 'database', 'sources'] as const
 
 export default definePlugin<QualitySettings, (typeof needs)[number]>({
   name: 'quality',
   version,
   summary: 'Rates the quality of every stream',
   needs,
-  tables: [...tables, editsTable],
+  tables: [...tables, editsTable, messageTables],
   start,
 })
 
@@ -82,21 +86,37 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     concordances: createConcordances({ radiusMeters: settings.neighbourMeters }),
     downtimes: () => downtimes,
     changed,
+    moved: () => sources.note(),
     removed(stream) {
       silence.delete(stream)
       writer.delete(stream)
     },
   })
+  const journal = createMessageJournal(database)
   const own = createOwnStreams({
     changes,
     streams,
     table,
+    saved: journal.saved,
     downtimes,
     startedAt: upSince - performance.now(),
     clock,
     log,
     signal,
   })
+
+  const sources = createForeignSources(
+    {
+      sources: host.sources,
+      streams,
+      entityOf: (id) => changes.entity(id)?.entity(),
+      journal,
+      save: own.save,
+      clock,
+      log,
+    },
+    settings.sources,
+  )
 
   /** Writes the quality of a stream, and waits for its next missing value. */
   function changed(stream: Stream): void {
@@ -107,8 +127,15 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     else silence.set(stream, clock.monotonic() + nextAt - now)
   }
 
+  async function begin(): Promise<void> {
+    await own.start()
+    if (signal.aborted) return
+    sources.restore()
+    sources.start()
+  }
+
   const rangesChanged = createDescribing({ streams, entityOf, signal })
-  void own.start().catch(fail)
+  void begin().catch(fail)
   const status = () => ({
     streams: streams.size(),
     unplacedObservations: streams.unplaced(),
@@ -117,6 +144,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     log: changes.position(),
     waiting: writer.waiting(),
     bytes: database.bytes(),
+    sources: sources.status(),
   })
   return {
     // The page has no data; it prompts for the token that other routes require.
@@ -129,10 +157,12 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     status,
     complaints: () => {
       const reason = writer.failure()
-      return reason === undefined ? [] : [`qualities cannot be written: ${reason}`]
+      const unwritten = reason === undefined ? [] : [`qualities cannot be written: ${reason}`]
+      return [...unwritten, ...sources.complaints()]
     },
     async close(): Promise<void> {
       silence.close()
+      await sources.close()
       await writer.close()
       await own.close()
     },

@@ -31,4 +31,12 @@ export {
   type Running,
 } from './plugin.ts'
 export type { ListRequest, RouteEnvironment, WebSocketLike } from './route.ts'
+export type {
+  SourceBroker,
+  SourceConnection,
+  SourceHandlers,
+  SourceMessage,
+  SourcePlace,
+  SourcesPort,
+} from './sources-port.ts'
 export { type HistoryRange, type PastValue, type StreamKey, streamHistory } from './stream-history.ts'

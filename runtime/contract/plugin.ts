@@ -10,6 +10,7 @@ import type { BrokerPort, ListAnswer, RemoteBroker, WrittenAnswer } from './brok
 import type { ChangesPort } from './changes-port.ts'
 import type { PluginDatabase } from './database-port.ts'
 import type { ListRequest, RouteEnvironment } from './route.ts'
+import type { SourcesPort } from './sources-port.ts'
 
 /** Capabilities by name. */
 export interface Capabilities {
@@ -24,6 +25,8 @@ export interface Capabilities {
   readonly component: (name: string) => BrokerPort
   readonly changes: ChangesPort
   readonly database: PluginDatabase
+  /** Message brokers of others. */
+  readonly sources: SourcesPort
   /**
    * Runs a job at the times of a five-field cron expression, one run at a time. @throws for any other text.
    */

@@ -76,6 +76,12 @@ export const schemaUnitText = named('schema', 'unitText')
 export const dctermsFormat = named('dcterms', 'format')
 /** MQTT topic (or HTTP path) on which a source sends. */
 export const selvedgeTopic = named('selvedge', 'topic')
+/** Where an AMQP source sends: a queue, or an exchange with a routing key. */
+export const selvedgeQueue = named('selvedge', 'queue')
+export const selvedgeExchange = named('selvedge', 'exchange')
+export const selvedgeRoutingKey = named('selvedge', 'routingKey')
+/** The field of a payload that a stream observes. */
+export const selvedgeField = named('selvedge', 'field')
 /** Sub-property of a result: the clock of its time, `device`, `network` or `gateway`. */
 export const selvedgeTimeSource = named('selvedge', 'timeSource')
 /**

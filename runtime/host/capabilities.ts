@@ -13,6 +13,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import { openPluginFile, type PluginFile } from '#store/plugins/plugin-file.ts'
 import type { CopyBackFile } from '#store/plugins/plugin-log.ts'
 import { type ChangesPorts, createChanges } from './changes.ts'
+import { createMessageSources, type MessageSourcesSettings } from './message-sources.ts'
 import { createOwnBrokerPort, type Serve } from './own-broker-port.ts'
 import { openRemoteBroker } from './remote-broker-port.ts'
 import { createTimetable } from './timetable.ts'
@@ -33,7 +34,9 @@ export interface CapabilityPorts extends ChangesPorts {
   readonly metrics: Metrics
 }
 
-export interface CapabilitySettings extends HttpEndpointSettings {
+export interface CapabilitySettings extends HttpEndpointSettings, Pick<MessageSourcesSettings, 'bridges'> {
+  /** Name of this gateway at other brokers. */
+  readonly gatewayName: () => string
   /** Folder of the plugin files. */
   readonly folder: string
 }
@@ -64,6 +67,14 @@ export function createHost(
     remote: () => (broker) => openRemoteBroker(broker, settings, clock),
     changes: () => followed(createChanges(ports, { name, disable }), given),
     database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
+    sources: () =>
+      given.adopt(
+        createMessageSources(
+          { clock },
+          { ...settings, clientName: () => `${settings.gatewayName()}-${name}` },
+        ),
+        (one) => one.close(),
+      ),
     schedule() {
       const timetable = given.adopt(createTimetable(name, ports), (one) => one.close())
       return timetable.add

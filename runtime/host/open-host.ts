@@ -10,6 +10,7 @@ import type { Instruments } from '#base/process/instruments.ts'
 import type { Outflow } from '#base/process/outflow.ts'
 import { toGatewayError } from '#base/register/errors.ts'
 import type { ChangeFeed } from '#broker/changes/change-feed.ts'
+import { gatewayId } from '#config/load/gateway-id.ts'
 import { readOrCreateToken, trustedWith } from '#config/load/secret-files.ts'
 import type { PluginName } from '#config/schema/plugin-schema.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
@@ -95,7 +96,13 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
       isOwn: (url) => isOwn(url, { ports: portsOf(mainPort, servers), publicUrl: http.publicUrl }),
       context: platformContext(ports.core),
     },
-    { allowsLoopback: allowLoopback, ca: trustedWith(caFile), folder: join(settings.data, 'plugins') },
+    {
+      allowsLoopback: allowLoopback,
+      ca: trustedWith(caFile),
+      folder: join(settings.data, 'plugins'),
+      bridges: settings.bridges,
+      gatewayName: () => `selvedge-${gatewayId(settings.data)}`,
+    },
     wanted,
   )
 

@@ -40,7 +40,12 @@ export function openPlugins(
       metrics,
       log: createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) }),
     },
-    { allowsLoopback: true, folder: join(folder, 'plugins') },
+    {
+      allowsLoopback: true,
+      folder: join(folder, 'plugins'),
+      bridges: {},
+      gatewayName: () => 'selvedge-test',
+    },
     plugins.map((plugin) => ({
       name: plugin.name,
       load: () => load(plugin),

@@ -71,7 +71,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   base: ['register', 'limits', 'time', 'process', 'load', 'pages'],
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
   'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations'],
-  'plugins/quality': ['measures', 'entities', 'streams', 'operator'],
+  'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
@@ -80,6 +80,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
 
 /** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */
 const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
+  amqplib: 'delivery',
   'better-sqlite3': 'store',
   'mqtt-packet': 'mqtt',
   hono: 'http',

@@ -4,7 +4,7 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
-import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
+import { iotLite, iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import {
@@ -27,6 +27,7 @@ export const followedTypes: ReadonlySet<string> = new Set([
   sosa.Sensor,
   sosa.ObservableProperty,
   sosa.Platform,
+  iotLite.Service,
 ])
 
 export interface KnownStreamsPorts {
@@ -39,6 +40,8 @@ export interface KnownStreamsPorts {
   /** Called after the quality of a stream may have changed. */
   readonly changed: (stream: Stream) => void
   readonly removed: (stream: Stream) => void
+  /** Called after streams may have another source of data. */
+  readonly moved: () => void
 }
 
 export interface KnownStreams {
@@ -49,6 +52,8 @@ export interface KnownStreams {
   delete(id: string): void
   /** Counts an observation of an observation entity. Returns false if it belongs to no known stream. */
   observe(observationId: string, arrival: Arrival): boolean
+  /** Counts an observation of a stream that came from its source; nothing if the stream is unknown. */
+  count(id: string, arrival: Arrival): void
   /** Notes that figures of a stream were written, so that they are saved. */
   noteWritten(stream: Stream): void
   readonly all: () => MapIterator<Stream>
@@ -72,6 +77,7 @@ export function createKnownStreams({
   downtimes,
   changed,
   removed,
+  moved,
 }: KnownStreamsPorts): KnownStreams {
   const streams = new Map<string, Stream>()
   /** Streams by the ids of the entities that describe them. */
@@ -92,6 +98,8 @@ export function createKnownStreams({
       n,
       types: [iotStream.IotStream],
       sources: [],
+      services: [],
+      observedBy: 0,
       metadata: { isInferred: false },
       links: [],
       linksAt: monotonic(),
@@ -126,6 +134,11 @@ export function createKnownStreams({
     stream.metadata = metadata
     if (isNew) concordances.describe(stream)
     stream.types = listOf(entity.type)
+    const services = linksOf(entity, iotStream.providedBy)
+    if (services.join(' ') !== stream.services.join(' ')) {
+      stream.services = services
+      moved()
+    }
     if (links.join(' ') === stream.links.join(' ')) return isNew
     stream.links = links
     stream.linksAt = monotonic()
@@ -158,9 +171,21 @@ export function createKnownStreams({
 
   function place(observationId: string, stream: Stream): void {
     unplaced.delete(observationId)
-    if (observations.get(observationId) === stream) return
+    const before = observations.get(observationId)
+    if (before === stream) return
+    if (before !== undefined) before.observedBy--
+    stream.observedBy++
+    moved()
     observations.set(observationId, stream)
     unsaved.observations.set(observationId, stream.n)
+  }
+
+  function count(stream: Stream, arrival: Arrival): void {
+    observe(stream.record, arrival, stream.metadata, downtimes())
+    for (const one of [stream, ...concordances.observe(stream, arrival)]) {
+      unsaved.streams.add(one)
+      changed(one)
+    }
   }
 
   return Object.freeze({
@@ -168,19 +193,25 @@ export function createKnownStreams({
       const numbers = new Map(stored.map((one) => [one.n, add(one.n, one)] as const))
       for (const [id, n] of placed) {
         const stream = numbers.get(n)
-        if (stream !== undefined) observations.set(id, stream)
+        if (stream === undefined) continue
+        observations.set(id, stream)
+        stream.observedBy++
       }
     },
     take(entity) {
       const types = listOf(entity.type)
       if (types.includes(iotStream.IotStream)) takeStream(entity)
       if (types.includes(iotStream.StreamObservation)) takeObservation(entity)
+      if (types.includes(iotLite.Service)) moved()
       for (const stream of [...(described.get(entity.id) ?? [])]) {
         const owner = entityOf(stream.id)
         if (owner !== undefined && describe(stream, owner)) changed(stream)
       }
     },
     delete(id) {
+      const observed = observations.get(id)
+      if (observed !== undefined) observed.observedBy--
+      moved()
       observations.delete(id)
       unplaced.delete(id)
       for (const stream of described.get(id) ?? []) changed(stream)
@@ -196,13 +227,12 @@ export function createKnownStreams({
     },
     observe(observationId, arrival) {
       const stream = observations.get(observationId)
-      if (stream === undefined) return false
-      observe(stream.record, arrival, stream.metadata, downtimes())
-      for (const one of [stream, ...concordances.observe(stream, arrival)]) {
-        unsaved.streams.add(one)
-        changed(one)
-      }
-      return true
+      if (stream !== undefined) count(stream, arrival)
+      return stream !== undefined
+    },
+    count(id, arrival) {
+      const stream = streams.get(id)
+      if (stream !== undefined) count(stream, arrival)
     },
     noteWritten(stream) {
       if (streams.get(stream.id) === stream) unsaved.streams.add(stream)

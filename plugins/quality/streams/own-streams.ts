@@ -18,6 +18,8 @@ export interface OwnStreamsPorts {
   readonly changes: ChangesPort
   readonly streams: KnownStreams
   readonly table: StreamStatements
+  /** Called in the transaction that saves the records. */
+  readonly saved: () => void
   /** Spans during which the gateway was down; the reader adds the latest. */
   readonly downtimes: Downtime[]
   /** When this process began, ms. */
@@ -30,6 +32,8 @@ export interface OwnStreamsPorts {
 export interface OwnStreams {
   /** Resolves when the streams that exist are known, and the log is followed. */
   start(): Promise<void>
+  /** Saves the records, unless what exists is still being read. */
+  save(): void
   /** Progress of reading what exists. */
   readonly progress: () => {
     readonly isReading: boolean
@@ -45,6 +49,7 @@ export function createOwnStreams({
   changes,
   streams,
   table,
+  saved,
   downtimes,
   startedAt,
   clock,
@@ -62,7 +67,7 @@ export function createOwnStreams({
 
   function save(): void {
     if (cursor === undefined) return
-    table.save({ ...streams.takeUnsaved(), downtimes, cursor })
+    table.save({ ...streams.takeUnsaved(), downtimes, cursor, saved })
     savedAt = clock.monotonic()
   }
 
@@ -193,6 +198,7 @@ export function createOwnStreams({
       working = begin()
       return working
     },
+    save,
     progress: () => progress,
     position: () => cursor?.position,
     async close() {

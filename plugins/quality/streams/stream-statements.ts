@@ -56,6 +56,8 @@ export interface StreamStatements {
     readonly removed: Iterable<number>
     readonly downtimes: readonly Downtime[]
     readonly cursor: Cursor
+    /** Called in the transaction. */
+    readonly saved: () => void
   }): void
 }
 
@@ -87,6 +89,7 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
     for (const { from, to } of state.downtimes) putDowntime.run(from, to)
     const { position, committed, countsFrom } = state.cursor
     putCursor.run(position, committed, countsFrom)
+    state.saved()
   })
   return Object.freeze({
     cursor() {

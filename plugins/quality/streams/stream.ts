@@ -10,6 +10,10 @@ export interface Stream {
   types: readonly string[]
   /** Entities that describe it: Sensor, ObservableProperty, Platform, and linked qualities. */
   sources: readonly string[]
+  /** Services that provide its data (`iot-stream:providedBy`). */
+  services: readonly string[]
+  /** Number of its observation entities at the broker. */
+  observedBy: number
   metadata: StreamMetadata
   readonly record: StreamRecord
   /** Ids of the QoI entities that the stream entity links to. */

@@ -56,4 +56,10 @@ export const deliveryLimits = {
   deliveryBackoffMsMax: limit(60_000, 'ms'),
   /** Longest Retry-After or cooldown obeyed. Beyond it: lowered to this. */
   deliveryPauseMsMax: limit(3_600_000, 'ms'),
+  /** First pause before connecting to an AMQP source again; it doubles. Beyond it: `bridgeRetryMsMax`. */
+  amqpRetryMs: limit(1000, 'ms'),
+  /** A queue that this gateway declared at an AMQP source and does not consume. Beyond it: deleted there. */
+  amqpQueueExpiryMs: limit(7 * 86_400_000, 'ms'),
+  /** Messages in such a queue. Beyond it: the oldest is dropped. */
+  amqpQueueMessages: limit(100_000, 'messages'),
 } as const satisfies Record<string, Limit>

@@ -45,4 +45,18 @@ export const qualityLimits = {
   qualityBatchStreams: limit(50, 'streams'),
   /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */
   qualityRetryMs: limit(60_000, 'ms'),
+  /** Message brokers that streams name as their source. Beyond it: further ones are not followed; status. */
+  qualitySourcesMax: limit(64, 'brokers'),
+  /** Topics, queues and exchanges of one of them. Beyond it: further ones are not followed; status. */
+  qualitySourcePlacesMax: limit(1_000, 'places'),
+  /** Streams and access details are read again after changes. Beyond it: read. */
+  qualitySourceGatherMs: limit(250, 'ms'),
+  /** Messages of sources are stored together. Beyond it: stored, counted and acknowledged. */
+  qualitySourceStoreMs: limit(50, 'ms'),
+  /** Pause after the disk rejected them. Beyond it: the next attempt. */
+  qualitySourceRetryMs: limit(1_000, 'ms'),
+  /** Newest messages of a source by which repeated ones are recognized. Beyond it: the oldest is dropped. */
+  qualitySourceDigests: limit(1_024, 'messages'),
+  /** Stored messages that the saved records do not include. Beyond it: the records are saved. */
+  qualitySourceMessages: limit(10_000, 'messages'),
 } as const satisfies Record<string, Limit>

@@ -33,6 +33,7 @@ export const failpointNames = [
   'restore:before-end',
   'mend:between-names',
   'reserve:released',
+  'quality:stored',
   'http:internal',
 ] as const
 

@@ -220,6 +220,12 @@ export const logEvents = [
   'quality.read',
   /** Qualities cannot be written to the broker; this is retried. */
   'quality.unwritten',
+  /** Connected to the message broker of streams. */
+  'quality.source-connected',
+  /** The message broker of streams cannot be reached, or refuses a topic or queue; this is retried. */
+  'quality.source-unreachable',
+  /** The access details of streams are not followed: their host is not allowed, or they are wrong. */
+  'quality.source-refused',
   /** All entities of a broker were read into the index. */
   'indexing.read',
   /** The index cannot be written because of its disk; this is retried. */

@@ -110,7 +110,7 @@ function credentials({ host, http, mqtt }: Settings): Finding[] {
 }
 
 /** Files that the settings of brokers, sources and backends require. */
-function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settings): Finding[] {
+function namedFiles({ outbound, indexing, quality, ranking, search, ...settings }: Settings): Finding[] {
   const { bridgeIn, uplinks, register, copies, tunnels } = settings
   const of = (name: string, all: readonly Files[]): Finding[] =>
     all.flatMap((one, i) => filesOf(`${name}[${i}]`, one))
@@ -122,6 +122,7 @@ function namedFiles({ outbound, indexing, ranking, search, ...settings }: Settin
     ...of('copies', copies),
     ...of('tunnels', tunnels),
     ...(indexing.enabled ? of('indexing.brokers', indexing.brokers) : []),
+    ...(quality.enabled ? of('quality.sources.hosts', quality.sources.hosts) : []),
     ...(ranking.enabled ? filesOf('ranking', ranking) : []),
     ...(search.enabled ? filesOf('search', search) : []),
   ]

@@ -6,19 +6,17 @@ import type { Settings } from '#config/schema/settings-schema.ts'
 
 type Found = { readonly keys: Keys; readonly expected: string }
 
-/** The backend of an enabled plugin must be enabled, and usual properties must be sound. */
-export function pluginMistakes({ indexing, ranking, search, quality }: Settings): Found[] {
+/** The backend of an enabled plugin must be enabled; usual properties and sources must be sound. */
+export function pluginMistakes({ indexing, quality, ranking, search }: Settings): Found[] {
   const isOff = (name: string): boolean =>
     (name === 'indexing' && !indexing.enabled) || (name === 'ranking' && !ranking.enabled)
   const clients = [['ranking', ranking] as const, ['search', search] as const]
-  return [
-    ...usualMistakes(quality),
-    ...clients.flatMap(([name, { enabled, backend }]) =>
-      enabled && isOff(backend)
-        ? [{ keys: [name, 'backend'], expected: `mdr or an address, because ${backend}.enabled is false` }]
-        : [],
-    ),
-  ]
+  const backends = clients.flatMap(([name, { enabled, backend }]) =>
+    enabled && isOff(backend)
+      ? [{ keys: [name, 'backend'], expected: `mdr or an address, because ${backend}.enabled is false` }]
+      : [],
+  )
+  return [...backends, ...usualMistakes(quality), ...sourceMistakes(quality)]
 }
 
 /** A usual property is a range of numbers, or a pattern of text. */
@@ -30,5 +28,22 @@ function usualMistakes({ usualProperties }: Settings['quality']): Found[] {
     if (regexp !== undefined && (min ?? max) !== undefined)
       return [{ keys: at('regexp'), expected: 'either regexp, or min and max' }]
     return []
+  })
+}
+
+function sourceMistakes({ sources }: Settings['quality']): Found[] {
+  const seen = new Set<string>()
+  return sources.hosts.flatMap(({ url, username, passwordFile, caFile }, i): Found[] => {
+    const found: Found[] = []
+    const note = (name: string, expected: string): void => {
+      found.push({ keys: ['quality', 'sources', 'hosts', i, name], expected })
+    }
+    if (passwordFile !== undefined && username === undefined)
+      note('username', 'a user name, because passwordFile is set')
+    if (caFile !== undefined && !/^(?:mqtt|amqp)s:/.test(url))
+      note('url', 'mqtts or amqps, because caFile is set')
+    if (seen.has(url)) note('url', 'an address that no other entry has')
+    seen.add(url)
+    return found
   })
 }

@@ -80,6 +80,16 @@ it.each([
   expect(await mistakesOf(yaml)).toEqual(paths)
 })
 
+it.each([
+  ['{url: mqtts://b, username: me, passwordFile: f, caFile: c}, {url: "amqp://b/"}', []],
+  ['{url: mqtt://b, passwordFile: f}', ['[0].username']],
+  ['{url: amqp://b, caFile: c}, {url: amqp://b}', ['[0].url', '[1].url']],
+  ['{url: http://b}, {url: mqtt://me@b}, {url: amqp://b/site}', ['[0].url', '[1].url', '[2].url']],
+])('requires sources of streams with complete credentials: %s', async (hosts, paths) => {
+  const found = await mistakesOf(`quality: {sources: {hosts: [${hosts}]}}`)
+  expect(found).toEqual(paths.map((path) => `quality.sources.hosts${path}`))
+})
+
 const site = 'url: "http://c", types: [A]'
 
 it.each([

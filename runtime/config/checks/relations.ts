@@ -33,7 +33,7 @@ export function relationMistakes(settings: Settings, { sourceOf, wrongSections }
 }
 
 export function relationWarnings(settings: Settings): string[] {
-  const { http, mqtt, bridgeIn, provisioning } = settings
+  const { http, mqtt, bridgeIn, provisioning, quality } = settings
   const warnings: string[] = []
   if (http.port === 'off' && mqtt.port === 'off' && bridgeIn.length === 0) {
     warnings.push('http.port and mqtt.port are off and bridgeIn is empty: no data can arrive')
@@ -44,12 +44,16 @@ export function relationWarnings(settings: Settings): string[] {
       'provisioning.mode is allow-list and no device is allowed or declared: no device will be accepted',
     )
   }
-  bridgeIn.forEach(({ url, passwordFile }, i) => {
+  const brokers = [
+    ...bridgeIn.map((broker, i) => ({ ...broker, name: `bridgeIn[${i}]` })),
+    ...quality.sources.hosts.map((broker, i) => ({ ...broker, name: `quality.sources.hosts[${i}]` })),
+  ]
+  for (const { url, passwordFile, name } of brokers) {
     const { protocol, hostname } = new URL(url)
-    if (protocol === 'mqtt:' && passwordFile !== undefined && !isLoopback(hostname)) {
-      warnings.push(`bridgeIn[${i}] sends its password unencrypted; use mqtts`)
-    }
-  })
+    const isPlain = protocol === 'mqtt:' || protocol === 'amqp:'
+    if (isPlain && passwordFile !== undefined && !isLoopback(hostname))
+      warnings.push(`${name} sends its password unencrypted; use ${protocol.slice(0, 4)}s`)
+  }
   return [...warnings, ...downwardWarnings(settings, isLoopback), ...uplinkWarnings(settings, isLoopback)]
 }
 

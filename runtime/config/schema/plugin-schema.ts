@@ -93,6 +93,25 @@ const usualProperty = kind.groupOf('a group with min, max, regexp or updateInter
   updateInterval: maybe(kind.seconds()),
 })
 
+const qualitySource = kind.groupOf('a group with url', {
+  /** Broker. Its address; streams that name it by scheme, host and port are followed there. */
+  url: kind.sourceUrl(),
+  /** User name. User name of this gateway there. */
+  username: maybe(kind.text(256)),
+  /** File of the password. Its first line is the password. Mode 0600. */
+  passwordFile: maybe(kind.fileName()),
+  /** Certificate authorities. PEM file, in addition to those of the system. */
+  caFile: maybe(kind.fileName()),
+})
+
+const qualitySources = section('Sources of streams', {
+  /**
+   * Allowed brokers. With the credentials for each. Default: brokers at loopback addresses, without
+   * credentials, if outbound.allowLoopback is true.
+   */
+  hosts: setting(kind.listOf('brokers', 64, qualitySource), []),
+})
+
 export const quality = section('Quality analyser', {
   /** Enabled. true: the quality analyser is started; off by default, since parts of it are not built yet. */
   enabled: setting(kind.flag(), false),
@@ -119,6 +138,8 @@ export const quality = section('Quality analyser', {
    * stream.
    */
   neighbourMeters: setting(kind.wholeNumber(0, 1_000_000, 'metres'), 20_000),
+  /** Sources. MQTT and AMQP brokers that streams name as their source (iot-stream:providedBy). */
+  sources: qualitySources,
 })
 
 export const patterns = section('Pattern extractor', {

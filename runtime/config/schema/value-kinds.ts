@@ -98,12 +98,25 @@ export const mapOf = <S extends v.GenericSchema>(what: string, each: S) =>
 export const brokerUrl = () =>
   described(
     'mqtt://host[:port] or mqtts://host[:port], without user name and password',
-    v.pipe(v.string(), v.check(isBrokerUrl)),
+    v.pipe(
+      v.string(),
+      v.check((value) => isBrokerUrl(value)),
+    ),
   )
 
-function isBrokerUrl(value: string): boolean {
+/** The address of a message broker, MQTT or AMQP. */
+export const sourceUrl = () =>
+  described(
+    'mqtt://host[:port], or mqtts, amqp or amqps, without user name, password and path',
+    v.pipe(
+      v.string(),
+      v.check((value) => isBrokerUrl(value, /^(?:mqtt|amqp)s?:$/)),
+    ),
+  )
+
+function isBrokerUrl(value: string, protocols = /^mqtts?:$/): boolean {
   const url = URL.parse(value)
-  if (url === null || !/^mqtts?:$/.test(url.protocol) || url.hostname === '') return false
+  if (url === null || !protocols.test(url.protocol) || url.hostname === '') return false
   return url.username === '' && url.password === '' && /^\/?$/.test(url.pathname) && url.search === ''
 }
 

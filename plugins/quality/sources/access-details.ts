@@ -1,0 +1,114 @@
+/**
+ * Access details of a stream: where its data comes from, as the Service entity of `iot-stream:providedBy`
+ * states it, and whether the settings allow that broker. Pure. An entity never supplies credentials.
+ */
+import { isLoopback } from '#base/load/loopback.ts'
+import type { SourcePlace } from '#contract'
+import {
+  dctermsFormat,
+  iotLite,
+  selvedgeExchange,
+  selvedgeField,
+  selvedgeQueue,
+  selvedgeRoutingKey,
+  selvedgeTopic,
+} from '#contract/vocabulary.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { propertyValue } from '#plugins/quality/measures/stream-metadata.ts'
+
+export interface AccessDetails {
+  /** `mqtt://host:port`, mqtts, amqp or amqps; for AMQP with the virtual host as path. */
+  readonly address: string
+  readonly place: SourcePlace
+  /** Media type of the payloads. */
+  readonly format: string | undefined
+  /** The field of a payload that the stream observes. */
+  readonly field: string | undefined
+}
+
+const usualPorts = { 'mqtt:': '1883', 'mqtts:': '8883', 'amqp:': '5672', 'amqps:': '5671' } as const
+
+/** The address in canonical form, with port and without path; undefined if it is none of a message broker. */
+export function addressOf(url: string): string | undefined {
+  const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: '', port: '' }
+  if (!(protocol in usualPorts) || hostname === '') return undefined
+  const usual = usualPorts[protocol as keyof typeof usualPorts]
+  return `${protocol}//${hostname.toLowerCase()}:${port === '' ? usual : port}`
+}
+
+/** Reads a Service entity. Returns undefined if it is no message broker, or the mistake as text. */
+export function accessOf(service: Entity): AccessDetails | string | undefined {
+  const text = (name: string): string | undefined => {
+    const value = propertyValue(service, name)
+    return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
+  }
+  const endpoint = withScheme(text(iotLite.endpoint) ?? '', text(iotLite.interfaceType) ?? '')
+  const origin = addressOf(endpoint)
+  if (origin === undefined) return undefined
+  const { username, password, pathname } = new URL(endpoint)
+  if (username !== '' || password !== '')
+    return 'the endpoint contains credentials; they belong in quality.sources.hosts'
+  const more = { format: text(dctermsFormat), field: text(selvedgeField) }
+  if (origin.startsWith('mqtt')) {
+    const topic = text(selvedgeTopic) ?? decoded(pathname.slice(1))
+    if (topic === undefined || !isTopicFilter(topic)) return 'urn:selvedge:ns:topic must be an MQTT topic'
+    return { address: origin, place: { topic }, ...more }
+  }
+  const [queue, exchange] = [text(selvedgeQueue), text(selvedgeExchange)]
+  const address = pathname === '/' ? origin : origin + pathname
+  if (queue !== undefined) return { address, place: { queue }, ...more }
+  if (exchange === undefined) return 'urn:selvedge:ns:queue or urn:selvedge:ns:exchange must name a place'
+  return { address, place: { exchange, routingKey: text(selvedgeRoutingKey) ?? '' }, ...more }
+}
+
+/** `broker:1883` with the interface type MQTT is `mqtt://broker:1883`. */
+const withScheme = (endpoint: string, interfaceType: string): string =>
+  endpoint.includes('://') || !/^(?:mqtt|amqp)s?$/i.test(interfaceType)
+    ? endpoint
+    : `${interfaceType.toLowerCase()}://${endpoint}`
+
+function decoded(path: string): string | undefined {
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return undefined
+  }
+}
+
+/** MQTT 3.1.1, 4.7: `#` only as the last level, `+` only as a whole level. No shared or system topics. */
+const isTopicFilter = (topic: string): boolean =>
+  topic !== '' &&
+  !topic.startsWith('$') &&
+  topic
+    .split('/')
+    .every(
+      (level, i, all) => level === '+' || (level === '#' && i === all.length - 1) || !/[+#\0]/.test(level),
+    )
+
+/** An entry of `quality.sources.hosts`. */
+export interface AllowedHost {
+  readonly url: string
+  readonly username?: string | undefined
+  readonly passwordFile?: string | undefined
+  readonly caFile?: string | undefined
+}
+
+/** The brokers that may be followed. */
+export interface AllowedHosts {
+  readonly hosts: readonly AllowedHost[]
+  /** Whether loopback addresses are allowed where `hosts` is empty. */
+  readonly allowsLoopback: boolean
+}
+
+/**
+ * The entry that allows an address: one with the same scheme, host and port. Without entries, loopback
+ * addresses are allowed if the settings allow requests to this machine. Undefined if nothing allows it.
+ */
+export function allowedHost(
+  address: string,
+  { hosts, allowsLoopback }: AllowedHosts,
+): AllowedHost | undefined {
+  const origin = addressOf(address)!
+  if (hosts.length > 0) return hosts.find(({ url }) => addressOf(url) === origin)
+  return allowsLoopback && isLoopback(new URL(origin).hostname) ? { url: origin } : undefined
+}

@@ -1,0 +1,225 @@
+/**
+ * Follows streams at the message brokers that their access details name. Each message is decoded, stored in
+ * the journal, counted, and then acknowledged, so that a crash neither loses nor repeats it. Streams of one
+ * broker share a connection.
+ *
+ * A stream with an observation entity at the context broker is counted there and not followed here.
+ */
+import { hash } from 'node:crypto'
+import { limits } from '#base/limits/limits.ts'
+import { failpoint } from '#base/register/failpoints.ts'
+import type { Log } from '#base/register/log.ts'
+import type { Clock } from '#base/time/clock.ts'
+import type { SourceMessage, SourcesPort } from '#contract'
+import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
+import type { AllowedHost } from './access-details.ts'
+import type { JournalMessage, MessageJournal } from './message-statements.ts'
+import { createSource, type FollowedSource, type StreamRoute } from './source.ts'
+import { readingsOf } from './stream-readings.ts'
+import { type WantedSourcesPorts, wantedSources } from './wanted-sources.ts'
+
+export interface ForeignSourcesPorts {
+  readonly sources: SourcesPort
+  readonly streams: KnownStreams
+  readonly entityOf: WantedSourcesPorts['entityOf']
+  readonly journal: MessageJournal
+  /** Saves the records of streams, and the position of the journal with them. */
+  readonly save: () => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export interface ForeignSources {
+  /** Counts the messages of the journal that the records do not include. */
+  restore(): void
+  /** Begins to follow sources. */
+  start(): void
+  /** Reads access details again, soon: a stream or a Service changed. */
+  note(): void
+  readonly status: () => readonly object[]
+  readonly complaints: () => readonly string[]
+  close(): Promise<void>
+}
+
+/** A message to be stored. */
+interface Pending extends JournalMessage {
+  readonly owner: FollowedSource
+  readonly acknowledge: (() => void)[]
+}
+
+export function createForeignSources(
+  { sources: port, streams, entityOf, journal, save, clock, log }: ForeignSourcesPorts,
+  settings: { readonly hosts: readonly AllowedHost[] },
+): ForeignSources {
+  const allowed = { ...settings, allowsLoopback: port.allowsLoopback }
+  const open = new Map<string, FollowedSource>()
+  /** Addresses and mistakes that are not followed, with the number of their streams. */
+  let refused = new Map<string, { readonly reason: string; streams: number }>()
+  let pending: Pending[] = []
+  let storeTimer: NodeJS.Timeout | undefined
+  let readTimer: NodeJS.Timeout | undefined
+  let unstored: string | undefined
+  let isStarted = false
+  /** Latest time given to a value without one, by stream: values that arrive together stay apart. */
+  const givenTimes = new Map<string, number>()
+  let savedAt = clock.monotonic()
+
+  /** Reads the access details of all streams, and follows what they name. */
+  function readAccess(): void {
+    readTimer = undefined
+    const before = refused
+    refused = new Map()
+    const wanted = wantedSources({ streams: streams.all(), entityOf, refuse }, allowed)
+    for (const [address, source] of open) {
+      if (wanted.has(address)) continue
+      open.delete(address)
+      void source.end()
+    }
+    for (const [address, { host, routes }] of wanted) {
+      const left = (open.get(address) ?? openSource(address, host)).route(routes)
+      if (left > 0) refuse(address, `more than ${limits.qualitySourcePlacesMax.value} places`)
+    }
+    for (const [what, { reason, streams: count }] of refused)
+      if (before.get(what)?.reason !== reason)
+        log.warn('quality.source-refused', { source: what, reason, streams: count })
+  }
+
+  function refuse(what: string, reason: string): void {
+    const known = refused.get(what)
+    if (known !== undefined) known.streams++
+    else if (refused.size < limits.qualitySourcesMax.value) refused.set(what, { reason, streams: 1 })
+  }
+
+  function openSource(address: string, host: AllowedHost): FollowedSource {
+    const source = createSource(
+      { port, clock, log, digests: journal.digestsOf(address), message: take },
+      { ...host, url: address },
+    )
+    open.set(address, source)
+    return source
+  }
+
+  /** Decodes a message for each stream of its places. */
+  function take(source: FollowedSource, message: SourceMessage, acknowledge: () => void): void {
+    const digest = digestOf(message)
+    const waiting = message.isResent ? pending.find((one) => one.digest === digest) : undefined
+    if (waiting !== undefined) {
+      waiting.acknowledge.push(acknowledge)
+      return
+    }
+    if (message.isResent && source.knows(digest)) {
+      source.counts.repeated++
+      acknowledge()
+      return
+    }
+    const receivedAt = clock.now()
+    const observations = source.routesOf(message.places).flatMap((route) => {
+      const { readings, reason } = readingsFor(source, route, message, receivedAt)
+      if (readings.length === 0) source.noteUnreadable(`${message.topic}: ${reason}`)
+      const { id } = route.stream
+      return readings.map(
+        ({ observedAt, value }) => [id, observedAt ?? givenTime(id, receivedAt), value] as const,
+      )
+    })
+    source.counts.observations += observations.length
+    if (observations.length === 0) {
+      acknowledge()
+      return
+    }
+    pending.push({
+      owner: source,
+      source: source.address,
+      digest,
+      receivedAt,
+      observations,
+      acknowledge: [acknowledge],
+    })
+    storeTimer ??= setTimeout(store, limits.qualitySourceStoreMs.value)
+  }
+
+  function readingsFor(
+    source: FollowedSource,
+    { stream, access }: StreamRoute,
+    message: SourceMessage,
+    receivedAt: number,
+  ) {
+    const { topic, payload, isRetained } = message
+    const contentType = message.contentType ?? access.format
+    const frame = { topic, payload, contentType, receivedAt, retained: isRetained, source: source.address }
+    const { readings, problems } = port.decode({ ...frame, transport: 'bridge-in' })
+    const wanted = readingsOf({ id: stream.id, field: access.field, label: stream.metadata.label }, readings)
+    // A retained message without a time of its own is an old value of an unknown time.
+    const timed = isRetained ? wanted.filter(({ observedAt }) => observedAt !== undefined) : wanted
+    if (wanted.length > timed.length) return { readings: timed, reason: 'retained, and without a time' }
+    return {
+      readings: timed,
+      reason: problems[0]?.reason ?? 'no reading of the payload belongs to the stream',
+    }
+  }
+
+  /** Stores, counts and acknowledges what arrived; in one turn, so that no save comes in between. */
+  function store(): void {
+    storeTimer = undefined
+    try {
+      journal.add(pending)
+    } catch (error) {
+      unstored = (error as Error).message
+      storeTimer = setTimeout(store, limits.qualitySourceRetryMs.value)
+      return
+    }
+    unstored = undefined
+    const stored = pending
+    pending = []
+    for (const message of stored) {
+      count(message)
+      message.owner.learn(message.digest)
+    }
+    failpoint('quality:stored')
+    for (const { acknowledge } of stored) for (const one of acknowledge) one()
+    const isDue = clock.monotonic() - savedAt >= limits.qualitySaveMs.value
+    if (!isDue && journal.length() < limits.qualitySourceMessages.value) return
+    savedAt = clock.monotonic()
+    save()
+  }
+
+  function givenTime(id: string, receivedAt: number): number {
+    const time = Math.max(receivedAt, (givenTimes.get(id) ?? 0) + 1)
+    givenTimes.set(id, time)
+    return time
+  }
+
+  function count({ observations, receivedAt }: JournalMessage): void {
+    for (const [id, time, value] of observations) streams.count(id, { time, value, committedAt: receivedAt })
+  }
+
+  return Object.freeze({
+    restore() {
+      for (const message of journal.uncounted()) count(message)
+    },
+    start() {
+      isStarted = true
+      readAccess()
+    },
+    note() {
+      if (isStarted) readTimer ??= setTimeout(readAccess, limits.qualitySourceGatherMs.value)
+    },
+    status: () => [
+      ...[...open.values()].map((source) => source.status()),
+      ...[...refused].map(([source, facts]) => ({ source, state: 'refused', ...facts })),
+    ],
+    complaints: () => [
+      ...(unstored === undefined ? [] : [`messages of sources cannot be stored: ${unstored}`]),
+      ...[...open.values()].flatMap(({ complaint }) => complaint() ?? []),
+      ...[...refused].map(([source, { reason }]) => `streams of ${source} are not followed: ${reason}`),
+    ],
+    async close() {
+      isStarted = false
+      clearTimeout(readTimer)
+      clearTimeout(storeTimer)
+      await Promise.all([...open.values()].map((source) => source.close()))
+    },
+  } satisfies ForeignSources)
+}
+
+const digestOf = ({ key, payload }: SourceMessage): string =>
+  hash('sha1', Buffer.concat([Buffer.from(`${key}\n`), payload]), 'base64url').slice(0, 16)

@@ -1,0 +1,102 @@
+/**
+ * Messages of sources whose observations are counted in memory but may not be in the saved records. A row is
+ * written before its message is acknowledged; a restart counts the rows that the records do not include. The
+ * newest rows of each source also identify messages that it delivers again.
+ */
+import { limits } from '#base/limits/limits.ts'
+import type { Json, PluginDatabase } from '#contract'
+
+/** Migration step; a released step never changes. */
+export const messageTables = `CREATE TABLE messages (
+    n INTEGER PRIMARY KEY,
+    source TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    received INTEGER NOT NULL,
+    content TEXT NOT NULL
+  );
+  CREATE INDEX messages_by_source ON messages (source, n);
+  CREATE TABLE counted (one INTEGER PRIMARY KEY CHECK (one = 1), n INTEGER NOT NULL);`
+
+/** An observation of a stream: id, time in ms, value. */
+export type SourceObservation = readonly [stream: string, time: number, value: Json]
+
+export interface JournalMessage {
+  readonly source: string
+  /** Identifies the message among those of its source. */
+  readonly digest: string
+  /** When it arrived, ms. */
+  readonly receivedAt: number
+  readonly observations: readonly SourceObservation[]
+}
+
+export interface MessageJournal {
+  /** Messages that the saved records lack, oldest first. The caller counts them in the same turn. */
+  uncounted(): readonly JournalMessage[]
+  /** Digests of the newest messages of a source. */
+  digestsOf(source: string): readonly string[]
+  /** Stores messages that the caller counts in the same turn. @throws the error of a failing disk. */
+  add(messages: readonly JournalMessage[]): void
+  /** Notes which messages the records include; to be called in the transaction that saves them. */
+  saved(): void
+  /** Messages stored since then. */
+  readonly length: () => number
+}
+
+export function createMessageJournal(database: PluginDatabase): MessageJournal {
+  const read = database.prepare('SELECT n FROM counted').pluck()
+  let counted = (read.get() as number | undefined) ?? 0
+  const newest = database.prepare('SELECT max(n) FROM messages').pluck()
+  let last = Math.max(counted, (newest.get() as number | null) ?? 0)
+  /** Messages up to this number are included in the records in memory. */
+  let included = counted
+  const insert = database.prepare('INSERT INTO messages VALUES (?, ?, ?, ?, ?)')
+  const after = database.prepare(
+    'SELECT source, digest, received, content FROM messages WHERE n > ? ORDER BY n',
+  )
+  const digests = database
+    .prepare('SELECT digest FROM messages WHERE source = ? ORDER BY n DESC LIMIT ?')
+    .pluck()
+  const put = database.prepare('INSERT OR REPLACE INTO counted VALUES (1, ?)')
+  const sources = database.prepare('SELECT DISTINCT source FROM messages').pluck()
+  const prune = database.prepare(
+    `DELETE FROM messages WHERE source = ? AND n <=
+       (SELECT n FROM messages WHERE source = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`,
+  )
+  const window = limits.qualitySourceDigests.value
+  const add = database.transaction((messages: readonly JournalMessage[]) => {
+    let n = last
+    for (const { source, digest, receivedAt, observations } of messages)
+      insert.run(++n, source, digest, receivedAt, JSON.stringify(observations))
+    return n
+  })
+  return Object.freeze({
+    uncounted() {
+      included = last
+      const rows = after.all(counted) as readonly MessageRow[]
+      return rows.map(({ source, digest, received, content }) => ({
+        source,
+        digest,
+        receivedAt: received,
+        observations: JSON.parse(content) as SourceObservation[],
+      }))
+    },
+    digestsOf: (source) => (digests.all(source, window) as string[]).toReversed(),
+    add(messages) {
+      last = add(messages)
+      included = last
+    },
+    saved() {
+      put.run(included)
+      for (const source of sources.all()) prune.run(source, source, window)
+      counted = included
+    },
+    length: () => last - counted,
+  } satisfies MessageJournal)
+}
+
+interface MessageRow {
+  readonly source: string
+  readonly digest: string
+  readonly received: number
+  readonly content: string
+}

@@ -1,0 +1,95 @@
+/** Access details, allowed brokers, and which readings of a payload belong to a stream. */
+import { describe, expect, it } from 'vitest'
+import type { Reading } from '#contract'
+import { iotLite, selvedgeExchange, selvedgeQueue, selvedgeTopic } from '#contract/vocabulary.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { accessOf, allowedHost } from './access-details.ts'
+import { readingsOf } from './stream-readings.ts'
+
+const service = (endpoint: string, more: Readonly<Record<string, string>> = {}): Entity =>
+  ({
+    id: 'urn:ngsi-ld:Service:1',
+    type: iotLite.Service,
+    ...Object.fromEntries(
+      Object.entries({ [iotLite.endpoint]: endpoint, ...more }).map(([name, value]) => [
+        name,
+        { type: 'Property', value },
+      ]),
+    ),
+  }) as unknown as Entity
+
+const placeOf = (endpoint: string, more?: Readonly<Record<string, string>>) => {
+  const access = accessOf(service(endpoint, more))
+  return typeof access === 'object' ? [access.address, access.place] : access
+}
+
+describe('access details', () => {
+  it('name a topic, a queue, or an exchange', () => {
+    const topic = { [selvedgeTopic]: 'a/+/c' }
+    expect(placeOf('mqtt://Broker.example', topic)).toEqual([
+      'mqtt://broker.example:1883',
+      { topic: 'a/+/c' },
+    ])
+    expect(placeOf('mqtts://b/site/a%20b')).toEqual(['mqtts://b:8883', { topic: 'site/a b' }])
+    expect(placeOf('b:1884', { ...topic, [iotLite.interfaceType]: 'MQTT' })).toEqual([
+      'mqtt://b:1884',
+      { topic: 'a/+/c' },
+    ])
+    expect(placeOf('amqp://[::1]/site', { [selvedgeQueue]: 'q' })).toEqual([
+      'amqp://[::1]:5672/site',
+      { queue: 'q' },
+    ])
+    expect(placeOf('amqps://b', { [selvedgeExchange]: 'x' })).toEqual([
+      'amqps://b:5671',
+      { exchange: 'x', routingKey: '' },
+    ])
+  })
+
+  it('are none of a message broker, or have a mistake', () => {
+    expect([placeOf('http://b'), placeOf('mqtt:'), placeOf('')]).toEqual([undefined, undefined, undefined])
+    for (const [endpoint, more] of [
+      ['mqtt://me@b', { [selvedgeTopic]: 'a' }],
+      ['mqtt://b', { [selvedgeTopic]: 'a/#/b' }],
+      ['mqtt://b', { [selvedgeTopic]: '$share/a/b' }],
+      ['mqtt://b', {}],
+      ['amqp://b', {}],
+    ] as const)
+      expect(placeOf(endpoint, more)).toBeTypeOf('string')
+  })
+})
+
+describe('allowed brokers', () => {
+  const listed = (address: string, ...urls: string[]) =>
+    allowedHost(address, { hosts: urls.map((url) => ({ url })), allowsLoopback: true })?.url
+
+  it('are those at loopback addresses, unless the settings list brokers', () => {
+    expect(listed('mqtt://127.0.0.1:1883')).toBeDefined()
+    expect(listed('amqp://localhost:5672/site')).toBeDefined()
+    expect(listed('mqtt://broker.example:1883')).toBeUndefined()
+    expect(listed('mqtt://127.0.0.1:1883', 'mqtt://b')).toBeUndefined()
+    expect(allowedHost('mqtt://127.0.0.1:1883', { hosts: [], allowsLoopback: false })).toBeUndefined()
+  })
+
+  it('must have the scheme, host and port of a listed one', () => {
+    expect(listed('mqtts://b:8883', 'mqtt://b', 'mqtts://B')).toBe('mqtts://B')
+    expect(listed('mqtt://b:1883', 'mqtts://b')).toBeUndefined()
+    expect(listed('mqtt://b:1884', 'mqtt://b')).toBeUndefined()
+    expect(listed('amqp://b:5672/site', 'amqp://b')).toBe('amqp://b')
+  })
+})
+
+describe('readings of a stream', () => {
+  const reading = (device: string, field: string): Reading => ({ device, field, value: 1 })
+  const all = [reading('a', 'temp'), reading('a', 'hum'), reading('b', 'temp')]
+  const chosen = (id: string, more: { field?: string; label?: string }, from = all) =>
+    readingsOf({ id, field: more.field, label: more.label }, from).map(({ device, field }) => device + field)
+
+  it('are those of the named field, of the id, of the label, or of a single quantity', () => {
+    expect(chosen('urn:x:a:temp', { field: 'hum' })).toEqual(['ahum'])
+    expect(chosen('urn:ngsi-ld:IotStream:b:temp', {})).toEqual(['btemp'])
+    expect(chosen('urn:x', { label: 'hum' })).toEqual(['ahum'])
+    expect(chosen('urn:x', {}, [reading('a', 'v'), reading('a', 'v')])).toEqual(['av', 'av'])
+    expect(chosen('urn:x', {})).toEqual([])
+    expect(chosen('urn:x', {}, [])).toEqual([])
+  })
+})
