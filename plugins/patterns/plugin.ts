@@ -83,10 +83,8 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     status,
     complaints() {
       const reason = writer.failure()
-      return [
-        ...models.complaints(),
-        ...(reason === undefined ? [] : [`events cannot be written: ${reason}`]),
-      ]
+      const unwritten = reason === undefined ? [] : [`events cannot be written: ${reason}`]
+      return [...models.complaints(), ...analysis.complaints(), ...unwritten]
     },
     async close(): Promise<void> {
       clearInterval(checkTimer)

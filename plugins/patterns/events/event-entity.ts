@@ -8,10 +8,14 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { WindowPattern } from '#plugins/patterns/windows/window-pattern.ts'
 
-/** The id of the Event of a window; the key names the model and the streams. */
+/**
+ * The id of the Event of a window; the key names the model and the streams. Its first eight digits are the
+ * seconds of the end, so that Events of one time are stored beside each other.
+ */
 export function eventId(key: string, end: number): string {
+  const seconds = (Math.floor(end / 1000) >>> 0).toString(16).padStart(8, '0')
   const digest = createHash('sha256').update(`${key} ${end}`).digest('hex')
-  return `urn:ngsi-ld:Event:${digest.slice(0, 24)}`
+  return `urn:ngsi-ld:Event:${seconds}${digest.slice(0, 16)}`
 }
 
 export const eventEntity = (id: string, streams: readonly string[], pattern: WindowPattern): JsonObject => ({

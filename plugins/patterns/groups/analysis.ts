@@ -303,6 +303,17 @@ export function createAnalysis({ streams, publish, yieldIfDue }: AnalysisPorts) 
     ],
     /** Streams with cached values, and values that came too late or outside the hours. */
     counts: () => ({ cachedStreams: cached.size, ignoredValues: late }),
+    /** Ceilings that leave streams or groups out. */
+    complaints(): readonly string[] {
+      const most = limits.patternGroupsMax.value
+      const full = [...models.values()].filter(({ groups }) => groups.size >= most)
+      return [
+        ...full.map(({ rules }) => `model ${rules.id} has ${most} groups; further ones are not analysed`),
+        ...(cached.size >= limits.patternCachedStreamsMax.value
+          ? [`values of ${cached.size} streams are cached; further streams are not analysed`]
+          : []),
+      ]
+    },
     unsavedCount: () => unsaved.values.length,
     takeUnsaved(): Unsaved {
       const taken = unsaved

@@ -194,6 +194,29 @@ describe('valid settings', () => {
     expect(absent).toContainEqual({ setting: 'NGSI_ADDRESS', part: 'quality analyser, fault detection' })
   })
 
+  it('take the variables of the original pattern extractor, and report those without effect', async () => {
+    const env = {
+      PATTERN_HOST: 'http://patterns.example:8087',
+      ENABLE_BATCH_OPERATIONS: 'false',
+      SELVEDGE_PATTERNS_PORT: '8087',
+    }
+    const idle = [
+      ...['PATTERN_IDM_USER', 'PATTERN_IDM_PASS', 'PYTHON_RPC_SOCKET'],
+      ...['MONGO_HOST', 'MONGO_DB', 'MONGO_USER', 'MONGO_PASSWORD', 'BROKER_HOST', 'IDM_HOST', 'CPM_HOST']
+        .concat('ENABLE_AUTH')
+        .map((name) => `SELVEDGE_PATTERNS_${name}`),
+    ]
+    const { settings, absent } = await settingsOf({
+      env: { ...env, ...Object.fromEntries(idle.map((name) => [name, 'x'])) },
+    })
+    expect(settings.patterns).toMatchObject({
+      callbackUrl: 'http://patterns.example:8087',
+      batchOperations: false,
+      port: 8087,
+    })
+    expect(absent.map(({ setting }) => setting)).toEqual(idle)
+  })
+
   it('come with warnings about settings that are probably not intended', async () => {
     const yaml = `
 http: {port: off}

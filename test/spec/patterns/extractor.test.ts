@@ -22,6 +22,7 @@ const start = async (): Promise<void> => {
     env: {
       SELVEDGE_MQTT_PORT: 'off',
       SELVEDGE_PATTERNS_ENABLED: 'true',
+      SELVEDGE_PATTERNS_PORT: '0',
       SELVEDGE_LIMITS: 'patternSaveMs=300,patternCheckMs=300',
       TZ: 'Europe/Copenhagen',
     },
@@ -215,9 +216,13 @@ describe('the pattern extractor', () => {
       q: `${sosa}observes=="urn:p:1"|${sosa}observes=="urn:p:2"`,
       entities: [{ type: `${iotStream}IotStream` }],
       notification: {
-        endpoint: { uri: `${gateway.httpUrl}/patterns/api/notification/stream`, accept: 'application/json' },
+        endpoint: { uri: expect.stringMatching(/^http:.*\/api\/notification\/stream$/) as string },
       },
     })
+    // On its own port the extractor has the paths of the original.
+    const { uri } = (shown.json() as { notification: { endpoint: { uri: string } } }).notification.endpoint
+    const same = await httpClient(new URL(uri).origin).get(`/api/model/${id}`)
+    expect(same.json()).toMatchObject({ id, subscriptionId })
     const { observationSubscriptionId } = (await model(id)).status
     expect((await client().get(path(observationSubscriptionId))).status).toBe(200)
     expect((await client().send('DELETE', path(subscriptionId), undefined)).status).toBe(204)
