@@ -14,6 +14,7 @@ import { createDescribing } from '#plugins/quality/operator/describing.ts'
 import { createEdits, editsTable } from '#plugins/quality/operator/edit-statements.ts'
 import { createLogLines } from '#plugins/quality/operator/log-lines.ts'
 import { createOperatorRoutes } from '#plugins/quality/operator/operator-routes.ts'
+import { createOriginalRoutes } from '#plugins/quality/operator/original-routes.ts'
 import { createPropertyTable } from '#plugins/quality/operator/property-table.ts'
 import { createStreamRoutes } from '#plugins/quality/operator/stream-routes.ts'
 import type { AllowedHost } from '#plugins/quality/sources/access-details.ts'
@@ -148,12 +149,15 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   })
   return {
     // The page has no data; it prompts for the token that other routes require.
-    open: ['/ui', '/semanticenrichment/ui'],
-    fetch: createQualityRoutes({
-      '/status': { GET: () => Response.json(status()) },
-      ...createStreamRoutes({ streams, quality, broker: mdr }),
-      ...createOperatorRoutes({ lines, configuration, properties, rangesChanged }),
-    }),
+    open: ['/', '/ui', '/semanticenrichment/ui'],
+    fetch: createQualityRoutes(
+      {
+        '/status': { GET: () => Response.json(status()) },
+        ...createStreamRoutes({ streams, quality, broker: mdr }),
+        ...createOperatorRoutes({ lines, configuration, properties, rangesChanged }),
+      },
+      createOriginalRoutes({ configuration, properties, rangesChanged }),
+    ),
     status,
     complaints: () => {
       const reason = writer.failure()

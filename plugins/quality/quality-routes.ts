@@ -1,17 +1,13 @@
-/**
- * HTTP routes of the quality analyser. All paths answer under `/semanticenrichment` too, the prefix of the
- * original component.
- */
+/** HTTP routes of the quality analyser; all answer under the prefix of the original component, too. */
 import type { RouteEnvironment } from '#contract'
+import { originalPrefix } from '#plugins/quality/operator/original-routes.ts'
 import { createRouter, type RouteTable } from '#plugins/quality/operator/route-table.ts'
 
-const prefix = '/semanticenrichment'
-
+/** @param original paths of the original component; they have precedence. */
 export function createQualityRoutes(
   table: RouteTable,
+  original: RouteTable,
 ): (request: Request, environment: RouteEnvironment) => Response | Promise<Response> {
-  return createRouter({
-    ...table,
-    ...Object.fromEntries(Object.entries(table).map(([path, methods]) => [`${prefix}${path}`, methods])),
-  })
+  const prefixed = Object.entries(table).map(([path, methods]) => [originalPrefix + path, methods] as const)
+  return createRouter({ ...table, ...Object.fromEntries(prefixed), ...original })
 }

@@ -63,6 +63,9 @@ export interface PluginHost extends Components {
 /** Paths of plugins on the main listener. */
 const under = /^\/([a-z-]+)(\/.*)$/
 
+/** Plugins that serve the paths of an original component on the main listener, by their first segment. */
+const prefixes: Readonly<Partial<Record<string, PluginName>>> = { semanticenrichment: 'quality' }
+
 export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
   const { host, http } = settings
   const isLocal = isLoopbackListener(host)
@@ -106,6 +109,11 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     wanted,
   )
 
+  const ofPrefix = (segment: string): string | undefined => {
+    const owner = Object.hasOwn(prefixes, segment) ? prefixes[segment] : undefined
+    return owner !== undefined && plugins.has(owner) ? owner : undefined
+  }
+
   async function open(name: PluginName, app: App): Promise<void> {
     const { port } = settings[name]
     if (port === 'off' || !plugins.has(name)) return
@@ -132,10 +140,13 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
 
   return Object.freeze({
     has: plugins.has,
+    ofPrefix,
     fetch: plugins.fetch,
     isOpen(path, method) {
       const [, name, rest] = under.exec(path) ?? []
-      return name !== undefined && rest !== undefined && plugins.isOpen(name, rest, method)
+      if (name === undefined || rest === undefined) return false
+      const owner = ofPrefix(name)
+      return owner === undefined ? plugins.isOpen(name, rest, method) : plugins.isOpen(owner, path, method)
     },
     isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
     async listen(app, httpPort) {

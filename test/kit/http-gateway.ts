@@ -191,7 +191,12 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
       sources,
       uplinks: () => undefined,
       tunnels,
-      components: { has: () => false, status: () => ({}), fetch: () => new Response() },
+      components: {
+        has: () => false,
+        ofPrefix: () => undefined,
+        status: () => ({}),
+        fetch: () => new Response(),
+      },
       downward: () => ({ connected: tunnels.statuses() }),
       clock: systemClock,
       log,

@@ -11,6 +11,11 @@ import type { HttpEnv } from '#http/request/http-environment.ts'
 /** Components by name, as the plugin host runs them. */
 export interface Components {
   has(name: string): boolean
+  /**
+   * The component to which all paths with this first segment belong, as those of an original component; it
+   * receives the whole path.
+   */
+  ofPrefix(segment: string): string | undefined
   status(): object
   fetch(name: string, request: Request, environment: RouteEnvironment): Response | Promise<Response>
 }
@@ -31,14 +36,17 @@ export function createComponentRoutes(components: Components, bodies: Pick<Bodie
       const { url } = request
       const start = url.indexOf('/', url.indexOf('://') + 3)
       const [, name, rest] = /^\/([a-z-]+)(\/[^?]*)?/.exec(url.slice(start)) ?? []
-      if (name === undefined || !components.has(name)) return undefined
+      if (name === undefined) return undefined
+      const { method, headers } = request
+      const owner = components.ofPrefix(name)
+      if (owner !== undefined) return of(owner, new Request(url, { method, headers }), env)
+      if (!components.has(name)) return undefined
       // Pages of components use relative links, so the folder's address must end with a slash.
       if (rest === undefined)
         return Promise.resolve(Response.redirect(`${url.slice(0, start)}/${name}/`, 308))
       const path = url.slice(start + name.length + 1)
       // Body and signal are in the environment; attaching them to the Request would cost as much as many a
       // response.
-      const { method, headers } = request
       return of(name, new Request(url.slice(0, start) + path, { method, headers }), env).then((response) =>
         relocated(response, name),
       )

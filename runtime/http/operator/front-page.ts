@@ -59,6 +59,7 @@ const operationLinks = [
 const pluginLinks: Readonly<Record<string, readonly Link[]>> = {
   search: [link('/search/', 'Explore in GraphQL')],
   ranking: [link('/ranking/', 'Rank streams and sensors')],
+  quality: [link('/quality/ui', 'Quality of streams')],
   indexing: [link('/indexing/', 'Index of streams and sensors')],
 }
 

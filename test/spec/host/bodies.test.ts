@@ -16,6 +16,7 @@ it('can be read late, and twice', async () => {
   const routes = createComponentRoutes(
     {
       has: () => true,
+      ofPrefix: () => undefined,
       status: () => ({}),
       async fetch(_name, _request, environment) {
         await delay(50)

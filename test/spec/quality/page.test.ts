@@ -89,9 +89,32 @@ describe('the interface of the page', () => {
   })
 
   it('answers under the prefix of the original component, too', async () => {
-    const { json, status } = await gateway.get('/quality/semanticenrichment/api/streams?limit=1')
-    expect([status, json()]).toMatchObject([200, { result: [{}] }])
-    expect((await gateway.get('/quality/semanticenrichment/ui')).status).toBe(200)
+    for (const prefix of ['/semanticenrichment', '/quality/semanticenrichment']) {
+      const { json, status } = await gateway.get(`${prefix}/api/streams?limit=1`)
+      expect([status, json()]).toMatchObject([200, { result: [{}] }])
+      expect((await gateway.get(`${prefix}/ui`)).status).toBe(200)
+      expect((await gateway.get(`${prefix}/status`)).text).toBe('running')
+      const page = await fetch(`${origin}${prefix}/log`, { redirect: 'manual' })
+      expect([page.status, page.headers.get('location')]).toEqual([303, `${prefix}/ui#log`])
+    }
+    expect((await gateway.get('/quality/')).text).toBe('running')
+    const labels = async () => (await result<{ label: string }>('properties')).map(({ label }) => label)
+    const post = async (path: string, fields: Record<string, string>) => {
+      const body = new URLSearchParams(fields)
+      const answer = await fetch(`${origin}/semanticenrichment/${path}`, {
+        method: 'POST',
+        body,
+        redirect: 'manual',
+      })
+      return answer.status
+    }
+    const metadata = '{"valuetype": "float", "min": 0, "max": 14, "regexp": "NA"}'
+    expect(await post('addmetadata', { type: 'pH', metadata })).toBe(303)
+    expect(await labels()).toContain('ph')
+    expect(await post('deletemetadata', { mtype: 'ph' })).toBe(303)
+    expect(await labels()).not.toContain('ph')
+    expect(await post('changeconfiguration', { section: 'x', key: 'port', value: '1' })).toBe(404)
+    expect(await post('addmetadata', { type: 'pH' })).toBe(400)
   })
 
   it('shows environment names, and changes only what can be changed while it runs', async () => {
