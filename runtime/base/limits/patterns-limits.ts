@@ -69,4 +69,6 @@ export const patternsLimits = {
   patternGatherMs: limit(20, 'ms'),
   /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */
   patternRetryMs: limit(60_000, 'ms'),
+  /** Numbers of clusters that a training compares, if the request names none. Beyond it: not tried. */
+  patternTriedComponentsMax: limit(8, 'components'),
 } as const satisfies Record<string, Limit>
