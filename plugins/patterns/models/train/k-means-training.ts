@@ -29,8 +29,8 @@ export function clustersOf(points: readonly Float64Array[], count: number, rando
 }
 
 /**
- * The Bayesian information criterion of clusters as spherical normal distributions of one variance (Pelleg and
- * Moore, X-means, 2000). Lower is better.
+ * The Bayesian information criterion of clusters as spherical normal distributions of one variance (Pelleg
+ * and Moore, X-means, 2000). Lower is better.
  */
 export function clustersCriterion({ centroids, members, inertia }: Clusters): number {
   const size = centroids[0]!.length

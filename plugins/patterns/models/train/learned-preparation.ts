@@ -14,9 +14,9 @@ export interface PreparationChoices {
    */
   readonly levels: 'kept' | 'removed'
   /**
-   * `regularity` weights each stream by the share of its variance that the mean course of all windows explains:
-   * streams without a repeated course add only noise. It needs windows that start at the same phase, such as
-   * days.
+   * `regularity` weights each stream by the share of its variance that the mean course of all windows
+   * explains: streams without a repeated course add only noise. It needs windows that start at the same
+   * phase, such as days.
    */
   readonly weights: 'equal' | 'regularity'
   /** Principal axes are added until they explain this share of the variance. */
@@ -52,7 +52,7 @@ export function meanOf(points: readonly Float64Array[]): Float64Array {
   return mean
 }
 
-/** Subtracts the mean of each stream's segments. As a projection it is symmetric, so it applies to axes too. */
+/** Subtracts the mean of each stream's segments. It is a symmetric projection, so it applies to axes too. */
 function withoutLevels(window: Float64Array): Float64Array {
   const course = Float64Array.from(window)
   for (let start = 0; start < course.length; start += segmentsPerStream) {

@@ -18,8 +18,8 @@ const iterationsMax = 300
 /** Gain of the mean log likelihood by an iteration at which the fit ends. */
 const gainMin = 1e-6
 /**
- * Added to the variances, as a share of the points' mean variance: a component of a few points must not shrink
- * to a line.
+ * Added to the variances, as a share of the points' mean variance: a component of a few points must not
+ * shrink to a line.
  */
 const regularization = 1e-3
 
