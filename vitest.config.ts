@@ -48,7 +48,7 @@ export default defineConfig({
       project('property', ['test/property/**/*.test.ts'], 300_000),
       project('tidy', ['test/tidy/**/*.test.ts', 'test/{kit,power-cut,interop}/**/*.test.ts'], 180_000),
       project('smoke', ['test/smoke/**/*.test.ts'], 300_000),
-      project('crash', ['test/crash/**/*.test.ts', 'test/judge/**/*.test.ts'], 300_000),
+      project('crash', ['test/crash/**/*.test.ts', 'test/judge/**/*.test.ts'], 600_000),
     ],
   },
 })

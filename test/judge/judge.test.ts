@@ -17,14 +17,10 @@ const seeds = [
 ]
 
 describe('an uplink over an unreliable link', () => {
-  it.each(seeds)(
-    'leaves hub and gateway the same (seed $seed, budget $budget)',
-    async (given) => {
-      const report = await runTrial({ ...shortTrial, ...given })
-      expect(report.complaints).toEqual([])
-      expect(report.instances).toBeGreaterThan(500)
-      expect(report.notified).toBeGreaterThan(0)
-    },
-    120_000,
-  )
+  it.each(seeds)('leaves hub and gateway the same (seed $seed, budget $budget)', async (given) => {
+    const report = await runTrial({ ...shortTrial, ...given })
+    expect(report.complaints).toEqual([])
+    expect(report.instances).toBeGreaterThan(500)
+    expect(report.notified).toBeGreaterThan(0)
+  })
 })
