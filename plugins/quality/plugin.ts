@@ -110,7 +110,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     {
       sources: host.sources,
       streams,
-      entityOf: (id) => changes.entity(id)?.entity(),
+      entityOf,
       journal,
       save: own.save,
       clock,

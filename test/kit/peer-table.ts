@@ -23,6 +23,9 @@ export const peerTable = {
   mosquitto_passwd: debian('mosquitto_passwd', 'mosquitto'),
   mosquitto_pub: debian('mosquitto_pub', 'mosquitto-clients'),
   mosquitto_sub: debian('mosquitto_sub', 'mosquitto-clients'),
+  // Not /usr/sbin/rabbitmq-server, which runs it as another user in a folder of the system.
+  rabbitmq: debian('/usr/lib/rabbitmq/bin/rabbitmq-server', 'rabbitmq-server'),
+  epmd: debian('epmd', 'erlang-base'),
   'paho-mqtt': debian('/usr/lib/python3/dist-packages/paho/mqtt/client.py', 'python3', 'python3-paho-mqtt'),
   curl: debian('curl', 'curl'),
   chromium: debian('chromium', 'chromium'),

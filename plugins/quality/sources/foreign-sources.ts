@@ -194,7 +194,14 @@ export function createForeignSources(
 
   return Object.freeze({
     restore() {
-      for (const message of journal.uncounted()) count(message)
+      for (const message of journal.uncounted()) {
+        // A stream that was created after the records were saved is not known yet.
+        for (const [id] of message.observations) {
+          const entity = streams.get(id) === undefined ? entityOf(id) : undefined
+          if (entity !== undefined) streams.take(entity)
+        }
+        count(message)
+      }
     },
     start() {
       isStarted = true
