@@ -6,7 +6,7 @@ import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
 import { definePlugin, type Host } from '#contract'
 import { figuresOf } from '#plugins/quality/entities/quality-entity.ts'
-import { nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
+import { missingNow, nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualSettings } from '#plugins/quality/measures/usual-properties.ts'
 import { createConfiguration } from '#plugins/quality/operator/configuration.ts'
@@ -24,6 +24,7 @@ import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
+import { createSilenceLog } from '#plugins/quality/streams/silence-log.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
 import { createStreamStatements, tables } from '#plugins/quality/streams/stream-statements.ts'
 import { createTimerWheel } from '#plugins/quality/streams/timer-wheel.ts'
@@ -68,6 +69,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     { clock, due: changed },
     { tickMs: limits.qualityTickMs.value, slots: limits.qualityWheelSlots.value },
   )
+  const silences = createSilenceLog(log)
   const writer = createQualityWriter(
     {
       broker: mdr,
@@ -90,6 +92,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     moved: () => sources.note(),
     removed(stream) {
       silence.delete(stream)
+      silences.delete(stream)
       writer.delete(stream)
     },
   })
@@ -123,7 +126,9 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   function changed(stream: Stream): void {
     writer.note(stream)
     const { now } = moment()
-    const nextAt = nextMissingAt(stream.record, stream.metadata.intervalMs, { now, upSince })
+    const { intervalMs } = stream.metadata
+    silences.note(stream, missingNow(stream.record, intervalMs, { now, upSince }))
+    const nextAt = nextMissingAt(stream.record, intervalMs, { now, upSince })
     if (nextAt === undefined) silence.delete(stream)
     else silence.set(stream, clock.monotonic() + nextAt - now)
   }

@@ -220,6 +220,10 @@ export const logEvents = [
   'quality.read',
   /** Qualities cannot be written to the broker; this is retried. */
   'quality.unwritten',
+  /** The next value of a stream is overdue. */
+  'quality.silent',
+  /** A silent stream sends values again. */
+  'quality.resumed',
   /** Connected to the message broker of streams. */
   'quality.source-connected',
   /** The message broker of streams cannot be reached, or refuses a topic or queue; this is retried. */

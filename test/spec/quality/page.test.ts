@@ -236,7 +236,11 @@ describePeer('chromium', 'the quality page', (path) => {
     const entry = { label: 'water level', max: 12.5 }
     await expect.poll(() => result('properties')).toContainEqual(entry)
     await page.getByRole('link', { name: 'Log' }).click()
-    await expect.poll(() => page.locator('tbody').textContent()).toContain('quality.read')
+    const lines = page.locator('tbody')
+    await expect.poll(() => lines.textContent()).toContain('quality.resumed')
+    await page.locator('select').selectOption('info')
+    await expect.poll(() => lines.textContent()).not.toContain('quality.resumed')
+    expect(await lines.textContent()).toContain('quality.read')
     expect(complaints).toEqual([])
   })
 })
