@@ -103,7 +103,7 @@ export function createEventWriter(
           reason ??= outcome.reason
           continue
         }
-        log.warn('patterns.event-refused', { broker: broker.address, event: id, reason: outcome.reason })
+        log.warn('patterns.event-refused', { broker: broker.address, id, reason: outcome.reason })
       }
       // It may have changed meanwhile.
       if (queue.get(id) === entity) queue.delete(id)
