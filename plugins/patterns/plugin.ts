@@ -84,7 +84,7 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     complaints() {
       const reason = writer.failure()
       const unwritten = reason === undefined ? [] : [`events cannot be written: ${reason}`]
-      return [...models.complaints(), ...analysis.complaints(), ...unwritten]
+      return [...models.complaints(), ...analysis.complaints(), ...streams.complaints(), ...unwritten]
     },
     async close(): Promise<void> {
       clearInterval(checkTimer)

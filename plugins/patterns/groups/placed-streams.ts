@@ -22,13 +22,15 @@ export interface PlacedStreams {
    * known.
    */
   take(entity: Entity): boolean
-  /** Returns whether a stream was known by this id. */
+  /** Returns whether a stream by this id, or one that this entity described, differs from what was known. */
   delete(id: string): boolean
   get(id: string): PlacedStream | undefined
   readonly all: () => IterableIterator<PlacedStream>
   readonly size: () => number
   /** Id of the stream to which an observation entity belongs. */
   streamOf(observationId: string): string | undefined
+  /** Ceilings that leave streams out. */
+  complaints(): readonly string[]
   clear(): void
 }
 
@@ -74,6 +76,16 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
     return isNew
   }
 
+  /** Reads the streams again that an entity describes. Returns whether one differs. */
+  function takeDescribed(id: string): boolean {
+    let isNew = false
+    for (const streamId of [...(described.get(id) ?? [])]) {
+      const stream = entityOf(streamId)
+      if (stream !== undefined && takeStream(stream)) isNew = true
+    }
+    return isNew
+  }
+
   function remember(observationId: string, stream: string | undefined): string | undefined {
     if (observed.size >= limits.patternObservedMax.value) observed.clear()
     observed.set(observationId, stream)
@@ -86,16 +98,12 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
       const types = listOf(entity.type)
       if (types.includes(iotStream.StreamObservation)) observed.delete(entity.id)
       if (types.includes(iotStream.IotStream)) isNew = takeStream(entity)
-      for (const id of [...(described.get(entity.id) ?? [])]) {
-        const stream = entityOf(id)
-        if (stream !== undefined && takeStream(stream)) isNew = true
-      }
-      return isNew
+      return takeDescribed(entity.id) || isNew
     },
     delete(id) {
       observed.delete(id)
       const known = streams.get(id)
-      if (known === undefined) return false
+      if (known === undefined) return takeDescribed(id)
       streams.delete(id)
       unlink(known)
       observed.clear()
@@ -114,6 +122,10 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
       const bySensor = linksOf(entity, sosa.madeBySensor).flatMap((id) => [...(described.get(id) ?? [])])
       return remember(observationId, bySensor.toSorted()[0])
     },
+    complaints: () =>
+      streams.size < limits.patternStreamsMax.value
+        ? []
+        : [`${streams.size} streams are known; further ones are not analysed`],
     clear() {
       streams.clear()
       described.clear()

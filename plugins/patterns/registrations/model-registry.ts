@@ -26,6 +26,8 @@ interface Registered {
   readonly created: number
   /** As the client sent it. */
   readonly input: JsonObject
+  /** Characters of its text. */
+  readonly size: number
   readonly properties: readonly string[]
 }
 
@@ -40,10 +42,19 @@ export function createModelRegistry({ table, analysis, reader, subscriptions, no
       const input = parsedJson(document) as JsonObject
       const rules = parseModelDocument(id, input)
       analysis.add(rules)
-      models.set(id, { id, created, input, properties: rules.properties })
+      models.set(id, { id, created, input, size: document.length, properties: rules.properties })
     } catch (error) {
       unreadable.push(`model ${id} is not applied: ${(error as Error).message}`)
     }
+  }
+
+  function checkRoom(size: number): void {
+    const sizes = [...models.values()].reduce((sum, one) => sum + one.size, size)
+    if (models.size < limits.patternModelsMax.value && sizes <= limits.patternModelsBytes.value) return
+    throw new GatewayError(
+      'patterns.models-full',
+      `at most ${limits.patternModelsMax.value} models with ${limits.patternModelsBytes.value} bytes can be registered`,
+    )
   }
 
   const documentOf = ({ id, input }: Registered): JsonObject => ({
@@ -66,14 +77,17 @@ export function createModelRegistry({ table, analysis, reader, subscriptions, no
     async register(json: Json | undefined): Promise<JsonObject> {
       const id = randomBytes(12).toString('hex')
       const rules = parseModelDocument(id, json)
-      const registered = { id, created: now(), input: json as JsonObject, properties: rules.properties }
+      const document = JSON.stringify(json)
+      const registered: Registered = {
+        id,
+        created: now(),
+        input: json as JsonObject,
+        size: document.length,
+        properties: rules.properties,
+      }
       await reader.change(() => {
-        if (models.size >= limits.patternModelsMax.value)
-          throw new GatewayError(
-            'patterns.models-full',
-            `there are ${limits.patternModelsMax.value} models already`,
-          )
-        table.putModel({ id, created: registered.created, document: JSON.stringify(json) })
+        checkRoom(registered.size)
+        table.putModel({ id, created: registered.created, document })
         models.set(id, registered)
         analysis.add(rules)
       })

@@ -14,6 +14,8 @@ export const patternsLimits = {
   patternModelsMax: limit(64, 'models'),
   /** Document of a model, as text. Beyond it: 400. */
   patternModelBytes: limit(1_000_000, 'bytes'),
+  /** Documents of all models, which one response lists. Beyond it: 403. */
+  patternModelsBytes: limit(4_000_000, 'bytes'),
   /** Streams of a group. Beyond it: 400. */
   patternPropertiesMax: limit(32, 'properties'),
   /**

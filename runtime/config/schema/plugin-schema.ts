@@ -161,7 +161,7 @@ export const patterns = section('Pattern extractor', {
    */
   batchOperations: setting(kind.flag(), true),
   /** Age of events. An Event is deleted this long after it was created. */
-  keepEventsHours: setting(kind.above0('hours'), 72),
+  keepEventsHours: setting(kind.wholeNumber(1, 87_600, 'hours'), 72),
 })
 
 export const search = section('Search enabler', {

@@ -16,19 +16,21 @@ const patience = { interval: 100, timeout: 60_000 }
 
 let gateway: GatewayProcess
 const client = () => httpClient(gateway.httpUrl)
-const start = async (): Promise<void> => {
+/** @param batches whether events are written by batch operations. */
+const start = async (batches = true): Promise<void> => {
   gateway = await startGatewayProcess({
     dataFolder: join(folder, 'data'),
     env: {
       SELVEDGE_MQTT_PORT: 'off',
       SELVEDGE_PATTERNS_ENABLED: 'true',
       SELVEDGE_PATTERNS_PORT: '0',
+      ENABLE_BATCH_OPERATIONS: `${batches}`,
       SELVEDGE_LIMITS: 'patternSaveMs=300,patternCheckMs=300',
       TZ: 'Europe/Copenhagen',
     },
   })
 }
-beforeAll(start)
+beforeAll(() => start())
 afterAll(async () => {
   await gateway.stop()
   rmSync(folder, { recursive: true, force: true })
@@ -154,7 +156,7 @@ describe('the pattern extractor', () => {
       await observe('a2', 10 + (row % 3), begin + row * minute)
       if (row !== 13) continue
       await gateway.kill()
-      await start()
+      await start(false)
     }
     await vi.waitFor(async () => expect(await events('a1')).toHaveLength(13), patience)
     const [first, ...others] = summary(await events('a1'))
