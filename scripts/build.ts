@@ -1,5 +1,5 @@
 /**
- * Bundles what runs into `dist/`: the process and its two threads, as ES modules for the pinned Node.
+ * Bundles what runs into `dist/`: the process and its three threads, as ES modules for the pinned Node.
  * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
  * package.json is fixed into the bundle. Beside it `dist/pages/` gets the pages of search and of the quality analyser, and
  * `dist/THIRD-PARTY-NOTICES.txt` the licences of what was bundled. Nothing else is generated; the sources run as they are, too.
@@ -44,6 +44,7 @@ const { outputFiles, metafile } = await build({
     main: 'runtime/main.ts',
     'writer-thread': 'runtime/store/writer/writer-thread.ts',
     'backup-thread': 'runtime/store/backup/backup-thread.ts',
+    'training-thread': 'plugins/patterns/training/training-thread.ts',
   },
   outdir: 'dist',
   bundle: true,

@@ -8,13 +8,15 @@ import { parsedJson } from '#ngsi-ld/values/json.ts'
 import { invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { isPickle, pickled } from '#plugins/patterns/registrations/model-document.ts'
 import type { ModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
+import type { Trainings } from '#plugins/patterns/training/trainings.ts'
 
 export interface PatternRoutesPorts {
   readonly models: ModelRegistry
+  readonly trainings: Trainings
   readonly status: () => object
 }
 
-export function createPatternRoutes({ models, status }: PatternRoutesPorts) {
+export function createPatternRoutes({ models, trainings, status }: PatternRoutesPorts) {
   async function collection(request: Request, environment: RouteEnvironment): Promise<Response> {
     if (request.method !== 'POST') {
       const result = models.all()
@@ -35,6 +37,31 @@ export function createPatternRoutes({ models, status }: PatternRoutesPorts) {
     throw notFound(`no model with id ${id}`)
   }
 
+  async function training(
+    request: Request,
+    id: string | undefined,
+    environment: RouteEnvironment,
+  ): Promise<Response> {
+    if (request.method === 'POST') {
+      const started = trainings.start(await modelIn(environment))
+      return Response.json(started, {
+        status: 202,
+        headers: { Location: `/api/model/train/${started.id}` },
+      })
+    }
+    if (id === undefined) {
+      const result = trainings.all()
+      return Response.json({ count: result.length, result })
+    }
+    if (request.method === 'DELETE') {
+      if (trainings.remove(id)) return new Response(null, { status: 204 })
+    } else {
+      const found = trainings.get(id)
+      if (found !== undefined) return Response.json(found)
+    }
+    throw notFound(`no training with id ${id}`)
+  }
+
   async function route(request: Request, path: string, environment: RouteEnvironment): Promise<Response> {
     if (path === '' || path === '/status') {
       checkMethod(request, ['GET', 'HEAD'])
@@ -43,6 +70,11 @@ export function createPatternRoutes({ models, status }: PatternRoutesPorts) {
     if (path === '/api/model') {
       checkMethod(request, ['GET', 'HEAD', 'POST'])
       return collection(request, environment)
+    }
+    const [isTraining, trainingId] = /^\/api\/model\/train(?:\/([0-9a-f]{1,64}))?$/.exec(path) ?? []
+    if (isTraining !== undefined) {
+      checkMethod(request, ['GET', 'HEAD', trainingId === undefined ? 'POST' : 'DELETE'])
+      return training(request, trainingId, environment)
     }
     const [, id] = /^\/api\/model\/([0-9a-zA-Z_-]{1,64})$/.exec(path) ?? []
     if (id !== undefined) {

@@ -13,6 +13,7 @@ import { createPatternStatements, tables } from '#plugins/patterns/groups/patter
 import { createPlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
 import { createModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
 import { createModelSubscriptions } from '#plugins/patterns/registrations/model-subscriptions.ts'
+import { createTrainings } from '#plugins/patterns/training/trainings.ts'
 import { createPatternRoutes } from './pattern-routes.ts'
 
 /** The plugin's section of the settings. */
@@ -62,6 +63,7 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     log,
   })
   const models = createModelRegistry({ table, analysis, reader, subscriptions, now: clock.now })
+  const trainings = createTrainings({ broker: mdr, now: clock.now, signal })
   const check = (): void => {
     void models.check().catch((error: unknown) => {
       log.error('plugin.failed', { plugin: 'patterns', during: 'checking subscriptions', error })
@@ -79,7 +81,7 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     bytes: database.bytes(),
   })
   return {
-    fetch: createPatternRoutes({ models, status }),
+    fetch: createPatternRoutes({ models, trainings, status }),
     status,
     complaints() {
       const reason = writer.failure()

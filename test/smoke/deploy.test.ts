@@ -51,6 +51,7 @@ describe('install.sh', () => {
       'backup-thread.js',
       'main.js',
       'pages',
+      'training-thread.js',
       'writer-thread.js',
     ])
     for (const page of ['quality', 'search']) {

@@ -70,7 +70,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   uplink: ['connection', 'steps', 'centre', 'progress', 'backfill', 'reconcile', 'live'],
   base: ['register', 'limits', 'time', 'process', 'load', 'pages'],
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
-  'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations'],
+  'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations', 'training'],
   'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
   'plugins/search': ['schema', 'reads', 'transports'],

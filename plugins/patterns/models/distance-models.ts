@@ -42,7 +42,7 @@ export function parseExamples(json: JsonObject): Examples {
   return { neighbours: countIn({ json: written, path: 'neighbours' }, points.length), points, labels }
 }
 
-function labelIn({ json, path }: Placed): Label {
+export function labelIn({ json, path }: Placed): Label {
   const most = limits.nameCharactersMax.value
   if (typeof json === 'number' && Number.isFinite(json)) return json
   if (typeof json === 'string' && json !== '' && json.length <= most) return json

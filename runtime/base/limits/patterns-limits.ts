@@ -73,4 +73,12 @@ export const patternsLimits = {
   patternRetryMs: limit(60_000, 'ms'),
   /** Numbers of clusters that a training compares, if the request names none. Beyond it: not tried. */
   patternTriedComponentsMax: limit(8, 'components'),
+  /** Values of all streams of a training, 16 bytes each. Beyond it: the training fails. */
+  patternTrainingValuesMax: limit(200_000, 'values'),
+  /** Windows of a training without labels; with labels as many as examples. Beyond it: the training fails. */
+  patternTrainingWindowsMax: limit(5_000, 'windows'),
+  /** Computation of a training. Beyond it: the training fails. */
+  patternTrainingMs: limit(300_000, 'ms'),
+  /** Trainings whose results are in memory. Beyond it: the oldest is forgotten. */
+  patternTrainingsKept: limit(8, 'trainings'),
 } as const satisfies Record<string, Limit>
