@@ -41,9 +41,9 @@ function enter(event) {
 }
 
 const tabs = {
-  streams: streamsTab(),
+  streams: streamsTab(run),
   metadata: metadataTab(run),
-  log: logTab(),
+  log: logTab(run),
   configuration: configurationTab(run),
 }
 const links = Object.entries(tabs).map(([name, { title }]) => element('a', { href: `#${name}` }, title))
@@ -62,7 +62,7 @@ async function refresh() {
 
 async function showState() {
   const { streams, reading, waiting } = await send('status')
-  state.textContent = reading.isReading
+  state.textContent = reading?.isReading
     ? `Reading what exists: ${reading.entities} entities, ${reading.observations} values`
     : `${streams} streams, ${waiting} qualities wait to be written`
 }

@@ -1,8 +1,8 @@
-/** A rated value over time: a step line from 0 to 1, drawn by uPlot. */
+/** A rated value over time: a step line from 0 to 1, drawn by uPlot as wide as its place. */
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
 
-const size = { width: 132, height: 34 }
+const height = 34
 const stepped = uPlot.paths.stepped({ align: 1 })
 
 /** @returns an object with the element and `draw(points)`; points are pairs of ms and value. */
@@ -11,23 +11,27 @@ export function sparkline() {
   place.className = 'sparkline'
   place.setAttribute('aria-hidden', 'true')
   let plot
-  let colour
+  let look
   return {
     place,
     draw(points) {
-      if (points.length === 0) return
+      place.hidden = points.length === 0
+      const width = place.clientWidth
+      if (points.length === 0 || width === 0) return
       const data = [points.map(([at]) => at), points.map(([, value]) => value)]
-      const current = getComputedStyle(place).color
-      if (plot !== undefined && colour === current) return plot.setData(data)
+      const { color } = getComputedStyle(place)
+      const current = `${width} ${color}`
+      if (plot !== undefined && look === current) return plot.setData(data)
       plot?.destroy()
-      colour = current
-      plot = new uPlot(options(current), data, place)
+      look = current
+      plot = new uPlot(options(width, color), data, place)
     },
   }
 }
 
-const options = (colour) => ({
-  ...size,
+const options = (width, colour) => ({
+  width,
+  height,
   padding: [3, 2, 3, 2],
   cursor: { show: false },
   legend: { show: false },

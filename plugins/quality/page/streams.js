@@ -14,14 +14,27 @@ const metrics = [
   'age',
 ]
 
-export function streamsTab() {
+export function streamsTab(run) {
   const cards = new Map()
   const list = element('div', { class: 'streams' })
   const count = element('p', { role: 'status' }, 'Loading')
-  const filter = element('input', { type: 'search', placeholder: 'label or id', oninput: () => show(0) })
-  const back = element('button', { type: 'button', onclick: () => show(offset - pageSize) }, 'Back')
-  const next = element('button', { type: 'button', onclick: () => show(offset + pageSize) }, 'Next')
+  const filter = element('input', {
+    type: 'search',
+    placeholder: 'label or id',
+    oninput: (event) => run(event, () => show(0)),
+  })
+  const back = element(
+    'button',
+    { type: 'button', onclick: (event) => run(event, () => show(offset - pageSize)) },
+    'Back',
+  )
+  const next = element(
+    'button',
+    { type: 'button', onclick: (event) => run(event, () => show(offset + pageSize)) },
+    'Next',
+  )
   let offset = 0
+  let asked = ''
 
   function show(at) {
     offset = Math.max(0, at)
@@ -30,7 +43,10 @@ export function streamsTab() {
 
   async function refresh() {
     const query = new URLSearchParams({ limit: pageSize + 1, offset, text: filter.value.trim() })
+    asked = String(query)
     const answer = await send(`api/streams?${query}`)
+    // The reader asked for something else meanwhile.
+    if (asked !== String(query)) return
     const rows = answer.result.slice(0, pageSize)
     count.textContent = `${answer.count} streams are known.`
     back.disabled = offset === 0
@@ -43,6 +59,7 @@ export function streamsTab() {
     const places = rows.map(({ id }) => cards.get(id).place)
     if (places.length !== list.childElementCount || places.some((place, i) => place !== list.children[i]))
       list.replaceChildren(...places)
+    for (const card of cards.values()) card.draw()
     await Promise.all([...cards.values()].map((card) => card.readHistory()))
   }
 
@@ -96,8 +113,8 @@ function streamCard(id) {
       facts.replaceChildren(
         ...factsOf(one).flatMap(([name, text]) => [element('dt', {}, name), element('dd', {}, text)]),
       )
-      draw()
     },
+    draw,
     /** Reads the past values now and then; newer ones are added from the current quality. */
     async readHistory() {
       if (performance.now() - readAt < historyMs) return

@@ -34,7 +34,7 @@ export function metadataTab(run) {
       ...result.map(({ label, min, max, regexp, updateInterval }) =>
         row(
           label,
-          regexp ?? `${min ?? ''} to ${max ?? ''}`,
+          element('code', {}, regexp ?? `${min ?? ''} to ${max ?? ''}`),
           updateInterval === undefined ? '' : `${updateInterval} s`,
           button('Remove', (event) =>
             run(event, async () => {
@@ -66,14 +66,19 @@ export function metadataTab(run) {
 }
 
 /** The newest log lines of the analyser. */
-export function logTab() {
+export function logTab(run) {
   const body = element('tbody')
   const level = element(
     'select',
-    { onchange: () => refresh() },
+    { onchange: (event) => run(event, refresh) },
     ...['debug', 'info', 'warn', 'error'].map((name) => option(name)),
   )
-  const size = element('input', { type: 'number', min: 1, value: 30, onchange: () => refresh() })
+  const size = element('input', {
+    type: 'number',
+    min: 1,
+    value: 30,
+    onchange: (event) => run(event, refresh),
+  })
 
   async function refresh() {
     if (!size.checkValidity()) return
