@@ -221,6 +221,8 @@ describe('an uplink that reconciles', () => {
     await send(site, 'POST', entities, { id: 'urn:tank:mute', type: 'Tank', inner })
     for (const id of ['urn:tank:mute', 'urn:tank:6']) await send(site, 'DELETE', `${entities}/${id}`)
     await expectSame()
+    const kept = await levels(site, 'urn:tank:6')
+    await vi.waitFor(async () => expect(await levels(centre, 'urn:tank:6')).toEqual(kept), withinMs)
     await send(centre, 'DELETE', `${temporal}/urn:tank:6`)
     expect(await reconcile()).toMatchObject({ missing: 0, different: 0, days: 1, observations: 1 })
     expect(await levels(centre, 'urn:tank:6')).toEqual(await levels(site, 'urn:tank:6'))
