@@ -6,12 +6,13 @@
 import { limits } from '#base/limits/limits.ts'
 import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import { version } from '#base/register/version.ts'
+import { createOwnSubscriptions, type SubscriptionIds } from '#client/own-subscriptions.ts'
 import { definePlugin, type Host, type Running } from '#contract'
 import { createBrokerRoutes, openPaths } from '#plugins/indexing/brokers/broker-routes.ts'
 import { createOwnBrokerIndex } from '#plugins/indexing/brokers/own-broker-index.ts'
-import { createOwnSubscriptions } from '#plugins/indexing/brokers/own-subscriptions.ts'
 import { createRemotes, type RemotesSettings } from '#plugins/indexing/brokers/remote-brokers.ts'
-import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
+import { callbackOf, watched } from '#plugins/indexing/brokers/watched.ts'
+import { createBrokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { paths } from '#plugins/indexing/entries/entity-kinds.ts'
 import { createSeen } from '#plugins/indexing/entries/seen.ts'
@@ -71,7 +72,20 @@ function start(host: IndexingHost): Running {
         }
       }),
   }
-  const subscriptions = createOwnSubscriptions({ broker, brokers, addresses, log, signal })
+  const subscriptions = createOwnSubscriptions({
+    broker,
+    plugin: 'indexing',
+    watches: watched,
+    idPrefix: 'indexing:',
+    callback: (purpose) => addresses()[0] && callbackOf(addresses()[0]!, purpose),
+    ids: () => (brokers.get(ownBroker)?.facts['subscriptions'] ?? {}) as SubscriptionIds,
+    saveIds(subscriptions) {
+      const row = brokers.get(ownBroker)
+      if (row !== undefined) brokers.set(ownBroker, { facts: { ...row.facts, subscriptions } })
+    },
+    log,
+    signal,
+  })
   /** Empties the index but keeps its broker rows. Returns false if a full read is already in progress. */
   async function empty(): Promise<boolean> {
     if (own.position() === undefined) return false
@@ -137,7 +151,7 @@ function start(host: IndexingHost): Running {
   })
   begin()
   host.schedule(host.settings.crawl, remotes.crawl)
-  const checkTimer = setInterval(check, limits.indexCheckMs.value).unref()
+  const checkTimer = setInterval(check, limits.ownSubscriptionsCheckMs.value).unref()
   return {
     async fetch(request, environment) {
       return (await registrations.fetch(request, environment)) ?? routes.fetch(request, environment)

@@ -5,6 +5,10 @@
 import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
 import { definePlugin, type Host } from '#contract'
+import { brokerTables } from '#plugins/quality/brokers/broker-statements.ts'
+import { createCallbackRoutes } from '#plugins/quality/brokers/callback-routes.ts'
+import { openServedBroker } from '#plugins/quality/brokers/open-served-broker.ts'
+import type { RemoteBrokerSettings } from '#plugins/quality/brokers/remote-broker.ts'
 import { figuresOf } from '#plugins/quality/entities/quality-entity.ts'
 import { missingNow, nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
@@ -22,7 +26,6 @@ import { createForeignSources } from '#plugins/quality/sources/foreign-sources.t
 import { createMessageJournal, messageTables } from '#plugins/quality/sources/message-statements.ts'
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
-import { createOwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
 import { createSilenceLog } from '#plugins/quality/streams/silence-log.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
@@ -31,7 +34,7 @@ import { createTimerWheel } from '#plugins/quality/streams/timer-wheel.ts'
 import { createQualityRoutes } from './quality-routes.ts'
 
 /** The plugin's section of the settings. */
-export interface QualitySettings {
+export interface QualitySettings extends RemoteBrokerSettings {
   readonly writeIntervalMs: number
   readonly labelSimilarity: number
   readonly neighbourMeters: number
@@ -39,19 +42,19 @@ export interface QualitySettings {
   readonly sources: { readonly hosts: readonly AllowedHost[] }
 }
 
-const needs = ['mdr', 'changes', 'database', 'sources'] as const
+const needs = ['mdr', 'changes', 'database', 'remote', 'sources'] as const
 
 export default definePlugin<QualitySettings, (typeof needs)[number]>({
   name: 'quality',
   version,
   summary: 'Rates the quality of every stream',
   needs,
-  tables: [...tables, editsTable, messageTables],
+  tables: [...tables, editsTable, messageTables, brokerTables],
   start,
 })
 
 function start(host: Host<QualitySettings, (typeof needs)[number]>) {
-  const { mdr, changes, database, clock, signal, settings, fail } = host
+  const { database, clock, signal, settings, fail } = host
   const lines = createLogLines(host.log, clock.now)
   const { log } = lines
   const configuration = createConfiguration(settings, createEdits(database, 'setting'))
@@ -72,16 +75,16 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const silences = createSilenceLog(log)
   const writer = createQualityWriter(
     {
-      broker: mdr,
+      broker: () => served.port,
       figures: (stream) => figuresOf(quality(stream)),
-      exists: (id) => changes.entity(id) !== undefined,
+      exists: (id) => served.exists(id),
       written: (stream) => streams.noteWritten(stream),
       clock,
       log,
     },
     { intervalMs: () => configuration.value('writeIntervalMs') },
   )
-  const entityOf = (id: string) => changes.entity(id)?.entity()
+  const entityOf = (id: string) => served.entityOf(id)
   const streams = createKnownStreams({
     entityOf,
     usual: properties,
@@ -97,16 +100,13 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     },
   })
   const journal = createMessageJournal(database)
-  const own = createOwnStreams({
-    changes,
+  const served = openServedBroker({
+    host: { ...host, log },
     streams,
     table,
     saved: journal.saved,
     downtimes,
-    startedAt: upSince - performance.now(),
-    clock,
-    log,
-    signal,
+    upSince,
   })
 
   const sources = createForeignSources(
@@ -115,7 +115,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
       streams,
       entityOf,
       journal,
-      save: own.save,
+      save: served.save,
       clock,
       log,
     },
@@ -134,7 +134,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   }
 
   async function begin(): Promise<void> {
-    await own.start()
+    await served.start()
     if (signal.aborted) return
     sources.restore()
     sources.start()
@@ -145,21 +145,20 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const status = () => ({
     streams: streams.size(),
     unplacedObservations: streams.unplaced(),
-    reading: own.progress(),
-    position: own.position() ?? null,
-    log: changes.position(),
     waiting: writer.waiting(),
     bytes: database.bytes(),
     sources: sources.status(),
+    ...served.status(),
   })
   return {
-    // The page has no data; it prompts for the token that other routes require.
-    open: ['/', '/ui', '/semanticenrichment/ui'],
+    // The page has no data; it prompts for the token that other routes require. Callbacks have a secret.
+    open: ['/', '/ui', '/semanticenrichment/ui', '/callback/', '/semanticenrichment/callback/'],
     fetch: createQualityRoutes(
       {
         '/status': { GET: () => Response.json(status()) },
-        ...createStreamRoutes({ streams, quality, broker: mdr }),
+        ...createStreamRoutes({ streams, quality, broker: served.port }),
         ...createOperatorRoutes({ lines, configuration, properties, rangesChanged }),
+        ...createCallbackRoutes(served),
       },
       createOriginalRoutes({ configuration, properties, rangesChanged }),
     ),
@@ -167,13 +166,13 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     complaints: () => {
       const reason = writer.failure()
       const unwritten = reason === undefined ? [] : [`qualities cannot be written: ${reason}`]
-      return [...unwritten, ...sources.complaints()]
+      return [...unwritten, ...sources.complaints(), ...served.complaints()]
     },
     async close(): Promise<void> {
       silence.close()
       await sources.close()
       await writer.close()
-      await own.close()
+      await served.close()
     },
   }
 }

@@ -70,7 +70,10 @@ export interface Running {
    * The response or error equals that of `fetch`.
    */
   list?(request: ListRequest): Promise<ListAnswer | WrittenAnswer | undefined>
-  /** Paths (starting with `/`) that need no token, since the plugin checks a secret of its own there. */
+  /**
+   * Paths (starting with `/`) that need no token, since the plugin checks a secret of its own there. Paths
+   * below them are open too; one that ends with `/` opens only those.
+   */
   readonly open?: readonly string[]
   /**
    * Whether pages of any origin may read its responses (Access-Control-Allow-Origin: *). Then they may also

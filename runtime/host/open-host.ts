@@ -68,7 +68,6 @@ const prefixes: Readonly<Partial<Record<string, PluginName>>> = { semanticenrich
 
 export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
   const { host, http } = settings
-  const isLocal = isLoopbackListener(host)
   const servers = new Map<string, HttpServer>()
   /** Set before the plugins start. */
   let routes: App | undefined
@@ -81,9 +80,12 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
 
   const main = (): string[] =>
     mainPort === undefined ? [] : [http.publicUrl ?? `http://${reachableHost(host)}:${mainPort}`]
+  /** Where the port of a plugin is opened. */
+  const hostOf = (name: string): string =>
+    (settings[name as PluginName] as { readonly host?: string | undefined }).host ?? host
   const own = (name: string): string[] => {
     const server = servers.get(name)
-    return server === undefined ? [] : [`http://${reachableHost(host)}:${server.port}`]
+    return server === undefined ? [] : [`http://${reachableHost(hostOf(name))}:${server.port}`]
   }
   const addresses = (name: string): readonly string[] => [
     ...own(name),
@@ -118,10 +120,11 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     const { port } = settings[name]
     if (port === 'off' || !plugins.has(name)) return
     const { refuse } = app
+    const host = hostOf(name)
     const entrance = createEntrance(
       { fetch: app.component(name), refuse },
       {
-        token: isLocal ? undefined : readOrCreateToken(http.tokenFile).token,
+        token: isLoopbackListener(host) ? undefined : readOrCreateToken(http.tokenFile).token,
         pages: { host, ...http },
         isOpen: (path, method) => plugins.isOpen(name, path, method),
         isShared: () => plugins.isShared(name),

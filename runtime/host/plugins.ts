@@ -264,7 +264,9 @@ function isOpenAt(running: Running | undefined, path: string, method: string): b
   const { open, isShared, description } = running ?? {}
   if (isShared === true && method === 'OPTIONS') return true
   if (description !== undefined && path === '/openapi.json') return true
-  return open?.some((one) => path === one || (one !== '/' && path.startsWith(`${one}/`))) === true
+  return (
+    open?.some((one) => path === one || (one !== '/' && path.startsWith(one.replace(/\/?$/, '/')))) === true
+  )
 }
 
 function descriptionFor({ method }: Request, description: object): Response {

@@ -9,9 +9,7 @@ import { loadSettings } from '#config/load/load.ts'
 import { createGateway } from '#gateway'
 import { lookOften } from './ceilings.ts'
 import { type HttpClient, httpClient } from './http-gateway.ts'
-
-/** Plugins are reached under the main port; a test that wants another one says so. */
-export const noPluginPorts = { SELVEDGE_RANKING_PORT: 'off', SELVEDGE_SEARCH_PORT: 'off' }
+import { quietPlugins } from './quiet-plugins.ts'
 
 /** For tests that count subscriptions or requests: no component adds any. */
 export const noPlugins = {
@@ -38,7 +36,7 @@ export async function startGatewayInside(
       SELVEDGE_DATA: dataFolder,
       SELVEDGE_HTTP_PORT: '0',
       SELVEDGE_MQTT_PORT: 'off',
-      ...noPluginPorts,
+      ...quietPlugins,
       ...env,
     },
     folder: dataFolder,

@@ -8,6 +8,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { quietPlugins } from './quiet-plugins.ts'
 
 /** What a quiet machine does at once may take a busy one so long; each wait ends with what it waits for. */
 const patienceMs = 60_000
@@ -66,8 +67,7 @@ export async function startGatewayProcess(options: GatewayOptions = {}): Promise
     SELVEDGE_DATA: dataFolder,
     SELVEDGE_HTTP_PORT: '0',
     SELVEDGE_MQTT_PORT: '0',
-    SELVEDGE_RANKING_PORT: 'off',
-    SELVEDGE_SEARCH_PORT: 'off',
+    ...quietPlugins,
     ...options.env,
   }
   if (options.config !== undefined) {

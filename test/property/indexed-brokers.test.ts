@@ -12,7 +12,7 @@ import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside
 import { indexBuilt } from '#test/kit/index-of-file.ts'
 import { iri, quality, sensor, stream } from '#test/spec/discovery/site.ts'
 
-setLimit('indexBrokerCheckMs', 1000)
+setLimit('followCheckMs', 1000)
 
 type Step =
   | { readonly kind: 'put' | 'delete'; readonly what: 0 | 1 | 2; readonly n: number; readonly value: number }

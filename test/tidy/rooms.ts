@@ -11,6 +11,7 @@ const shelves: Readonly<Record<string, number>> = {
   'ngsi-ld': 1,
   config: 1,
   contract: 2,
+  client: 3,
   store: 3,
   broker: 4,
   intake: 5,
@@ -71,7 +72,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   base: ['register', 'limits', 'time', 'process', 'load', 'pages'],
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
   'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations', 'training'],
-  'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator'],
+  'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator', 'brokers'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
@@ -192,7 +193,7 @@ function isAllowed(one: Import, target: string): boolean {
   if (from === to) return isAllowedInside(from, one.from, target)
   if (from === 'bridges') return to === 'contract'
   if (from === 'plugins') return to.startsWith('plugins/') || to === 'contract'
-  if (from.startsWith('plugins/')) return ['contract', 'ngsi-ld', 'base'].includes(to)
+  if (from.startsWith('plugins/')) return ['client', 'contract', 'ngsi-ld', 'base'].includes(to)
   if (to.startsWith('plugins')) return to === 'plugins' && from === 'gateway'
   if (from === 'ngsi-ld' && target === 'runtime/contract/pipeline.ts') return one.typeOnly
   const [lower, upper] = [shelves[to], shelves[from]]

@@ -5,9 +5,9 @@ import { afterAll, expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
 import type { BrokerAnswer } from '#contract'
-import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
 import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
+import { sentItemsOf } from '#plugins/indexing/entries/sent-entities.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
 import { createRemotes } from './remote-brokers.ts'
@@ -18,7 +18,7 @@ afterAll(() => database.close())
 it('discards entities of a broker that accepts only one of the subscriptions', async () => {
   const brokers = createBrokers(database, Date.now)
   const catalogue = createCatalogue(database, systemClock.monotonic)
-  const sensors = itemsOf([{ id: 'urn:s:1', type: 'http://www.w3.org/ns/sosa/Sensor' }], 0)
+  const sensors = sentItemsOf([{ id: 'urn:s:1', type: 'http://www.w3.org/ns/sosa/Sensor' }], 0)
   let subscriptions = 0
   /** Sends a notification as soon as it accepts a subscription. */
   async function exchange(request: { method: string; path: string; body?: unknown }): Promise<BrokerAnswer> {

@@ -6,18 +6,18 @@
 
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
+import { listIn } from '#client/broker-messages.ts'
+import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
+import { unsubscribe } from '#client/remote-subscriptions.ts'
+import { canonicalAddress } from '#client/same-broker.ts'
 import type { BrokerPort, HostBase } from '#contract'
 import { alreadyExists, badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { listIn } from '#plugins/indexing/entries/broker-messages.ts'
 import type { BrokerOrigin, BrokerRow, Brokers } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
-import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
 import { isLeaving } from './broker-removal.ts'
-import type { BrokerClient, RequestTrouble } from './broker-requests.ts'
 import { factsOf, type Remote, type RemoteFacts } from './followed-broker.ts'
 import { addressOf, type Reach } from './reach.ts'
-import { unsubscribe } from './remote-subscriptions.ts'
-import { watched } from './watched.ts'
+import { typeOf } from './watched.ts'
 
 /** A followed broker and the objects used to reach it. */
 export interface FollowedBroker {
@@ -60,7 +60,7 @@ export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
   }
 
   async function checkAnswers(client: BrokerClient): Promise<void> {
-    const path = `/ngsi-ld/v1/entities?type=${encodeURIComponent(watched['stream']!)}&limit=1`
+    const path = `/ngsi-ld/v1/entities?type=${encodeURIComponent(typeOf('stream')!)}&limit=1`
     const answer = await client.request(
       { method: 'GET', path, headers: { Accept: 'application/json' } },
       [200],

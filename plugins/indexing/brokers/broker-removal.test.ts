@@ -4,9 +4,9 @@ import { limits } from '#base/limits/limits.ts'
 import { createLog } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
 import type { BrokerAnswer } from '#contract'
-import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
 import { type BrokerRow, createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
+import { sentItemsOf } from '#plugins/indexing/entries/sent-entities.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
 import { createRemovals } from './broker-removal.ts'
@@ -19,7 +19,7 @@ const brokers = createBrokers(database, Date.now)
 const catalogue = createCatalogue(database, systemClock.monotonic)
 /** A notification of a broker with one sensor. */
 const sensorOf = (n: number) => ({
-  changed: itemsOf([{ id: `urn:s:${n}`, type: 'http://www.w3.org/ns/sosa/Sensor' }], 0).entities,
+  changed: sentItemsOf([{ id: `urn:s:${n}`, type: 'http://www.w3.org/ns/sosa/Sensor' }], 0).entities,
 })
 
 /** Processes all removals over such a port. @param failed receives errors of failed removals. */

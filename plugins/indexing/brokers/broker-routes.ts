@@ -3,19 +3,20 @@
  * are those of the original component: lists as `{count, result}`, errors as `{status, message}`.
  */
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
+import { notifiedItems } from '#client/broker-messages.ts'
+import { otherAddressesOf } from '#client/same-broker.ts'
+import { undeliveredAt } from '#client/silence.ts'
 import type { Json, RouteEnvironment } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData, invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { itemsOf, notifiedItems } from '#plugins/indexing/entries/broker-messages.ts'
 import { type BrokerRow, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { kindOf, kindsOf } from '#plugins/indexing/entries/entity-kinds.ts'
-import { otherAddressesOf } from '#plugins/indexing/entries/same-broker.ts'
+import { sentItemsOf } from '#plugins/indexing/entries/sent-entities.ts'
 import { isAged, reasonOf } from './broker-warnings.ts'
 import { factsOf, type RemoteFacts } from './followed-broker.ts'
 import type { Remotes } from './remote-brokers.ts'
-import { undeliveredAt } from './silence.ts'
-import { watched } from './watched.ts'
+import { typeOf } from './watched.ts'
 
 export interface BrokerRoutesPorts {
   readonly remotes: Remotes
@@ -100,10 +101,10 @@ export function createBrokerRoutes({ remotes, catalogue, now }: BrokerRoutesPort
     { purpose, key, sign }: { purpose: string; key: string; sign: string },
     environment: RouteEnvironment,
   ): Promise<Response> {
-    const type = watched[purpose]
+    const type = typeOf(purpose)
     if (type === undefined) throw notFound(`unknown notification purpose ${purpose}`)
     const body = await jsonOf(environment)
-    const items = itemsOf(notifiedItems(body) ?? [], now())
+    const items = sentItemsOf(notifiedItems(body) ?? [], now())
     const entities = items.entities.filter(({ types }) => (kindsOf(types) & kindOf(type)) !== 0)
     const isEmpty = entities.length === 0 && items.deleted.length === 0
     const stamp = isObject(body) ? own(body, 'notifiedAt') : undefined

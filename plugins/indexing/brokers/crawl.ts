@@ -7,13 +7,13 @@
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
-import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
+import { type BrokerPage, readAll, readByIds } from '#client/broker-reading.ts'
+import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
 import type { Brokers, LoadProgress } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { BrokerEntity } from '#plugins/indexing/entries/entries.ts'
-import { type BrokerPage, readAll, readByIds } from './broker-reading.ts'
-import type { BrokerClient, RequestTrouble } from './broker-requests.ts'
+import { sentItemsOf } from '#plugins/indexing/entries/sent-entities.ts'
 
 export interface CrawlPorts {
   readonly b: number
@@ -50,7 +50,7 @@ export async function crawl(
   async function take({ items, requestedAt }: Omit<BrokerPage, 'total'>): Promise<void> {
     const entities: BrokerEntity[] = []
     for (let at = 0; at < items.length; at += limits.indexSlice.value) {
-      const some = itemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
+      const some = sentItemsOf(items.slice(at, at + limits.indexSlice.value), clock.now())
       entities.push(...some.entities)
       sums.unreadable += some.unreadable.length
       await yieldToEventLoop()
@@ -69,7 +69,7 @@ export async function crawl(
   /** Requests entities that no page contained: pages shift while entities are added or deleted. */
   async function lookForMissing(types: readonly string[]): Promise<RequestTrouble | undefined> {
     for (let behind = 0; ; ) {
-      const missing = catalogue.unmarked(b, behind, limits.indexIdsPerRequest.value)
+      const missing = catalogue.unmarked(b, behind, limits.clientIdsPerRequest.value)
       if (missing.length === 0) return undefined
       behind = missing.at(-1)!.n
       const requestedAt = clock.monotonic()

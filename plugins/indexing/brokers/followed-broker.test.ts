@@ -6,14 +6,14 @@ import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { limits } from '#base/limits/limits.ts'
 import { createLog } from '#base/register/log.ts'
 import { type Clock, systemClock } from '#base/time/clock.ts'
+import { createBrokerClient } from '#client/broker-requests.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
-import { itemsOf } from '#plugins/indexing/entries/broker-messages.ts'
 import { createBrokers } from '#plugins/indexing/entries/broker-rows.ts'
 import { createCatalogue } from '#plugins/indexing/entries/catalogue.ts'
+import { sentItemsOf } from '#plugins/indexing/entries/sent-entities.ts'
 import { tables } from '#plugins/indexing/entries/tables.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { createPluginDatabase } from '#test/kit/plugin-database.ts'
-import { createBrokerClient } from './broker-requests.ts'
 import { createRemote } from './followed-broker.ts'
 
 const sensor = 'http://www.w3.org/ns/sosa/Sensor'
@@ -62,7 +62,7 @@ function begin(clock: Clock = systemClock) {
 }
 
 it('checks the broker repeatedly while the index cannot be written', async () => {
-  setLimit('indexBrokerCheckMs', 20)
+  setLimit('followCheckMs', 20)
   const { remote, brokers, row, errors } = begin()
   const follows = (): void => expect(brokers.get(row.b)?.state).toBe('following')
   const write = (isAllowed: boolean): unknown =>
@@ -83,7 +83,7 @@ it('accepts notifications again some time after the broker set its clock back', 
   const { remote } = begin({ ...systemClock, monotonic: () => monotonic })
   const notify = async (name: string, stamp: number): Promise<unknown> => {
     const entity = { id: 'urn:s:1', type: sensor, name: { type: 'Property', value: name } }
-    await remote.take(itemsOf([entity], 0), stamp)
+    await remote.take(sentItemsOf([entity], 0), stamp)
     const row = database.prepare('SELECT doc FROM entry').pluck().get() as string
     return (JSON.parse(row) as typeof entity).name.value
   }

@@ -2,12 +2,13 @@
  * How this gateway reaches registered brokers, and how they reach it: addresses, tenants, credentials, and
  * callback URLs signed per subscription.
  */
-import { createHmac } from 'node:crypto'
+
+import { type BrokerClient, createBrokerClient } from '#client/broker-requests.ts'
+import { signatureOf } from '#client/callback-signature.ts'
+import { canonicalAddress } from '#client/same-broker.ts'
+import { isHiddenFrom } from '#client/silence.ts'
 import type { BrokerPort, Host, RemoteIdentity } from '#contract'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
-import { type BrokerClient, createBrokerClient } from './broker-requests.ts'
-import { isHiddenFrom } from './silence.ts'
 
 /** A broker in the settings. */
 export interface DeclaredBroker {
@@ -76,10 +77,6 @@ export function createReach({ settings, remote, addresses, signal, clock }: Host
       }),
   })
 }
-
-/** Signature in a callback URL; proves that one of our subscriptions sends the notification. */
-export const signatureOf = (secret: string, purpose: string): string =>
-  createHmac('sha256', secret).update(purpose).digest('hex').slice(0, 40)
 
 /** Normalizes an address: removes `/ngsi-ld/v1` and trailing slashes. @throws ngsi-ld.bad-request-data */
 export function addressOf(given: string, field: string): string {

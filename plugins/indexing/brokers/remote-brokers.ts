@@ -2,12 +2,14 @@
  * Manages all registered brokers: those in the settings, those registered by clients, and those learnt from
  * context source registrations. Rows in the index's file let a restart resume. Brokers run independently.
  */
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
+import { readSources } from '#client/broker-reading.ts'
+import { checkSignature, signatureOf } from '#client/callback-signature.ts'
+import { canonicalAddress } from '#client/same-broker.ts'
 import type { BrokerPort, Host } from '#contract'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import type { BrokerItems } from '#plugins/indexing/entries/broker-messages.ts'
 import {
   type BrokerOrigin,
   type BrokerRow,
@@ -16,13 +18,12 @@ import {
 } from '#plugins/indexing/entries/broker-rows.ts'
 import type { Catalogue } from '#plugins/indexing/entries/catalogue.ts'
 import { indexedTypes } from '#plugins/indexing/entries/entity-kinds.ts'
-import { canonicalAddress } from '#plugins/indexing/entries/same-broker.ts'
-import { readSources } from './broker-reading.ts'
+import type { SentItems } from '#plugins/indexing/entries/sent-entities.ts'
 import { createBrokerRegistrar, type FollowedBroker } from './broker-registrar.ts'
 import { createRemovals, isLeaving } from './broker-removal.ts'
 import { complaintsOf, seenWarningsOf, warningsOf } from './broker-warnings.ts'
 import { createRemote, factsOf, type RemoteFacts } from './followed-broker.ts'
-import { addressOf, createReach, type Reach, type ReachSettings, signatureOf } from './reach.ts'
+import { addressOf, createReach, type Reach, type ReachSettings } from './reach.ts'
 
 export interface RemotesSettings extends ReachSettings {
   readonly learn: boolean
@@ -103,7 +104,11 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
       open(row).remote.start()
     } catch (error) {
       brokers.set(row.b, { state: 'refused', facts: { ...row.facts, reason: (error as Error).message } })
-      log.warn('indexing.broker-down', { broker: row.host, reason: (error as Error).message })
+      log.warn('plugin.broker-down', {
+        plugin: 'indexing',
+        broker: row.host,
+        reason: (error as Error).message,
+      })
     }
   }
 
@@ -173,7 +178,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
       if (isUnwanted) void drop(row).catch(reportError(`removing ${row.host}`))
       else begin(withDeclaredAddress(row, brokers, reach))
     }
-    removalTimer ??= setInterval(checkRemovals, limits.indexBrokerCheckMs.value).unref()
+    removalTimer ??= setInterval(checkRemovals, limits.followCheckMs.value).unref()
     beginDeclared()
     checkRemovals()
     void learnFromOwn().catch(reportError('learning brokers from registrations'))
@@ -206,13 +211,13 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
     async notified(
       purpose: string,
       { key, sign }: { key: string; sign: string },
-      items: BrokerItems,
+      items: SentItems,
       stamp: number,
     ): Promise<void> {
       const row = brokers.byKey(key)
       const secret = row === undefined ? undefined : factsOf(row).secret
       if (row === undefined || secret === undefined) throw notFound('no subscription uses this callback')
-      checkSign(sign, signatureOf(secret, purpose))
+      checkSignature(sign, signatureOf(secret, purpose))
       const one = running.get(row.b)
       if (one === undefined) throw notFound(`${row.host} is no longer followed`)
       if (!(await one.remote.take(items, stamp)))
@@ -221,7 +226,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
 
     /** Starts a full read of all brokers. */
     async crawl(): Promise<void> {
-      for (const { remote } of running.values()) remote.crawl()
+      for (const { remote } of running.values()) remote.readAnew()
       await learnFromOwn()
     },
 
@@ -265,16 +270,6 @@ function withDeclaredAddress(row: BrokerRow, brokers: Brokers, reach: Reach): Br
   if (host === undefined || brokers.all().some((one) => one.host === host)) return row
   brokers.set(row.b, { host })
   return brokers.get(row.b)!
-}
-
-/** @throws http.unauthorized */
-function checkSign(sign: string, wanted: string): void {
-  const [given, expected] = [Buffer.from(sign), Buffer.from(wanted)]
-  if (given.length !== expected.length || !timingSafeEqual(given, expected))
-    throw new GatewayError(
-      'http.unauthorized',
-      'the callback URL does not have the secret of its subscription',
-    )
 }
 
 const isAddress = (url: string): boolean => URL.canParse(url) && /^https?:/.test(url)

@@ -5,8 +5,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { GatewayError } from '#base/register/errors.ts'
+import { canonicalAddress } from '#client/same-broker.ts'
 import type { PluginDatabase } from '#contract'
-import { canonicalAddress } from './same-broker.ts'
 import { prepareBrokerStatements } from './statements.ts'
 
 /** Number of the gateway's own broker. */

@@ -50,6 +50,8 @@ export interface KnownStreams {
   /** Takes the current state of a stream, of an observation, or of an entity that describes streams. */
   take(entity: Entity): void
   delete(id: string): void
+  /** The stream of an observation entity. */
+  observedBy(observationId: string): Stream | undefined
   /** Counts an observation of an observation entity. Returns false if it belongs to no known stream. */
   observe(observationId: string, arrival: Arrival): boolean
   /** Counts an observation of a stream that came from its source; nothing if the stream is unknown. */
@@ -234,6 +236,7 @@ export function createKnownStreams({
       const stream = streams.get(id)
       if (stream !== undefined) count(stream, arrival)
     },
+    observedBy: (observationId) => observations.get(observationId),
     noteWritten(stream) {
       if (streams.get(stream.id) === stream) unsaved.streams.add(stream)
     },

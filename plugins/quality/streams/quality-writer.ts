@@ -21,7 +21,7 @@ import type { Stream } from './stream.ts'
 import { createTimerWheel } from './timer-wheel.ts'
 
 export interface QualityWriterPorts {
-  readonly broker: BrokerPort
+  readonly broker: () => BrokerPort
   readonly figures: (stream: Stream) => Figures
   /** Whether an entity exists at the broker, as far as is known. */
   readonly exists: (id: string) => boolean
@@ -90,7 +90,7 @@ export function createQualityWriter(
     failures = problem === undefined ? 0 : failures + 1
     if (problem === undefined) return
     for (const stream of streams) queue.add(stream)
-    if (failures === 1) log.warn('quality.unwritten', { broker: broker.address, reason: problem })
+    if (failures === 1) log.warn('quality.unwritten', { broker: broker().address, reason: problem })
   }
 
   async function writeFigures(streams: readonly Stream[]): Promise<string | undefined> {
@@ -149,7 +149,7 @@ export function createQualityWriter(
 
   /** Returns the reason if the broker did not do it. Something that was deleted meanwhile is no reason. */
   async function request(method: string, path: string, body?: string): Promise<string | undefined> {
-    const answer = await broker.exchange({
+    const answer = await broker().exchange({
       method,
       path,
       headers: body === undefined ? {} : jsonHeaders,
@@ -225,7 +225,8 @@ function entityOf({ stream, names, figures }: Change, observedAt: string): JsonO
 
 const linkOf = ({ id, types }: Stream): JsonObject => ({
   id,
-  type: [...types],
+  // Some brokers read no list of one type.
+  type: types.length === 1 ? types[0]! : [...types],
   [hasQuality]: { type: 'Relationship', object: qualityId(id) },
 })
 

@@ -68,24 +68,10 @@ export const indexingLimits = {
    * 403.
    */
   indexForwardCharacters: limit(16 * 1024 * 1024, 'characters'),
-  /** Interval of checking that the subscriptions of the index exist. Beyond it: the next check. */
-  indexCheckMs: limit(60_000, 'ms'),
   /** Pause between attempts on a failing disk. Beyond it: the next attempt. */
   indexDiskRetryMs: limit(1_000, 'ms'),
   /** Each is followed and read separately. Beyond it: 400. */
   indexBrokersMax: limit(64, 'brokers'),
-  /** One request to a registered broker. Beyond it: it counts as down. */
-  indexRequestMs: limit(10_000, 'ms'),
-  /** Pages of one type of a broker. Beyond it: it counts as refusing. */
-  indexPagesMax: limit(20_000, 'pages'),
-  /** Ids in the URL of a request. Beyond it: the next request. */
-  indexIdsPerRequest: limit(50, 'ids'),
-  /** Registrations of a broker whose endpoints are learnt. Beyond it: ignored. */
-  indexSourcesMax: limit(1000, 'registrations'),
-  /** Interval of checking whether a registered broker is reachable. Beyond it: the next check. */
-  indexBrokerCheckMs: limit(10_000, 'ms'),
-  /** Pause between full reads caused by failed notifications. Beyond it: the next failure. */
-  indexMissedMs: limit(600_000, 'ms'),
   /** Interval of checking whether this gateway has an address. Beyond it: the next check. */
   indexStartMs: limit(100, 'ms'),
   /** Notifications of one broker that wait to be indexed. Beyond it: 503. */
@@ -97,8 +83,6 @@ export const indexingLimits = {
   indexReorderMs: limit(600_000, 'ms'),
   /** Entities of one broker whose last notification time is known. Beyond it: the oldest is forgotten. */
   indexNotifiedMax: limit(8192, 'entities'),
-  /** Characters of an error message of a broker. Beyond it: truncated. */
-  indexReasonCharacters: limit(300, 'characters'),
   /** An unreachable broker keeps our subscriptions. Beyond it: abandoned. */
   indexLeavingMs: limit(30 * 86_400_000, 'ms'),
 } as const satisfies Record<string, Limit>

@@ -1,6 +1,7 @@
 /**
  * Ceilings of all plugins; part of the table in limits.ts.
  */
+import { clientLimits } from './client-limits.ts'
 import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
 import { patternsLimits } from './patterns-limits.ts'
@@ -57,6 +58,7 @@ export const pluginLimits = {
   pluginTimetableMs: limit(15_000, 'ms'),
   /** Building a web page on first use, in a checkout. Beyond it: 503. */
   pageBuildMs: limit(60_000, 'ms'),
+  ...clientLimits,
   ...indexingLimits,
   ...patternsLimits,
   ...qualityLimits,

@@ -26,6 +26,21 @@ export const qualityLimits = {
   qualityLogLineCharacters: limit(1000, 'characters'),
   /** Entries in the table of usual properties. Beyond it: rejected. */
   qualityPropertiesMax: limit(500, 'entries'),
+  /**
+   * Newest observations of a stream of a remote broker whose times are stored. Beyond it: an older one counts
+   * as known.
+   */
+  qualityCountedMax: limit(256, 'observations'),
+  /** Past observations of such a stream that are read after an interruption. Beyond it: the newest. */
+  qualityHistoryMax: limit(10_000, 'observations'),
+  /** Subscriptions that people created at the analyser. Beyond it: 400. */
+  qualitySubscriptionsMax: limit(100, 'subscriptions'),
+  /** Notifications of a remote broker that are being processed. Beyond it: 503. */
+  qualityNotificationsMax: limit(256, 'notifications'),
+  /** Ids that a remote broker does not have, or reported during a read. Beyond it: cleared. */
+  qualityIdsKept: limit(20_000, 'ids'),
+  /** Notifications that arrive together share a transaction. Beyond it: saved. */
+  qualityReceiveMs: limit(5, 'ms'),
   /** Entities read at a time. Beyond it: the next page. */
   qualityReadPage: limit(32, 'entities'),
   /** Records in memory only; a restart counts the log since then again. Beyond it: saved. */

@@ -206,6 +206,14 @@ export const logEvents = [
   'search.schema-mistake',
   /** The port of a plugin cannot be opened. */
   'plugin.no-listener',
+  /** A subscription of a plugin was missing and is created again. */
+  'plugin.subscription-gone',
+  /** A broker that a plugin follows is unreachable or unusable. */
+  'plugin.broker-down',
+  /** Such a broker responds but cannot notify this gateway; see the plugin's callbackUrl. */
+  'plugin.broker-silent',
+  /** Such a broker is reachable again and is read again. */
+  'plugin.broker-up',
   /** The file of a plugin was damaged; it was set aside, and its content is derived again. */
   'plugin.file-renewed',
   /** The streams that exist were read for the pattern models. */
@@ -234,14 +242,6 @@ export const logEvents = [
   'indexing.read',
   /** The index cannot be written because of its disk; this is retried. */
   'indexing.disk',
-  /** A subscription of the index was missing and is created again. */
-  'indexing.subscription-gone',
-  /** A registered broker is unreachable or unusable; its entries are marked as stale. */
-  'indexing.broker-down',
-  /** A registered broker responds but cannot notify this gateway; see indexing.callbackUrl. */
-  'indexing.broker-silent',
-  /** A registered broker is reachable again and is read again. */
-  'indexing.broker-up',
   /** A broker that a context source registration names is now indexed. */
   'indexing.broker-learnt',
   /** A subscription of the index remains at a broker that was removed. */

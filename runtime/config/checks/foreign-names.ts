@@ -37,10 +37,6 @@ export const foreignVariables: Readonly<Record<string, readonly ForeignComponent
   HTTP_SERVER_HOST: ['orchestrator'],
   HTTP_REFERENCE_URL: ['orchestrator'],
   RANKING_COMPONENT_URL: ['orchestrator'],
-  NGSI_ADDRESS: ['quality', 'faults'],
-  SE_HOST: ['quality'],
-  SE_PORT: ['quality'],
-  SE_CALLBACK: ['quality'],
   FD_HOST: ['faults'],
   FD_PORT: ['faults'],
   FD_CALLBACK: ['faults'],
@@ -59,6 +55,10 @@ export const aliasVariables: Readonly<Record<string, string>> = {
   INDEXER_HOST: 'indexing.callbackUrl',
   PATTERN_HOST: 'patterns.callbackUrl',
   ENABLE_BATCH_OPERATIONS: 'patterns.batchOperations',
+  NGSI_ADDRESS: 'quality.broker',
+  SE_HOST: 'quality.host',
+  SE_PORT: 'quality.port',
+  SE_CALLBACK: 'quality.callbackUrl',
 }
 
 /** Variables of built components that have no effect here; they are accepted and reported. */

@@ -33,7 +33,7 @@ describe('valid settings', () => {
       copies: [],
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
       patterns: { enabled: false, port: 'off', batchOperations: true, keepEventsHours: 72 },
-      quality: expect.objectContaining({ enabled: false, port: 'off', usualProperties: {} }),
+      quality: expect.objectContaining({ enabled: true, port: 'off', usualProperties: {} }),
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
       search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),
       history: { maxBytes: 4 * 1024 ** 3, instancesPerAnswer: 5_000, afterDeletion: 'keep' },
@@ -191,7 +191,7 @@ describe('valid settings', () => {
     ])
     const all = absent.map(({ setting }) => setting)
     expect(all).toEqual(expect.arrayContaining(Object.keys(env)))
-    expect(absent).toContainEqual({ setting: 'NGSI_ADDRESS', part: 'quality analyser, fault detection' })
+    expect(absent).toContainEqual({ setting: 'RECOVERY_METHOD', part: 'fault detection' })
   })
 
   it('take the variables of the original pattern extractor, and report those without effect', async () => {

@@ -113,10 +113,33 @@ const qualitySources = section('Sources of streams', {
 })
 
 export const quality = section('Quality analyser', {
-  /** Enabled. true: the quality analyser is started; off by default, since parts of it are not built yet. */
-  enabled: setting(kind.flag(), false),
+  /** Enabled. false: the quality analyser is not started. */
+  enabled: setting(kind.flag(), true),
   /** Own port. Serves the qualities of streams (SE_PORT); they are also under /quality on the main port. */
   port: setting(kind.listenPort(), 'off'),
+  /** Host of that port. Name or address to bind to (SE_HOST). Default: host. */
+  host: maybe(kind.hostName()),
+  /**
+   * Rated broker. mdr: this gateway; or the address of any NGSI-LD broker (NGSI_ADDRESS), whose streams are
+   * rated instead.
+   */
+  broker: setting(kind.backend('mdr'), 'mdr'),
+  /** Tenant at that broker. Default: its default tenant. */
+  tenant: maybe(kind.label()),
+  /**
+   * File of the token for that broker. Its first line is sent as a Bearer token. Mode 0600. Read again for
+   * each request.
+   */
+  tokenFile: maybe(kind.fileName()),
+  /** Certificate authorities. PEM file, in addition to those of the system and of outbound.caFile. */
+  caFile: maybe(kind.fileName()),
+  /** Pages per second. Maximum request rate while that broker is read. */
+  pagesPerSecond: setting(kind.above0('pages'), 50),
+  /**
+   * Address for notifications. A remote broker sends notifications to it (SE_CALLBACK). Default: the address
+   * of the listener, with /callback.
+   */
+  callbackUrl: maybe(kind.baseUrl()),
   /**
    * Time between two writes of a stream. A changed rated value is written at once, other figures at most this
    * often. A longer time saves flash writes.

@@ -15,8 +15,8 @@ import { indexBuilt } from '#test/kit/index-of-file.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { iri, quality, sensor, stream } from './site.ts'
 
-setLimit('indexBrokerCheckMs', 1000)
-setLimit('indexRequestMs', 3000)
+setLimit('followCheckMs', 1000)
+setLimit('clientRequestMs', 3000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-brokers-'))
 let index: GatewayInside
 let first: GatewayProcess

@@ -13,7 +13,7 @@ afterEach(restoreLimits)
 it('is read at the scheduled minute', async () => {
   setLimit('pluginTimetableMs', 20)
   // Nothing else triggers a full read in this test.
-  setLimit('indexBrokerCheckMs', 60_000)
+  setLimit('followCheckMs', 60_000)
   const { folder, remove } = temporaryFolder()
   const broker = createServer((request, response) => {
     if (request.method === 'POST')

@@ -14,7 +14,7 @@ import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
-setLimit('indexBrokerCheckMs', 1000)
+setLimit('followCheckMs', 1000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-foreign-'))
 const patience = { interval: 200 }
 

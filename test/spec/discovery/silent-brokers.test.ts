@@ -7,8 +7,8 @@ import { setLimit } from '#test/kit/ceilings.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { iri, stream } from './site.ts'
 
-setLimit('indexBrokerCheckMs', 1000)
-setLimit('indexMissedMs', 2000)
+setLimit('followCheckMs', 1000)
+setLimit('followMissedMs', 2000)
 const folder = mkdtempSync(join(tmpdir(), 'selvedge-silent-'))
 const patience = { interval: 200 }
 const address = ({ httpPort }: GatewayInside): string => `http://127.0.0.1:${httpPort}`

@@ -12,7 +12,10 @@ let mdr: ReturnType<typeof clientOf>
 beforeAll(async () => {
   // Platform clients send no Accept header and expect JSON-LD, which is a setting.
   const http = { defaultMediaType: 'application/ld+json' }
-  gateway = await startGatewayProcess({ config: { http, ranking: { backend: 'mdr' } } })
+  gateway = await startGatewayProcess({
+    config: { http, ranking: { backend: 'mdr' } },
+    env: { SELVEDGE_QUALITY_ENABLED: 'true' },
+  })
   mdr = clientOf(httpClient(gateway.httpUrl))
 })
 afterAll(() => gateway.stop())
@@ -131,6 +134,16 @@ prove('Endpoints', {
     expect(answer.json()).toMatchObject({ data: { __typename: 'Query' } })
     const page = await client.get('/')
     expect([page.status, page.headers['content-type']]).toEqual([200, expect.stringContaining('text/html')])
+  },
+
+  async qualityCallback() {
+    const id = 'urn:ngsi-ld:IotStream:sent'
+    const answer = await httpClient(`${gateway.httpUrl}/quality`).send('POST', '/callback', {
+      type: 'Notification',
+      data: [{ id, type: 'http://purl.org/iot/ontology/iot-stream#IotStream' }],
+    })
+    expect([answer.status, answer.text]).toEqual([200, 'OK'])
+    expect((await mdr.retrieve(id)).status).toBe(200)
   },
 })
 

@@ -78,6 +78,27 @@ prove('Events', {
     }
   },
 
+  async qualitySubscribes() {
+    type Made = { id: string; entities: { type: string }[]; notification: { endpoint: { uri: string } } }
+    const path = '/ngsi-ld/v1/subscriptions'
+    const made = await vi.waitFor(async () => {
+      const all = (await client.get(`${path}?options=followers&limit=100`)).json() as Made[]
+      const own = all.filter(({ notification }) => notification.endpoint.uri.endsWith('/quality/callback'))
+      expect(own.flatMap(({ entities }) => entities.map(({ type }) => type))).toEqual(
+        expect.arrayContaining([
+          'http://purl.org/iot/ontology/iot-stream#IotStream',
+          'http://purl.org/iot/ontology/iot-stream#StreamObservation',
+          sensorType,
+        ]),
+      )
+      return own
+    })
+    // Those of components are not in the plain list, but readable by id.
+    const listed = (await client.get(path)).json() as Made[]
+    expect(listed.filter(({ id }) => made.some((one) => one.id === id))).toEqual([])
+    for (const { id } of made) expect((await client.get(`${path}/${id}`)).status).toBe(200)
+  },
+
   async qualityStored() {
     const stream = 'urn:ngsi-ld:IotStream:events'
     const made = await client.send('POST', '/ngsi-ld/v1/entities', {

@@ -95,11 +95,7 @@ export const rows = {
     ),
     listVirtual: absent(creator, 'GET /api/list gives all virtual sensors by id', route('GET', '/api/list')),
     statusVirtual: absent(creator, 'GET /api/status shows that it runs', route('GET', '/api/status')),
-    qualityCallback: absent(
-      quality,
-      'a callback that takes notifications, and a web page',
-      route('POST', '/quality/callback'),
-    ),
+    qualityCallback: built('a callback that takes notifications', quality),
     makeToken: absent(
       identity,
       'POST /v1/auth/tokens: 201, the token in X-Subject-Token',
@@ -135,9 +131,7 @@ export const rows = {
       subscription: 'notify',
     }),
     indexed: built('registering a broker makes subscriptions there', 'indexing'),
-    qualitySubscribes: absent(quality, 'it subscribes to IoTStreams at its start', {
-      subscription: 'quality',
-    }),
+    qualitySubscribes: built('it subscribes to IoTStreams at its start', quality),
     qualityStored: built('a QoI entity is stored and linked', quality),
     pattern: absent('pattern extractor', 'an Event entity is published', {
       type: 'http://purl.org/iot/ontology/iot-stream#Event',
@@ -211,10 +205,10 @@ export const rows = {
       'PLATFORM_ORCHESTRATOR_URL: the NGSI-LD endpoint that it queries',
       'search enabler',
     ),
-    ngsiAddress: variable(quality, 'NGSI_ADDRESS', 'the MDR'),
-    seHost: variable(quality, 'SE_HOST', 'the address it binds to'),
-    sePort: variable(quality, 'SE_PORT', 'the port it listens on'),
-    seCallback: variable(quality, 'SE_CALLBACK', 'the callback in its subscriptions'),
+    ngsiAddress: built('NGSI_ADDRESS: the MDR', quality),
+    seHost: built('SE_HOST: the address it binds to', quality),
+    sePort: built('SE_PORT: the port it listens on', quality),
+    seCallback: built('SE_CALLBACK: the callback in its subscriptions', quality),
     brokerAddress: variable(creator, 'BROKER_ADDRESS', 'the MDR as host and port'),
     callbackAddress: variable(creator, 'CALLBACK_ADDRESS', 'its own address'),
   },

@@ -66,8 +66,12 @@ export function sourceSite(dataFolder: string, sources: object = {}): SourceSite
     async start(failpoints = '') {
       running = await startGatewayProcess({
         dataFolder,
-        env: { SELVEDGE_MQTT_PORT: 'off', SELVEDGE_FAILPOINTS: failpoints },
-        config: { quality: { enabled: true, writeIntervalMs: 100, sources } },
+        env: {
+          SELVEDGE_MQTT_PORT: 'off',
+          SELVEDGE_QUALITY_ENABLED: 'true',
+          SELVEDGE_FAILPOINTS: failpoints,
+        },
+        config: { quality: { writeIntervalMs: 100, sources } },
       })
     },
     gateway: () => running,

@@ -6,7 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Json } from '#contract'
 import { isObject } from '#ngsi-ld/values/json.ts'
-import { listIn } from '#plugins/indexing/entries/broker-messages.ts'
+import { listIn } from './broker-messages.ts'
 import type { BrokerClient, BrokerResponse, RequestTrouble, Result } from './broker-requests.ts'
 
 export interface BrokerPage {
@@ -45,7 +45,7 @@ export async function readAll(
     const query = `type=${encodeURIComponent(type)}`
     let requestedAt = monotonic()
     let first = await firstPage(query, client, accepted)
-    for (let pages = 0; pages < limits.indexPagesMax.value; pages++) {
+    for (let pages = 0; pages < limits.clientPagesMax.value; pages++) {
       if ('trouble' in first.answer) return first.answer.trouble
       const answer = first.answer.value
       const items = listIn(answer.text)
@@ -72,7 +72,7 @@ export async function readAll(
     }
     return {
       kind: 'refused',
-      reason: `the broker has more than ${limits.indexPagesMax.value} pages of ${type}`,
+      reason: `the broker has more than ${limits.clientPagesMax.value} pages of ${type}`,
     }
   }
 
@@ -129,8 +129,8 @@ export async function readByIds(
 ): Promise<Result<readonly Json[]>> {
   const found: Json[] = []
   const type = types.map(encodeURIComponent).join(',')
-  for (let at = 0; at < ids.length; at += limits.indexIdsPerRequest.value) {
-    const some = ids.slice(at, at + limits.indexIdsPerRequest.value)
+  for (let at = 0; at < ids.length; at += limits.clientIdsPerRequest.value) {
+    const some = ids.slice(at, at + limits.clientIdsPerRequest.value)
     const query = `type=${type}&id=${some.map(encodeURIComponent).join(',')}`
     let path: string | undefined = `${entities}?${query}&limit=${some.length}`
     // A page of large entities may be shorter than its limit.
@@ -158,7 +158,7 @@ export async function readSources(
   client: BrokerClient,
 ): Promise<readonly string[]> {
   const found = new Set<string>()
-  for (let offset = 0; offset < limits.indexSourcesMax.value; ) {
+  for (let offset = 0; offset < limits.clientSourcesMax.value; ) {
     await client.pace()
     const path = `/ngsi-ld/v1/csourceRegistrations?type=${types.map(encodeURIComponent).join(',')}&limit=100&offset=${offset}`
     const answer = await client.request({ method: 'GET', path, headers: json }, [200])

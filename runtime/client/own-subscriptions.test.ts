@@ -1,30 +1,25 @@
 /**
- * The index's subscriptions at its own broker, while the broker answers and while it does not. No
- * subscription is created twice or without the index knowing it.
+ * A component's subscriptions at its own broker, while the broker answers and while it does not. No
+ * subscription is created twice or without the component knowing it.
  */
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
 import type { BrokerPort } from '#contract'
-import { createBrokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
-import { tables } from '#plugins/indexing/entries/tables.ts'
-import { createPluginDatabase, type TestPluginDatabase } from '#test/kit/plugin-database.ts'
-import { createOwnSubscriptions } from './own-subscriptions.ts'
+import { createOwnSubscriptions, type SubscriptionIds } from './own-subscriptions.ts'
 
-const address = 'http://127.0.0.1:1/indexing'
 const log = createLog({ level: 'error', clock: systemClock, write: () => undefined })
-
-let database: TestPluginDatabase
-beforeEach(() => {
-  database = createPluginDatabase(tables)
-})
-afterEach(() => database.close())
+const watches = ['a', 'b', 'c', 'd', 'e', 'f'].map((purpose) => ({
+  purpose,
+  type: `urn:type:${purpose}`,
+  attributes: [],
+  description: purpose,
+}))
 
 /** The subscriptions of a fake broker, and the answers that it was configured to give. */
 function begin() {
   const there = new Map<string, string>()
-  const brokers = createBrokers(database, Date.now)
-  brokers.add('http://127.0.0.1:1', 'own')
+  let ids: SubscriptionIds = {}
   const configured: { get?: number; afterPost?: () => void } = {}
   const exchange: BrokerPort['exchange'] = async ({ method, path, body }) => {
     const id = path.split('/').at(-1)!
@@ -40,9 +35,20 @@ function begin() {
   }
   const broker = { address: 'http://127.0.0.1:1', exchange } as BrokerPort
   const signal = new AbortController().signal
-  const ports = { broker, brokers, log, signal, addresses: () => [address] }
-  const known = () => Object.values(brokers.get(ownBroker)!.facts['subscriptions'] ?? {})
-  return { there, configured, known, subscriptions: createOwnSubscriptions(ports), ports }
+  const subscriptions = createOwnSubscriptions({
+    broker,
+    plugin: 'indexing',
+    watches,
+    idPrefix: 'indexing:',
+    callback: (purpose) => `http://127.0.0.1:1/${purpose}`,
+    ids: () => ids,
+    saveIds(given) {
+      ids = given
+    },
+    log,
+    signal,
+  })
+  return { there, configured, known: () => Object.values(ids), subscriptions }
 }
 
 it('counts only a 404 as a missing subscription', async () => {
@@ -59,7 +65,7 @@ it('counts only a 404 as a missing subscription', async () => {
     expect([there.size, known(), subscriptions.failures().length]).toEqual([6, made, 6])
   }
   delete configured.get
-  there.delete(made[0] as string)
+  there.delete(made[0]!)
   await subscriptions.check()
   expect([there.size, known().slice(1), subscriptions.failures()]).toEqual([6, made.slice(1), []])
 })

@@ -4,36 +4,32 @@
  */
 import type { Json } from '#contract'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { parseNotifiedEntity } from '#ngsi-ld/federation/forwarded-subscription.ts'
 import { isList, isObject, type JsonObject, listOf, own, parsedJson } from '#ngsi-ld/values/json.ts'
-import type { BrokerEntity } from './entries.ts'
 
 export interface BrokerItems {
-  readonly entities: readonly BrokerEntity[]
+  /** Normalized, with canonical names, without system attributes. */
+  readonly entities: readonly Entity[]
   /** Ids of deleted entities. */
   readonly deleted: readonly string[]
   /** Reasons, one per item that could not be read. */
   readonly unreadable: readonly string[]
 }
 
-export function itemsOf(items: readonly Json[], now: number): BrokerItems {
-  const entities: BrokerEntity[] = []
+export function itemsOf(
+  items: readonly Json[],
+  now: number,
+  contextOf: (item: Json) => Context = contextIn,
+): BrokerItems {
+  const entities: Entity[] = []
   const deleted: string[] = []
   const unreadable: string[] = []
   for (const item of items) {
     try {
       const { entity, isDeleted } = parseNotifiedEntity(item as JsonObject, contextOf(item), now)
       if (isDeleted === true) deleted.push(entity.id)
-      else {
-        const text = JSON.stringify(entity)
-        entities.push({
-          id: entity.id,
-          types: listOf(entity.type),
-          entity: () => entity,
-          text: () => text,
-          times: () => ({ created: now }),
-        })
-      }
+      else entities.push(entity)
     } catch (error) {
       unreadable.push((error as Error).message)
     }
@@ -55,7 +51,7 @@ export function notifiedItems(body: Json): readonly Json[] | undefined {
 }
 
 /** The context of an item. Remote contexts are not fetched: full IRIs need none. */
-function contextOf(item: Json): Context {
+function contextIn(item: Json): Context {
   const local = isObject(item) ? own(item, '@context') : undefined
   if (local === undefined) return coreContext
   const context = compileContext(local, () => ({ '@context': {} }))

@@ -1,28 +1,38 @@
 /**
- * Keeps the index's subscriptions at the gateway's own broker, so that clients see them there. They only
- * document the watch: the index follows the log, and the broker sends no notification for them. A
+ * Keeps a component's subscriptions at the gateway's own broker, so that clients see them there. They only
+ * document the watch: the component follows the log, and the broker sends no notification for them. A
  * subscription that was deleted or has a different callback is created again.
  */
 import { randomBytes } from 'node:crypto'
 import type { Log } from '#base/register/log.ts'
 import type { BrokerPort } from '#contract'
-import { type Brokers, ownBroker } from '#plugins/indexing/entries/broker-rows.ts'
-import { callbackOf, subscriptionOf, watched } from './watched.ts'
+import { subscriptionOf, type Watch } from './watch.ts'
 
 export interface OwnSubscriptionsPorts {
   readonly broker: BrokerPort
-  readonly brokers: Brokers
-  readonly addresses: () => readonly string[]
+  /** Name of the component, for the log. */
+  readonly plugin: string
+  readonly watches: readonly Watch[]
+  /** Ids begin with it. */
+  readonly idPrefix: string
+  /** Callback address of a purpose; undefined until the listeners are open. */
+  readonly callback: (purpose: string) => string | undefined
+  /** Ids of the subscriptions by purpose, on disk. */
+  readonly ids: () => SubscriptionIds
+  readonly saveIds: (ids: SubscriptionIds) => void
   readonly log: Log
   readonly signal: AbortSignal
 }
 
-type Ids = Readonly<Record<string, string>>
+/** Ids by purpose; empty if the subscription was not created. */
+export type SubscriptionIds = Readonly<Record<string, string>>
 
 const path = '/ngsi-ld/v1/subscriptions'
-const follower = [{ key: 'selvedge:mode', value: 'follower' }]
+/** Marks the subscription of a component. */
+export const followerEndpoint = [{ key: 'selvedge:mode', value: 'follower' }]
 
-export function createOwnSubscriptions({ broker, brokers, addresses, log, signal }: OwnSubscriptionsPorts) {
+export function createOwnSubscriptions(ports: OwnSubscriptionsPorts) {
+  const { broker, watches, callback, ids, log, signal } = ports
   let failures: readonly string[] = []
   let checking: Promise<void> | undefined
 
@@ -31,12 +41,7 @@ export function createOwnSubscriptions({ broker, brokers, addresses, log, signal
   }
 
   /** Saves the id before creating the subscription, so that a kill leaves no unknown subscription. */
-  function save(purpose: string, id: string): void {
-    const row = brokers.get(ownBroker)
-    if (row === undefined) return
-    const subscriptions = { ...(row.facts['subscriptions'] as Ids | undefined), [purpose]: id }
-    brokers.set(ownBroker, { facts: { ...row.facts, subscriptions } })
-  }
+  const save = (purpose: string, id: string): void => ports.saveIds({ ...ids(), [purpose]: id })
 
   /** Checks a subscription. Without a valid answer its state is unknown, and it is not created again. */
   async function statusOf(
@@ -55,14 +60,15 @@ export function createOwnSubscriptions({ broker, brokers, addresses, log, signal
     return body.notification?.endpoint?.uri === uri ? 'as expected' : 'different'
   }
 
-  async function make(purpose: string, uri: string): Promise<void> {
-    const id = `indexing:${randomBytes(12).toString('hex')}`
+  async function make(watch: Watch, uri: string): Promise<void> {
+    const { purpose } = watch
+    const id = `${ports.idPrefix}${randomBytes(12).toString('hex')}`
     save(purpose, id)
     const answer = await broker.exchange({
       method: 'POST',
       path,
       headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(subscriptionOf(purpose, id, { uri, notifierInfo: follower })),
+      body: JSON.stringify(subscriptionOf(watch, id, { uri, notifierInfo: followerEndpoint })),
     })
     if ('status' in answer && answer.status === 201) return
     note(`cannot subscribe to ${purpose}: ${'status' in answer ? answer.text : answer.reason}`)
@@ -70,28 +76,27 @@ export function createOwnSubscriptions({ broker, brokers, addresses, log, signal
     if ('status' in answer) save(purpose, '')
   }
 
-  async function ensure(purpose: string, known: string | undefined, address: string): Promise<void> {
-    const uri = callbackOf(address, purpose)
-    if (known === undefined || known === '') return make(purpose, uri)
+  async function ensure(watch: Watch, known: string | undefined, uri: string): Promise<void> {
+    if (known === undefined || known === '') return make(watch, uri)
     const status = await statusOf(known, uri)
     if (status === 'as expected' || status === 'unknown') return
     if (status === 'different') {
       const answer = await broker.exchange({ method: 'DELETE', path: `${path}/${known}` })
       const isGone = 'status' in answer && (answer.status === 204 || answer.status === 404)
       if (!isGone) return note(`cannot delete ${known}: ${'status' in answer ? answer.text : answer.reason}`)
-    } else log.warn('indexing.subscription-gone', { broker: broker.address, subscription: known })
-    await make(purpose, uri)
+    } else {
+      const { plugin } = ports
+      log.warn('plugin.subscription-gone', { plugin, broker: broker.address, subscription: known })
+    }
+    await make(watch, uri)
   }
 
   async function checkAll(): Promise<void> {
-    const row = brokers.get(ownBroker)
-    const [address] = addresses()
-    if (row === undefined || address === undefined) return
     failures = []
-    const known = (row.facts['subscriptions'] ?? {}) as Ids
-    for (const purpose of Object.keys(watched)) {
-      if (signal.aborted) return
-      await ensure(purpose, known[purpose], address)
+    for (const watch of watches) {
+      const uri = callback(watch.purpose)
+      if (signal.aborted || uri === undefined) return
+      await ensure(watch, ids()[watch.purpose], uri)
     }
   }
 

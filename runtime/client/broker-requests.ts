@@ -38,7 +38,7 @@ export function createBrokerClient({ port, signal, monotonic, paceMs }: BrokerCl
     return new Promise((resolve) => {
       const abandon = (): void => resolve(aborted)
       signal.addEventListener('abort', abandon, { once: true })
-      void port.exchange({ timeoutMs: limits.indexRequestMs.value, signal, ...request }).then((answer) => {
+      void port.exchange({ timeoutMs: limits.clientRequestMs.value, signal, ...request }).then((answer) => {
         signal.removeEventListener('abort', abandon)
         resolve(answer)
       })
@@ -73,7 +73,7 @@ function troubleOf({ method, path }: BrokerRequest, { status, text }: BrokerResp
   const what = `${method} ${path.split('?', 1)[0]} was answered with ${status}`
   // A proxy in front of an unavailable broker sends these.
   const isAway = status === 502 || status === 503 || status === 504
-  const body = text.slice(0, limits.indexReasonCharacters.value).replaceAll(/\s+/g, ' ').trim()
+  const body = text.slice(0, limits.clientReasonCharacters.value).replaceAll(/\s+/g, ' ').trim()
   const isClosed = status === 401 || status === 403
   const hint = isClosed ? '; set its token in indexing.brokers (tokenFile, identity)' : ''
   return { kind: isAway ? 'down' : 'refused', reason: `${body === '' ? what : `${what}: ${body}`}${hint}` }

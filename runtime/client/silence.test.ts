@@ -2,8 +2,9 @@
 import { describe, expect, it } from 'vitest'
 import { isHiddenFrom, silenceOf, undeliveredAt } from './silence.ts'
 
+const plugin = 'indexing'
 const [early, late] = ['2026-01-01T00:00:00Z', '2026-01-01T00:10:00Z']
-const open = { base: 'http://gateway/indexing', isHidden: false }
+const open = { plugin, base: 'http://gateway/indexing', isHidden: false }
 
 describe('a broker that cannot notify', () => {
   it('is not reported without a failure', () => {

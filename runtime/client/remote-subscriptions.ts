@@ -1,12 +1,11 @@
 /**
- * The index's subscriptions at other brokers. Brokers accept different forms: some know no triggers, some
+ * A component's subscriptions at other brokers. Brokers accept different forms: some know no triggers, some
  * require watched attributes. The status check finds missing or changed subscriptions and failed deliveries.
  */
 import { randomBytes } from 'node:crypto'
 import { isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
-import { paths, relativeLocation } from '#plugins/indexing/entries/entity-kinds.ts'
 import type { BrokerClient, RequestTrouble, Result } from './broker-requests.ts'
-import { subscriptionOf } from './watched.ts'
+import { subscriptionOf, type Watch } from './watch.ts'
 
 export interface CreatedSubscription {
   readonly id: string
@@ -23,31 +22,19 @@ export interface RemoteSubscriptionStatus {
 const path = '/ngsi-ld/v1/subscriptions'
 const headers = { 'Content-Type': 'application/json' }
 const triggers = ['entityCreated', 'entityUpdated', 'entityDeleted']
-const qoi = 'https://w3id.org/iot/qoi#'
-const rdfs = 'http://www.w3.org/2000/01/rdf-schema#'
 
-/** Attributes to watch, for brokers that require them. */
-const watchedNames: Readonly<Record<string, readonly string[]>> = {
-  stream: [paths.generatedBy, `${qoi}hasQuality`],
-  sensor: ['location', paths.relativePlace, paths.observes],
-  qoi: ['plausibility', 'completeness', 'age', 'frequency'].map((name) => qoi + name),
-  point: [relativeLocation],
-  property: [`${rdfs}label`],
-  platform: ['location', `${rdfs}label`],
-}
-
-/** Creates the subscription for one purpose. */
+/** Creates a subscription. */
 export async function subscribe(
-  purpose: string,
-  uri: string,
+  watch: Watch,
+  { uri, idPrefix }: { readonly uri: string; readonly idPrefix: string },
   client: BrokerClient,
 ): Promise<Result<CreatedSubscription>> {
-  const id = `urn:ngsi-ld:Subscription:indexing:${randomBytes(12).toString('hex')}`
-  const plain = subscriptionOf(purpose, id, { uri })
+  const id = `${idPrefix}${randomBytes(12).toString('hex')}`
+  const plain = subscriptionOf(watch, id, { uri })
   const forms: readonly (readonly [JsonObject, boolean])[] = [
     [{ ...plain, notificationTrigger: triggers }, true],
     [plain, false],
-    [{ ...plain, watchedAttributes: watchedNames[purpose]! }, false],
+    [{ ...plain, watchedAttributes: watch.attributes }, false],
   ]
   let trouble: RequestTrouble | undefined
   for (const [body, tellsDeletions] of forms) {

@@ -22,18 +22,19 @@ export interface Silence {
 
 /**
  * Returns undefined if the broker can notify this gateway, as far as is known.
+ * @param plugin whose setting `callbackUrl` decides that address.
  * @param base the callback address.
  * @param isHidden whether the broker's host cannot reach that address.
  */
 export function silenceOf(
   { undelivered = {}, madeGood = {} }: Notifying,
-  { base, isHidden }: { readonly base: string; readonly isHidden: boolean },
+  { plugin, base, isHidden }: { readonly plugin: string; readonly base: string; readonly isHidden: boolean },
 ): Silence | undefined {
   const failures = Object.entries(undelivered)
   if (failures.length === 0 && !isHidden) return undefined
   const isMissed = failures.some(([purpose, at]) => madeGood[purpose] !== at)
   return {
-    reason: `it cannot notify this gateway at ${base}; set indexing.callbackUrl`,
+    reason: `it cannot notify this gateway at ${base}; set ${plugin}.callbackUrl`,
     isAged: isHidden || isMissed,
   }
 }
