@@ -1,11 +1,13 @@
 /**
  * The MQTT load: many QoS 1 publishers with a window each, from prebuilt bytes, as a process of its own so that it
- * never competes for the server's core. Arguments: port, publishers, window, seconds, devices, rate (0 = closed loop).
+ * never competes for the server's core. Arguments: port, publishers, window, seconds, devices, rate (0 = closed loop), and
+ * `live` for observations of the present.
  * Ends sooner at SIGTERM. Prints one JSON line: acknowledged messages per second and PUBACK latency percentiles in ms.
  */
 import { connect, type Socket } from 'node:net'
 
-const [port, publishers, window, seconds, devices, rate] = process.argv.slice(2).map(Number) as [
+const isLive = process.argv[8] === 'live'
+const [port, publishers, window, seconds, devices, rate] = process.argv.slice(2, 8).map(Number) as [
   number,
   number,
   number,
@@ -38,7 +40,7 @@ function connectPacket(id: string): Buffer {
 
 function publishPacket(device: number, id: number, sequence: number): Buffer {
   const topic = `senml/d${device}`
-  const at = (startedAt + sequence) / 1000
+  const at = (isLive ? Date.now() : startedAt + sequence) / 1000
   // A daily curve with a sensor's noise, two decimals.
   const noise = ((sequence * 7919 + device) % 21) - 10
   const value = Math.round(2000 + 500 * Math.sin(sequence / 100 + device) + noise) / 100

@@ -20,6 +20,14 @@ export const qualityId = (stream: string): string => `urn:ngsi-ld:QoI:${stream}`
 /** Attributes by name, each with a text that is equal if and only if its figures are. */
 export type Figures = ReadonlyMap<string, QualityFigure>
 
+/** Names of all figures. */
+export const figureNames: readonly string[] = [
+  ...['plausibility', 'completeness', 'age', 'frequency', 'timeliness', 'artificiality', 'concordance'].map(
+    (name) => qoi + name,
+  ),
+  ...['deliveryDelay', 'deliveryRatio', 'availability'].map((name) => selvedge + name),
+]
+
 export interface QualityFigure {
   readonly attribute: JsonObject
   /** Absolute and rated figures as text. */
@@ -41,6 +49,7 @@ export function figuresOf(quality: Quality): Figures {
           ...(share === undefined ? {} : { [`${selvedge}share`]: property(share) }),
           ...(excused === 0 ? {} : { [`${selvedge}excused`]: property(excused) }),
         },
+        moreText: ` ${share ?? ''} ${excused || ''}`,
       }),
     ],
     [`${qoi}age`, metric(quality.age, { unitCode: secondsCode })],
@@ -55,10 +64,17 @@ export function figuresOf(quality: Quality): Figures {
   return new Map(entries.flatMap(([name, figure]) => (figure === undefined ? [] : [[name, figure] as const])))
 }
 
+interface MetricDetails {
+  readonly unitCode?: string
+  /** Further sub-attributes, and their figures as text. */
+  readonly more?: JsonObject
+  readonly moreText?: string
+}
+
 /** A metric has the value NA, and its figures as sub-attributes. */
 function metric(
   { absolute, rated }: Metric,
-  { unitCode, more = {} }: { readonly unitCode?: string; readonly more?: JsonObject } = {},
+  { unitCode, more = {}, moreText = '' }: MetricDetails = {},
 ): QualityFigure | undefined {
   if (absolute === undefined && rated === undefined) return undefined
   return {
@@ -68,7 +84,7 @@ function metric(
       ...(rated === undefined ? {} : { [`${qoi}hasRatedValue`]: property(rated) }),
       ...more,
     },
-    absolute: `${absolute ?? ''} ${JSON.stringify(more)}`,
+    absolute: `${absolute ?? ''}${moreText}`,
     rated: `${rated ?? ''}`,
   }
 }

@@ -2,19 +2,22 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { agreement, concordanceOf, ratedConcordance } from './concordance.ts'
-import { addToSlots, newSlots, shortestFor, slotsKept, type TimeSlots } from './time-slots.ts'
+import { newDayTable } from './day-table.ts'
+import { addToSlots, firstMean, newSlots, shortestFor, slotsKept, type TimeSlots } from './time-slots.ts'
 
 const begin = Date.parse('2026-06-01T00:00:00Z')
 const minute = 60_000
 
 function slotsOf(values: readonly number[], { everyMs = minute, from = begin } = {}): TimeSlots {
-  const slots = newSlots(shortestFor(everyMs), values[0]!)
+  const slots = newSlots(newDayTable(), shortestFor(everyMs), values[0]!)
   for (const [i, value] of values.entries()) addToSlots(slots, from + i * everyMs, value)
   return slots
 }
 
 const wave = (count: number, of = (i: number) => Math.sin(i / 3)): number[] =>
   Array.from({ length: count }, (_, i) => of(i))
+
+const meansOf = ({ table }: TimeSlots): number[] => [...table.subarray(firstMean, firstMean + slotsKept)]
 
 describe('the agreement of a stream with a neighbour', () => {
   it('is 1 if both move alike, whatever their levels and scales', () => {
@@ -61,10 +64,10 @@ describe('the agreement of a stream with a neighbour', () => {
 
   it('does not depend on the order of slots that arrive late', () => {
     const values = wave(20)
-    const late = newSlots(shortestFor(minute), values[0]!)
+    const late = newSlots(newDayTable(), shortestFor(minute), values[0]!)
     for (const [i, value] of values.entries()) if (i % 4 !== 2) addToSlots(late, begin + i * minute, value)
     for (const [i, value] of values.entries()) if (i % 4 === 2) addToSlots(late, begin + i * minute, value)
-    expect([...late.means.subarray(0, slotsKept)]).toEqual([...slotsOf(values).means.subarray(0, slotsKept)])
+    expect(meansOf(late)).toEqual(meansOf(slotsOf(values)))
   })
 
   it('forgets slots that are older than those it keeps', () => {
@@ -95,9 +98,9 @@ describe('the agreement of a stream with a neighbour', () => {
         },
       ),
     )
-    const slots = newSlots(shortestFor(minute), 10)
+    const slots = newSlots(newDayTable(), shortestFor(minute), 10)
     for (const [i, value] of [10, 20, 60].entries()) addToSlots(slots, begin + i * 20_000, value)
-    expect(10 + slots.means.find((mean) => !Number.isNaN(mean))!).toBe(30)
+    expect(10 + slots.table.subarray(firstMean).find((mean) => !Number.isNaN(mean))!).toBe(30)
   })
 })
 

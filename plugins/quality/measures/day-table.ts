@@ -1,50 +1,93 @@
 /**
- * Counts of the last 24 hours of a stream's time, by hour, in one small typed array. Pure. Times are ms;
- * older ones are dropped.
+ * Counts of the last 24 hours of a stream's time, by half hour. Pure. Times are ms; older ones are dropped. Most
+ * streams need one row of counts; the others are made with their first count, since memory is scarce.
  */
 
-/** Rows of the table. */
-export const rows = { received: 0, timely: 1, excused: 2, outageSeconds: 3 } as const
-export type DayRow = keyof typeof rows
-export type DaySums = Readonly<Record<DayRow, number>>
+/** Counts of which most streams have none. */
+const rareRows = { late: 0, excused: 1, outageSeconds: 2 } as const
+export type RareRow = keyof typeof rareRows
+export type DaySums = Readonly<Record<'received' | RareRow, number>>
 
-const hourMs = 3_600_000
-export const dayMs = 24 * hourMs
-/** A day may begin within an hour, so it touches 25. */
-const hours = 25
+export const binMs = 1_800_000
+export const dayMs = 86_400_000
+/** A day may begin within a half hour, so it touches 49. */
+export const bins = 49
+export const rareSize = Object.keys(rareRows).length * bins
 
-/** `rows` times 25 counts. */
-export type DayTable = Uint32Array
+export interface DayTable {
+  /** Begins with the values received in each half hour; the rest is of `time-slots.ts`. */
+  table: Float32Array
+  /** `rareRows`; undefined before their first count. */
+  rare: Float32Array | undefined
+}
 
-export const newDayTable = (): DayTable => new Uint32Array(Object.keys(rows).length * hours)
+export const newDayTable = (): DayTable => ({ table: new Float32Array(bins), rare: undefined })
 
-const hourOf = (time: number): number => Math.floor(time / hourMs)
-const columnOf = (hour: number): number => ((hour % hours) + hours) % hours
+const binOf = (time: number): number => Math.floor(time / binMs)
+const columnOf = (bin: number): number => ((bin % bins) + bins) % bins
 
-/** Adds to the hour of a time. @param newest the latest time in the table. */
-export function addTo(
-  table: DayTable,
-  { row, time, count }: { readonly row: DayRow; readonly time: number; readonly count: number },
+/** Counts a value. @param newest the latest time in the table. */
+export function addReceived({ table }: DayTable, time: number, newest: number): void {
+  if (binOf(newest) - binOf(time) < bins) table[columnOf(binOf(time))]!++
+}
+
+/** Adds a count of a time. @param newest the latest time in the table. */
+export function addRare(
+  day: DayTable,
+  { row, time, count }: { readonly row: RareRow; readonly time: number; readonly count: number },
   newest: number,
 ): void {
-  if (hourOf(newest) - hourOf(time) < hours) table[rows[row] * hours + columnOf(hourOf(time))]! += count
+  if (count === 0 || binOf(newest) - binOf(time) >= bins) return
+  day.rare ??= new Float32Array(rareSize)
+  day.rare[rareRows[row] * bins + columnOf(binOf(time))]! += count
 }
 
-/** Moves the table on from its latest time to a later one: the hours between are empty. */
-export function moveOn(table: DayTable, from: number, to: number): void {
-  for (let hour = Math.max(hourOf(from) + 1, hourOf(to) - hours + 1); hour <= hourOf(to); hour++)
-    for (const row of Object.values(rows)) table[row * hours + columnOf(hour)] = 0
+/** Moves the table on from its latest time to a later one: the half hours between are empty. */
+export function moveOn({ table, rare }: DayTable, from: number, to: number): void {
+  for (let bin = Math.max(binOf(from) + 1, binOf(to) - bins + 1); bin <= binOf(to); bin++) {
+    const column = columnOf(bin)
+    table[column] = 0
+    for (let at = column; rare !== undefined && at < rareSize; at += bins) rare[at] = 0
+  }
 }
 
-/** Sums of the 24 hours before `at`. @param newest the latest time in the table, at most `at`. */
-export function daySums(table: DayTable, at: number, newest: number): DaySums {
-  const sums = { received: 0, timely: 0, excused: 0, outageSeconds: 0 }
-  const first = Math.max(hourOf(newest) - hours + 1, hourOf(at - dayMs))
-  for (let hour = first; hour <= hourOf(newest); hour++) {
-    // The hour in which the day begins counts with its part within the day.
-    const share = Math.min(1, ((hour + 1) * hourMs - (at - dayMs)) / hourMs)
-    for (const [name, row] of Object.entries(rows))
-      sums[name as DayRow] += table[row * hours + columnOf(hour)]! * share
+/**
+ * Adds to a row what happened in a span that ends at the latest time, by half hour.
+ * @param countOf what happened between two times within the span.
+ */
+export function addSpan(
+  day: DayTable,
+  { row, from, to }: { readonly row: RareRow; readonly from: number; readonly to: number },
+  countOf: (from: number, to: number) => number,
+): void {
+  for (let bin = Math.max(binOf(from), binOf(to) - bins + 1); bin <= binOf(to); bin++) {
+    const [begin, end] = [Math.max(from, bin * binMs), Math.min(to, (bin + 1) * binMs)]
+    addRare(day, { row, time: begin, count: countOf(begin, end) }, to)
+  }
+}
+
+/**
+ * Sums of the 24 hours before `at`, a multiple of the interval after the latest value. The half hour in which
+ * the day begins counts with the part that its values have after that, if they come in the interval.
+ * @param newest the latest time in the table, at most `at`.
+ */
+export function daySums(
+  { table, rare }: DayTable,
+  at: number,
+  { newest, intervalMs }: { readonly newest: number; readonly intervalMs: number },
+): DaySums {
+  const sums = { received: 0, late: 0, excused: 0, outageSeconds: 0 }
+  const begin = at - dayMs
+  for (let bin = Math.max(binOf(newest) - bins + 1, binOf(begin)); bin <= binOf(newest); bin++) {
+    const column = columnOf(bin)
+    const restMs = (bin + 1) * binMs - begin
+    const values = (Math.ceil(restMs / intervalMs) - 1) * (intervalMs / binMs)
+    const part = restMs > binMs ? 1 : Math.min(1, Math.max(0, values))
+    sums.received += table[column]! * part
+    if (rare === undefined) continue
+    sums.late += rare[column]! * part
+    sums.excused += rare[bins + column]! * part
+    sums.outageSeconds += rare[2 * bins + column]! * Math.min(1, restMs / binMs)
   }
   return sums
 }

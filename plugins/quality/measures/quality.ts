@@ -116,14 +116,14 @@ function dayOf(record: StreamRecord, intervalMs: number, missing: number) {
   const { firstAt, lastAt } = record
   if (firstAt === undefined || lastAt === undefined) return {}
   const at = lastAt + missing * intervalMs
-  const sums = daySums(record.day, at, lastAt)
+  const sums = daySums(record, at, { newest: lastAt, intervalMs })
   const spanMs = Math.min(dayMs, at - firstAt + intervalMs)
   const expected = Math.max(1, spanMs / intervalMs - sums.excused)
   const silentMs = missing < outageIntervals ? 0 : missing * intervalMs
   return {
     share: rounded(Math.min(1, sums.received / expected)),
     excused: Math.round(sums.excused),
-    deliveryRatio: rounded(Math.min(1, sums.timely / expected)),
+    deliveryRatio: rounded(Math.min(1, (sums.received - sums.late) / expected)),
     availability: rounded(Math.max(0, 1 - (sums.outageSeconds * 1000 + silentMs) / spanMs)),
   }
 }

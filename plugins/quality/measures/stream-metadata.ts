@@ -60,7 +60,8 @@ export function linksOf(entity: Entity, ...names: readonly string[]): string[] {
   const objects = names
     .flatMap((name) => instancesOf(entity, name))
     .flatMap((one) => own(one, 'object') ?? [])
-  return objects.filter((id) => typeof id === 'string')
+  // A copy has no room to grow, which counts with thousands of streams.
+  return objects.filter((id) => typeof id === 'string').slice()
 }
 
 /** The Sensor of a stream. */

@@ -5,14 +5,14 @@
  * Values missed while the gateway itself was down are excused: they do not lower the quality.
  */
 import type { Json } from '#contract'
-import { addTo, type DayTable, moveOn, newDayTable } from './day-table.ts'
+import { addRare, addReceived, addSpan, bins, type DayTable, moveOn } from './day-table.ts'
 import { isPlausible } from './plausibility.ts'
 import { punish, type Rating, rate, unrated } from './rating.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
 import type { TimeSlots } from './time-slots.ts'
 
 /** Mutable; one per stream. Times are ms, `undefined` before the first observation. */
-export interface StreamRecord {
+export interface StreamRecord extends DayTable {
   /** Observations counted; repeated ones are not. */
   count: number
   /** Earliest and latest stream time. */
@@ -38,7 +38,6 @@ export interface StreamRecord {
   ratedConcordance: number | undefined
   /** Means by time slot, to compare with neighbours; undefined before the first number. */
   slots: TimeSlots | undefined
-  readonly day: DayTable
 }
 
 /** An observation of a stream. */
@@ -82,7 +81,8 @@ export const newRecord = (): StreamRecord => ({
   concordance: undefined,
   ratedConcordance: undefined,
   slots: undefined,
-  day: newDayTable(),
+  table: new Float32Array(bins),
+  rare: undefined,
 })
 
 /**
@@ -108,7 +108,7 @@ export function observe(
   record.inferred = mean(record.count === 0 ? undefined : record.inferred, inferred)
   record.count++
   record.firstAt = Math.min(record.firstAt ?? time, time)
-  addTo(record.day, { row: 'received', time, count: 1 }, lastAt ?? time)
+  addReceived(record, time, lastAt ?? time)
   if (judged !== undefined) record.plausibility = rate(record.plausibility, judged)
   if (metadata.intervalMs !== undefined) record.completeness = rate(record.completeness, true)
   if (committedAt !== undefined) countDelivery(record, time, committedAt, metadata.intervalMs)
@@ -126,36 +126,41 @@ function countGap(
 ): void {
   const length = gap.to - gap.from
   record.intervalMs = length
-  moveOn(record.day, gap.from, gap.to)
+  moveOn(record, gap.from, gap.to)
   if (intervalMs === undefined) return
   const downMs = overlapMs(downtimes, gap)
   const missing = Math.max(0, Math.round(length / intervalMs) - 1)
   const excused = excusedWithin(gap, { missing, intervalMs }, downtimes)
-  record.completeness = punish(record.completeness, missing - excused)
-  record.frequency = punish(record.frequency, missing - excused)
+  const punished = Math.max(0, missing - excused(gap.from, gap.to))
+  record.completeness = punish(record.completeness, punished)
+  record.frequency = punish(record.frequency, punished)
   // The length of an interval in which the gateway was down says nothing about the sensor.
   if (downMs === 0) record.frequency = rate(record.frequency, length <= intervalMs * tolerance)
-  if (excused > 0) addTo(record.day, { row: 'excused', time: gap.to, count: excused }, gap.to)
-  if (length - downMs > intervalMs * outageIntervals) {
-    const seconds = Math.round((length - downMs - intervalMs) / 1000)
-    addTo(record.day, { row: 'outageSeconds', time: gap.to, count: Math.min(seconds, 86_400) }, gap.to)
-  }
+  if (punished < missing) addSpan(record, { row: 'excused', ...gap }, excused)
+  const isOutage = length - downMs > intervalMs * outageIntervals
+  const outage = { row: 'outageSeconds', from: gap.from + intervalMs, to: gap.to } as const
+  if (isOutage)
+    addSpan(record, outage, (from, to) => Math.round((to - from - overlapMs(downtimes, { from, to })) / 1000))
 }
 
-/** Missing values that were expected while the gateway was down, within a tenth of the update interval. */
+/**
+ * Counts missing values between two times that were expected while the gateway was down, within a tenth of the
+ * update interval. Missing values are expected at equal distances in the gap.
+ */
 function excusedWithin(
-  { from, to }: Downtime,
+  gap: Downtime,
   { missing, intervalMs }: { readonly missing: number; readonly intervalMs: number },
   downtimes: readonly Downtime[],
-): number {
-  const step = (to - from) / (missing + 1)
+): (from: number, to: number) => number {
+  const step = (gap.to - gap.from) / (missing + 1)
   const slack = intervalMs * (tolerance - 1)
-  const excused = downtimes.reduce((sum, down) => {
-    const first = Math.max(1, Math.ceil((down.from - slack - from) / step))
-    const last = Math.min(missing, Math.floor((down.to + slack - from) / step))
-    return sum + Math.max(0, last - first + 1)
-  }, 0)
-  return Math.min(missing, excused)
+  const spans = downtimes.filter(({ from, to }) => to + slack > gap.from && from - slack < gap.to)
+  return (from, to) =>
+    spans.reduce((sum, down) => {
+      const first = Math.max(1, Math.ceil((Math.max(from, down.from - slack) - gap.from) / step))
+      const end = Math.min(missing + 1, Math.ceil((Math.min(to, down.to + slack) - gap.from) / step))
+      return sum + Math.max(0, end - first)
+    }, 0)
 }
 
 function countDelivery(
@@ -170,8 +175,8 @@ function countDelivery(
   record.meanDelayMs = mean(record.meanDelayMs, delayMs)
   if (intervalMs === undefined) return
   record.timeliness = rate(record.timeliness, delayMs <= intervalMs)
-  if (delayMs <= intervalMs)
-    addTo(record.day, { row: 'timely', time, count: 1 }, Math.max(time, record.lastAt ?? time))
+  const newest = Math.max(time, record.lastAt ?? time)
+  if (delayMs > intervalMs) addRare(record, { row: 'late', time, count: 1 }, newest)
 }
 
 const mean = (before: number | undefined, latest: number): number =>

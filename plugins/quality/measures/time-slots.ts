@@ -1,8 +1,9 @@
 /**
- * Mean values of a stream in its latest time slots, at up to four slot lengths, in one small typed array.
+ * Mean values of a stream in its latest time slots, at up to four slot lengths, in the table of its record.
  * Pure. Slots begin at multiples of their length since 1970, so the slots of two streams coincide. The
  * lengths begin with the update interval, rounded up to the next of `slotLengthsMs`.
  */
+import { bins, type DayTable } from './day-table.ts'
 
 export const slotLengthsMs = [
   1000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000,
@@ -19,16 +20,23 @@ export interface TimeSlots {
   readonly origin: number
   /** Stream time of the latest value, ms. */
   newestAt: number
-  /** For each length `slotsKept` means, NaN if there is none; then the counts of the newest slots. */
-  readonly means: Float32Array
+  /**
+   * Behind the counts of half hours: for each length `slotsKept` means, NaN if there is none, then the number of
+   * values in the newest slot of each length.
+   */
+  readonly table: Float32Array
 }
 
-export const newSlots = (shortest: number, origin: number): TimeSlots => ({
-  shortest,
-  origin,
-  newestAt: Number.NEGATIVE_INFINITY,
-  means: new Float32Array(levels * (slotsKept + 1)).fill(Number.NaN),
-})
+/** Index of the first mean in the table. */
+export const firstMean = bins
+
+/** The slots of a record, which get a table with room for them. */
+export function newSlots(record: DayTable, shortest: number, origin: number): TimeSlots {
+  const table = new Float32Array(firstMean + levels * (slotsKept + 1)).fill(Number.NaN)
+  table.set(record.table.subarray(0, bins))
+  record.table = table
+  return { shortest, origin, newestAt: Number.NEGATIVE_INFINITY, table }
+}
 
 const columnOf = (slot: number): number => ((slot % slotsKept) + slotsKept) % slotsKept
 
@@ -43,17 +51,18 @@ export function shortestFor(intervalMs: number): number {
  * @returns whether it begins a new slot of the shortest length.
  */
 export function addToSlots(slots: TimeSlots, time: number, value: number): boolean {
-  const { means, newestAt, shortest, origin } = slots
+  const { table: means, newestAt, shortest, origin } = slots
   if (time === newestAt) return false
   const difference = value - origin
   for (let level = 0; level < levels && shortest + level < slotLengthsMs.length; level++) {
     const length = slotLengthsMs[shortest + level]!
     const [slot, newest] = [Math.floor(time / length), Math.floor(newestAt / length)]
-    const at = level * slotsKept + columnOf(slot)
-    const countAt = levels * slotsKept + level
+    const first = firstMean + level * slotsKept
+    const at = first + columnOf(slot)
+    const countAt = firstMean + levels * slotsKept + level
     if (slot > newest) {
       for (let empty = Math.max(newest + 1, slot - slotsKept + 1); empty < slot; empty++)
-        means[level * slotsKept + columnOf(empty)] = Number.NaN
+        means[first + columnOf(empty)] = Number.NaN
       means[at] = difference
       means[countAt] = 1
     } else if (slot === newest) {
@@ -85,7 +94,8 @@ export function commonSlots(
   const first = Math.max(aNewest, bNewest) - slotsKept + 1
   for (let slot = first; slot <= Math.min(aNewest, bNewest); slot++) {
     const column = columnOf(slot)
-    const [x, y] = [a.means[aLevel * slotsKept + column]!, b.means[bLevel * slotsKept + column]!]
+    const x = a.table[firstMean + aLevel * slotsKept + column]!
+    const y = b.table[firstMean + bLevel * slotsKept + column]!
     if (Number.isNaN(x) || Number.isNaN(y)) continue
     own[count] = x
     other[count++] = y

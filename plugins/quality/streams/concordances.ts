@@ -51,7 +51,7 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
       if (intervalMs === undefined) return []
       const shortest = metadata.intervalMs === undefined ? undefined : shortestFor(intervalMs)
       if (record.slots === undefined || (shortest !== undefined && shortest !== record.slots.shortest))
-        record.slots = newSlots(shortest ?? shortestFor(intervalMs), number)
+        record.slots = newSlots(record, shortest ?? shortestFor(intervalMs), number)
       if (!addToSlots(record.slots, time, number)) return []
       const near = neighbours.of(stream)
       update(stream, near)

@@ -7,6 +7,7 @@ import type { Json } from '#contract'
 import { iotLite, iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
+import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import {
   linksOf,
   metadataOf,
@@ -17,6 +18,7 @@ import {
 import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
 import type { Concordances } from './concordances.ts'
+import { createIdIndex } from './id-index.ts'
 import type { Stream } from './stream.ts'
 import type { StoredStream } from './stream-statements.ts'
 
@@ -71,6 +73,10 @@ export interface KnownStreams {
   }
 }
 
+const qualityIds = qualityId('')
+/** Types of most streams; shared, since memory is scarce. */
+const onlyStream = [iotStream.IotStream]
+
 export function createKnownStreams({
   entityOf,
   usual,
@@ -83,7 +89,7 @@ export function createKnownStreams({
 }: KnownStreamsPorts): KnownStreams {
   const streams = new Map<string, Stream>()
   /** Streams by the ids of the entities that describe them. */
-  const described = new Map<string, Set<Stream>>()
+  const described = createIdIndex<Stream>()
   const observations = new Map<string, Stream>()
   /** Observation entities without a stream, with the ids that they name; the oldest are dropped. */
   const unplaced = new Map<string, readonly string[]>()
@@ -98,7 +104,7 @@ export function createKnownStreams({
     const stream: Stream = {
       ...stored,
       n,
-      types: [iotStream.IotStream],
+      types: onlyStream,
       sources: [],
       services: [],
       observedBy: 0,
@@ -119,9 +125,11 @@ export function createKnownStreams({
     const propertyId = propertyOf(entity) ?? (sensor && propertyOf(sensor))
     const platformId = sensor && linksOf(sensor, sosa.isHostedBy)[0]
     const links = linksOf(entity, qoi.hasQuality)
-    const sources = [sensorId, propertyId, platformId, ...links].filter((id) => id !== undefined)
-    for (const id of stream.sources) described.get(id)?.delete(stream)
-    for (const id of sources) described.set(id, (described.get(id) ?? new Set()).add(stream))
+    const ownId = qualityId(stream.id)
+    const foreign = links.filter((id) => id !== ownId)
+    const sources = [sensorId, propertyId, platformId, ...foreign].filter((id) => id !== undefined).slice()
+    for (const id of stream.sources) described.delete(id, stream)
+    for (const id of sources) described.add(id, stream)
     const metadata = metadataOf(
       {
         stream: entity,
@@ -135,16 +143,23 @@ export function createKnownStreams({
     stream.sources = sources
     stream.metadata = metadata
     if (isNew) concordances.describe(stream)
-    stream.types = listOf(entity.type)
+    const types = listOf(entity.type)
+    stream.types = types.length === 1 ? onlyStream : types
     const services = linksOf(entity, iotStream.providedBy)
     if (services.join(' ') !== stream.services.join(' ')) {
       stream.services = services
       moved()
     }
     if (links.join(' ') === stream.links.join(' ')) return isNew
-    stream.links = links
+    stream.links = links.length === 1 && foreign.length === 0 ? [ownId] : links
     stream.linksAt = monotonic()
     return true
+  }
+
+  /** The streams that an entity describes; the quality of a stream is found by its id. */
+  function describedBy(id: string): readonly Stream[] {
+    const rated = id.startsWith(qualityIds) ? streams.get(id.slice(qualityIds.length)) : undefined
+    return rated === undefined ? described.of(id) : [rated, ...described.of(id)]
   }
 
   function takeStream(entity: Entity): void {
@@ -164,7 +179,7 @@ export function createKnownStreams({
     const sensors = linksOf(entity, sosa.madeBySensor)
     const [stream] = [
       ...names.flatMap((id) => streams.get(id) ?? []),
-      ...(names.length > 0 ? [] : sensors.flatMap((id) => [...(described.get(id) ?? [])])),
+      ...(names.length > 0 ? [] : sensors.flatMap(described.of)),
     ]
     if (stream === undefined) unplaced.set(entity.id, names)
     else place(entity.id, stream)
@@ -205,7 +220,7 @@ export function createKnownStreams({
       if (types.includes(iotStream.IotStream)) takeStream(entity)
       if (types.includes(iotStream.StreamObservation)) takeObservation(entity)
       if (types.includes(iotLite.Service)) moved()
-      for (const stream of [...(described.get(entity.id) ?? [])]) {
+      for (const stream of describedBy(entity.id)) {
         const owner = entityOf(stream.id)
         if (owner !== undefined && describe(stream, owner)) changed(stream)
       }
@@ -216,11 +231,11 @@ export function createKnownStreams({
       moved()
       observations.delete(id)
       unplaced.delete(id)
-      for (const stream of described.get(id) ?? []) changed(stream)
+      for (const stream of describedBy(id)) changed(stream)
       const stream = streams.get(id)
       if (stream === undefined) return
       streams.delete(id)
-      for (const source of stream.sources) described.get(source)?.delete(stream)
+      for (const source of stream.sources) described.delete(source, stream)
       for (const [observation, of] of observations) if (of === stream) observations.delete(observation)
       concordances.delete(stream)
       unsaved.streams.delete(stream)

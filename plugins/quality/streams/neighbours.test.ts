@@ -13,7 +13,7 @@ describe('neighbours', () => {
     fc.assert(
       fc.property(
         fc.constantFrom<Place>([10, 56], [180, 0], [-180, -40], [0, 0], [25, 89.9], [-100, -89.95]),
-        fc.array(fc.tuple(spread, spread), { minLength: 2, maxLength: 12 }),
+        fc.array(fc.tuple(spread, spread), { minLength: 2, maxLength: 9 }),
         ([longitude, latitude], offsets) => {
           const places = offsets.map(([x, y]): Place => {
             const east = longitude + x / Math.max(0.01, Math.cos((latitude * Math.PI) / 180))
@@ -32,7 +32,7 @@ describe('neighbours', () => {
     )
   })
 
-  it('are at most 16, the nearest first', () => {
+  it('are at most 8, the nearest first', () => {
     const found = createNeighbours<number>(radius, () => true)
     for (let i = 0; i < 100; i++) found.put(i, 'temperature', [10 + i / 1000, 56])
     expect(found.of(0)).toEqual(Array.from({ length: limits.qualityNeighboursMax.value }, (_, i) => i + 1))

@@ -11,6 +11,7 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
 import {
   type Figures,
+  figureNames,
   hasQuality,
   noQualityYet,
   type QualityFigure,
@@ -103,8 +104,8 @@ export function createQualityWriter(
       changes.map((change) => entityOf(change, observedAt)),
     )
     if (problem !== undefined) return problem
-    for (const { stream, texts } of changes) {
-      stream.written = texts
+    for (const { stream, text } of changes) {
+      stream.written = text
       stream.writtenAt = clock.monotonic()
       written(stream)
     }
@@ -194,26 +195,26 @@ interface Change {
   readonly stream: Stream
   readonly names: readonly string[]
   readonly figures: Figures
-  /** All figures as text, to compare with later. */
-  readonly texts: Readonly<Record<string, string>>
+  /** All figures as text, a line each, to compare with later. */
+  readonly text: string
   /** Whether a rated value changed, or nothing was written before. */
   readonly isUrgent: boolean
 }
 
 function changeOf(stream: Stream, figures: Figures): Change {
-  const { written } = stream
-  const texts: Record<string, string> = {}
+  const written = stream.written?.split('\n')
   const names: string[] = []
   let isUrgent = written === undefined
-  for (const [name, figure] of figures) {
-    const text = textOf(figure)
-    texts[name] = text
-    const before = written?.[name]
-    if (before === text) continue
+  const lines = figureNames.map((name, i) => {
+    const figure = figures.get(name)
+    const before = written?.[i] ?? ''
+    const line = figure === undefined ? before : textOf(figure)
+    if (figure === undefined || before === line) return line
     names.push(name)
-    if (figure.rated !== before?.slice(0, before.indexOf('|'))) isUrgent ||= figure.rated !== ''
-  }
-  return { stream, names, figures, texts, isUrgent }
+    if (figure.rated !== before.slice(0, Math.max(0, before.indexOf('|')))) isUrgent ||= figure.rated !== ''
+    return line
+  })
+  return { stream, names, figures, text: lines.join('\n'), isUrgent }
 }
 
 const textOf = ({ rated, absolute }: QualityFigure): string => `${rated}|${absolute}`

@@ -3,8 +3,9 @@
  * observations. Both are written in one transaction, so a restart counts each observation exactly once.
  */
 import type { PluginDatabase } from '#contract'
+import { rareSize } from '#plugins/quality/measures/day-table.ts'
 import { type Downtime, newRecord, type StreamRecord } from '#plugins/quality/measures/stream-record.ts'
-import { newSlots, type TimeSlots } from '#plugins/quality/measures/time-slots.ts'
+import { newSlots } from '#plugins/quality/measures/time-slots.ts'
 import type { Stream } from './stream.ts'
 
 /** Migration steps; a released step never changes. */
@@ -25,6 +26,7 @@ export const tables = [
     counts_from INTEGER NOT NULL
   );`,
   'ALTER TABLE streams ADD COLUMN slots BLOB;',
+  'ALTER TABLE streams RENAME COLUMN slots TO rare;',
 ]
 
 /** How far the records reach. */
@@ -41,7 +43,7 @@ export interface StoredStream {
   readonly n: number
   readonly id: string
   readonly record: StreamRecord
-  readonly written: Readonly<Record<string, string>> | undefined
+  readonly written: string | undefined
 }
 
 export interface StreamStatements {
@@ -63,9 +65,9 @@ export interface StreamStatements {
 
 export function createStreamStatements(database: PluginDatabase): StreamStatements {
   const put = database.prepare(
-    `INSERT INTO streams (n, id, record, day, written, slots) VALUES (?, ?, ?, ?, ?, ?)
+    `INSERT INTO streams (n, id, record, day, written, rare) VALUES (?, ?, ?, ?, ?, ?)
      ON CONFLICT (n) DO UPDATE
-     SET record = excluded.record, day = excluded.day, written = excluded.written, slots = excluded.slots`,
+     SET record = excluded.record, day = excluded.day, written = excluded.written, rare = excluded.rare`,
   )
   const putObservation = database.prepare('INSERT OR REPLACE INTO observations (id, n) VALUES (?, ?)')
   const remove = database.prepare('DELETE FROM streams WHERE n = ?')
@@ -79,10 +81,9 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
       removeObservations.run(n)
     }
     for (const { n, id, record, written } of state.streams) {
-      const { day, slots, ...figures } = record
-      const means = slots === undefined ? null : bytesOf(slots.means)
-      const text = JSON.stringify({ ...figures, ...(slots && { slots: { ...slots, means: undefined } }) })
-      put.run(n, id, text, bytesOf(day), written === undefined ? null : JSON.stringify(written), means)
+      const { table, rare, slots, ...figures } = record
+      const text = JSON.stringify({ ...figures, ...(slots && { slots: { ...slots, table: undefined } }) })
+      put.run(n, id, text, bytesOf(table), written ?? null, rare === undefined ? null : bytesOf(rare))
     }
     for (const [id, n] of state.observations) putObservation.run(id, n)
     clearDowntimes.run()
@@ -98,7 +99,7 @@ export function createStreamStatements(database: PluginDatabase): StreamStatemen
     },
     all: () =>
       database
-        .prepare('SELECT n, id, record, day, written, slots FROM streams ORDER BY n')
+        .prepare('SELECT n, id, record, day, written, rare FROM streams ORDER BY n')
         .all()
         .map((row) => storedOf(row as StreamRow)),
     observations: () =>
@@ -115,27 +116,28 @@ interface StreamRow {
   readonly record: string
   readonly day: Buffer
   readonly written: string | null
-  readonly slots: Buffer | null
+  readonly rare: Buffer | null
 }
 
-const bytesOf = ({ buffer, byteOffset, byteLength }: Uint32Array | Float32Array): Buffer =>
+const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Buffer =>
   Buffer.from(buffer, byteOffset, byteLength)
+const numbersOf = (bytes: Buffer): Float32Array =>
+  new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
 
-function storedOf({ n, id, record, day, written, slots: means }: StreamRow): StoredStream {
+function storedOf({ n, id, record, day, written, rare }: StreamRow): StoredStream {
   const fresh = newRecord()
-  bytesOf(fresh.day).set(day)
-  const stored = JSON.parse(record) as Partial<StreamRecord>
-  const slots = means === null || stored.slots === undefined ? undefined : slotsOf(stored.slots, means)
+  const { slots, ...figures } = JSON.parse(record) as Partial<StreamRecord>
+  const [table, rareTable] = [numbersOf(day), rare === null ? undefined : numbersOf(rare)]
+  const own = slots && { ...newSlots(fresh, slots.shortest, slots.origin), newestAt: slots.newestAt }
+  const isSound = table.length === fresh.table.length
+  if (isSound) fresh.table.set(table)
+  Object.assign(fresh, figures, { rare: rareTable?.length === rareSize ? rareTable : undefined })
   return {
     n,
     id,
-    record: Object.assign(fresh, stored, { slots }),
-    written: written === null ? undefined : (JSON.parse(written) as Record<string, string>),
+    // Without its means, a record begins new slots.
+    record: Object.assign(fresh, { slots: isSound ? own : undefined }),
+    // Other texts are of an older layout: all figures are written again.
+    written: written === null || written.startsWith('{') ? undefined : written,
   }
-}
-
-function slotsOf(stored: Omit<TimeSlots, 'means'>, means: Buffer): TimeSlots {
-  const slots = { ...newSlots(stored.shortest, stored.origin), newestAt: stored.newestAt }
-  bytesOf(slots.means).set(means)
-  return slots
 }

@@ -20,8 +20,8 @@ export interface Stream {
   links: readonly string[]
   /** When these links were first read, monotonic ms. */
   linksAt: number
-  /** Figures at the broker by attribute name, as text; undefined before the QoI entity was written. */
-  written: Readonly<Record<string, string>> | undefined
+  /** Figures at the broker, a line each in the order of `figureNames`; undefined before they were written. */
+  written: string | undefined
   /** When they were written, monotonic ms. */
   writtenAt: number
 }

@@ -15,7 +15,7 @@ export const qualityLimits = {
   /** Streams in one response of the list. Beyond it: the next page. */
   qualityPageStreams: limit(1000, 'streams'),
   /** Streams that a stream is compared with, the nearest of its label. Beyond it: left out. */
-  qualityNeighboursMax: limit(16, 'streams'),
+  qualityNeighboursMax: limit(8, 'streams'),
   /** Streams of a label looked at to find the nearest. Beyond it: left out. */
   qualityNeighbourScan: limit(1_000, 'streams'),
   /** Values of a metric in one history. Beyond it: the newest. */

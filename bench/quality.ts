@@ -1,0 +1,141 @@
+/**
+ * `npm run bench -- quality [--quick] [--only load|visible|memory]`: what the quality analyser costs beside ingest of
+ * 1,000 streams with an observation a second each, and how soon a quality follows its observation. The floor is the same
+ * gateway without the analyser in the same run. Memory is that of 10,000 streams in this process.
+ */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { connectAsync } from 'mqtt'
+import { type LoadFigures, percentile, startPinned, underLoad } from './processes.ts'
+import { bytesPerStream } from './quality-memory.ts'
+import { end, layOutGateway, type Server, startGateway, temporaryFolder } from './servers.ts'
+
+const load = new URL('./mqtt-load.ts', import.meta.url).pathname
+const streams = 1000
+const publishers = 50
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+interface Options {
+  readonly quick: boolean
+  readonly only: string | undefined
+}
+
+export async function benchQuality({ quick, only }: Options): Promise<void> {
+  if (only === undefined || only === 'memory') {
+    say(`memory of a stream: ${(await bytesPerStream(quick ? 2000 : 10_000)).toFixed(0)} B  (goal 2,048)`)
+  }
+  if (only === 'memory') return
+  const command = layOutGateway()
+  if (only !== 'visible') await costs(command, quick ? 15 : 60)
+  if (only !== 'load') await visibility(command, quick ? 100 : 500)
+}
+
+/** The streams of one place and label, so each has as many neighbours as it can. */
+async function startSite(command: string, quality: object): Promise<Server> {
+  const folder = temporaryFolder()
+  const file = join(folder, 'selvedge.json')
+  const deviceOf = (i: number) => ({
+    location: [10 + (i % 40) / 1000, 56 + Math.floor(i / 40) / 1000],
+    fields: { temp: { label: 'temperature', updateInterval: 1 } },
+  })
+  const devices = Object.fromEntries(Array.from({ length: streams }, (_, i) => [`d${i}`, deviceOf(i)]))
+  writeFileSync(file, JSON.stringify({ quality, provisioning: { devices } }))
+  return startGateway(command, { SELVEDGE_CONFIG: file }, folder)
+}
+
+function measure(server: Server, seconds: number): Promise<LoadFigures> {
+  const args = [server.port, publishers, 1, seconds, streams, streams].map(String)
+  return underLoad(server, load, [...args, 'live'])
+}
+
+async function costs(command: string, seconds: number): Promise<void> {
+  const figures: LoadFigures[] = []
+  for (const quality of [{ enabled: false }, { enabled: true }]) {
+    const server = await startSite(command, quality)
+    try {
+      // New devices, and the first slots of concordance.
+      await measure(server, 30)
+      figures.push(await measure(server, seconds))
+    } finally {
+      await server.stop()
+    }
+  }
+  const [floor, ours] = figures as [LoadFigures, LoadFigures]
+  const share = ({ allMicros, perSecond }: LoadFigures): number => (allMicros * perSecond) / 1e4
+  say(`${streams} streams, ${ours.perSecond.toFixed(0)} observations/s`)
+  say(
+    `CPU: ingest ${share(floor).toFixed(1)} % of a core, with the analyser ${share(ours).toFixed(1)} %: ` +
+      `${(share(ours) - share(floor)).toFixed(1)} % above ingest  (goal 10 %)`,
+  )
+  say(
+    `flash: ingest ${floor.bytesEach.toFixed(0)} B/observation, with the analyser ${ours.bytesEach.toFixed(0)}: ` +
+      `${(ours.bytesEach - floor.bytesEach).toFixed(0)} B above ingest`,
+  )
+  say(`event loop p99: ${floor.lagP99.toFixed(1)} ms without, ${ours.lagP99.toFixed(1)} ms with`)
+}
+
+/** Observations of one more stream, each with an interval of its own, until its quality has that interval. */
+async function visibility(command: string, probes: number): Promise<void> {
+  const server = await startSite(command, { enabled: true, writeIntervalMs: 0 })
+  const publishing = [server.port, publishers, 1, 3600, streams, streams, 'live'].map(String)
+  for (const isLoaded of [false, true]) {
+    const child = isLoaded ? startPinned(1, [process.execPath, load, ...publishing]) : undefined
+    try {
+      if (isLoaded) await pause(15_000)
+      const times = await probe(server, probes)
+      say(
+        `quality visible after its observation, rate limit off, ${isLoaded ? `beside ${streams} observations/s` : 'at rest'}: ` +
+          `p50 ${percentile(times, 0.5).toFixed(0)} ms, p99 ${percentile(times, 0.99).toFixed(0)} ms  (goal 500)`,
+      )
+    } finally {
+      if (child !== undefined) await end(child)
+    }
+  }
+  await server.stop()
+}
+
+let probeTime = Date.now() - 86_400_000
+
+async function probe({ port, httpPort }: Server, count: number): Promise<number[]> {
+  const client = await connectAsync(`mqtt://127.0.0.1:${port}`)
+  const times: number[] = []
+  let id: string | undefined
+  for (let i = 0; i < count + 1; i++) {
+    const intervalMs = 2000 + i
+    probeTime += intervalMs
+    const payload = JSON.stringify([{ bn: 'probe:', n: 'level', v: i % 50, t: probeTime / 1000 }])
+    const sentAt = performance.now()
+    await client.publishAsync('senml/probe', payload, { qos: 1 })
+    while (id === undefined) id = await probeQuality(httpPort)
+    while (i > 0 && (await frequencyOf(httpPort, id)) !== intervalMs / 1000) await pause(2)
+    if (i > 0) times.push(performance.now() - sentAt)
+    await pause(20)
+  }
+  await client.endAsync()
+  return times
+}
+
+async function probeQuality(httpPort: number): Promise<string | undefined> {
+  const pattern = encodeURIComponent('probe')
+  const found = (await get(
+    httpPort,
+    `/ngsi-ld/v1/entities?type=https%3A%2F%2Fw3id.org%2Fiot%2Fqoi%23Quality&idPattern=${pattern}`,
+  )) as { id: string }[]
+  return found[0]?.id
+}
+
+async function frequencyOf(httpPort: number, id: string): Promise<unknown> {
+  const qoi = 'https://w3id.org/iot/qoi#'
+  const entity = (await get(httpPort, `/ngsi-ld/v1/entities/${encodeURIComponent(id)}`)) as Record<
+    string,
+    Record<string, { value: unknown } | undefined> | undefined
+  >
+  return entity[`${qoi}frequency`]?.[`${qoi}hasAbsoluteValue`]?.value
+}
+
+async function get(httpPort: number, path: string): Promise<unknown> {
+  const answer = await fetch(`http://127.0.0.1:${httpPort}${path}`)
+  if (!answer.ok) throw new TypeError(`${path} was answered with ${answer.status}`)
+  return answer.json()
+}
