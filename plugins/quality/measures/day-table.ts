@@ -1,6 +1,6 @@
 /**
- * Counts of the last 24 hours of a stream's time, by half hour. Pure. Times are ms; older ones are dropped. Most
- * streams need one row of counts; the others are made with their first count, since memory is scarce.
+ * Counts of the last 24 hours of a stream's time, by half hour. Pure. Times are ms; older ones are dropped.
+ * Most streams need one row of counts; the others are made with their first count, since memory is scarce.
  */
 
 /** Counts of which most streams have none. */

@@ -144,8 +144,8 @@ function countGap(
 }
 
 /**
- * Counts missing values between two times that were expected while the gateway was down, within a tenth of the
- * update interval. Missing values are expected at equal distances in the gap.
+ * Counts missing values between two times that were expected while the gateway was down, within a tenth of
+ * the update interval. Missing values are expected at equal distances in the gap.
  */
 function excusedWithin(
   gap: Downtime,

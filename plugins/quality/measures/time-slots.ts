@@ -21,8 +21,8 @@ export interface TimeSlots {
   /** Stream time of the latest value, ms. */
   newestAt: number
   /**
-   * Behind the counts of half hours: for each length `slotsKept` means, NaN if there is none, then the number of
-   * values in the newest slot of each length.
+   * Behind the counts of half hours: for each length `slotsKept` means, NaN if there is none, then the number
+   * of values in the newest slot of each length.
    */
   readonly table: Float32Array
 }
