@@ -118,6 +118,8 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
       save: served.save,
       clock,
       log,
+      signal,
+      fail,
     },
     settings.sources,
   )
@@ -136,8 +138,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   async function begin(): Promise<void> {
     await served.start()
     if (signal.aborted) return
-    sources.restore()
-    sources.start()
+    await sources.start()
   }
 
   const rangesChanged = createDescribing({ streams, entityOf, signal })

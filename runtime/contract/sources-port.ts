@@ -40,6 +40,7 @@ export interface SourceMessage {
 export interface SourceHandlers {
   /** Takes a message, and calls `acknowledge` once it is stored; else it is delivered again. */
   message(message: SourceMessage, acknowledge: () => void): void
+  /** Connected, or all places that were refused are followed now. */
   connected(): void
   lost(): void
   /** The connection or a place was refused, or cannot be reached; this is retried. */

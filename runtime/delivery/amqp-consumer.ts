@@ -98,12 +98,19 @@ export async function openAmqpConsumer(
       await channel.prefetch(limits.bridgeInFlightMax.value)
       const queue = await queueOf(channel, consumer.place)
       await channel.consume(queue, (message) => take(consumer, channel!, message))
-      consumer.failures = 0
       if (consumer.isEnded) await channel.close()
+      else recovered(consumer)
     } catch (error) {
       if (channel === undefined) handlers.refused((error as Error).message)
       retry(consumer, channel)
     }
+  }
+
+  /** Notes that a place is consumed; after failures, the owner learns when no place fails any more. */
+  function recovered(consumer: Consumer): void {
+    if (consumer.failures === 0) return
+    consumer.failures = 0
+    if ([...consumers.values()].every(({ failures }) => failures === 0)) handlers.connected()
   }
 
   /** Consumes a place again after a pause, if it failed while the connection lasts. */

@@ -7,6 +7,7 @@
  */
 import { hash } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
+import { createYield } from '#base/load/yielding.ts'
 import { failpoint } from '#base/register/failpoints.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -27,13 +28,14 @@ export interface ForeignSourcesPorts {
   readonly save: () => void
   readonly clock: Clock
   readonly log: Log
+  readonly signal: AbortSignal
+  /** Reports a failure that ends the plugin. */
+  readonly fail: (error: unknown) => void
 }
 
 export interface ForeignSources {
-  /** Counts the messages of the journal that the records do not include. */
-  restore(): void
-  /** Begins to follow sources. */
-  start(): void
+  /** Counts the messages of the journal that the records do not include, then follows sources. */
+  start(): Promise<void>
   /** Reads access details again, soon: a stream or a Service changed. */
   note(): void
   readonly status: () => readonly object[]
@@ -48,28 +50,31 @@ interface Pending extends JournalMessage {
 }
 
 export function createForeignSources(
-  { sources: port, streams, entityOf, journal, save, clock, log }: ForeignSourcesPorts,
+  { sources: port, streams, entityOf, journal, save, clock, log, signal, fail }: ForeignSourcesPorts,
   settings: { readonly hosts: readonly AllowedHost[] },
 ): ForeignSources {
   const allowed = { ...settings, allowsLoopback: port.allowsLoopback }
   const open = new Map<string, FollowedSource>()
   /** Addresses and mistakes that are not followed, with the number of their streams. */
-  let refused = new Map<string, { readonly reason: string; streams: number }>()
+  let refused: Refusals = new Map()
   let pending: Pending[] = []
   let storeTimer: NodeJS.Timeout | undefined
   let readTimer: NodeJS.Timeout | undefined
   let unstored: string | undefined
   let isStarted = false
+  /** Settles when access details were read. */
+  let reading: Promise<void> = Promise.resolve()
   /** Latest time given to a value without one, by stream: values that arrive together stay apart. */
   const givenTimes = new Map<string, number>()
+  const yieldIfDue = createYield(clock.monotonic, limits.queryTurnMs.value)
   let savedAt = clock.monotonic()
 
   /** Reads the access details of all streams, and follows what they name. */
-  function readAccess(): void {
-    readTimer = undefined
-    const before = refused
-    refused = new Map()
-    const wanted = wantedSources({ streams: streams.all(), entityOf, refuse }, allowed)
+  async function readAccess(): Promise<void> {
+    const found: Refusals = new Map()
+    const refuse = (what: string, reason: string): void => noteRefusal(found, what, reason)
+    const wanted = await wantedSources({ streams: streams.all(), entityOf, refuse, yieldIfDue }, allowed)
+    if (!isStarted) return
     for (const [address, source] of open) {
       if (wanted.has(address)) continue
       open.delete(address)
@@ -79,15 +84,11 @@ export function createForeignSources(
       const left = (open.get(address) ?? openSource(address, host)).route(routes)
       if (left > 0) refuse(address, `more than ${limits.qualitySourcePlacesMax.value} places`)
     }
-    for (const [what, { reason, streams: count }] of refused)
-      if (before.get(what)?.reason !== reason)
+    for (const [what, { reason, streams: count }] of found)
+      if (refused.get(what)?.reason !== reason)
         log.warn('quality.source-refused', { source: what, reason, streams: count })
-  }
-
-  function refuse(what: string, reason: string): void {
-    const known = refused.get(what)
-    if (known !== undefined) known.streams++
-    else if (refused.size < limits.qualitySourcesMax.value) refused.set(what, { reason, streams: 1 })
+    refused = found
+    for (const id of givenTimes.keys()) if (streams.get(id) === undefined) givenTimes.delete(id)
   }
 
   function openSource(address: string, host: AllowedHost): FollowedSource {
@@ -160,16 +161,17 @@ export function createForeignSources(
   /** Stores, counts and acknowledges what arrived; in one turn, so that no save comes in between. */
   function store(): void {
     storeTimer = undefined
+    const stored = pending.slice(0, limits.qualitySourceBatch.value)
     try {
-      journal.add(pending)
+      journal.add(stored)
     } catch (error) {
       unstored = (error as Error).message
       storeTimer = setTimeout(store, limits.qualitySourceRetryMs.value)
       return
     }
     unstored = undefined
-    const stored = pending
-    pending = []
+    pending = pending.slice(stored.length)
+    if (pending.length > 0) storeTimer = setTimeout(store, 0)
     for (const message of stored) {
       count(message)
       message.owner.learn(message.digest)
@@ -180,6 +182,18 @@ export function createForeignSources(
     if (!isDue && journal.length() < limits.qualitySourceMessages.value) return
     savedAt = clock.monotonic()
     save()
+  }
+
+  function note(): void {
+    if (!isStarted) return
+    readTimer ??= setTimeout(() => {
+      reading = reading
+        .then(() => {
+          readTimer = undefined
+          return readAccess()
+        })
+        .catch(fail)
+    }, limits.qualitySourceGatherMs.value)
   }
 
   function givenTime(id: string, receivedAt: number): number {
@@ -193,7 +207,7 @@ export function createForeignSources(
   }
 
   return Object.freeze({
-    restore() {
+    async start() {
       for (const message of journal.uncounted()) {
         // A stream that was created after the records were saved is not known yet.
         for (const [id] of message.observations) {
@@ -201,15 +215,13 @@ export function createForeignSources(
           if (entity !== undefined) streams.take(entity)
         }
         count(message)
+        await yieldIfDue()
+        if (signal.aborted) return
       }
-    },
-    start() {
       isStarted = true
-      readAccess()
+      note()
     },
-    note() {
-      if (isStarted) readTimer ??= setTimeout(readAccess, limits.qualitySourceGatherMs.value)
-    },
+    note,
     status: () => [
       ...[...open.values()].map((source) => source.status()),
       ...[...refused].map(([source, facts]) => ({ source, state: 'refused', ...facts })),
@@ -223,9 +235,19 @@ export function createForeignSources(
       isStarted = false
       clearTimeout(readTimer)
       clearTimeout(storeTimer)
+      await reading
       await Promise.all([...open.values()].map((source) => source.close()))
     },
   } satisfies ForeignSources)
+}
+
+/** Addresses and streams by what is wrong with them. */
+type Refusals = Map<string, { readonly reason: string; streams: number }>
+
+function noteRefusal(refusals: Refusals, what: string, reason: string): void {
+  const known = refusals.get(what)
+  if (known !== undefined) known.streams++
+  else if (refusals.size < limits.qualitySourcesMax.value) refusals.set(what, { reason, streams: 1 })
 }
 
 const digestOf = ({ key, payload }: SourceMessage): string =>

@@ -30,8 +30,8 @@ export interface JournalMessage {
 }
 
 export interface MessageJournal {
-  /** Messages that the saved records lack, oldest first. The caller counts them in the same turn. */
-  uncounted(): readonly JournalMessage[]
+  /** Messages that the saved records lack, oldest first. The caller counts each before it yields. */
+  uncounted(): Iterable<JournalMessage>
   /** Digests of the newest messages of a source. */
   digestsOf(source: string): readonly string[]
   /** Stores messages that the caller counts in the same turn. @throws the error of a failing disk. */
@@ -51,7 +51,7 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
   let included = counted
   const insert = database.prepare('INSERT INTO messages VALUES (?, ?, ?, ?, ?)')
   const after = database.prepare(
-    'SELECT source, digest, received, content FROM messages WHERE n > ? ORDER BY n',
+    'SELECT n, source, digest, received, content FROM messages WHERE n > ? ORDER BY n LIMIT ?',
   )
   const digests = database
     .prepare('SELECT digest FROM messages WHERE source = ? ORDER BY n DESC LIMIT ?')
@@ -59,7 +59,7 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
   const put = database.prepare('INSERT OR REPLACE INTO counted VALUES (1, ?)')
   const sources = database.prepare('SELECT DISTINCT source FROM messages').pluck()
   const prune = database.prepare(
-    `DELETE FROM messages WHERE source = ? AND n <=
+    `DELETE FROM messages WHERE source = ? AND n <= ? AND n <=
        (SELECT n FROM messages WHERE source = ? ORDER BY n DESC LIMIT 1 OFFSET ?)`,
   )
   const window = limits.qualitySourceDigests.value
@@ -70,15 +70,16 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
     return n
   })
   return Object.freeze({
-    uncounted() {
-      included = last
-      const rows = after.all(counted) as readonly MessageRow[]
-      return rows.map(({ source, digest, received, content }) => ({
-        source,
-        digest,
-        receivedAt: received,
-        observations: JSON.parse(content) as SourceObservation[],
-      }))
+    *uncounted() {
+      for (;;) {
+        const rows = after.all(included, limits.qualityReadPage.value) as readonly MessageRow[]
+        for (const { n, source, digest, received, content } of rows) {
+          included = n
+          const observations = JSON.parse(content) as SourceObservation[]
+          yield { source, digest, receivedAt: received, observations }
+        }
+        if (rows.length === 0) return
+      }
     },
     digestsOf: (source) => (digests.all(source, window) as string[]).toReversed(),
     add(messages) {
@@ -87,7 +88,7 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
     },
     saved() {
       put.run(included)
-      for (const source of sources.all()) prune.run(source, source, window)
+      for (const source of sources.all()) prune.run(source, included, source, window)
       counted = included
     },
     length: () => last - counted,
@@ -95,6 +96,7 @@ export function createMessageJournal(database: PluginDatabase): MessageJournal {
 }
 
 interface MessageRow {
+  readonly n: number
   readonly source: string
   readonly digest: string
   readonly received: number

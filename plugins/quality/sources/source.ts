@@ -58,6 +58,7 @@ export function createSource(
   let unreadableBecause: string | undefined
   let lastMessageAt: number | undefined
   let isClosed = false
+  let retryTimer: NodeJS.Timeout | undefined
   let connection: SourceConnection | undefined
 
   /** Reported once until the source is connected again. */
@@ -67,28 +68,38 @@ export function createSource(
     reason = problem
   }
 
-  const opening = port
-    .open(broker, {
-      message(one, acknowledge) {
-        counts.messages++
-        lastMessageAt = clock.now()
-        message(source, one, acknowledge)
-      },
-      connected() {
-        reason = undefined
-        log.info('quality.source-connected', { source: address })
-      },
-      lost: () => fail('the connection was lost'),
-      refused: fail,
-    })
-    .then((opened) => {
-      connection = opened
-      if (!isClosed) opened.follow(places)
-    })
-    .catch((error: unknown) => fail((error as Error).message))
+  /** Opens the connection; a file that cannot be read is tried again. */
+  const openConnection = (): Promise<void> =>
+    port
+      .open(broker, {
+        message(one, acknowledge) {
+          counts.messages++
+          lastMessageAt = clock.now()
+          message(source, one, acknowledge)
+        },
+        connected() {
+          reason = undefined
+          log.info('quality.source-connected', { source: address })
+        },
+        lost: () => fail('the connection was lost'),
+        refused: fail,
+      })
+      .then((opened) => {
+        connection = opened
+        if (!isClosed) opened.follow(places)
+      })
+      .catch((error: unknown) => {
+        fail((error as Error).message)
+        if (isClosed) return
+        retryTimer = setTimeout(() => {
+          opening = openConnection()
+        }, limits.bridgeRetryMsMax.value)
+      })
+  let opening = openConnection()
 
   async function close(): Promise<void> {
     isClosed = true
+    clearTimeout(retryTimer)
     await opening
     await connection?.close()
   }

@@ -3,6 +3,7 @@
  * be followed are refused.
  */
 import { limits } from '#base/limits/limits.ts'
+import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
 import {
@@ -20,6 +21,7 @@ export interface WantedSourcesPorts {
   readonly entityOf: (id: string) => Entity | undefined
   /** Reports an address that is not followed, or a stream whose access details have a mistake. */
   readonly refuse: (what: string, reason: string) => void
+  readonly yieldIfDue: YieldIfDue
 }
 
 export interface WantedSource {
@@ -29,10 +31,10 @@ export interface WantedSource {
 }
 
 /** A stream with an observation entity at the context broker is counted there, and has no source here. */
-export function wantedSources(
-  { streams, entityOf, refuse }: WantedSourcesPorts,
+export async function wantedSources(
+  { streams, entityOf, refuse, yieldIfDue }: WantedSourcesPorts,
   allowed: AllowedHosts,
-): ReadonlyMap<string, WantedSource> {
+): Promise<ReadonlyMap<string, WantedSource>> {
   const wanted = new Map<string, { readonly host: AllowedHost; readonly routes: StreamRoute[] }>()
 
   function add(stream: Stream, access: AccessDetails): void {
@@ -52,6 +54,7 @@ export function wantedSources(
     const access = found.find((one) => typeof one === 'object') ?? found.find((one) => one !== undefined)
     if (typeof access === 'string') refuse(stream.id, access)
     else if (access !== undefined) add(stream, access)
+    await yieldIfDue()
   }
   return wanted
 }

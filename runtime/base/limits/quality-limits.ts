@@ -68,6 +68,8 @@ export const qualityLimits = {
   qualitySourceGatherMs: limit(250, 'ms'),
   /** Messages of sources are stored together. Beyond it: stored, counted and acknowledged. */
   qualitySourceStoreMs: limit(50, 'ms'),
+  /** Messages stored and counted without yielding. Beyond it: the next turn. */
+  qualitySourceBatch: limit(256, 'messages'),
   /** Pause after the disk rejected them. Beyond it: the next attempt. */
   qualitySourceRetryMs: limit(1_000, 'ms'),
   /** Newest messages of a source by which repeated ones are recognized. Beyond it: the oldest is dropped. */

@@ -92,6 +92,9 @@ describePeer('rabbitmq', 'streams with AMQP sources', (path) => {
     await channel((opened) => opened.assertQueue('late'))
     await publish('', 'late', repeat(5))
     await counted('late', 5)
+    const [source] = await site.sources()
+    expect(source).toMatchObject({ failures: expect.toSatisfy((n) => n > 0) })
+    expect(source).not.toHaveProperty('reason')
   })
 
   it('counts a message once that was stored and not acknowledged when it was killed', async () => {
