@@ -15,7 +15,7 @@ export const bins = 49
 export const rareSize = Object.keys(rareRows).length * bins
 
 export interface DayTable {
-  /** Begins with the values received in each half hour; the rest is of `time-slots.ts`. */
+  /** Values received in each half hour; `recent-times.ts` and `time-slots.ts` have the rest. */
   table: Float32Array
   /** `rareRows`; undefined before their first count. */
   rare: Float32Array | undefined

@@ -144,6 +144,14 @@ describe('the quality of a stream', () => {
     expect(qualityAt(record, 5).share).toBeCloseTo(5 / 6, 4)
   })
 
+  it('counts values that come again among the latest 32 once', () => {
+    const sent = [...upTo(100), ...upTo(20).map((i) => 160 - i), 99, 150, 160, 141]
+    const record = streamOf([...sent, 69])
+    expect(record.count).toBe(121)
+    expect(qualityAt(record, 160).share).toBeCloseTo(121 / 161, 4)
+    expect(streamOf(sent).count).toBe(120)
+  })
+
   it('has no completeness without an update interval', () => {
     const metadata = { ...sensor, intervalMs: undefined }
     const quality = qualityAt(streamOf(upTo(5), { metadata }), 5, metadata)

@@ -5,9 +5,10 @@
  * Values missed while the gateway itself was down are excused: they do not lower the quality.
  */
 import type { Json } from '#contract'
-import { addRare, addReceived, addSpan, bins, type DayTable, moveOn } from './day-table.ts'
+import { addRare, addReceived, addSpan, type DayTable, moveOn } from './day-table.ts'
 import { isPlausible } from './plausibility.ts'
 import { punish, type Rating, rate, unrated } from './rating.ts'
+import { addRecent, isRecent, newTable } from './recent-times.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
 import type { TimeSlots } from './time-slots.ts'
 
@@ -81,13 +82,14 @@ export const newRecord = (): StreamRecord => ({
   concordance: undefined,
   ratedConcordance: undefined,
   slots: undefined,
-  table: new Float32Array(bins),
+  table: newTable(),
   rare: undefined,
 })
 
 /**
  * Counts an observation. One with the time of the latest is a repetition or a correction: only the judgement
- * of the latest value changes. A late one counts, but says nothing about intervals.
+ * of the latest value changes. A late one counts, but says nothing about intervals; a repeated late one does
+ * not count.
  */
 export function observe(
   record: StreamRecord,
@@ -103,6 +105,8 @@ export function observe(
     return
   }
   const isLate = lastAt !== undefined && time < lastAt
+  if (isLate && isRecent(record, time)) return
+  addRecent(record, time, record.count)
   if (lastAt !== undefined && !isLate) countGap(record, { from: lastAt, to: time }, metadata, downtimes)
   const inferred = metadata.isInferred || arrival.isInferred === true ? 1 : 0
   record.inferred = mean(record.count === 0 ? undefined : record.inferred, inferred)

@@ -4,6 +4,7 @@
  * lengths begin with the update interval, rounded up to the next of `slotLengthsMs`.
  */
 import { bins, type DayTable } from './day-table.ts'
+import { recentTimes } from './recent-times.ts'
 
 export const slotLengthsMs = [
   1000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000,
@@ -21,19 +22,19 @@ export interface TimeSlots {
   /** Stream time of the latest value, ms. */
   newestAt: number
   /**
-   * Behind the counts of half hours: for each length `slotsKept` means, NaN if there is none, then the number
-   * of values in the newest slot of each length.
+   * Behind half hours and recent times: for each length `slotsKept` means, NaN if there is none, then the
+   * number of values in the newest slot of each length.
    */
   readonly table: Float32Array
 }
 
 /** Index of the first mean in the table. */
-export const firstMean = bins
+export const firstMean = bins + recentTimes
 
 /** The slots of a record, which get a table with room for them. */
 export function newSlots(record: DayTable, shortest: number, origin: number): TimeSlots {
   const table = new Float32Array(firstMean + levels * (slotsKept + 1)).fill(Number.NaN)
-  table.set(record.table.subarray(0, bins))
+  table.set(record.table.subarray(0, firstMean))
   record.table = table
   return { shortest, origin, newestAt: Number.NEGATIVE_INFINITY, table }
 }

@@ -15,7 +15,11 @@ export interface Site {
   /** The QoI entity of a stream. */
   quality(name: string): Promise<Attributes>
   /** The analyser's own account of a stream. */
-  stream(name: string): Promise<{ readonly observations: number; readonly quality: Quality }>
+  stream(name: string): Promise<{
+    readonly observations: number
+    readonly lastObservedAt: string
+    readonly quality: Quality
+  }>
 }
 
 interface SiteStream {
@@ -54,13 +58,21 @@ function entitiesOf(name: string, { seconds, label, place, sensor = {} }: SiteSt
       type: `${iotStream}IotStream`,
       [`${iotStream}generatedBy`]: to(`urn:ngsi-ld:Sensor:${name}`),
     },
-    {
-      id: observationId(name),
-      type: `${iotStream}StreamObservation`,
-      [`${iotStream}belongsTo`]: to(streamId(name)),
-    },
+    observationEntity(name),
   ]
 }
+
+const observationEntity = (name: string) => ({
+  id: observationId(name),
+  type: `${iotStream}StreamObservation`,
+  [`${iotStream}belongsTo`]: to(streamId(name)),
+})
+
+/** The observation entity of a stream with a value. */
+export const observationOf = (name: string, given: unknown, time: number) => ({
+  ...observationEntity(name),
+  [`${sosa}hasSimpleResult`]: result(given, time),
+})
 
 export const result = (given: unknown, time: number) =>
   value(given, { observedAt: new Date(time).toISOString() })
