@@ -78,7 +78,7 @@ export const patternsLimits = {
   /** Windows of a training without labels; with labels as many as examples. Beyond it: the training fails. */
   patternTrainingWindowsMax: limit(5_000, 'windows'),
   /** Computation of a training. Beyond it: the training fails. */
-  patternTrainingMs: limit(300_000, 'ms'),
+  patternTrainingMs: limit(900_000, 'ms'),
   /** Trainings whose results are in memory. Beyond it: the oldest is forgotten. */
   patternTrainingsKept: limit(8, 'trainings'),
 } as const satisfies Record<string, Limit>

@@ -28,7 +28,7 @@ export interface TrainingTask {
   readonly preparation: PreparationChoices
 }
 
-/** Attempts and results so far. */
+/** Fitted numbers of clusters so far, of all that are tried. */
 export type OnTrained = (done: number, total: number) => void
 
 export interface Trained {
@@ -44,7 +44,7 @@ export const usualPreparation = {
   unlabelled: { levels: 'removed', weights: 'regularity', explained: 0.7 },
 } as const satisfies Record<string, PreparationChoices>
 
-/** Each attempt of a clustering starts elsewhere; the best one is kept. */
+/** k-means starts so often for each number of clusters. */
 const attempts = 10
 
 /** @throws ngsi-ld.bad-request-data if there are no windows */
@@ -94,15 +94,26 @@ function bestFit(
   const counts = countsOf(task, points)
   let best: Fit | undefined
   for (const [i, count] of counts.entries()) {
+    const starts = startsOf(points, count, random)
     let bestOfCount: Fit | undefined
-    for (let attempt = 0; attempt < attempts; attempt++) {
-      const fit = fits[method](points, clustersOf(points, count, random))
+    for (const [at, start] of starts.entries()) {
+      const fit = fits[method](points, start)
       if (bestOfCount === undefined || fit.misfit < bestOfCount.misfit) bestOfCount = fit
-      onTrained(i * attempts + attempt + 1, counts.length * attempts)
+      onTrained(i + (at + 1) / starts.length, counts.length)
     }
     if (best === undefined || bestOfCount!.criterion < best.criterion) best = bestOfCount!
   }
   return best!
+}
+
+/** The different results of k-means; equal ones differ by rounding only. */
+function startsOf(points: Points, count: number, random: () => number): readonly Clusters[] {
+  const found = new Map<string, Clusters>()
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const clusters = clustersOf(points, count, random)
+    found.set(clusters.inertia.toPrecision(9), clusters)
+  }
+  return [...found.values()]
 }
 
 /** Numbers of clusters to try: those for which there are enough windows, from two on. */
