@@ -46,7 +46,7 @@ const types = new Set<string>(watched.map(({ type }) => type))
 export function createRemoteStreams(ports: RemoteStreamsPorts) {
   const { port, client, streams, store, clock, signal } = ports
   const { entities, counted } = store
-  /** Ids that the broker does not have, until an entity arrives. */
+  /** Ids that the broker does not have, until it reports them. */
   const missing = new Set<string>()
   /** When entities were reported during a full read, monotonic ms. */
   const reported = new Map<string, number>()
@@ -214,7 +214,7 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
       { entities: given, deleted }: BrokerItems,
       heardAt: number,
     ): Promise<RequestTrouble | undefined> {
-      missing.clear()
+      for (const { id } of given) missing.delete(id)
       if (progress.isReading) {
         if (reported.size > limits.qualityIdsKept.value) reported.clear()
         for (const { id } of given) reported.set(id, clock.monotonic())
