@@ -9,7 +9,7 @@ import { brokerTables } from '#plugins/quality/brokers/broker-statements.ts'
 import { createCallbackRoutes } from '#plugins/quality/brokers/callback-routes.ts'
 import { openServedBroker } from '#plugins/quality/brokers/open-served-broker.ts'
 import type { RemoteBrokerSettings } from '#plugins/quality/brokers/remote-broker.ts'
-import { figuresOf } from '#plugins/quality/entities/quality-entity.ts'
+import { figuresOf, qualityId } from '#plugins/quality/entities/quality-entity.ts'
 import { missingNow, nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualSettings } from '#plugins/quality/measures/usual-properties.ts'
@@ -78,6 +78,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
       broker: () => served.port,
       figures: (stream) => figuresOf(quality(stream)),
       exists: (id) => served.exists(id),
+      isRatedElsewhere: ({ id }) => served.isReplica(qualityId(id)),
       written: (stream) => streams.noteWritten(stream),
       clock,
       log,

@@ -45,6 +45,10 @@ export function createOwnBroker({ host, row, own }: OwnServedPorts): ServedBroke
     port: mdr,
     entityOf: (id) => changes.entity(id)?.entity(),
     exists: (id) => changes.entity(id) !== undefined,
+    isReplica(id) {
+      const times = changes.entity(id)?.times().attributes ?? {}
+      return Object.values(times).some(([, , via]) => via !== undefined)
+    },
     async start() {
       await own.start()
       check()

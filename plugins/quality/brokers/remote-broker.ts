@@ -117,6 +117,7 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     entityOf: store.entities.get,
     // Qualities of others are not followed: every link but the placeholder stays.
     exists: (id) => id !== noQualityYet,
+    isReplica: () => false,
     async start() {
       await restore()
       while (base() === undefined && !signal.aborted)

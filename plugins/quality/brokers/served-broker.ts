@@ -10,6 +10,8 @@ export interface ServedBroker {
   entityOf(id: string): Entity | undefined
   /** Whether an entity exists, as far as is known. */
   exists(id: string): boolean
+  /** Whether the entity came from another broker through an uplink. */
+  isReplica(id: string): boolean
   /** Begins to follow the broker; settles when the streams that exist are known. */
   start(): Promise<void>
   /**

@@ -26,6 +26,8 @@ export interface QualityWriterPorts {
   readonly figures: (stream: Stream) => Figures
   /** Whether an entity exists at the broker, as far as is known. */
   readonly exists: (id: string) => boolean
+  /** Whether another broker rates the stream and replicates its quality to this one. */
+  readonly isRatedElsewhere: (stream: Stream) => boolean
   /** Called after the figures of a stream were written. */
   readonly written: (stream: Stream) => void
   readonly clock: Clock
@@ -48,7 +50,7 @@ const jsonHeaders = { 'Content-Type': 'application/json' }
 
 /** @param intervalMs between two writes of a stream whose rated values did not change. */
 export function createQualityWriter(
-  { broker, figures, exists, written, clock, log }: QualityWriterPorts,
+  { broker, figures, exists, isRatedElsewhere, written, clock, log }: QualityWriterPorts,
   { intervalMs }: { readonly intervalMs: () => number },
 ): QualityWriter {
   const queue = new Set<Stream>()
@@ -84,8 +86,9 @@ export function createQualityWriter(
     Math.min(limits.qualityRetryMs.value, limits.qualityGatherMs.value * 2 ** failures)
 
   async function flush(): Promise<void> {
-    const streams = [...queue].slice(0, limits.qualityBatchStreams.value)
-    for (const stream of streams) queue.delete(stream)
+    const taken = [...queue].slice(0, limits.qualityBatchStreams.value)
+    for (const stream of taken) queue.delete(stream)
+    const streams = taken.filter((stream) => !isRatedElsewhere(stream))
     const problem = (await writeFigures(streams)) ?? (await writeLinks(streams)) ?? (await writeDeletions())
     failure = problem
     failures = problem === undefined ? 0 : failures + 1
