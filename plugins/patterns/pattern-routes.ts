@@ -1,6 +1,6 @@
 /**
- * HTTP routes of the pattern extractor: models and its state. Formats are those of the original component:
- * lists as `{count, result}`, errors as `{status, message}`.
+ * HTTP routes of the pattern extractor: models, notifications and its state. Formats are those of the
+ * original component: lists as `{count, result}`, errors as `{status, message}`.
  */
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Json, RouteEnvironment } from '#contract'
@@ -8,15 +8,17 @@ import { parsedJson } from '#ngsi-ld/values/json.ts'
 import { invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { isPickle, pickled } from '#plugins/patterns/registrations/model-document.ts'
 import type { ModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
+import type { Notifications } from '#plugins/patterns/registrations/notifications.ts'
 import type { Trainings } from '#plugins/patterns/training/trainings.ts'
 
 export interface PatternRoutesPorts {
   readonly models: ModelRegistry
+  readonly notifications: Notifications
   readonly trainings: Trainings
   readonly status: () => object
 }
 
-export function createPatternRoutes({ models, trainings, status }: PatternRoutesPorts) {
+export function createPatternRoutes({ models, notifications, trainings, status }: PatternRoutesPorts) {
   async function collection(request: Request, environment: RouteEnvironment): Promise<Response> {
     if (request.method !== 'POST') {
       const result = models.all()
@@ -81,6 +83,13 @@ export function createPatternRoutes({ models, trainings, status }: PatternRoutes
       checkMethod(request, ['GET', 'HEAD', 'DELETE'])
       return one(request, id)
     }
+    const [, purpose] = /^\/api\/notification\/(stream|observation)$/.exec(path) ?? []
+    if (purpose !== undefined) {
+      checkMethod(request, ['POST'])
+      const body = await jsonIn(environment)
+      await (purpose === 'stream' ? notifications.streams(body) : notifications.observations(body))
+      return Response.json({})
+    }
     throw notFound(`no resource at ${path}`)
   }
 
@@ -109,8 +118,12 @@ function checkMethod({ method }: Request, allowed: readonly string[]): void {
 }
 
 async function modelIn(environment: RouteEnvironment): Promise<Json> {
+  if (isPickle(await environment.body())) throw pickled()
+  return jsonIn(environment)
+}
+
+async function jsonIn(environment: RouteEnvironment): Promise<Json> {
   const body = await environment.body()
-  if (isPickle(body)) throw pickled()
   const json = parsedJson(body.toString())
   if (json === undefined) throw invalidRequest('the body is not valid JSON')
   return json

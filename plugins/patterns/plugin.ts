@@ -13,6 +13,7 @@ import { createPatternStatements, tables } from '#plugins/patterns/groups/patter
 import { createPlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
 import { createModelRegistry } from '#plugins/patterns/registrations/model-registry.ts'
 import { createModelSubscriptions } from '#plugins/patterns/registrations/model-subscriptions.ts'
+import { createNotifications } from '#plugins/patterns/registrations/notifications.ts'
 import { createTrainings } from '#plugins/patterns/training/trainings.ts'
 import { createPatternRoutes } from './pattern-routes.ts'
 
@@ -63,6 +64,7 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     log,
   })
   const models = createModelRegistry({ table, analysis, reader, subscriptions, now: clock.now })
+  const notifications = createNotifications({ reader, streams, now: clock.now })
   const trainings = createTrainings({ broker: mdr, now: clock.now, signal })
   const check = (): void => {
     void models.check().catch((error: unknown) => {
@@ -81,7 +83,7 @@ function start(host: Host<PatternsSettings, (typeof needs)[number]>): Running {
     bytes: database.bytes(),
   })
   return {
-    fetch: createPatternRoutes({ models, trainings, status }),
+    fetch: createPatternRoutes({ models, notifications, trainings, status }),
     status,
     complaints() {
       const reason = writer.failure()

@@ -10,11 +10,11 @@ import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { ChangeBatch, ChangesPort, EntityState, PastObservation } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
-import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
-import { listOf, own } from '#ngsi-ld/values/json.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { EventWriter } from '#plugins/patterns/events/event-writer.ts'
 import { numberOf } from '#plugins/patterns/windows/cached-series.ts'
 import type { Analysis, StreamValue } from './analysis.ts'
+import { observedValue } from './observed-value.ts'
 import type { CachedValue, LogCursor, PatternStatements } from './pattern-statements.ts'
 import { followedTypes, type PlacedStreams } from './placed-streams.ts'
 
@@ -35,8 +35,10 @@ export interface LogReader {
   start(): Promise<void>
   /** Runs work when no batch is in progress, and before the next one; then applies the models. */
   change(work: () => void): Promise<void>
-  /** Takes values that did not come by the log. */
+  /** Takes values that did not come by the log, and saves them. */
   observe(values: readonly StreamValue[]): Promise<void>
+  /** Reads streams, and entities that describe them, again. */
+  reread(ids: readonly string[]): Promise<void>
   /** Log number up to which everything is analysed. */
   readonly position: () => number | undefined
   readonly isReading: () => boolean
@@ -44,7 +46,7 @@ export interface LogReader {
 }
 
 /** An observation of an observation entity. */
-type Observed = Pick<PastObservation, 'id' | 'name' | 'time' | 'value'>
+type Observed = PastObservation
 
 export function createLogReader({
   changes,
@@ -214,6 +216,15 @@ export function createLogReader({
         await analysis.observe(values, between)
         save()
       }),
+    reread: (ids) =>
+      inTurn(async () => {
+        if (following === undefined) return
+        const changed = ids.filter((id) => {
+          const state = changes.entity(id)
+          return state === undefined ? streams.delete(id) : streams.take(state.entity())
+        })
+        if (changed.length > 0) await analysis.regroup(between)
+      }),
     position: () => cursor?.position,
     isReading: () => isReading,
     async close() {
@@ -224,16 +235,13 @@ export function createLogReader({
   } satisfies LogReader)
 }
 
-const isResult = ({ name }: Pick<Observed, 'name'>): boolean => name === sosa.hasSimpleResult
+/** Results of other datasets, such as estimates, are not the observed ones. */
+const isResult = ({ name, dataset }: Observed): boolean => name === sosa.hasSimpleResult && dataset === ''
 
-/** The value of an observation entity that has no observedAt: its resultTime stands in for it. */
+/** The value of an observation entity without observedAt, which the log does not report as an observation. */
 function withoutTime({ types }: EntityState, entity: Entity): readonly Observed[] {
   if (!types.includes(iotStream.StreamObservation)) return []
-  const [instance] = instancesOf(entity, sosa.hasSimpleResult)
-  const value = instance && own(instance, 'value')
-  if (instance === undefined || value === undefined || own(instance, 'observedAt') !== undefined) return []
-  const [result] = instancesOf(entity, sosa.resultTime)
-  const text = result && listOf(own(result, 'value'))[0]
-  const time = typeof text === 'string' ? Date.parse(text) : Number.NaN
-  return Number.isNaN(time) ? [] : [{ id: entity.id, name: sosa.hasSimpleResult, time, value }]
+  const observed = observedValue(entity)
+  if (observed?.isUntimed !== true) return []
+  return [{ id: entity.id, name: sosa.hasSimpleResult, dataset: '', ...observed }]
 }

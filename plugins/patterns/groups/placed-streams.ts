@@ -152,11 +152,11 @@ function describe(stream: Entity, entityOf: (id: string) => Entity | undefined):
   }
 }
 
-/** The ids that Relationships name. */
-function linksOf(entity: Entity, ...names: readonly string[]): string[] {
+/** The ids that Relationships name. Simplified entities of notifications have them as values. */
+export function linksOf(entity: Entity, ...names: readonly string[]): string[] {
   return names
     .flatMap((name) => instancesOf(entity, name))
-    .flatMap((one) => own(one, 'object') ?? [])
+    .flatMap((one) => own(one, 'object') ?? own(one, 'value') ?? [])
     .filter((id) => typeof id === 'string')
 }
 

@@ -239,6 +239,53 @@ describe('the pattern extractor', () => {
     expect((await client().send('DELETE', `/patterns/api/model/${id}`, undefined)).status).toBe(404)
   })
 
+  it('takes notifications of every form at its callbacks', async () => {
+    await create([
+      ...streamEntities('c1', 'c-flow', [10.6, 56.1]),
+      ...streamEntities('c2', 'c-speed', [10.6, 56.1]),
+    ])
+    await register({
+      observableProperties: [propertyId('c-flow'), propertyId('c-speed')],
+      model: mixture,
+      temporal: { window: 2 },
+    })
+    const notify = async (purpose: string, body: unknown): Promise<void> => {
+      const answer = await client().send('POST', `/patterns/api/notification/${purpose}`, body)
+      expect([answer.status, answer.json()]).toEqual([200, {}])
+    }
+    const observation = (name: string, row: number) => ({
+      id: `urn:ngsi-ld:StreamObservation:${name}`,
+      type: `${iotStream}StreamObservation`,
+      [`${iotStream}belongsTo`]: to(`urn:ngsi-ld:IotStream:${name}`),
+      [`${sosa}hasSimpleResult`]: value(row, { observedAt: iso(row) }),
+    })
+    const { [`${sosa}hasSimpleResult`]: _, ...simplified } = observation('c2', 3)
+    await notify('observation', {
+      id: 'urn:n:1',
+      type: 'Notification',
+      data: [observation('c1', 1), observation('c2', 1)],
+    })
+    await notify('observation', [observation('c1', 2), observation('c2', 2)])
+    await notify('observation', observation('c1', 3))
+    await notify('observation', {
+      ...simplified,
+      [`${iotStream}belongsTo`]: 'urn:ngsi-ld:IotStream:c2',
+      [`${sosa}hasSimpleResult`]: '3^^xsd:double',
+      [`${sosa}resultTime`]: iso(3),
+    })
+    await notify('observation', observation('c1', 3))
+    await notify('stream', streamEntities('c1', 'c-flow', [10.6, 56.1])[1])
+    const expected = [
+      [iso(1), iso(2), 'pattern-1'],
+      [iso(2), iso(3), 'pattern-1'],
+    ]
+    await vi.waitFor(async () => expect(summary(await events('c1'))).toEqual(expected), patience)
+    const wrong = await client().send('POST', '/patterns/api/notification/observation', {
+      type: 'Notification',
+    })
+    expect([wrong.status, wrong.json()]).toMatchObject([400, { status: 400 }])
+  })
+
   it('answers errors as {status, message}', async () => {
     const pickle = Buffer.from([0x80, 0x04, 0x95, 0x00, 0x2e]).toString('base64')
     const send = async (body: object) => {

@@ -1,0 +1,53 @@
+/**
+ * The callbacks of the original component. The log already reports what this gateway's own broker knows;
+ * values that another broker or a client sends are analysed too, each once.
+ */
+import { itemsOf, notifiedItems } from '#client/broker-messages.ts'
+import type { Json } from '#contract'
+import { iotStream } from '#contract/vocabulary.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
+import type { StreamValue } from '#plugins/patterns/groups/analysis.ts'
+import type { LogReader } from '#plugins/patterns/groups/log-reader.ts'
+import { observedValue } from '#plugins/patterns/groups/observed-value.ts'
+import { linksOf, type PlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
+import { numberOf } from '#plugins/patterns/windows/cached-series.ts'
+
+export interface NotificationsPorts {
+  readonly reader: LogReader
+  readonly streams: PlacedStreams
+  readonly now: () => number
+}
+
+export type Notifications = ReturnType<typeof createNotifications>
+
+export function createNotifications({ reader, streams, now }: NotificationsPorts) {
+  function itemsIn(body: Json) {
+    const items = itemsOf(notifiedItems(body) ?? [], now())
+    if (items.entities.length === 0 && items.deleted.length === 0)
+      throw badRequestData(items.unreadable[0] ?? 'has no entity', 'data')
+    return items
+  }
+
+  function valuesOf(entity: Entity): readonly StreamValue[] {
+    const observed = observedValue(entity)
+    const value = numberOf(observed?.value)
+    const stream = linksOf(entity, iotStream.belongsTo)[0] ?? streams.streamOf(entity.id)
+    return observed === undefined || value === undefined || stream === undefined
+      ? []
+      : [{ stream, time: observed.time, value }]
+  }
+
+  return Object.freeze({
+    /** Reads the notified streams again at this gateway's broker. @throws GatewayError */
+    async streams(body: Json): Promise<void> {
+      const { entities, deleted } = itemsIn(body)
+      await reader.reread([...deleted, ...entities.map(({ id }) => id)])
+    },
+    /** Takes the values of observation entities. @throws GatewayError */
+    async observations(body: Json): Promise<void> {
+      const { entities } = itemsIn(body)
+      await reader.observe(entities.flatMap(valuesOf))
+    },
+  })
+}
