@@ -32,7 +32,7 @@ describe('valid settings', () => {
       uplinks: [],
       copies: [],
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
-      patterns: { enabled: false, port: 'off', batchOperations: true, keepEventsHours: 72 },
+      patterns: { enabled: true, port: 'off', batchOperations: true, keepEventsHours: 72 },
       quality: expect.objectContaining({ enabled: true, port: 'off', usualProperties: {} }),
       ranking: expect.objectContaining({ enabled: true, port: 3003, backend: 'indexing' }),
       search: expect.objectContaining({ enabled: true, port: 8080, backend: 'mdr' }),

@@ -166,8 +166,8 @@ export const quality = section('Quality analyser', {
 })
 
 export const patterns = section('Pattern extractor', {
-  /** Enabled. true: the pattern extractor is started; off by default, since parts of it are not built yet. */
-  enabled: setting(kind.flag(), false),
+  /** Enabled. false: the pattern extractor is not started. Without models it follows nothing. */
+  enabled: setting(kind.flag(), true),
   /**
    * Own port. Serves /api/model and its notifications (PORT of the original). The plugin is always available
    * under its name on the main port.

@@ -22,7 +22,6 @@ const start = async (batches = true): Promise<void> => {
     dataFolder: join(folder, 'data'),
     env: {
       SELVEDGE_MQTT_PORT: 'off',
-      SELVEDGE_PATTERNS_ENABLED: 'true',
       SELVEDGE_PATTERNS_PORT: '0',
       ENABLE_BATCH_OPERATIONS: `${batches}`,
       SELVEDGE_LIMITS: 'patternSaveMs=300,patternCheckMs=300',

@@ -23,6 +23,8 @@ afterAll(async () => {
   await receiver.down()
 })
 
+const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
+
 interface Received {
   readonly subscriptionId: string
   readonly type: string
@@ -114,6 +116,45 @@ prove('Events', {
       expect((await client.get(`/ngsi-ld/v1/entities/${stream}`)).json()).toMatchObject({
         [`${qoi}hasQuality`]: { type: 'Relationship', object: quality },
       })
+    })
+  },
+
+  async pattern() {
+    const link = (object: string) => ({ type: 'Relationship', object })
+    const made = await client.send('POST', '/ngsi-ld/v1/entityOperations/create', [
+      {
+        id: 'urn:ngsi-ld:IotStream:pattern',
+        type: `${iotStream}IotStream`,
+        'http://www.w3.org/ns/sosa/observes': link('urn:ngsi-ld:ObservableProperty:pattern'),
+        location: { type: 'GeoProperty', value: { type: 'Point', coordinates: [10, 56] } },
+      },
+      {
+        id: 'urn:ngsi-ld:StreamObservation:pattern',
+        type: `${iotStream}StreamObservation`,
+        [`${iotStream}belongsTo`]: link('urn:ngsi-ld:IotStream:pattern'),
+      },
+    ])
+    expect(made.status).toBe(201)
+    const registered = await client.send('POST', '/patterns/api/model', {
+      observableProperties: ['urn:ngsi-ld:ObservableProperty:pattern'],
+      model: { weights: [1], means: [[1]], covariances: [[[1]]] },
+      labels: ['Always'],
+    })
+    expect(registered.status).toBe(201)
+    for (let row = 0; row < 12; row++) {
+      const observedAt = new Date(Date.UTC(2026, 0, 1, 0, 5 * row)).toISOString()
+      const path = '/ngsi-ld/v1/entities/urn:ngsi-ld:StreamObservation:pattern/attrs'
+      const result = { type: 'Property', value: row, observedAt }
+      await client.send('POST', path, { 'http://www.w3.org/ns/sosa/hasSimpleResult': result })
+    }
+    await vi.waitFor(async () => {
+      expect((await client.get('/ngsi-ld/v1/entities?type=Event')).json()).toMatchObject([
+        {
+          [`${iotStream}label`]: { value: 'Always' },
+          [`${iotStream}windowStart`]: { value: { '@value': '2026-01-01T00:00:00Z' } },
+          [`${iotStream}windowEnd`]: { value: { '@value': '2026-01-01T00:55:00Z' } },
+        },
+      ])
     })
   },
 })

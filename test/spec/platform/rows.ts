@@ -133,9 +133,7 @@ export const rows = {
     indexed: built('registering a broker makes subscriptions there', 'indexing'),
     qualitySubscribes: built('it subscribes to IoTStreams at its start', quality),
     qualityStored: built('a QoI entity is stored and linked', quality),
-    pattern: absent('pattern extractor', 'an Event entity is published', {
-      type: 'http://purl.org/iot/ontology/iot-stream#Event',
-    }),
+    pattern: built('an Event entity is published', 'pattern extractor'),
     fault: absent(faults, 'the MDR is notified of a fault', { subscription: 'faults' }),
     virtualObservation: absent(
       creator,
