@@ -14,9 +14,9 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { EventWriter } from '#plugins/patterns/events/event-writer.ts'
 import { numberOf } from '#plugins/patterns/windows/cached-series.ts'
 import type { Analysis, StreamValue } from './analysis.ts'
-import { observedValue } from './observed-value.ts'
 import type { CachedValue, LogCursor, PatternStatements } from './pattern-statements.ts'
 import { followedTypes, type PlacedStreams } from './placed-streams.ts'
+import { timedResult } from './timed-result.ts'
 
 export interface LogReaderPorts {
   readonly changes: ChangesPort
@@ -241,7 +241,7 @@ const isResult = ({ name, dataset }: Observed): boolean => name === sosa.hasSimp
 /** The value of an observation entity without observedAt, which the log does not report as an observation. */
 function withoutTime({ types }: EntityState, entity: Entity): readonly Observed[] {
   if (!types.includes(iotStream.StreamObservation)) return []
-  const observed = observedValue(entity)
+  const observed = timedResult(entity)
   if (observed?.isUntimed !== true) return []
   return [{ id: entity.id, name: sosa.hasSimpleResult, dataset: '', ...observed }]
 }

@@ -9,8 +9,8 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { StreamValue } from '#plugins/patterns/groups/analysis.ts'
 import type { LogReader } from '#plugins/patterns/groups/log-reader.ts'
-import { observedValue } from '#plugins/patterns/groups/observed-value.ts'
 import { linksOf, type PlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
+import { timedResult } from '#plugins/patterns/groups/timed-result.ts'
 import { numberOf } from '#plugins/patterns/windows/cached-series.ts'
 
 export interface NotificationsPorts {
@@ -30,7 +30,7 @@ export function createNotifications({ reader, streams, now }: NotificationsPorts
   }
 
   function valuesOf(entity: Entity): readonly StreamValue[] {
-    const observed = observedValue(entity)
+    const observed = timedResult(entity)
     const value = numberOf(observed?.value)
     const stream = linksOf(entity, iotStream.belongsTo)[0] ?? streams.streamOf(entity.id)
     return observed === undefined || value === undefined || stream === undefined

@@ -4,7 +4,7 @@ import { sosa } from '#contract/vocabulary.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { own } from '#ngsi-ld/values/json.ts'
 
-export interface ObservedValue {
+export interface TimedResult {
   readonly time: number
   readonly value: Json
   /** Whether the result has no observedAt, so that resultTime stands in for it. */
@@ -12,7 +12,7 @@ export interface ObservedValue {
 }
 
 /** Undefined without a result, or without any time. */
-export function observedValue(entity: Entity): ObservedValue | undefined {
+export function timedResult(entity: Entity): TimedResult | undefined {
   const [instance] = instancesOf(entity, sosa.hasSimpleResult)
   const value = instance && own(instance, 'value')
   if (instance === undefined || value === undefined) return undefined
