@@ -162,7 +162,12 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
         ...createOperatorRoutes({ lines, configuration, properties, rangesChanged }),
         ...createCallbackRoutes(served),
       },
-      createOriginalRoutes({ configuration, properties, rangesChanged }),
+      createOriginalRoutes({
+        configuration,
+        properties,
+        rangesChanged,
+        subscriptions: served.subscriptions,
+      }),
     ),
     status,
     complaints: () => {

@@ -23,6 +23,8 @@ export interface ListedSubscription {
   readonly status: string
   readonly lastNotification: string | null
   readonly timesSent: number | null
+  /** Whether the analyser itself needs it. */
+  readonly isNeeded: boolean
 }
 
 export interface SubscriptionListPorts {
@@ -79,10 +81,14 @@ export function createSubscriptionList({ broker, row, callback, endpoint }: Subs
           : (([outer, inner].find((one) => typeof one === 'string') as string) ?? 'active'),
       lastNotification: typeof lastNotification === 'string' ? lastNotification : null,
       timesSent: typeof timesSent === 'number' ? timesSent : null,
+      isNeeded: watches().includes(id),
     }
   }
 
   return Object.freeze({
+    /** Ids of those that people created. */
+    created,
+
     async all(): Promise<ListedSubscription[]> {
       const rows: ListedSubscription[] = []
       for (const id of [...watches(), ...created()]) rows.push(await rowOf(id))
@@ -91,21 +97,24 @@ export function createSubscriptionList({ broker, row, callback, endpoint }: Subs
 
     /**
      * Creates a subscription for types. Its notifications come to the analyser unless it names an endpoint.
-     * @param given an NGSI-LD subscription, or an object with `types`.
+     * @param given an NGSI-LD subscription, or an object with `types` and perhaps `attributes` to watch.
      * @throws ngsi-ld.bad-request-data, peer.refused, peer.unavailable
      */
     async create(given: Json): Promise<ListedSubscription> {
       if (!isObject(given)) throw badRequestData('must be a JSON object', 'body')
       if (created().length >= limits.qualitySubscriptionsMax.value)
         throw badRequestData(`no more than ${limits.qualitySubscriptionsMax.value} can be created`, 'body')
-      const { types, ...members } = given
-      const entities = types === undefined ? own(given, 'entities') : selectorsOf(types)
+      const { types, attributes, ...members } = given
+      const entities =
+        types === undefined ? own(given, 'entities') : expanded(types, 'types').map((type) => ({ type }))
       if (typesOf(entities).length === 0)
         throw badRequestData('must be a list of objects with type', 'entities')
       const id =
         typeof given['id'] === 'string' ? given['id'] : `${subscriptionIds}${randomBytes(12).toString('hex')}`
       if ([...watches(), ...created()].includes(id)) throw alreadyExists(`${id} exists already`)
-      const body: JsonObject = { ...members, id, type: 'Subscription', entities: entities! }
+      const watched =
+        attributes === undefined ? {} : { watchedAttributes: expanded(attributes, 'attributes') }
+      const body: JsonObject = { ...members, ...watched, id, type: 'Subscription', entities: entities! }
       if (!isObject(own(given, 'notification'))) {
         const uri = callback()
         if (uri === undefined)
@@ -140,11 +149,12 @@ const typesOf = (entities: Json | undefined): string[] =>
     return typeof type === 'string' ? [type] : []
   })
 
-/** Short names are those of the platform. */
-function selectorsOf(types: Json): Json {
-  const names = isList(types) ? types : [types]
-  if (!names.every((name) => typeof name === 'string' && name !== ''))
-    throw badRequestData('must be a list of type names', 'types')
+/** Names in full; short ones are those of the platform. */
+function expanded(given: Json, field: string): string[] {
+  const names = isList(given) ? given : [given]
   const context = contextOf(undefined)
-  return names.map((name) => ({ type: context.expand(name as string) }))
+  return names.map((name) => {
+    if (typeof name !== 'string' || name === '') throw badRequestData('must be a list of names', field)
+    return context.expand(name)
+  })
 }

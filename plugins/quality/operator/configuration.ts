@@ -25,11 +25,26 @@ const editable: Readonly<Record<keyof EditableSettings, Bounds>> = {
   labelSimilarity: { min: 0, max: 1, isWhole: false },
 }
 
+/** Variables of the original component by setting. */
+const aliases: Readonly<Record<string, string>> = {
+  broker: 'NGSI_ADDRESS',
+  host: 'SE_HOST',
+  port: 'SE_PORT',
+  callbackUrl: 'SE_CALLBACK',
+}
+
+/** Settings that are listed even if they are not set. */
+const unset: Readonly<Record<string, undefined>> = Object.fromEntries(
+  Object.keys(aliases).map((setting) => [setting, undefined]),
+)
+
 export interface ConfigurationRow {
   /** Name in the section of the settings. */
   readonly setting: string
   /** Name in the environment. */
   readonly name: string
+  /** Name of the original component's variable that sets it, too. */
+  readonly alias?: string | undefined
   /** Value in effect as text; `(hidden)` for a secret, empty if it is not set. */
   readonly value: string
   readonly isEditable: boolean
@@ -62,8 +77,9 @@ export function createConfiguration(settings: EditableSettings, edits: Edits): C
 
   const rowOf = (setting: string, given: unknown): ConfigurationRow => ({
     setting,
-    name: `SELVEDGE_QUALITY_${setting.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`,
-    value: shown(setting, given),
+    name: `SELVEDGE_QUALITY_${setting.replaceAll(/\.|(?=[A-Z])/g, '_').toUpperCase()}`,
+    alias: own(aliases, setting),
+    value: settingText(setting, given),
     isEditable: isEditable(setting),
     isChanged: changed.has(setting),
   })
@@ -71,9 +87,9 @@ export function createConfiguration(settings: EditableSettings, edits: Edits): C
   return Object.freeze({
     value,
     rows: () =>
-      Object.entries(settings).map(([setting, given]) =>
-        rowOf(setting, isEditable(setting) ? value(setting) : given),
-      ),
+      Object.entries({ ...unset, ...settings })
+        .flatMap(([setting, given]) => membersOf(setting, given))
+        .map(([setting, given]) => rowOf(setting, isEditable(setting) ? value(setting) : given)),
     put: (name, body) =>
       change(name, (setting) => {
         const { min, max, isWhole } = editable[setting]
@@ -87,12 +103,18 @@ export function createConfiguration(settings: EditableSettings, edits: Edits): C
   } satisfies Configuration)
 }
 
+/** The members of a group, each with a name in the environment of its own. A map by label has none. */
+const membersOf = (setting: string, given: unknown): (readonly [string, unknown])[] =>
+  isObject(given) && setting !== 'usualProperties'
+    ? Object.entries(given).map(([name, member]) => [`${setting}.${name}`, member] as const)
+    : [[setting, given]]
+
 const isEditable = (name: string): name is keyof EditableSettings => Object.hasOwn(editable, name)
 
 const secretName = /pass|secret|token|key|credential/i
 
-/** A value as text. Secrets are hidden: values of secret names (not file names), and users in URLs. */
-function shown(name: string, value: unknown): string {
+/** Text of a setting. Secrets are hidden: values of secret names (not file names), and users in URLs. */
+export function settingText(name: string, value: unknown): string {
   if (value === undefined) return ''
   const hide = (member: string, inner: unknown): unknown =>
     secretName.test(member) && !/file$/i.test(member) ? '(hidden)' : inner

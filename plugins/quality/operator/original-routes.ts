@@ -17,20 +17,27 @@ export interface OriginalPorts {
   readonly properties: PropertyTable
   /** Called after a change that may give streams other value ranges. */
   readonly rangesChanged: () => void
+  /** Subscriptions at the broker. */
+  readonly subscriptions: {
+    created(): readonly string[]
+    create(subscription: Json): Promise<unknown>
+    delete(id: string): Promise<void>
+  }
 }
 
 export function createOriginalRoutes(ports: OriginalPorts): RouteTable {
-  const { configuration, properties, rangesChanged } = ports
+  const { configuration, properties, rangesChanged, subscriptions } = ports
   const running = (): Response => new Response('running')
   const page = { GET: () => seeOther('streams') }
   /** A form that changes something and leads to a tab. */
-  const form = (tab: string, work: (fields: URLSearchParams) => void) => ({
+  const form = (tab: string, work: (fields: URLSearchParams) => void | Promise<void>) => ({
     async POST(request: RouteRequest): Promise<Response> {
-      work(new URLSearchParams((await request.environment.body()).toString()))
-      rangesChanged()
+      await work(new URLSearchParams((await request.environment.body()).toString()))
       return seeOther(tab)
     },
   })
+  const subscriptionPage = { GET: () => seeOther('subscriptions') }
+  const reload = { POST: () => seeOther('subscriptions') }
   const routes: RouteTable = {
     '': page,
     '/index': page,
@@ -39,13 +46,29 @@ export function createOriginalRoutes(ports: OriginalPorts): RouteTable {
     '/log': { GET: () => seeOther('log') },
     '/configuration': { GET: () => seeOther('configuration') },
     '/status': { GET: running },
-    '/addmetadata': form('metadata', (fields) =>
-      properties.put(required(fields, 'type'), entryOf(required(fields, 'metadata'))),
-    ),
-    '/deletemetadata': form('metadata', (fields) => properties.delete(required(fields, 'mtype'))),
-    '/changeconfiguration': form('configuration', (fields) =>
-      configuration.put(required(fields, 'key'), { value: Number(required(fields, 'value')) }),
-    ),
+    '/showsubscriptions': { ...subscriptionPage, ...reload },
+    '/getsubscriptions': reload,
+    '/addsubscription': form('subscriptions', async (fields) => {
+      const given = parsedJson(required(fields, 'subscription'))
+      if (given === undefined) throw badRequestData('is not valid JSON', 'subscription')
+      await subscriptions.create(given)
+    }),
+    '/deletesubscription': form('subscriptions', (fields) => subscriptions.delete(required(fields, 'subid'))),
+    '/deleteallsubscriptions': form('subscriptions', async () => {
+      for (const id of [...subscriptions.created()]) await subscriptions.delete(id)
+    }),
+    '/addmetadata': form('metadata', (fields) => {
+      properties.put(required(fields, 'type'), entryOf(required(fields, 'metadata')))
+      rangesChanged()
+    }),
+    '/deletemetadata': form('metadata', (fields) => {
+      properties.delete(required(fields, 'mtype'))
+      rangesChanged()
+    }),
+    '/changeconfiguration': form('configuration', (fields) => {
+      configuration.put(required(fields, 'key'), { value: Number(required(fields, 'value')) })
+      rangesChanged()
+    }),
   }
   return {
     // Browsers get the page; others get the text of the original.

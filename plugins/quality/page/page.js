@@ -5,6 +5,7 @@
 import './page.css'
 import { element, field, send, token } from './dom.js'
 import { streamsTab } from './streams.js'
+import { subscriptionsTab } from './subscriptions.js'
 import { configurationTab, logTab, metadataTab } from './tabs.js'
 
 const problem = element('p', { class: 'problem', role: 'alert', hidden: true })
@@ -42,6 +43,7 @@ function enter(event) {
 
 const tabs = {
   streams: streamsTab(run),
+  subscriptions: subscriptionsTab(run),
   metadata: metadataTab(run),
   log: logTab(run),
   configuration: configurationTab(run),

@@ -132,7 +132,9 @@ export function configurationTab(run) {
 
   async function refresh() {
     const { result } = await send('api/configuration')
-    body.replaceChildren(...result.map((one) => row(element('code', {}, one.name), valueCell(one))))
+    body.replaceChildren(
+      ...result.map((one) => row(element('code', {}, one.name), one.alias ?? '', valueCell(one))),
+    )
   }
 
   return {
@@ -145,7 +147,7 @@ export function configurationTab(run) {
         {},
         'Values come from the settings file and the environment. A value saved here has precedence.',
       ),
-      table('Configuration', ['Name', 'Value'], body),
+      table('Configuration', ['Name', 'Also', 'Value'], body),
     ),
     refresh,
   }

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { watched } from '#plugins/quality/brokers/analyser-watches.ts'
 import { type Browser, openBrowser } from '#test/kit/browser.ts'
 import { type GatewayInside, startGatewayInside } from '#test/kit/gateway-inside.ts'
 import { describePeer } from '#test/kit/peers.ts'
@@ -113,6 +114,19 @@ describe('the interface of the page', () => {
     expect(await labels()).toContain('ph')
     expect(await post('deletemetadata', { mtype: 'ph' })).toBe(303)
     expect(await labels()).not.toContain('ph')
+    const created = async () =>
+      (await result<{ id: string; isNeeded: boolean }>('subscriptions')).filter(({ isNeeded }) => !isNeeded)
+    const subscription = '{"id": "urn:ngsi-ld:Subscription:form", "entities": [{"type": "qoi:Quality"}]}'
+    for (const [path, fields] of [
+      ['deletesubscription', { subid: 'urn:ngsi-ld:Subscription:form' }],
+      ['deleteallsubscriptions', {}],
+    ] as const) {
+      expect(await post('addsubscription', { subscription })).toBe(303)
+      expect(await created()).toMatchObject([{ id: 'urn:ngsi-ld:Subscription:form' }])
+      expect(await post(path, fields)).toBe(303)
+      expect(await created()).toEqual([])
+    }
+    expect(await post('addsubscription', { subscription: '{' })).toBe(400)
     expect(await post('changeconfiguration', { section: 'x', key: 'port', value: '1' })).toBe(404)
     expect(await post('addmetadata', { type: 'pH' })).toBe(400)
   })
@@ -122,6 +136,7 @@ describe('the interface of the page', () => {
     expect(await rows()).toContainEqual(
       expect.objectContaining({ name: 'SELVEDGE_QUALITY_WRITE_INTERVAL_MS', value: '100', isEditable: true }),
     )
+    expect(await rows()).toContainEqual(expect.objectContaining({ alias: 'SE_CALLBACK', value: '' }))
     const put = (setting: string, given: unknown) =>
       gateway.send('PUT', `/quality/api/configuration/${setting}`, { value: given })
     expect((await put('labelSimilarity', 0.5)).status).toBe(200)
@@ -221,6 +236,28 @@ describePeer('chromium', 'the quality page', (path) => {
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(360)
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(15, 19, 23)')
     expect([strangers, complaints]).toEqual([[], []])
+  })
+
+  it('creates and deletes a subscription with its form', async () => {
+    const { page, complaints } = browser
+    const listed = () => result<{ id: string; isNeeded: boolean; types: string[] }>('subscriptions')
+    // The analyser creates its own ones first.
+    const needed = Object.keys(watched).length
+    await expect.poll(async () => (await listed()).length).toBe(needed)
+    await page.getByRole('link', { name: 'Subscriptions' }).click()
+    await page.locator('input[name="types"]').fill('sosa:Platform, qoi:Quality')
+    await page.locator('input[name="attributes"]').fill('qoi:completeness')
+    await page.getByRole('button', { name: 'Create' }).click()
+    const rows = page.locator('tbody tr')
+    await expect.poll(() => rows.count()).toBe(needed + 1)
+    const made = (await listed()).find(({ isNeeded }) => !isNeeded)
+    expect(made).toMatchObject({ types: [`${sosa}Platform`, `${qoi}Quality`], status: 'active' })
+    const stored = () => gateway.get(`/ngsi-ld/v1/subscriptions/${made!.id}`)
+    expect((await stored()).json()).toMatchObject({ watchedAttributes: [`${qoi}completeness`] })
+    await page.getByRole('button', { name: 'Delete' }).click()
+    await expect.poll(() => rows.count()).toBe(needed)
+    expect((await stored()).status).toBe(404)
+    expect(complaints).toEqual([])
   })
 
   it('saves a configuration value and a usual property', async () => {
