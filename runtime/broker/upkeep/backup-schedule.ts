@@ -113,7 +113,8 @@ export function createBackups(
     make,
     status: () => ({ folder, schedule: expression, backups: listBackups(folder), progress, failure }),
     complaints: () => (failure === undefined ? [] : [`the last backup failed: ${failure.message}`]),
-    deleteOld: () => (progress === undefined ? pruneBackups(folder, gatewayId(options.dataFolder), 1) : 0),
+    deleteOld: () =>
+      progress === undefined ? pruneBackups(folder, gatewayId(options.dataFolder), { keep: 1 }) : 0,
     async close() {
       clearInterval(timer)
       await maker.end()

@@ -102,7 +102,8 @@ export async function makeBackup(
     for (const made of [join(partial, 'tenants'), partial]) flush(made)
     failpoint('backup:before-name')
     const name = placeFree(partial, folder, startedAt)
-    if (options.keep !== undefined) pruneBackups(folder, manifest.gatewayId, options.keep)
+    if (options.keep !== undefined)
+      pruneBackups(folder, manifest.gatewayId, { keep: options.keep, made: name })
     return { name, path: join(folder, name), manifest }
   } catch (error) {
     rmSync(partial, { recursive: true, force: true })

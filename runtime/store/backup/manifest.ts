@@ -110,12 +110,17 @@ function manifestIn(path: string): Manifest | undefined {
 
 /**
  * Deletes all but the newest backups of one gateway, never its newest verified one. Returns the number
- * deleted.
+ * deleted. `made` is the backup just made: it counts as the newest, even if the clock was set back.
  */
-export function pruneBackups(folder: string, gatewayId: string, keep: number): number {
+export function pruneBackups(
+  folder: string,
+  gatewayId: string,
+  { keep, made }: { readonly keep: number; readonly made?: string | undefined },
+): number {
   const own = backupsOf(folder, gatewayId)
   const best = newestVerified(own)
-  const old = own.slice(keep).filter((backup) => backup !== best)
+  const others = own.filter(({ name }) => name !== made)
+  const old = others.slice(keep - (own.length - others.length)).filter((backup) => backup !== best)
   for (const { path } of old) {
     // Delete the manifest first: an interrupted deletion then leaves no backup.
     rmSync(join(path, manifestName), { force: true })

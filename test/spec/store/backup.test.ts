@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { listBackups } from '#store/backup/manifest.ts'
+import { listBackups, manifestName, pruneBackups } from '#store/backup/manifest.ts'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, runSelvedge, startGatewayProcess, startSelvedge } from '#test/kit/process.ts'
 
@@ -129,6 +129,27 @@ describe('a backup of a running gateway', () => {
     expect(nowhere.code).not.toBe(0)
     expect(listBackups(elsewhere)).toHaveLength(1)
     expect(listBackups(backups)).toHaveLength(2)
+  })
+
+  it.each([
+    ['the newest verified one beside newer unverified ones', [-1, 2, 3], undefined, [3, 2, -1]],
+    ['only the newest verified one of several', [-1, -2, 3, 4], undefined, [4, 3, -2]],
+    ['the one just made, although the clock was set back', [-1, -8, -9], 1, [-9, -1]],
+  ])('is deleted with age, but never %s', (_what, days, just, left) => {
+    const nameOf = (day: number): string => `backup-2026010${day}T000000Z`
+    for (const [day, verified] of days.map((n) => [Math.abs(n), n < 0] as const)) {
+      const path = join(backups, nameOf(day))
+      mkdirSync(path, { recursive: true })
+      const manifest = { product: 'selvedge', manifest: 1, gatewayId: 'g', startedAt: day, verified }
+      writeFileSync(join(path, manifestName), JSON.stringify({ ...manifest, tenants: [], files: [] }))
+    }
+    const deleted = pruneBackups(backups, 'g', {
+      keep: 2,
+      made: just === undefined ? undefined : nameOf(just),
+    })
+    expect(listBackups(backups).map(({ name }) => name)).toEqual(left.map((n) => nameOf(Math.abs(n))))
+    expect(deleted).toBe(days.length - left.length)
+    expect(pruneBackups(backups, 'another gateway', { keep: 1 })).toBe(0)
   })
 
   it('is verified when a target folder is given, and overwrites nothing there', async () => {
