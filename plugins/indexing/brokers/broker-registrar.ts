@@ -1,7 +1,7 @@
 /**
  * Registers a broker for a client. The broker must be new, not this gateway, answer as a context broker, and
  * accept our subscriptions. If a check fails, the client learns which one, and nothing remains on either
- * side.
+ * side: subscriptions that cannot be deleted now are deleted as those of a removed broker.
  */
 
 import { limits } from '#base/limits/limits.ts'
@@ -36,10 +36,12 @@ export interface BrokerRegistrarPorts {
   readonly add: (address: string, origin: BrokerOrigin, more: Partial<RemoteFacts>) => BrokerRow
   readonly open: (row: BrokerRow) => FollowedBroker
   readonly close: (b: number) => Promise<void>
+  /** Removes a broker: its entries now, its subscriptions there when it can be reached. */
+  readonly drop: (row: BrokerRow) => Promise<void>
 }
 
 export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
-  const { host, reach, brokers, catalogue, add, open, close } = ports
+  const { host, reach, brokers, catalogue, add, open, close, drop } = ports
   const registering = new Set<string>()
 
   /** @throws GatewayError if the broker is known, is this gateway, or exceeds the limit. */
@@ -82,14 +84,22 @@ export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
   }
 
   /** Subscribes and starts to follow the broker. Undoes everything if that fails. */
-  async function follow(row: BrokerRow, { client, remote }: FollowedBroker): Promise<void> {
-    const trouble = await remote.subscribeAll()
-    if (trouble === undefined) return remote.start()
-    const made = factsOf(brokers.get(row.b) ?? row).subscriptions ?? {}
-    for (const id of Object.values(made)) await unsubscribe(id, client)
-    await close(row.b)
-    await catalogue.removeAll(row.b)
-    brokers.remove(row.b)
+  async function follow(row: BrokerRow, one: FollowedBroker, before: readonly string[]): Promise<void> {
+    const left = await unsubscribeAll(before, one.client)
+    const trouble = await one.remote.subscribeAll()
+    if (trouble === undefined) return one.remote.start()
+    const now = brokers.get(row.b) ?? row
+    const made = Object.values(factsOf(now).subscriptions ?? {})
+    const remaining = await unsubscribeAll([...left, ...made], one.client)
+    if (remaining.length > 0) {
+      const subscriptions = Object.fromEntries(remaining.map((id) => [id, id]))
+      brokers.set(row.b, { facts: { ...now.facts, subscriptions } })
+      await drop(row)
+    } else {
+      await close(row.b)
+      await catalogue.removeAll(row.b)
+      brokers.remove(row.b)
+    }
     throw refusalOf(row.host, trouble)
   }
 
@@ -114,14 +124,20 @@ export function createBrokerRegistrar(ports: BrokerRegistrarPorts) {
         const left = await takeOver(address)
         const row = add(address, 'registered', tenant === undefined ? {} : { tenant })
         const one = open(row)
-        for (const id of left) await unsubscribe(id, one.client)
-        await follow(row, one)
+        await follow(row, one, left)
         return brokers.get(row.b)!
       } finally {
         registering.delete(canonicalAddress(address))
       }
     },
   })
+}
+
+/** Returns the subscriptions that remain. */
+async function unsubscribeAll(ids: readonly string[], client: BrokerClient): Promise<readonly string[]> {
+  const remaining: string[] = []
+  for (const id of ids) if ((await unsubscribe(id, client)) !== undefined) remaining.push(id)
+  return remaining
 }
 
 function refusalOf(address: string, { kind, reason, isTimeout = false }: RequestTrouble): GatewayError {

@@ -162,7 +162,7 @@ export function createRemotes({ host, brokers, catalogue, reportError }: Remotes
       updateLearnt(own.key, await readSources([...indexedTypes], reach.client(host.mdr)))
   }
 
-  const registrar = createBrokerRegistrar({ host, reach, brokers, catalogue, add, open, close })
+  const registrar = createBrokerRegistrar({ host, reach, brokers, catalogue, add, open, close, drop })
 
   /** Resumes all registered brokers once this gateway has an address for notifications. */
   function start(): void {
