@@ -64,7 +64,17 @@ export function createRemoteBroker(ports: RemoteBrokerPorts, row: KnownBroker): 
     saved: ports.saved,
     now: clock.now,
   })
-  const remote = createRemoteStreams({ port, client, streams, store, parse: read, upSince, clock, signal })
+  const remote = createRemoteStreams({
+    port,
+    client,
+    streams,
+    store,
+    parse: read,
+    upSince,
+    isBehind: () => row.state() !== 'following',
+    clock,
+    signal,
+  })
   const counts = { notifications: 0, unreadable: 0 }
   let waiting = 0
   const base = (): string | undefined =>

@@ -28,6 +28,8 @@ export interface RemoteStreamsPorts {
   /** Parses entities; `context` is that of the whole body. */
   readonly parse: (items: readonly Json[], now: number, context?: Json) => BrokerItems
   readonly upSince: number
+  /** Whether reports may have been missed since the last full read. */
+  readonly isBehind: () => boolean
   readonly clock: Clock
   readonly signal: AbortSignal
 }
@@ -50,6 +52,9 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
   const missing = new Set<string>()
   /** When entities were reported during a full read, monotonic ms. */
   const reported = new Map<string, number>()
+  /** Latest times that were known when reports may have been missed, by number of the stream. */
+  const knownUntil = new Map<number, number | undefined>()
+  let hasRead = false
   let hasHistory = true
   let progress = { isReading: false, entities: 0, total: 0, observations: 0 }
 
@@ -103,6 +108,8 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
   function countValue(id: string, { time, value }: PastValue, heardAt: number | undefined): void {
     const stream = streams.observedBy(id)
     if (stream === undefined || isCounted(stream, time)) return
+    const mayMiss = !hasRead || progress.isReading || ports.isBehind()
+    if (mayMiss && !knownUntil.has(stream.n)) knownUntil.set(stream.n, stream.record.lastAt)
     counted.add(stream.n, time)
     // A value observed before this process began may have waited for it.
     const committedAt = time < ports.upSince ? undefined : heardAt
@@ -117,7 +124,8 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
     const stream = streams.observedBy(entity.id)
     const current = resultOf(entity)
     if (stream === undefined || current === undefined || !hasHistory) return
-    const { lastAt } = stream.record
+    // A report that came before this read may be newer than what was missed.
+    const lastAt = knownUntil.has(stream.n) ? knownUntil.get(stream.n) : stream.record.lastAt
     if (lastAt !== undefined && current.time <= lastAt) return
     const from = lastAt === undefined ? clock.now() - dayMs : lastAt + 1
     const slices: (readonly PastValue[])[] = []
@@ -203,6 +211,10 @@ export function createRemoteStreams(ports: RemoteStreamsPorts) {
       })
       const failed = trouble ?? problem ?? (await deleteMissing(seen))
       progress = { ...progress, isReading: false }
+      if (failed === undefined) {
+        hasRead = true
+        knownUntil.clear()
+      }
       return failed
     },
 

@@ -193,6 +193,19 @@ describe('the streams of another gateway', () => {
     }
   })
 
+  it('are read again, with what was missed, when the broker has lost the subscriptions', async () => {
+    const before = await count('live')
+    await analyser.kill()
+    for (const { id } of await subscriptions())
+      await there().send('DELETE', `/ngsi-ld/v1/subscriptions/${id}`, undefined)
+    for (let i = 12; i < 15; i++) await observe('live', 20, start + i * hourMs)
+    await startAnalyser()
+    await vi.waitFor(async () => expect(await count('live')).toBe(before + 3), patience)
+    await vi.waitFor(async () => expect(await subscriptions()).toHaveLength(6), patience)
+    await observe('live', 20, start + 15 * hourMs)
+    await vi.waitFor(async () => expect(await count('live')).toBe(before + 4), patience)
+  })
+
   it('lose their quality when they are deleted there', async () => {
     await there().send('DELETE', `/ngsi-ld/v1/entities/${idOf('IotStream', 'old')}`, undefined)
     await vi.waitFor(async () => {
