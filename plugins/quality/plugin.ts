@@ -113,6 +113,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const sources = createForeignSources(
     {
       sources: host.sources,
+      remote: host.remote,
       streams,
       entityOf,
       journal,

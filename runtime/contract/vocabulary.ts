@@ -79,6 +79,8 @@ export const selvedgeTopic = named('selvedge', 'topic')
 /** Where an AMQP source sends: a queue, or an exchange with a routing key. */
 export const selvedgeQueue = named('selvedge', 'queue')
 export const selvedgeExchange = named('selvedge', 'exchange')
+/** The observation entity of a stream at an NGSI-LD source. */
+export const selvedgeEntity = named('selvedge', 'entity')
 export const selvedgeRoutingKey = named('selvedge', 'routingKey')
 /** The field of a payload that a stream observes. */
 export const selvedgeField = named('selvedge', 'field')

@@ -7,6 +7,7 @@ import type { SourcePlace } from '#contract'
 import {
   dctermsFormat,
   iotLite,
+  selvedgeEntity,
   selvedgeExchange,
   selvedgeField,
   selvedgeQueue,
@@ -17,18 +18,31 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { propertyValue } from '#plugins/quality/measures/stream-metadata.ts'
 
 export interface AccessDetails {
-  /** `mqtt://host:port`, mqtts, amqp or amqps; for AMQP with the virtual host as path. */
+  /**
+   * `mqtt://host:port`, mqtts, amqp or amqps; for AMQP with the virtual host as path. For an NGSI-LD broker
+   * http or https, with its path before `/ngsi-ld/v1`.
+   */
   readonly address: string
-  readonly place: SourcePlace
+  readonly place: StreamPlace
   /** Media type of the payloads. */
   readonly format: string | undefined
   /** The field of a payload that the stream observes. */
   readonly field: string | undefined
 }
 
-const usualPorts = { 'mqtt:': '1883', 'mqtts:': '8883', 'amqp:': '5672', 'amqps:': '5671' } as const
+/** A place of messages, or the observation entity at an NGSI-LD broker. */
+export type StreamPlace = SourcePlace | { readonly entity: string }
 
-/** The address in canonical form, with port and without path; undefined if it is none of a message broker. */
+const usualPorts = {
+  'http:': '80',
+  'https:': '443',
+  'mqtt:': '1883',
+  'mqtts:': '8883',
+  'amqp:': '5672',
+  'amqps:': '5671',
+} as const
+
+/** The address in canonical form, with port and without path; undefined if it is none of a broker. */
 export function addressOf(url: string): string | undefined {
   const { protocol, hostname, port } = URL.parse(url) ?? { protocol: '', hostname: '', port: '' }
   if (!(protocol in usualPorts) || hostname === '') return undefined
@@ -36,19 +50,29 @@ export function addressOf(url: string): string | undefined {
   return `${protocol}//${hostname.toLowerCase()}:${port === '' ? usual : port}`
 }
 
-/** Reads a Service entity. Returns undefined if it is no message broker, or the mistake as text. */
-export function accessOf(service: Entity): AccessDetails | string | undefined {
+/**
+ * Reads the Service entity of a stream. Returns undefined if it is no broker, or the mistake as text. An HTTP
+ * address is an NGSI-LD broker only if interface type or path say so; devices send to others.
+ */
+export function accessOf(service: Entity, streamId: string): AccessDetails | string | undefined {
   const text = (name: string): string | undefined => {
     const value = propertyValue(service, name)
     return typeof value === 'string' && value.trim() !== '' ? value.trim() : undefined
   }
-  const endpoint = withScheme(text(iotLite.endpoint) ?? '', text(iotLite.interfaceType) ?? '')
+  const interfaceType = text(iotLite.interfaceType) ?? ''
+  const endpoint = withScheme(text(iotLite.endpoint) ?? '', interfaceType)
   const origin = addressOf(endpoint)
   if (origin === undefined) return undefined
   const { username, password, pathname } = new URL(endpoint)
   if (username !== '' || password !== '')
     return 'the endpoint contains credentials; they belong in quality.sources.hosts'
   const more = { format: text(dctermsFormat), field: text(selvedgeField) }
+  if (origin.startsWith('http')) {
+    if (!/ngsi-?ld/i.test(interfaceType) && !pathname.includes('/ngsi-ld')) return undefined
+    const usual = streamId.replace(/^urn:ngsi-ld:IotStream:/, 'urn:ngsi-ld:StreamObservation:')
+    const path = pathname.replace(/\/+$/, '').replace(/\/ngsi-ld(\/v1)?$/, '')
+    return { address: origin + path, place: { entity: text(selvedgeEntity) ?? usual }, ...more }
+  }
   if (origin.startsWith('mqtt')) {
     const topic = text(selvedgeTopic) ?? decoded(pathname.slice(1))
     if (topic === undefined || !isTopicFilter(topic)) return 'urn:selvedge:ns:topic must be an MQTT topic'
@@ -91,6 +115,8 @@ export interface AllowedHost {
   readonly username?: string | undefined
   readonly passwordFile?: string | undefined
   readonly caFile?: string | undefined
+  /** Bearer token for an NGSI-LD broker. */
+  readonly tokenFile?: string | undefined
 }
 
 /** The brokers that may be followed. */

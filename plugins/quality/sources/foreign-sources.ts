@@ -15,12 +15,14 @@ import type { SourceMessage, SourcesPort } from '#contract'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { AllowedHost } from './access-details.ts'
 import type { JournalMessage, MessageJournal } from './message-statements.ts'
-import { createSource, type FollowedSource, type StreamRoute } from './source.ts'
+import { createNgsiLdSource, type NgsiLdSourcePorts } from './ngsi-ld-source.ts'
+import { createSource, type FollowedSource, type MessageSource, type StreamRoute } from './source.ts'
 import { readingsOf } from './stream-readings.ts'
 import { type WantedSourcesPorts, wantedSources } from './wanted-sources.ts'
 
 export interface ForeignSourcesPorts {
   readonly sources: SourcesPort
+  readonly remote: NgsiLdSourcePorts['remote']
   readonly streams: KnownStreams
   readonly entityOf: WantedSourcesPorts['entityOf']
   readonly journal: MessageJournal
@@ -45,12 +47,12 @@ export interface ForeignSources {
 
 /** A message to be stored. */
 interface Pending extends JournalMessage {
-  readonly owner: FollowedSource
+  readonly owner: MessageSource
   readonly acknowledge: (() => void)[]
 }
 
 export function createForeignSources(
-  { sources: port, streams, entityOf, journal, save, clock, log, signal, fail }: ForeignSourcesPorts,
+  { sources: port, remote, streams, entityOf, journal, save, clock, log, signal, fail }: ForeignSourcesPorts,
   settings: { readonly hosts: readonly AllowedHost[] },
 ): ForeignSources {
   const allowed = { ...settings, allowsLoopback: port.allowsLoopback }
@@ -92,16 +94,16 @@ export function createForeignSources(
   }
 
   function openSource(address: string, host: AllowedHost): FollowedSource {
-    const source = createSource(
-      { port, clock, log, digests: journal.digestsOf(address), message: take },
-      { ...host, url: address },
-    )
+    const broker = { ...host, url: address }
+    const source = address.startsWith('http')
+      ? createNgsiLdSource({ remote, streams, clock, log }, broker)
+      : createSource({ port, clock, log, digests: journal.digestsOf(address), message: take }, broker)
     open.set(address, source)
     return source
   }
 
   /** Decodes a message for each stream of its places. */
-  function take(source: FollowedSource, message: SourceMessage, acknowledge: () => void): void {
+  function take(source: MessageSource, message: SourceMessage, acknowledge: () => void): void {
     const digest = digestOf(message)
     const waiting = message.isResent ? pending.find((one) => one.digest === digest) : undefined
     if (waiting !== undefined) {
@@ -139,7 +141,7 @@ export function createForeignSources(
   }
 
   function readingsFor(
-    source: FollowedSource,
+    source: MessageSource,
     { stream, access }: StreamRoute,
     message: SourceMessage,
     receivedAt: number,

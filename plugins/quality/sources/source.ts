@@ -21,20 +21,13 @@ export interface SourcePorts {
   readonly log: Log
   /** Digests of messages that an earlier process stored. */
   readonly digests: readonly string[]
-  message(source: FollowedSource, message: SourceMessage, acknowledge: () => void): void
+  message(source: MessageSource, message: SourceMessage, acknowledge: () => void): void
 }
 
 export interface FollowedSource {
   readonly address: string
-  readonly counts: { messages: number; observations: number; repeated: number; unreadable: number }
   /** Replaces the routes. Returns the number of routes beyond the limit of places. */
   route(routes: readonly StreamRoute[]): number
-  routesOf(places: readonly SourcePlace[]): readonly StreamRoute[]
-  /** Notes why a message has no observation of a stream. */
-  noteUnreadable(reason: string): void
-  /** Whether a message with this digest is among the newest that were stored. */
-  knows(digest: string): boolean
-  learn(digest: string): void
   status(): object
   readonly complaint: () => string | undefined
   /** Disconnects; the broker keeps messages for the next connection. */
@@ -43,10 +36,20 @@ export interface FollowedSource {
   end(): Promise<void>
 }
 
+export interface MessageSource extends FollowedSource {
+  readonly counts: { messages: number; observations: number; repeated: number; unreadable: number }
+  routesOf(places: readonly SourcePlace[]): readonly StreamRoute[]
+  /** Notes why a message has no observation of a stream. */
+  noteUnreadable(reason: string): void
+  /** Whether a message with this digest is among the newest that were stored. */
+  knows(digest: string): boolean
+  learn(digest: string): void
+}
+
 export function createSource(
   { port, clock, log, digests, message }: SourcePorts,
   broker: SourceBroker,
-): FollowedSource {
+): MessageSource {
   const { url: address } = broker
   const known = new Set(digests)
   const counts = { messages: 0, observations: 0, repeated: 0, unreadable: 0 }
@@ -104,7 +107,7 @@ export function createSource(
     await connection?.close()
   }
 
-  const source: FollowedSource = Object.freeze({
+  const source: MessageSource = Object.freeze({
     address,
     counts,
     route(wanted) {
@@ -119,7 +122,7 @@ export function createSource(
       }
       routes = next
       streams = wanted.length - left
-      places = [...next.values()].map(([first]) => first!.access.place)
+      places = [...next.values()].map(([first]) => first!.access.place as SourcePlace)
       connection?.follow(places)
       return left
     },
@@ -151,6 +154,6 @@ export function createSource(
       connection?.follow([])
       await close()
     },
-  } satisfies FollowedSource)
+  } satisfies MessageSource)
   return source
 }

@@ -1,7 +1,13 @@
 /** Access details, allowed brokers, and which readings of a payload belong to a stream. */
 import { describe, expect, it } from 'vitest'
 import type { Reading } from '#contract'
-import { iotLite, selvedgeExchange, selvedgeQueue, selvedgeTopic } from '#contract/vocabulary.ts'
+import {
+  iotLite,
+  selvedgeEntity,
+  selvedgeExchange,
+  selvedgeQueue,
+  selvedgeTopic,
+} from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { accessOf, allowedHost } from './access-details.ts'
 import { readingsOf } from './stream-readings.ts'
@@ -19,7 +25,7 @@ const service = (endpoint: string, more: Readonly<Record<string, string>> = {}):
   }) as unknown as Entity
 
 const placeOf = (endpoint: string, more?: Readonly<Record<string, string>>) => {
-  const access = accessOf(service(endpoint, more))
+  const access = accessOf(service(endpoint, more), 'urn:ngsi-ld:IotStream:1')
   return typeof access === 'object' ? [access.address, access.place] : access
 }
 
@@ -45,7 +51,17 @@ describe('access details', () => {
     ])
   })
 
-  it('are none of a message broker, or have a mistake', () => {
+  it('name an observation entity at an NGSI-LD broker', () => {
+    const usual = { entity: 'urn:ngsi-ld:StreamObservation:1' }
+    expect(placeOf('https://b/x/ngsi-ld/v1/')).toEqual(['https://b:443/x', usual])
+    expect(placeOf('http://b', { [iotLite.interfaceType]: 'NGSI-LD' })).toEqual(['http://b:80', usual])
+    expect(placeOf('http://b/ngsi-ld', { [selvedgeEntity]: 'urn:x' })).toEqual([
+      'http://b:80',
+      { entity: 'urn:x' },
+    ])
+  })
+
+  it('are none of a broker, or have a mistake', () => {
     expect([placeOf('http://b'), placeOf('mqtt:'), placeOf('')]).toEqual([undefined, undefined, undefined])
     for (const [endpoint, more] of [
       ['mqtt://me@b', { [selvedgeTopic]: 'a' }],

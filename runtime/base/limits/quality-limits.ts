@@ -70,6 +70,10 @@ export const qualityLimits = {
   qualitySourceStoreMs: limit(50, 'ms'),
   /** Messages stored and counted without yielding. Beyond it: the next turn. */
   qualitySourceBatch: limit(256, 'messages'),
+  /** Pause between two reads of an NGSI-LD source. Beyond it: the next read. */
+  qualitySourcePollMs: limit(5_000, 'ms'),
+  /** Observations of a stream that such a read takes, the newest. Beyond it: not counted. */
+  qualitySourcePolled: limit(10_000, 'observations'),
   /** Pause after the disk rejected them. Beyond it: the next attempt. */
   qualitySourceRetryMs: limit(1_000, 'ms'),
   /** Newest messages of a source by which repeated ones are recognized. Beyond it: the oldest is dropped. */

@@ -33,15 +33,18 @@ function usualMistakes({ usualProperties }: Settings['quality']): Found[] {
 
 function sourceMistakes({ sources }: Settings['quality']): Found[] {
   const seen = new Set<string>()
-  return sources.hosts.flatMap(({ url, username, passwordFile, caFile }, i): Found[] => {
+  return sources.hosts.flatMap(({ url, username, passwordFile, tokenFile, caFile }, i): Found[] => {
     const found: Found[] = []
     const note = (name: string, expected: string): void => {
       found.push({ keys: ['quality', 'sources', 'hosts', i, name], expected })
     }
+    const isHttp = url.startsWith('http')
+    if (isHttp && username !== undefined) note('username', 'none, because an NGSI-LD broker gets a token')
+    if (!isHttp && tokenFile !== undefined) note('tokenFile', 'none, because the broker gets a password')
     if (passwordFile !== undefined && username === undefined)
       note('username', 'a user name, because passwordFile is set')
-    if (caFile !== undefined && !/^(?:mqtt|amqp)s:/.test(url))
-      note('url', 'mqtts or amqps, because caFile is set')
+    if (caFile !== undefined && !/^(?:mqtt|amqp|http)s:/.test(url))
+      note('url', 'mqtts, amqps or https, because caFile is set')
     if (seen.has(url)) note('url', 'an address that no other entry has')
     seen.add(url)
     return found

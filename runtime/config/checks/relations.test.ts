@@ -84,7 +84,8 @@ it.each([
   ['{url: mqtts://b, username: me, passwordFile: f, caFile: c}, {url: "amqp://b/"}', []],
   ['{url: mqtt://b, passwordFile: f}', ['[0].username']],
   ['{url: amqp://b, caFile: c}, {url: amqp://b}', ['[0].url', '[1].url']],
-  ['{url: http://b}, {url: mqtt://me@b}, {url: amqp://b/site}', ['[0].url', '[1].url', '[2].url']],
+  ['{url: http://b, username: me}, {url: mqtt://b, tokenFile: f}', ['[0].username', '[1].tokenFile']],
+  ['{url: ws://b}, {url: mqtt://me@b}, {url: amqp://b/site}', ['[0].url', '[1].url', '[2].url']],
 ])('requires sources of streams with complete credentials: %s', async (hosts, paths) => {
   const found = await mistakesOf(`quality: {sources: {hosts: [${hosts}]}}`)
   expect(found).toEqual(paths.map((path) => `quality.sources.hosts${path}`))

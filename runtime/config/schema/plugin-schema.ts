@@ -100,6 +100,8 @@ const qualitySource = kind.groupOf('a group with url', {
   username: maybe(kind.text(256)),
   /** File of the password. Its first line is the password. Mode 0600. */
   passwordFile: maybe(kind.fileName()),
+  /** File of the token. Its first line is sent as a Bearer token to an NGSI-LD broker. Mode 0600. */
+  tokenFile: maybe(kind.fileName()),
   /** Certificate authorities. PEM file, in addition to those of the system. */
   caFile: maybe(kind.fileName()),
 })
@@ -161,7 +163,7 @@ export const quality = section('Quality analyser', {
    * stream.
    */
   neighbourMeters: setting(kind.wholeNumber(0, 1_000_000, 'metres'), 20_000),
-  /** Sources. MQTT and AMQP brokers that streams name as their source (iot-stream:providedBy). */
+  /** Sources. MQTT, AMQP and NGSI-LD brokers that streams name as their source (iot-stream:providedBy). */
   sources: qualitySources,
 })
 

@@ -104,13 +104,13 @@ export const brokerUrl = () =>
     ),
   )
 
-/** The address of a message broker, MQTT or AMQP. */
+/** The address of a broker: MQTT, AMQP or NGSI-LD. */
 export const sourceUrl = () =>
   described(
-    'mqtt://host[:port], or mqtts, amqp or amqps, without user name, password and path',
+    'mqtt://host[:port], or mqtts, amqp, amqps, http or https, without user name, password and path',
     v.pipe(
       v.string(),
-      v.check((value) => isBrokerUrl(value, /^(?:mqtt|amqp)s?:$/)),
+      v.check((value) => isBrokerUrl(value, /^(?:mqtt|amqp|http)s?:$/)),
     ),
   )
 
