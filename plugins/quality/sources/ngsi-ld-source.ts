@@ -1,7 +1,7 @@
 /**
- * One NGSI-LD broker that streams name as their source. It is polled: the history of each stream's observation
- * entity is read from the latest counted observation on. So each observation counts once, also after a
- * restart; observations that are older than the latest one are not seen.
+ * One NGSI-LD broker that streams name as their source. It is polled: the history of each stream's
+ * observation entity is read from the latest counted observation on. So each observation counts once, also
+ * after a restart; observations that are older than the latest one are not seen.
  */
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
@@ -66,7 +66,7 @@ export function createNgsiLdSource(
     }, delayMs)
   }
 
-  /** Counts the observations of a stream since the latest one, or since a day ago, in order of their times. */
+  /** Counts the observations of a stream since the latest one, or since a day ago, in order of time. */
   async function readStream({ stream, access }: StreamRoute): Promise<void> {
     const id = 'entity' in access.place ? access.place.entity : ''
     const from = stream.record.lastAt === undefined ? clock.now() - dayMs : stream.record.lastAt + 1
