@@ -279,6 +279,14 @@ describe('the pattern extractor', () => {
       [iso(2), iso(3), 'pattern-1'],
     ]
     await vi.waitFor(async () => expect(summary(await events('c1'))).toEqual(expected), patience)
+    // A late value adds a window, and changes the start of the next.
+    await notify('observation', observation('c1', 2.5))
+    const changed = [
+      [iso(1), iso(2), 'pattern-1'],
+      [iso(2), iso(2.5), 'pattern-1'],
+      [iso(2.5), iso(3), 'pattern-2'],
+    ]
+    await vi.waitFor(async () => expect(summary(await events('c1'))).toEqual(changed), patience)
     const wrong = await client().send('POST', '/patterns/api/notification/observation', {
       type: 'Notification',
     })
