@@ -180,6 +180,20 @@ describe('the interface of the page', () => {
     expect(labels).not.toContain('noise level')
   })
 
+  it('keeps writes of pages of other origins, and requests to other hosts, out', async () => {
+    const status = async (path: string, init: RequestInit) => (await fetch(origin + path, init)).status
+    const headers = { Origin: 'https://elsewhere.example', 'Content-Type': 'text/plain' }
+    for (const prefix of ['/quality', '/semanticenrichment']) {
+      expect(await status(`${prefix}/api/subscriptions`, { method: 'POST', headers, body: '{}' })).toBe(403)
+      const path = `${prefix}/api/properties/humidity`
+      expect(await status(path, { method: 'DELETE', headers })).toBe(403)
+    }
+    const form = { method: 'POST', headers, body: 'key=writeIntervalMs&value=1' }
+    expect(await status('/semanticenrichment/changeconfiguration', form)).toBe(403)
+    const other = await gateway.send('GET', '/quality/api/log', undefined, { Host: 'rebound.example' })
+    expect(other.status).toBe(421)
+  })
+
   it('lists log lines by level and number', async () => {
     const lines = () => result<{ event: string }>('log?level=info&limit=1')
     await vi.waitFor(async () => expect(await lines()).toHaveLength(1), {})
@@ -304,6 +318,9 @@ describePeer('chromium', 'the quality page of a gateway with a token', (path) =>
       '/semanticenrichment/api/log',
     ])
       expect([at, await status(at)]).toEqual([at, 401])
+    expect((await fetch(`${url}/semanticenrichment/ui`)).status).toBe(200)
+    for (const at of ['api/log', 'showsubscriptions', ''])
+      expect([at, (await fetch(`${url}/semanticenrichment/${at}`)).status]).toEqual([at, 401])
     const browser = await openBrowser(path, url)
     await browser.page.goto(`${url}/quality/ui`)
     await browser.page.locator('input[type="password"]').fill(token)
