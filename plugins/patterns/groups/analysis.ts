@@ -315,10 +315,10 @@ export function createAnalysis({ streams, publish, yieldIfDue }: AnalysisPorts) 
       ]
     },
     unsavedCount: () => unsaved.values.length,
-    takeUnsaved(): Unsaved {
-      const taken = unsaved
+    /** Changes since `forgetUnsaved` was called, after they were saved. */
+    unsaved: (): Unsaved => unsaved,
+    forgetUnsaved(): void {
       unsaved = newUnsaved()
-      return taken
     },
   })
 }

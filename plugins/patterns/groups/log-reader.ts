@@ -80,7 +80,9 @@ export function createLogReader({
     const waiting = [...writer.waiting()].map(
       ([id, entity]) => [id, entity === undefined ? undefined : JSON.stringify(entity)] as const,
     )
-    table.save({ ...analysis.takeUnsaved(), waiting, cursor })
+    // If the disk fails, all of it is saved later.
+    table.save({ ...analysis.unsaved(), waiting, cursor })
+    analysis.forgetUnsaved()
     savedAt = clock.monotonic()
   }
 
@@ -196,7 +198,7 @@ export function createLogReader({
     generation++
     cursor = undefined
     await analysis.regroup(async () => undefined)
-    analysis.takeUnsaved()
+    analysis.forgetUnsaved()
     streams.clear()
     table.clear()
   }
