@@ -7,6 +7,7 @@ import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import { requireSecretFile } from '#config/load/secret-files.ts'
 import type { Peer, PeerAnswer } from '#federation/peer.ts'
+import { viaHeader } from '#ngsi-ld/federation/via.ts'
 import { problemTextIn } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 
 export interface CentreSettings {
@@ -37,7 +38,7 @@ export function createCentre({ peer, clock, alias }: CentrePorts, settings: Cent
   function headers(): Record<string, string> {
     const token = tokenFile === undefined ? undefined : requireSecretFile(tokenFile)
     return {
-      Via: `HTTP/1.1 ${alias}`,
+      Via: viaHeader(undefined, alias),
       ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
       ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
     }

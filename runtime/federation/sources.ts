@@ -11,6 +11,7 @@ import type { RegistrationBroker } from '#broker/sources/source-requests.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { baseOf, type Registration } from '#ngsi-ld/federation/registration.ts'
 import { type SourceOptions, sourceOptionsOf } from '#ngsi-ld/federation/source-info.ts'
+import { appendedVia } from '#ngsi-ld/federation/via.ts'
 import { partsOf } from '#ngsi-ld/values/request-target.ts'
 import { tunnelled } from '#ngsi-ld/values/tunnel-uri.ts'
 import type { Peer, PeerAnswer, PeerRequest } from './peer.ts'
@@ -214,10 +215,9 @@ function headersFor(
   { tenant }: Registration,
   headers: Readonly<Record<string, string>>,
 ): Record<string, string> {
-  const before = via === undefined ? '' : `${typeof via === 'string' ? via : via.join(', ')}, `
   return {
     ...headers,
     ...(tenant === undefined ? {} : { 'ngsild-tenant': tenant }),
-    Via: `${before}HTTP/1.1 ${alias}`,
+    Via: appendedVia(via, alias),
   }
 }

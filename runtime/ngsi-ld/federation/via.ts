@@ -26,9 +26,13 @@ export const viaFrom = (origin: string): string | undefined =>
 /** The pseudonyms of a stored chain. */
 export const chainOf = (via: string | undefined): readonly string[] => via?.split(',') ?? []
 
-/**
- * The Via header for forwarding a change with a chain. It includes the protocol, because some brokers fail
- * without it.
- */
+/** An entry of a Via header. It includes the protocol, because some brokers fail without it. */
+const hop = (alias: string): string => `HTTP/1.1 ${alias}`
+
+/** The Via header for sending a change with a stored chain. */
 export const viaHeader = (via: string | undefined, alias: string): string =>
-  [...chainOf(via), alias].map((name) => `HTTP/1.1 ${name}`).join(', ')
+  [...chainOf(via), alias].map(hop).join(', ')
+
+/** The Via header for forwarding a request; the received header stays as it is. */
+export const appendedVia = (received: string | readonly string[] | undefined, alias: string): string =>
+  [...[received ?? []].flat(), hop(alias)].join(', ')
