@@ -1,5 +1,5 @@
 /**
- * The gateways with an open tunnel to this one, by pseudonym. Each name has one connection: a new one
+ * The gateways with an open tunnel to this one, by pseudonym. Each pseudonym has one connection: a new one
  * replaces the old one, which is probably dead. If the new one is another process, a warning is logged,
  * because two gateways may share an identity.
  */

@@ -50,7 +50,7 @@ export function createQuarantine({ records, metrics, clock, log }: QuarantinePor
       omitted++
       return
     }
-    log.warn('intake.quarantined', { topic, bridge, reason, ...(omitted > 0 ? { untold: omitted } : {}) })
+    log.warn('intake.quarantined', { topic, bridge, reason, ...(omitted > 0 ? { omitted } : {}) })
     reportedAt = now
     omitted = 0
   }

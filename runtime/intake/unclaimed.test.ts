@@ -1,5 +1,6 @@
 /** Topics that no bridge reads: one log line per topic, and at most one per second in a flood. */
 import { expect, it } from 'vitest'
+import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import { createMetrics } from '#base/register/metrics.ts'
 import type { Frame } from '#contract'
@@ -42,8 +43,15 @@ it('logs a line per second in a flood of topics, with the number of omitted line
   expect(lines).toHaveLength(100)
   pass(1000)
   for (const topic of ['u/1', 'u/2']) unclaimed.note(frame(topic))
-  expect(lines.slice(100)).toEqual([expect.objectContaining({ topic: 'u/1', untold: 900 })])
+  expect(lines.slice(100)).toEqual([expect.objectContaining({ topic: 'u/1', omitted: 900 })])
   expect(unclaimed.all()).toHaveLength(256)
+})
+
+it('drops the topic silent for longest', () => {
+  const { unclaimed } = open()
+  for (let at = 0; at < limits.unclaimedTopicsMax.value; at++) unclaimed.note(frame(`t/${at}`))
+  for (const topic of ['t/0', 'new']) unclaimed.note(frame(topic))
+  expect(['t/0', 't/1', 'new'].map((topic) => unclaimed.get(topic)?.count)).toEqual([2, undefined, 1])
 })
 
 it('keeps a copy of the payload, and only the beginning of a large one', () => {

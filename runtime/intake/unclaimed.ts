@@ -154,7 +154,7 @@ function createReport(monotonic: () => number, log: Log) {
       return
     }
     allowance--
-    log.warn('intake.unclaimed', { ...facts(), ...(omitted > 0 ? { untold: omitted } : {}) })
+    log.warn('intake.unclaimed', { ...facts(), ...(omitted > 0 ? { omitted } : {}) })
     omitted = 0
   }
 }

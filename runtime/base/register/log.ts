@@ -112,7 +112,7 @@ export const logEvents = [
   'intake.released',
   /**
    * A topic that no bridge reads was seen for the first time; readableBy names a bridge that could read it.
-   * At most one line a second is logged during a flood; untold counts the others.
+   * At most one line a second is logged during a flood; omitted counts the others.
    */
   'intake.unclaimed',
   /** An operator accepted or ignored a device or a topic, or withdrew that decision. */
@@ -122,7 +122,7 @@ export const logEvents = [
   /** A device was seen for the first time. */
   'intake.provisioned',
   /** The endpoint of a snapshot could not be notified. */
-  'snapshot.untold',
+  'snapshot.unnotified',
   /** An endpoint stopped responding. */
   'delivery.endpoint-down',
   /** An endpoint responds again. */

@@ -1,7 +1,8 @@
 /**
  * The tenants of this gateway: one database file each, found at start or created by the first create request.
  * The default tenant has the empty name and always exists (GS CIM 009, 4.14). Tenants share only the writer
- * thread and the memory budget for cached documents.
+ * thread and the memory budget for cached documents. A tenant found damaged is closed; if a backup can repair
+ * it, the process ends (code 70).
  */
 import { existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'

@@ -310,7 +310,7 @@ function createNotifier({ notify, clock, log }: SnapshotRoutePorts) {
       if ((await notify(request)).ok) return
       await new Promise((resolve) => setTimeout(resolve, 1000 * tries).unref())
     }
-    log.warn('snapshot.untold', { snapshot: facts.id, tenant, uri: shownAddress(uri) })
+    log.warn('snapshot.unnotified', { snapshot: facts.id, tenant, uri: shownAddress(uri) })
   }
 }
 
