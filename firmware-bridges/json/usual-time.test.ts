@@ -59,6 +59,12 @@ describe('the time of a record without a time path', () => {
     })
   })
 
+  it('is the first usual name, in the order of the guide', () => {
+    const names = ['time', 'timestamp', 'datetime', 'ts', 'date']
+    for (const [at, name] of names.slice(1).entries())
+      expect(decode({ [name]: noon + 60_000, [names[at]!]: noon, t: 1 }).times).toEqual([noon])
+  })
+
   it('is the reception if the zone is unknown or the clock was not set', () => {
     for (const time of ['2026-11-22T13:00:00', '1970-01-01T00:00:05Z', '2000-01-01T00:00:05Z'])
       expect(decode({ time, t: 1 })).toEqual({ fields: ['t'], times: [undefined], wrong: [] })

@@ -18,7 +18,7 @@ import type { CopiesStatus } from './copies.ts'
 import { openCopies, subscriptionAt } from './copy-set.ts'
 import type { DownwardPorts, TunnelledApp } from './downward-ports.ts'
 import { createNotes, keyOf, type Note } from './notes.ts'
-import { type RegisterSettings, registrationOf } from './own-registration.ts'
+import { type RegisterSettings, refreshMsOf, registrationOf } from './own-registration.ts'
 import {
   createRegistrar,
   type Registrar,
@@ -126,6 +126,6 @@ function registrarSettings(
     centre: { url, tokenFile, tenant },
     registration: registration as RegistrarSettings['registration'],
     expiryMs: expirySeconds * 1000,
-    refreshMs: (one.refreshSeconds ?? expirySeconds / 3) * 1000,
+    refreshMs: refreshMsOf(one),
   }
 }

@@ -1,6 +1,6 @@
 /** The registration at a centre holds what the settings say, each setting in its member (GS CIM 009, 5.2.9). */
 import { expect, it } from 'vitest'
-import { type RegisterSettings, registrationOf } from './own-registration.ts'
+import { type RegisterSettings, refreshMsOf, registrationOf } from './own-registration.ts'
 
 const own = { alias: 'urn:gw', gateway: 'gw', publicUrl: 'http://gw.example/', sourceToken: undefined }
 const plain = {
@@ -66,4 +66,9 @@ it('gives the centre the token for this gateway', () => {
     ...whole,
     contextSourceInfo: [{ key: 'Authorization', value: 'Bearer abc' }],
   })
+})
+
+it('is renewed after a third of its time, unless the settings say when', () => {
+  expect(refreshMsOf(plain)).toBe(1_200_000)
+  expect(refreshMsOf({ ...plain, refreshSeconds: 7 })).toBe(7000)
 })

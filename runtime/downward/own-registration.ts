@@ -41,6 +41,10 @@ export function registrationOf(settings: RegisterSettings, own: Own): JsonObject
   }
 }
 
+/** A registration is renewed after a third of its time, so that two renewals may fail. */
+export const refreshMsOf = ({ refreshSeconds, expirySeconds }: RegisterSettings): number =>
+  (refreshSeconds ?? expirySeconds / 3) * 1000
+
 function informationOf({ types, ids, idPattern, properties, relationships }: RegisterSettings): JsonObject {
   const which: JsonObject[] =
     ids.length > 0 ? ids.map((id) => ({ id })) : [idPattern === undefined ? {} : { idPattern }]

@@ -79,6 +79,8 @@ describe('install.sh', () => {
 
   it('upgrades in place and keeps the settings', () => {
     const settings = join(root, 'etc', 'selvedge', 'selvedge.yaml')
+    // They may contain secrets.
+    expect(statSync(settings).mode & 0o777).toBe(0o640)
     writeFileSync(settings, '# mine\n{}\n')
     writeFileSync(join(program, 'dist', 'left-over.js'), '')
     install('--root', root)

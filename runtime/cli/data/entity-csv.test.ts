@@ -63,6 +63,12 @@ describe('entities in rows', () => {
     )
   })
 
+  it('have the value of each kind in the same column', () => {
+    const vocab = { id: 'urn:a:1', type: 'Room', use: { type: 'VocabProperty', vocab: 'office' } }
+    expect(toRows(vocab)[0]!.slice(4, 7)).toEqual(['use', 'VocabProperty', 'office'])
+    expect(throughText([vocab])).toEqual([vocab])
+  })
+
   it('may lack columns, and have Property as default kind', () => {
     const reader = createRowReader(['id', 'type', 'attribute', 'value'])
     reader.read(['urn:a:1', 'Room', 'temperature', '21.5'])

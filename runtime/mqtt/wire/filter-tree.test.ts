@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createFilterTree, plainGrant } from './filter-tree.ts'
 import { createTopicTree } from './topic-tree.ts'
+import { filterProblem } from './topics.ts'
 import { asQos } from './wire.ts'
 
 /** MQTT 3.1.1, section 4.7, literally. */
@@ -84,4 +85,10 @@ describe('the tree of topics', () => {
       }),
     )
   })
+})
+
+it('names the rule that a filter breaks', () => {
+  for (const wrong of ['a/#/b', 'a#', '#b']) expect(filterProblem(wrong)).toBe('# must be the last level')
+  expect(filterProblem('a/b+')).toBe('+ must occupy a whole level')
+  expect(filterProblem('+/a/#')).toBeUndefined()
 })

@@ -141,7 +141,7 @@ describe('the outcome per item', () => {
     }
   })
 
-  it.each([401, 403])('refuses an item if it alone gets %d', async (status) => {
+  it.each([401, 403, 405, 410])('refuses an item if it alone gets %d', async (status) => {
     const { settle } = settling()
     const one = answer(207, { success: ['urn:a'], errors: [problem('urn:b', status)] })
     expect(await settle([a, b], one)).toEqual(done([{ step: b, reason: `${status} no` }]))

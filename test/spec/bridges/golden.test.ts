@@ -43,3 +43,20 @@ describe.each(bridges)('the bridge $name', (bridge) => {
     expect(JSON.parse(JSON.stringify(decoded))).toEqual(expected)
   })
 })
+
+describe('the bridge json, for a topic that is not mapped,', () => {
+  const json = bridges.find(({ name }) => name === 'json')!
+  const deviceOf = (topic: string): unknown => {
+    const proposal = json.propose!(frameOf({ topic, receivedAt: 0, text: '{"temperature":21,"humidity":3}' }))
+    return (proposal!.source as { deviceName: string }).deviceName
+  }
+
+  it.each([
+    ...['state', 'status', 'telemetry', 'sensor', 'sensors', 'data', 'value', 'values', 'json', 'up'],
+    ...['measurement', 'measurements', 'reading', 'readings', 'attributes', 'UP'],
+  ])('proposes the level before a last level %s as the device', (word) => {
+    expect(deviceOf(`hall/d7/${word}`)).toBe('d7')
+  })
+
+  it('proposes any other last level as the device', () => expect(deviceOf('hall/d7/kitchen')).toBe('kitchen'))
+})

@@ -59,6 +59,7 @@ it('loads no external resource, and its content security policy allows only its 
   const { text, headers } = await gateway.get('/', browser)
   const [, style] = /<style>(.*?)<\/style>/s.exec(text)!
   expect(headers['content-security-policy']).toContain("default-src 'none'")
+  expect(headers['content-security-policy']).toContain("frame-ancestors 'none'")
   expect(headers['content-security-policy']).toContain(
     `style-src 'sha256-${hash('sha256', style!, 'base64')}'`,
   )

@@ -152,6 +152,7 @@ describe('the endpoint', () => {
 
   it('rejects other methods, media types and paths', async () => {
     expect((await fetch(endpoint, { method: 'DELETE' })).status).toBe(405)
+    expect((await fetch(`${endpoint}/stream`, { method: 'PUT' })).status).toBe(405)
     expect((await post('query={a}', { 'Content-Type': 'application/x-www-form-urlencoded' })).status).toBe(
       415,
     )

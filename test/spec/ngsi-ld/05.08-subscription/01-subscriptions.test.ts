@@ -194,6 +194,8 @@ it('subscriptions shall be listed page by page', async () => {
     expect.objectContaining({ createdAt: expect.any(String), type: 'Subscription' }),
   ])
   expect(page.headers['link']).toMatch(/rel="next".*rel="prev"|rel="prev".*rel="next"/)
+  const second = await gateway.get(`${path}?limit=3&offset=1`)
+  expect(second.headers['link']).toMatch(/limit=3&offset=0>;\s*rel="prev"/)
   expect((await gateway.get(`${path}?limit=0`)).status).toBe(400)
   expect((await gateway.get(`${path}?limit=1001`)).status).toBe(403)
 })
