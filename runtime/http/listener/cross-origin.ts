@@ -1,9 +1,9 @@
 /**
  * Keeps foreign web pages out of a listener that requires no token. A browser sends requests on behalf of any
- * page, so binding to loopback is no protection. Without these checks a page could read everything by
- * rebinding its DNS name to 127.0.0.1, or open a WebSocket or send a POST without a body. The browser reports
- * both the host it addresses and the origin of the page; this file checks them. It authenticates nobody: programs other than browsers send any header they like
- * (docs/decisions/0032).
+ * page, so binding to loopback is no protection. Without these checks a page could open a WebSocket or send a
+ * POST without a body. If it rebinds its DNS name to 127.0.0.1, it could read everything. The browser reports
+ * both the host it addresses and the origin of the page; this file checks them. It authenticates nobody:
+ * programs other than browsers send any header they like (docs/decisions/0032).
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import { GatewayError } from '#base/register/errors.ts'
