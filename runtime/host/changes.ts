@@ -29,6 +29,9 @@ export interface Owner {
   disable(error: unknown): void
 }
 
+/** A follower works at most a fifth of the time, so that several of them leave most of it to ingest. */
+const restPerWork = 4
+
 export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
   const { following, onCommit, clock, log } = ports
 
@@ -62,9 +65,9 @@ export function createChanges(ports: ChangesPorts, owner: Owner): ChangesPort {
         else if (batch !== undefined) {
           await follower.take(batch)
           cursor = batch.through
-          // A follower far behind works at most half of the time.
-          if (following.position().n - cursor > limits.pluginBatchRows.value)
-            rest = Math.min(rest, clock.monotonic() - begunAt)
+          const restAfterWork = restPerWork * (clock.monotonic() - begunAt)
+          const isFarBehind = following.position().n - cursor > limits.pluginBatchRows.value
+          rest = isFarBehind ? restAfterWork : Math.max(rest, restAfterWork)
         }
         failures = 0
       } catch (error) {
