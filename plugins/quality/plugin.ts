@@ -29,6 +29,7 @@ import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
 import { createSilenceLog } from '#plugins/quality/streams/silence-log.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
+import { createStreamGathering } from '#plugins/quality/streams/stream-gathering.ts'
 import { createStreamStatements, tables } from '#plugins/quality/streams/stream-statements.ts'
 import { createTimerWheel } from '#plugins/quality/streams/timer-wheel.ts'
 import { createQualityRoutes } from './quality-routes.ts'
@@ -68,8 +69,9 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
   const downtimes: Downtime[] = []
   const moment = () => ({ now: clock.now(), upSince })
   const quality = (stream: Stream) => qualityOf(stream.record, stream.metadata, moment())
+  const gathering = createStreamGathering(changed)
   const silence = createTimerWheel<Stream>(
-    { clock, due: changed },
+    { clock, due: gathering.add },
     { tickMs: limits.qualityTickMs.value, slots: limits.qualityWheelSlots.value },
   )
   const silences = createSilenceLog(log)
@@ -92,9 +94,10 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     monotonic: clock.monotonic,
     concordances: createConcordances({ radiusMeters: settings.neighbourMeters }),
     downtimes: () => downtimes,
-    changed,
+    changed: gathering.add,
     moved: () => sources.note(),
     removed(stream) {
+      gathering.delete(stream)
       silence.delete(stream)
       silences.delete(stream)
       writer.delete(stream)
