@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connectAsync } from 'mqtt'
-import { type LoadFigures, percentile, startPinned, underLoad } from './processes.ts'
+import { loopLag, percentile, processCpuSeconds, startPinned, writtenBytes } from './processes.ts'
 import { bytesPerStream } from './quality-memory.ts'
 import { end, layOutGateway, type Server, startGateway, temporaryFolder } from './servers.ts'
 
@@ -44,29 +44,47 @@ async function startSite(command: string, quality: object): Promise<Server> {
   return startGateway(command, { SELVEDGE_CONFIG: file }, folder)
 }
 
-function measure(server: Server, seconds: number): Promise<LoadFigures> {
-  const args = [server.port, publishers, 1, seconds, streams, streams].map(String)
-  return underLoad(server, load, [...args, 'live'])
+interface Cost {
+  /** Of one core. */
+  readonly share: number
+  readonly bytesEach: number
+  readonly lagP99: number
+}
+
+/** One load without a pause, since a pause of the load is silence of the streams; measured after half a minute. */
+async function measure(server: Server, seconds: number): Promise<Cost> {
+  const args = [server.port, publishers, 1, 3600, streams, streams, 'live'].map(String)
+  const child = startPinned(1, [process.execPath, load, ...args])
+  // New devices, and the first slots of concordance.
+  await pause(40_000)
+  await loopLag(server.httpPort)
+  const [cpu, bytes, begin] = [processCpuSeconds(server.pid), writtenBytes(server.pid), performance.now()]
+  await pause(seconds * 1000)
+  const elapsed = (performance.now() - begin) / 1000
+  const figures = {
+    share: ((processCpuSeconds(server.pid) - cpu) / elapsed) * 100,
+    bytesEach: (writtenBytes(server.pid) - bytes) / (elapsed * streams),
+    lagP99: await loopLag(server.httpPort),
+  }
+  await end(child)
+  return figures
 }
 
 async function costs(command: string, seconds: number): Promise<void> {
-  const figures: LoadFigures[] = []
+  const figures: Cost[] = []
   for (const quality of [{ enabled: false }, { enabled: true }]) {
     const server = await startSite(command, quality)
     try {
-      // New devices, and the first slots of concordance.
-      await measure(server, 30)
       figures.push(await measure(server, seconds))
     } finally {
       await server.stop()
     }
   }
-  const [floor, ours] = figures as [LoadFigures, LoadFigures]
-  const share = ({ allMicros, perSecond }: LoadFigures): number => (allMicros * perSecond) / 1e4
-  say(`${streams} streams, ${ours.perSecond.toFixed(0)} observations/s`)
+  const [floor, ours] = figures as [Cost, Cost]
+  say(`${streams} streams with an observation a second each`)
   say(
-    `CPU: ingest ${share(floor).toFixed(1)} % of a core, with the analyser ${share(ours).toFixed(1)} %: ` +
-      `${(share(ours) - share(floor)).toFixed(1)} % above ingest  (goal 10 %)`,
+    `CPU: ingest ${floor.share.toFixed(1)} % of a core, with the analyser ${ours.share.toFixed(1)} %: ` +
+      `${(ours.share - floor.share).toFixed(1)} % above ingest  (goal 10 %)`,
   )
   say(
     `flash: ingest ${floor.bytesEach.toFixed(0)} B/observation, with the analyser ${ours.bytesEach.toFixed(0)}: ` +

@@ -63,8 +63,8 @@ const days = [...Map.groupBy(slots, ({ time }) => Math.floor(time / (slotMs * sl
 const dataFolder = mkdtempSync(join(tmpdir(), 'selvedge-eval-'))
 const gateway = await startGatewayProcess({
   dataFolder,
+  env: { SELVEDGE_QUALITY_ENABLED: 'true' },
   config: {
-    quality: { enabled: true },
     commit: { lingerMs: 0 },
     provisioning: {
       devices: Object.fromEntries(

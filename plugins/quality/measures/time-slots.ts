@@ -6,9 +6,8 @@
 import { bins, type DayTable } from './day-table.ts'
 import { recentTimes } from './recent-times.ts'
 
-export const slotLengthsMs = [
-  1000, 10_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000,
-] as const
+/** The shortest is the usual time between two writes: concordance does not change more often. */
+export const slotLengthsMs = [10_000, 60_000, 300_000, 900_000, 3_600_000, 14_400_000, 86_400_000] as const
 /** Lengths per stream, so that a sensor of every minute has slots in common with one of every hour. */
 const levels = 4
 /** Slots per length. */
