@@ -162,6 +162,36 @@ describe('a gateway that is registered at a centre', () => {
     await vi.waitFor(async () => expect(await atCentre()).toEqual([]), within)
   })
 
+  it('replaces a registration that the centre cannot update', async () => {
+    const refusals = [405, 422, 501]
+    const seen: string[] = []
+    const vias = new Set<string>()
+    const server = createHttpServer((request, response) => {
+      const { method = '', headers } = request
+      vias.add(headers.via!.replace(/ \S+$/, ''))
+      const status =
+        {
+          POST: 201,
+          GET: seen.includes('POST') ? 200 : 404,
+          PATCH: refusals[seen.filter((one) => one === 'PATCH').length],
+          DELETE: 204,
+        }[method] ?? 500
+      seen.push(method)
+      const problem = JSON.stringify({ type: 'about:blank', title: 'no', status })
+      response.writeHead(status, { 'Content-Type': 'application/json' })
+      request.resume().on('end', () => response.end(status < 400 ? undefined : problem))
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    const { port } = server.address() as AddressInfo
+    await startEdge(registered({ url: `http://127.0.0.1:${port}` }))
+    const replaced = ['GET', 'PATCH', 'DELETE', 'POST']
+    const wanted = ['GET', 'POST', ...replaced, ...replaced, ...replaced]
+    await vi.waitFor(() => expect(seen.slice(0, wanted.length)).toEqual(wanted), within)
+    expect([...vias]).toEqual(['HTTP/1.1'])
+    server.closeAllConnections()
+    server.close()
+  })
+
   it('updates the registration with its settings, and reports refusals of the centre', async () => {
     await (await startEdge(registered())).stop()
     const here = await startEdge(registered({ mode: 'auxiliary', properties: ['level'] }))
