@@ -255,8 +255,10 @@ export function createArrivals(ports: ArrivalsPorts) {
     const message: Message = { topic: route.topic, payload, qos, properties, expiresAt }
     const intent = accept(message, source, incoming)
     const receipt = qos === 2 ? receipts.begin(source, id) : undefined
-    const isNothing = intent === undefined && !isKept(route, message, retain)
-    const hasNoSubscribers = isNothing && qos > 0 && link.isFive() && routes.hasNoSubscribers(route)
+    const isUnread = intent === undefined && !isKept(route, message, retain)
+    // A message that clears its topic may follow one that is not decided yet.
+    const isNothing = isUnread && !retain
+    const hasNoSubscribers = isUnread && qos > 0 && link.isFive() && routes.hasNoSubscribers(route)
     if (isNothing && receipt === undefined && !link.hasPending()) {
       routes.fanOut(route, { message, retain, source })
       const code = hasNoSubscribers ? reasons.noMatchingSubscribers : reasons.success

@@ -163,6 +163,15 @@ describe('retained messages', () => {
     expect((await client.all(50)).map(textOf)).toEqual(['s/1 x qos1 retain'])
   })
 
+  it('are removed also if the one to remove is not stored yet', async () => {
+    const packets = ['x', ''].map((payload, n) =>
+      publishPacket('f', payload, { qos: 1, messageId: n + 1, retain: true }),
+    )
+    publisher.socket.write(Buffer.concat(packets.map((packet) => generate(packet))))
+    for (const messageId of [1, 2]) expect(await publisher.next()).toMatchObject({ cmd: 'puback', messageId })
+    expect(broker.server.stats().retained).toBe(0)
+  })
+
   it('beyond the limits are not retained, logged once, and no stale one remains', async () => {
     await restart({ retainedMessagesMax: 3, retainedBytesMax: 100 })
     for (const n of [1, 2, 3, 4, 5]) await publish(`c/${n}`, 'x', { retain: true })
