@@ -4,6 +4,8 @@
  */
 import { afterAll, vi } from 'vitest'
 import { restoreLimits } from './ceilings.ts'
+// Every random case has a fixed seed, also where a test does not ask for the number of runs.
+import './runs.ts'
 
 afterAll(restoreLimits)
 

@@ -40,6 +40,7 @@ const fold = fc.record({
 type Fold = typeof fold extends fc.Arbitrary<infer T> ? T : never
 
 const past = fc.record({ stream: fc.nat(2), second: fc.integer({ min: 0, max: 150 }), value: fc.nat(4) })
+type Past = typeof past extends fc.Arbitrary<infer T> ? T : never
 
 const correction = fc.record({
   /** Index of an existing instance. */
@@ -316,6 +317,17 @@ function methodOf(
 
 let worlds = 0
 
+const redirect: Correction = { which: 0, act: 'redirect', second: 0, value: 13 }
+
+/** Two instances that become equal in a third dataset: a removal removes one of them. */
+const twoMovedToOneDataset: [Fold[], Past[], boolean, Correction[], AnyQuery[]] = [
+  [],
+  [],
+  false,
+  [redirect, redirect, { ...redirect, act: 'remove' }],
+  [],
+]
+
 test('corrected history is read, cut and aggregated like its instances one by one', async () => {
   const { folder, remove } = temporaryFolder()
   const open = await openBroker(folder, { writer })
@@ -364,7 +376,7 @@ test('corrected history is read, cut and aggregated like its instances one by on
           }
         },
       ),
-      { numRuns: runs(40) },
+      { numRuns: runs(40), examples: [twoMovedToOneDataset] },
     )
   } finally {
     await open.close()

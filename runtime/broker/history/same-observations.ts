@@ -10,6 +10,7 @@ import { replacementOf } from './corrections.ts'
 import {
   createObservationFinder,
   type EvolutionPorts,
+  type FoundInstance,
   inChangeRecords,
   type Life,
   observedInstance,
@@ -21,6 +22,13 @@ export interface StoredInstance {
   readonly instanceId: string
 }
 
+interface Found {
+  readonly rid: number
+  /** Its original dataset: a correction may have moved it to another one, where it is nobody's copy. */
+  readonly dataset: string
+  readonly one: TimedInstance
+}
+
 /** The instance with an id, and all copies of the same observation; empty if there is none. */
 export function sameObservations(
   ports: EvolutionPorts,
@@ -28,13 +36,14 @@ export function sameObservations(
   name: string,
   instanceId: string,
 ): readonly StoredInstance[] {
-  const [owner, one] = found(ports, lives, name, instanceId) ?? []
-  if (owner === undefined || one === undefined) return []
-  const own = { rid: owner, instanceId }
+  const instance = found(ports, lives, name, instanceId)
+  if (instance === undefined) return []
+  const { rid, one } = instance
+  const own = { rid, instanceId }
   if (one.observedAt === undefined || one.deletedAt !== undefined) return [own]
   const others = lives.flatMap((life) => [
-    ...sameInRecords(ports, life, name, one),
-    ...sameInStreams(ports, life, name, one),
+    ...sameInRecords(ports, life, name, instance),
+    ...sameInStreams(ports, life, name, instance),
   ])
   return [own, ...others.filter((other) => other.instanceId !== instanceId)]
 }
@@ -44,21 +53,21 @@ function found(
   lives: readonly Life[],
   name: string,
   instanceId: string,
-): readonly [rid: number, one: TimedInstance] | undefined {
+): Found | undefined {
   const s = observationIn(instanceId)?.s
   for (const life of lives) {
-    const one =
+    const instance =
       s === undefined
-        ? recorded(ports, life, name).find((each) => each.instanceId === instanceId)
+        ? recorded(ports, life, name).find(({ one }) => one.instanceId === instanceId)
         : observed(ports, life, name, instanceId)
-    if (one !== undefined) return [life[0], one]
+    if (instance !== undefined) return { ...instance, rid: life[0] }
   }
   return undefined
 }
 
 const recorded = (ports: EvolutionPorts, [rid, corrections]: Life, name: string) => {
   const query = { timeproperty: 'createdAt', attrs: new Set([name]), limit: 0 } as const
-  return inChangeRecords(ports, rid, query, corrections).map(({ one }) => one)
+  return inChangeRecords(ports, rid, query, corrections)
 }
 
 /** The corrected observation of a stream; undefined if it was erased or removed. */
@@ -67,7 +76,7 @@ function observed(
   [rid, corrections]: Life,
   name: string,
   instanceId: string,
-): TimedInstance | undefined {
+): Omit<Found, 'rid'> | undefined {
   const { s, time } = observationIn(instanceId)!
   const row = ports.history.stream(s)
   if (row?.rid !== rid || ports.names.text(row.name) !== name) return undefined
@@ -80,36 +89,41 @@ function observed(
   )
   if (stored === undefined) return undefined
   const edit = own.editOf(time, stored.value)
-  return edit === undefined
-    ? observedInstance(s, stored.shape, stored)
-    : replacementOf(edit, { createdAt: stored.modified })
+  const one =
+    edit === undefined
+      ? observedInstance(s, stored.shape, stored)
+      : replacementOf(edit, { createdAt: stored.modified })
+  return one && { dataset: row.dataset, one }
 }
 
 function sameInRecords(
   ports: EvolutionPorts,
   life: Life,
   name: string,
-  { instance, observedAt }: TimedInstance,
+  { dataset, one: { instance, observedAt } }: Found,
 ): StoredInstance[] {
   const text = JSON.stringify(instance)
-  const isSame = (each: TimedInstance): boolean =>
-    each.deletedAt === undefined && each.observedAt === observedAt && JSON.stringify(each.instance) === text
+  const isSame = (each: FoundInstance): boolean =>
+    each.dataset === dataset &&
+    each.one.deletedAt === undefined &&
+    each.one.observedAt === observedAt &&
+    JSON.stringify(each.one.instance) === text
   return [...recorded(ports, life, name)]
     .filter(isSame)
-    .map(({ instanceId }) => ({ rid: life[0], instanceId }))
+    .map(({ one: { instanceId } }) => ({ rid: life[0], instanceId }))
 }
 
 function sameInStreams(
   ports: EvolutionPorts,
   [rid, corrections]: Life,
   name: string,
-  { instance, observedAt = 0 }: TimedInstance,
+  { dataset, one: { instance, observedAt = 0 } }: Found,
 ): StoredInstance[] {
-  const { value, datasetId = '' } = instance
+  const { value } = instance
   if (value === undefined) return []
   const identity = identityOf(observedAt, value)
   return ports.history.streamsOf(rid).flatMap((row) => {
-    if (ports.names.text(row.name) !== name || row.dataset !== datasetId) return []
+    if (ports.names.text(row.name) !== name || row.dataset !== dataset) return []
     const own = corrections.ofStream(row.s, name, row.dataset)
     const isLeft = createObservationFinder(
       ports,
