@@ -10,6 +10,7 @@ const shelves: Readonly<Record<string, number>> = {
   base: 0,
   'ngsi-ld': 1,
   config: 1,
+  statistics: 1,
   contract: 2,
   client: 3,
   store: 3,
@@ -193,7 +194,7 @@ function isAllowed(one: Import, target: string): boolean {
   if (from === to) return isAllowedInside(from, one.from, target)
   if (from === 'bridges') return to === 'contract'
   if (from === 'plugins') return to.startsWith('plugins/') || to === 'contract'
-  if (from.startsWith('plugins/')) return ['client', 'contract', 'ngsi-ld', 'base'].includes(to)
+  if (from.startsWith('plugins/')) return ['client', 'contract', 'ngsi-ld', 'statistics', 'base'].includes(to)
   if (to.startsWith('plugins')) return to === 'plugins' && from === 'gateway'
   if (from === 'ngsi-ld' && target === 'runtime/contract/pipeline.ts') return one.typeOnly
   const [lower, upper] = [shelves[to], shelves[from]]

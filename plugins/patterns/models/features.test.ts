@@ -1,8 +1,8 @@
 /** Features of windows against values computed by numpy 2.4 (`linalg.norm`, `cov`, `linalg.eig`). */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { eigenpairsOf } from '#statistics/symmetric-eigen.ts'
 import { featureCountOf, featuresOf } from './features.ts'
-import { eigenpairsOf } from './symmetric-eigen.ts'
 
 const first = [60.0, 62.7, 57.5, 52.0, 55.9, 51.1, 60.5, 72.1, 55.6, 54.4, 64.4, 63.2]
 const second = [24.2, 21.9, 24.2, 26.2, 21.7, 24.0, 20.1, 20.2, 20.8, 24.1, 21.0, 24.2]

@@ -2,7 +2,7 @@
  * The features of a window: a vector that a model classifies. Pure. Features of a stream that is constant, or
  * 0, are finite numbers too.
  */
-import { eigenpairsOf } from './symmetric-eigen.ts'
+import { eigenpairsOf } from '#statistics/symmetric-eigen.ts'
 
 /** `originals`: the main direction of variation; `segments`: piecewise aggregate means. */
 export type FeatureKind = 'originals' | 'segments'

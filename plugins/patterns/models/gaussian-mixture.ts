@@ -5,7 +5,7 @@
 import { limits } from '#base/limits/limits.ts'
 import { isList, type JsonObject } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
-import { choleskyOf, logDensity } from './cholesky.ts'
+import { choleskyOf, logDensity } from '#statistics/cholesky.ts'
 import { itemsIn, matrixIn, type Placed, positiveIn, vectorIn } from './model-json.ts'
 import { features } from './preparation.ts'
 

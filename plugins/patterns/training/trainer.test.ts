@@ -1,6 +1,6 @@
 /** The training thread: progress, cancelling, and mistakes that only the values show. */
 import { describe, expect, it } from 'vitest'
-import { createSeededRandom } from '#plugins/patterns/models/train/seeded-random.ts'
+import { createSeededRandom } from '#statistics/seeded-random.ts'
 import { trainInThread } from './trainer.ts'
 import type { TrainingJob } from './training-job.ts'
 import { parseTrainingRequest } from './training-request.ts'

@@ -5,7 +5,7 @@
  */
 import { segmentsPerStream } from '#plugins/patterns/models/features.ts'
 import type { Preparation } from '#plugins/patterns/models/preparation.ts'
-import { eigenpairsOf } from '#plugins/patterns/models/symmetric-eigen.ts'
+import { eigenpairsOf } from '#statistics/symmetric-eigen.ts'
 
 export interface PreparationChoices {
   /**

@@ -2,8 +2,9 @@
  * Fits a Gaussian mixture with full covariances by expectation maximization (Bishop, 9.2.2), starting from
  * clusters. Pure.
  */
-import { choleskyOf } from '#plugins/patterns/models/cholesky.ts'
+
 import { type GaussianMixture, weighed } from '#plugins/patterns/models/gaussian-mixture.ts'
+import { choleskyOf } from '#statistics/cholesky.ts'
 import type { Clusters } from './k-means-training.ts'
 
 export interface FittedMixture {

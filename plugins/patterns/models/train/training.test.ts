@@ -2,10 +2,10 @@
 import { describe, expect, it } from 'vitest'
 import { featuresOf } from '#plugins/patterns/models/features.ts'
 import { parseModel } from '#plugins/patterns/models/pattern-model.ts'
+import { createSeededRandom } from '#statistics/seeded-random.ts'
 import { adjustedRandIndex } from '#test/kit/agreement.ts'
 import { clustersOf } from './k-means-training.ts'
 import { fitMixture, mixtureCriterion } from './mixture-training.ts'
-import { createSeededRandom } from './seeded-random.ts'
 import { type TrainingTask, train, usualPreparation } from './training.ts'
 
 /** Three groups of 14 points, drawn from normal distributions. */

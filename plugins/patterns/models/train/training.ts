@@ -8,10 +8,10 @@ import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Label } from '#plugins/patterns/models/distance-models.ts'
 import type { FeatureKind } from '#plugins/patterns/models/features.ts'
 import { type Preparation, prepare } from '#plugins/patterns/models/preparation.ts'
+import { createSeededRandom } from '#statistics/seeded-random.ts'
 import { type Clusters, clustersCriterion, clustersOf } from './k-means-training.ts'
 import { learnPreparation, type PreparationChoices } from './learned-preparation.ts'
 import { fitMixture, mixtureCriterion } from './mixture-training.ts'
-import { createSeededRandom } from './seeded-random.ts'
 
 export interface TrainingTask {
   readonly method: 'k-means' | 'gaussian-mixture' | 'nearest-neighbour'
