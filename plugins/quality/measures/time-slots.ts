@@ -29,6 +29,8 @@ export interface TimeSlots {
 
 /** Index of the first mean in the table. */
 export const firstMean = bins + recentTimes
+/** Index of the first number of values. */
+const firstCount = firstMean + levels * slotsKept
 
 /** The slots of a record, which get a table with room for them. */
 export function newSlots(record: DayTable, shortest: number, origin: number): TimeSlots {
@@ -36,6 +38,20 @@ export function newSlots(record: DayTable, shortest: number, origin: number): Ti
   table.set(record.table.subarray(0, firstMean))
   record.table = table
   return { shortest, origin, newestAt: Number.NEGATIVE_INFINITY, table }
+}
+
+/** Slots of a record for another shortest length; the lengths that both have keep their means. */
+export function slotsFrom(before: TimeSlots, record: DayTable, shortest: number): TimeSlots {
+  const slots = newSlots(record, shortest, before.origin)
+  slots.newestAt = before.newestAt
+  for (let level = 0; level < levels; level++) {
+    const from = shortest + level - before.shortest
+    if (from < 0 || from >= levels) continue
+    const first = firstMean + from * slotsKept
+    slots.table.set(before.table.subarray(first, first + slotsKept), firstMean + level * slotsKept)
+    slots.table[firstCount + level] = before.table[firstCount + from]!
+  }
+  return slots
 }
 
 const columnOf = (slot: number): number => ((slot % slotsKept) + slotsKept) % slotsKept
@@ -59,7 +75,7 @@ export function addToSlots(slots: TimeSlots, time: number, value: number): boole
     const [slot, newest] = [Math.floor(time / length), Math.floor(newestAt / length)]
     const first = firstMean + level * slotsKept
     const at = first + columnOf(slot)
-    const countAt = firstMean + levels * slotsKept + level
+    const countAt = firstCount + level
     if (slot > newest) {
       for (let empty = Math.max(newest + 1, slot - slotsKept + 1); empty < slot; empty++)
         means[first + columnOf(empty)] = Number.NaN

@@ -3,7 +3,7 @@
 import { agreement, concordanceOf, ratedConcordance } from '#plugins/quality/measures/concordance.ts'
 import { numberOf } from '#plugins/quality/measures/numbers.ts'
 import type { Arrival } from '#plugins/quality/measures/stream-record.ts'
-import { addToSlots, newSlots, shortestFor } from '#plugins/quality/measures/time-slots.ts'
+import { addToSlots, newSlots, shortestFor, slotsFrom } from '#plugins/quality/measures/time-slots.ts'
 import { createNeighbours } from './neighbours.ts'
 import type { Stream } from './stream.ts'
 
@@ -49,9 +49,10 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
       const intervalMs = metadata.intervalMs ?? record.intervalMs
       // Without an update interval, the length of the first interval is that of the slots.
       if (intervalMs === undefined) return []
-      const shortest = metadata.intervalMs === undefined ? undefined : shortestFor(intervalMs)
-      if (record.slots === undefined || (shortest !== undefined && shortest !== record.slots.shortest))
-        record.slots = newSlots(record, shortest ?? shortestFor(intervalMs), number)
+      const shortest = shortestFor(intervalMs)
+      record.slots ??= newSlots(record, shortest, number)
+      if (metadata.intervalMs !== undefined && shortest !== record.slots.shortest)
+        record.slots = slotsFrom(record.slots, record, shortest)
       if (!addToSlots(record.slots, time, number)) return []
       const near = neighbours.of(stream)
       update(stream, near)
