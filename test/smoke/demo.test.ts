@@ -23,6 +23,11 @@ interface Entity {
   readonly [name: string]: unknown
 }
 
+interface RatedStream {
+  readonly id: string
+  readonly quality: { readonly concordance: { readonly absolute?: number } }
+}
+
 describe('the simulated site', () => {
   const temporary = mkdtempSync(join(tmpdir(), 'selvedge-demo-test-'))
   let demo: RunningCommand
@@ -104,6 +109,19 @@ describe('the simulated site', () => {
     expect(Number(messages)).toBeGreaterThan(1)
     expect([acknowledged, values, stored]).toEqual([messages, String(2 * Number(messages)), values])
     expect(demo.output().match(/STUCK SENSOR: /g)).toHaveLength(1)
+  })
+
+  it('rates the stuck sensor as discordant with its neighbours', async () => {
+    const concordances = async () => {
+      const { result: streams } = await get<{ result: readonly RatedStream[] }>(
+        entities.replace('/ngsi-ld/v1/entities', '/quality/api/streams'),
+      )
+      return Object.fromEntries(streams.map(({ id, quality }) => [id, quality.concordance.absolute]))
+    }
+    const stream = (device: string): string => `urn:ngsi-ld:IotStream:${device}:humidity`
+    await expect.poll(async () => (await concordances())[stream('cold-store')]).toBe(0)
+    for (const device of ['greenhouse-1', 'greenhouse-2', 'weather-mast'])
+      await expect.poll(async () => (await concordances())[stream(device)]).toBeGreaterThan(0.5)
   })
 
   it('stops on Ctrl-C and leaves no files behind', async () => {

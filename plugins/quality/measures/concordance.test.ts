@@ -3,7 +3,15 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { agreement, concordanceOf, ratedConcordance } from './concordance.ts'
 import { newDayTable } from './day-table.ts'
-import { addToSlots, firstMean, newSlots, shortestFor, slotsKept, type TimeSlots } from './time-slots.ts'
+import {
+  addToSlots,
+  firstMean,
+  newSlots,
+  shortestFor,
+  slotsFrom,
+  slotsKept,
+  type TimeSlots,
+} from './time-slots.ts'
 
 const begin = Date.parse('2026-06-01T00:00:00Z')
 const minute = 60_000
@@ -75,6 +83,32 @@ describe('the agreement of a stream with a neighbour', () => {
     const slots = slotsOf(values)
     addToSlots(slots, begin + 100 * minute, 7)
     expect(agreement(slots, slotsOf(wave(101)))).toBeUndefined()
+  })
+
+  it('keeps the slots that a changed update interval has in common with the former one', () => {
+    const values = wave(600, (i) => Math.sin(i / 60))
+    const [record, stuckRecord] = [newDayTable(), newDayTable()]
+    const slots = newSlots(record, shortestFor(minute), values[0]!)
+    const stuck = newSlots(stuckRecord, shortestFor(minute), 5)
+    const add = (i: number, to: readonly TimeSlots[]): void => {
+      addToSlots(to[0]!, begin + i * minute, values[i]!)
+      addToSlots(to[1]!, begin + i * minute, 5)
+    }
+    for (let i = 0; i < 595; i++) add(i, [slots, stuck])
+    const slower = slotsFrom(slots, record, shortestFor(10 * minute))
+    const slowerStuck = slotsFrom(stuck, stuckRecord, shortestFor(10 * minute))
+    // The latest slot goes on with the values that it has.
+    for (let i = 595; i < 600; i++) add(i, [slower, slowerStuck])
+    const expected = slotsOf(values)
+    expect(meansOf(slower)).toEqual([
+      ...expected.table.subarray(firstMean + 2 * slotsKept).slice(0, slotsKept),
+    ])
+    expect(agreement(slower, expected)).toBe(1)
+    expect(agreement(slowerStuck, slower)).toBe(0)
+    // Means of 10 s are not known from those of 15 minutes; the longer ones are.
+    const faster = slotsFrom(slower, record, shortestFor(10_000))
+    expect(meansOf(faster).every(Number.isNaN)).toBe(true)
+    expect(agreement(faster, expected)).toBe(1)
   })
 
   it('is within 0..1 for any values, and each value of a slot counts in its mean', () => {

@@ -7,14 +7,12 @@ import { addToSlots, newSlots, shortestFor, slotsFrom } from '#plugins/quality/m
 import { createNeighbours } from './neighbours.ts'
 import type { Stream } from './stream.ts'
 
+/** Each call returns neighbours that have their first concordance thereby. */
 export interface Concordances {
   /** Takes the label and place of a stream from its metadata. */
-  describe(stream: Stream): void
+  describe(stream: Stream): readonly Stream[]
   delete(stream: Stream): void
-  /**
-   * Adds a value of a stream that was counted.
-   * @returns neighbours that have their first concordance thereby.
-   */
+  /** Adds a value of a stream that was counted. Values from before its place is known count, too. */
   observe(stream: Stream, arrival: Arrival): readonly Stream[]
 }
 
@@ -35,28 +33,35 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
     return before === undefined
   }
 
+  function compare(stream: Stream): readonly Stream[] {
+    const near = neighbours.of(stream)
+    update(stream, near)
+    return near.filter((one) => one.record.concordance === undefined && update(one, neighbours.of(one)))
+  }
+
   return Object.freeze({
     describe(stream) {
       const { label, place } = stream.metadata
-      if (label === undefined || place === undefined) neighbours.delete(stream)
-      else neighbours.put(stream, label, place)
+      if (label === undefined || place === undefined) {
+        neighbours.delete(stream)
+        return []
+      }
+      neighbours.put(stream, label, place)
+      const { slots, concordance } = stream.record
+      return slots === undefined || concordance !== undefined ? [] : compare(stream)
     },
     delete: (stream) => neighbours.delete(stream),
     observe(stream, { time, value }) {
       const { record, metadata } = stream
       const number = numberOf(value)
-      if (number === undefined || metadata.label === undefined || metadata.place === undefined) return []
-      const intervalMs = metadata.intervalMs ?? record.intervalMs
       // Without an update interval, the length of the first interval is that of the slots.
-      if (intervalMs === undefined) return []
+      const intervalMs = metadata.intervalMs ?? record.intervalMs
+      if (number === undefined || intervalMs === undefined) return []
       const shortest = shortestFor(intervalMs)
       record.slots ??= newSlots(record, shortest, number)
       if (metadata.intervalMs !== undefined && shortest !== record.slots.shortest)
         record.slots = slotsFrom(record.slots, record, shortest)
-      if (!addToSlots(record.slots, time, number)) return []
-      const near = neighbours.of(stream)
-      update(stream, near)
-      return near.filter((one) => one.record.concordance === undefined && update(one, neighbours.of(one)))
+      return addToSlots(record.slots, time, number) ? compare(stream) : []
     },
   } satisfies Concordances)
 }

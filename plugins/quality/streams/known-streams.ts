@@ -142,7 +142,7 @@ export function createKnownStreams({
     const isNew = !isSame(metadata, stream.metadata)
     stream.sources = sources
     stream.metadata = metadata
-    if (isNew) concordances.describe(stream)
+    if (isNew) noteCounted(concordances.describe(stream))
     const types = listOf(entity.type)
     stream.types = types.length === 1 ? onlyStream : types
     const services = linksOf(entity, iotStream.providedBy)
@@ -199,9 +199,14 @@ export function createKnownStreams({
 
   function count(stream: Stream, arrival: Arrival): void {
     observe(stream.record, arrival, stream.metadata, downtimes())
-    for (const one of [stream, ...concordances.observe(stream, arrival)]) {
-      unsaved.streams.add(one)
-      changed(one)
+    noteCounted([stream, ...concordances.observe(stream, arrival)])
+  }
+
+  /** Notes that the records of streams changed. */
+  function noteCounted(counted: readonly Stream[]): void {
+    for (const stream of counted) {
+      unsaved.streams.add(stream)
+      changed(stream)
     }
   }
 
