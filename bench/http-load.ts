@@ -32,7 +32,7 @@ interface Connection {
 const latencies: number[] = []
 /** More than any server answers. */
 const requestsPerMs = 200
-/** Requests begin elsewhere with each process, so that no write repeats one before it: what changes nothing is not told. */
+/** Each process begins at another number, so that no write repeats an earlier one: a write without a change causes no notification. */
 let next = (Date.now() * requestsPerMs) % 1_000_000_000
 let done = 0
 /** Writes answered, from the first to the last. */

@@ -67,7 +67,7 @@ export interface PinnedOptions {
   readonly quiet?: boolean
 }
 
-/** What one load did to one server. Times in ms, CPU in microseconds per operation. */
+/** Results of one load on one server. Times in ms, CPU in microseconds per operation. */
 export interface LoadFigures {
   readonly perSecond: number
   readonly p50: number
@@ -101,7 +101,7 @@ export function underLoad(
     let before = { main: 0, all: 0, bytes: 0 }
     let after = before
     let lag = Promise.resolve(Number.NaN)
-    let isTold = false
+    let isReported = false
     const child = startPinned(1, [process.execPath, file, ...args], {
       quiet: false,
       onLine(line) {
@@ -112,7 +112,7 @@ export function underLoad(
           after = now()
           lag = loopLag(httpPort)
         } else if (line.startsWith('{')) {
-          isTold = true
+          isReported = true
           const { done, ...result } = JSON.parse(line) as Record<
             'perSecond' | 'done' | 'p50' | 'p99' | 'writes',
             number
@@ -131,7 +131,7 @@ export function underLoad(
       },
     })
     child.once('exit', (code) => {
-      if (!isTold) reject(new TypeError(`the load ended with code ${code}`))
+      if (!isReported) reject(new TypeError(`the load ended with code ${code}`))
     })
   })
 }

@@ -110,7 +110,7 @@ function writeOf(kind: 'write-read' | 'observe-read', n: number): RequestKind | 
 }
 
 /**
- * Body of write number `n`: a value of its own, so that each write changes something and is told, or an observation.
+ * Body of write number `n`: a new value, so that each write changes something and causes a notification, or an observation.
  * @param now ms UTC; when an observation is said to be made.
  */
 export function bodyOf(kind: RequestKind, n: number, now: number): string | undefined {

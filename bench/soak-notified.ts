@@ -1,34 +1,35 @@
 /**
- * Who is notified in the soak, by every way there is: over HTTP, over MQTT by the gateway's own broker, and by streams of
- * Server-Sent Events and WebSocket that confirm what they take. Each way has stations of its own, and counts the
- * different notifications that came beside those that writes must cause.
+ * Receives the notifications of the soak by each transport: HTTP, MQTT through the gateway's own broker, and streams of
+ * Server-Sent Events and WebSocket that confirm each notification. Each transport has its own stations, and compares
+ * the number of distinct notifications received with the number that the writes must cause.
  */
 import { createServer, get, type IncomingMessage } from 'node:http'
 import { connectAsync } from 'mqtt'
 import type { Server } from './servers.ts'
 import { stationId, stationType } from './site.ts'
 
-export interface Told {
-  /** Beginnings of the ids of the stations that are watched. */
+/** Notifications of one transport. */
+export interface Notified {
+  /** Prefix of the ids of the watched stations. */
   readonly watched: string
   expected: number
   readonly ids: Set<string>
 }
 
 export interface Listeners {
-  readonly ways: Readonly<Record<'HTTP' | 'MQTT' | 'SSE' | 'WebSocket', Told>>
-  /** Counts a write that was answered. */
+  readonly ways: Readonly<Record<'HTTP' | 'MQTT' | 'SSE' | 'WebSocket', Notified>>
+  /** Counts a write that was answered, at the transport of its station. */
   written(path: string): void
-  /** The stream of Server-Sent Events ends, and another takes its place. */
+  /** Replaces the connection of the stream of Server-Sent Events. */
   comeAgain(): void
   close(): Promise<void>
 }
 
-/** What this process asks of the gateway. @throws where the answer is no success */
+/** Sends a request to the gateway. @throws if the response reports no success. */
 export type Ask = (method: string, path: string, body?: string) => Promise<void>
 
 const subscriptions = '/ngsi-ld/v1/subscriptions'
-const topic = 'soak/told'
+const topic = 'soak/notified'
 
 export function subscriptionOf(id: string, endpoint: object, idPattern: string): string {
   return JSON.stringify({
@@ -42,15 +43,20 @@ export function subscriptionOf(id: string, endpoint: object, idPattern: string):
 
 /** One station of five over HTTP, one of fifty by each other way. */
 function waysOf(): Listeners['ways'] {
-  const told = (first: number, digits: number): Told => ({
+  const notified = (first: number, digits: number): Notified => ({
     watched: stationId(first).slice(0, -digits),
     expected: 0,
     ids: new Set(),
   })
-  return { HTTP: told(0, 3), MQTT: told(1000, 2), SSE: told(1100, 2), WebSocket: told(1200, 2) }
+  return {
+    HTTP: notified(0, 3),
+    MQTT: notified(1000, 2),
+    SSE: notified(1100, 2),
+    WebSocket: notified(1200, 2),
+  }
 }
 
-/** @param failed is told what goes wrong between two requests. */
+/** @param failed called with each failure between two requests. */
 export async function listen(
   gateway: Server,
   ask: Ask,
@@ -59,8 +65,8 @@ export async function listen(
   const ways = waysOf()
   const receiver = createServer((request, response) => {
     const { method, url } = request
-    // Others on this machine may ask whoever has a port that was theirs.
-    if (method !== 'POST' || url !== toldPath) return void response.writeHead(404).end()
+    // Other programs on this machine may send requests to a port that was theirs.
+    if (method !== 'POST' || url !== notifiedPath) return void response.writeHead(404).end()
     let body = ''
     request
       .on('data', (data: Buffer) => (body += data.toString()))
@@ -74,7 +80,7 @@ export async function listen(
       })
   })
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve))
-  const client = await connectAsync(`mqtt://127.0.0.1:${gateway.port}`, { clientId: 'soak-told' })
+  const client = await connectAsync(`mqtt://127.0.0.1:${gateway.port}`, { clientId: 'soak-notified' })
   client.on('message', (_, payload) => {
     ways.MQTT.ids.add(idIn(JSON.stringify((JSON.parse(payload.toString()) as { body: object }).body)))
   })
@@ -82,7 +88,7 @@ export async function listen(
 
   const { port } = receiver.address() as { port: number }
   const endpoints: Record<keyof Listeners['ways'], object> = {
-    HTTP: { uri: `http://127.0.0.1:${port}${toldPath}`, accept: 'application/json' },
+    HTTP: { uri: `http://127.0.0.1:${port}${notifiedPath}`, accept: 'application/json' },
     MQTT: {
       uri: `mqtt://127.0.0.1:${gateway.port}/${topic}`,
       notifierInfo: [{ key: 'MQTT-QoS', value: '1' }],
@@ -111,28 +117,28 @@ export async function listen(
   }
 }
 
-const toldPath = '/told-by-the-soak'
+const notifiedPath = '/notified-by-the-soak'
 const subscriptionId = (way: string): string => `urn:soak:kept:${way}`
 const feedOf = (way: string): string => `${subscriptions}/${subscriptionId(way)}/notifications`
 const idIn = (notification: string): string => (JSON.parse(notification) as { id: string }).id
 
-/** A consumer that confirms each notification by a request, and comes again after what it took last. */
+/** A consumer that confirms each notification by a request, and resumes after the last one that it confirmed. */
 function streamEvents(
   { httpPort }: Server,
-  told: Told,
+  notified: Notified,
   { ask, failed }: { readonly ask: Ask; readonly failed: (error: unknown) => void },
 ) {
   const feed = feedOf('SSE')
   let current: IncomingMessage | undefined
-  /** Those whose place another was sent for, which end when it is there. */
+  /** Responses that end as soon as the next one begins. */
   const leaving = new WeakSet<IncomingMessage>()
   let isOver = false
-  /** One was sent for and is not there yet: another at the same time would take its place. */
+  /** Whether a request waits for its response; a second one would replace it. */
   let isComing = false
   const take = (event: string): void => {
     const [, id, data] = /^id: (.*)\nevent: notification\ndata: (.*)$/.exec(event) ?? []
     if (id === undefined) return
-    told.ids.add(idIn(data!))
+    notified.ids.add(idIn(data!))
     ask('DELETE', `${feed}?until=${id}`).catch(failed)
   }
   const open = (): void => {
@@ -171,14 +177,14 @@ function streamEvents(
 /** A consumer that confirms over its socket. */
 async function openSocket(
   { httpPort }: Server,
-  told: Told,
+  notified: Notified,
   failed: (error: unknown) => void,
 ): Promise<{ close(): void }> {
   const socket = new WebSocket(`ws://127.0.0.1:${httpPort}${feedOf('WebSocket')}`)
   let isOver = false
   socket.addEventListener('message', ({ data }) => {
     const { id, notification } = JSON.parse(data as string) as { id: string; notification: { id: string } }
-    told.ids.add(notification.id)
+    notified.ids.add(notification.id)
     socket.send(JSON.stringify({ confirmed: id }))
   })
   socket.addEventListener('close', ({ code }) => {

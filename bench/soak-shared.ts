@@ -103,7 +103,8 @@ export async function askBoth(gateway: Server, n: number): Promise<void> {
     }
     case 1: {
       const text = await askAt(gateway, 'GET', `${one}?join=inline`, { headers: tenant })
-      if (!text.includes('"weight"')) throw new TypeError(`a depot was told without its crate: ${text}`)
+      if (!text.includes('"weight"'))
+        throw new TypeError(`the response has a depot without its crate: ${text}`)
       return
     }
     case 2: {

@@ -13,8 +13,8 @@ import { nativeHeapBytes } from './native-heap.ts'
 import { memory, percentile, startPinned } from './processes.ts'
 import { end, layOutGateway, type Server, startGateway } from './servers.ts'
 import { bodyOf, pathOf, type RequestKind, stationId, stationType } from './site.ts'
+import { type Listeners, listen, subscriptionOf } from './soak-notified.ts'
 import { askAt, askBoth, comeAndGo, share } from './soak-shared.ts'
-import { type Listeners, listen, subscriptionOf } from './soak-told.ts'
 
 const mqttLoad = new URL('./mqtt-load.ts', import.meta.url).pathname
 const stations = 5000
@@ -101,8 +101,8 @@ async function ask(gateway: Server, method: string, path: string, body?: string)
 
 /** Waits until all expected notifications were received, or nobody would wait for it any longer. */
 async function settled({ ways }: Listeners): Promise<void> {
-  const isTold = (): boolean => Object.values(ways).every(({ ids, expected }) => ids.size >= expected)
-  for (let waited = 0; waited < 10_000 && !isTold(); waited += 100) await pause(100)
+  const isComplete = (): boolean => Object.values(ways).every(({ ids, expected }) => ids.size >= expected)
+  for (let waited = 0; waited < 10_000 && !isComplete(); waited += 100) await pause(100)
   // What comes too often comes soon.
   await pause(1000)
 }
@@ -304,12 +304,14 @@ function judge({ tally, listeners: { ways } }: Site, stretches: readonly [Stretc
     if (!isShort && growth >= most) isFlat = false
     return `${what} ${before.toFixed(1)}, then ${after.toFixed(1)} MB: ${growth.toFixed(3)} MB per minute  (goal below ${most}, over at least 30 minutes)\n`
   }
-  const told = Object.entries(ways).map(([way, { ids, expected }]) => `${ids.size} of ${expected} by ${way}`)
+  const notified = Object.entries(ways).map(
+    ([way, { ids, expected }]) => `${ids.size} of ${expected} by ${way}`,
+  )
   const isWhole = Object.values(ways).every(({ ids, expected }) => ids.size === expected && expected > 0)
   const p99 = percentile(tally.latencies, 0.99).toFixed(1)
   const busy = stretches.map((one) => one.busy.map((some) => some.toFixed(0)).join(' to '))
   process.stdout.write(
-    `${tally.requests} requests, p99 ${p99} ms, ${tally.failures.length} failed; notifications ${told.join(', ')}\n` +
+    `${tally.requests} requests, p99 ${p99} ms, ${tally.failures.length} failed; notifications ${notified.join(', ')}\n` +
       `resident under load ${busy.join(', then ')} MB\n` +
       line('resident at rest', [first.resident, second.resident], residentGrowthMax) +
       line('live heap at rest', [first.liveHeap, second.liveHeap], growthMax.liveHeap) +

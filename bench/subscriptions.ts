@@ -112,7 +112,7 @@ function subscription(selector: object, uri: string): object {
   }
 }
 
-/** What one load did, and what became of the notifications that it must cause. */
+/** Figures of one load, and the notifications that it must cause and that were received. */
 interface Round {
   readonly figures: LoadFigures
   readonly expected: number

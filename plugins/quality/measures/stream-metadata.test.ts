@@ -1,4 +1,4 @@
-/** What a Sensor declares of its stream, and what usual properties add. */
+/** Metadata of a stream from its Sensor, completed from the usual properties. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'

@@ -8,7 +8,7 @@ import { prove } from './prove.ts'
 
 let gateway: GatewayProcess
 let search: HttpClient
-/** The MDR that the quality analyser is told. */
+/** The MDR that the configuration assigns to the quality analyser. */
 let mdr: GatewayProcess
 let sePort: number
 

@@ -128,19 +128,16 @@ describe('on days of three sensors', () => {
   const windows = days.map(({ features }) => features)
   const labels = days.map(({ label }) => label)
 
-  it.each(['k-means', 'gaussian-mixture'] as const)(
-    '%s tells kinds of days apart without labels',
-    (method) => {
-      const { model } = train({ ...task, method, features: 'segments', windows, components: 2 })
-      const parsed = parseModel(model)
-      expect(
-        adjustedRandIndex(
-          windows.map((window) => parsed.classify(window).label),
-          labels,
-        ),
-      ).toBe(1)
-    },
-  )
+  it.each(['k-means', 'gaussian-mixture'] as const)('%s separates kinds of days without labels', (method) => {
+    const { model } = train({ ...task, method, features: 'segments', windows, components: 2 })
+    const parsed = parseModel(model)
+    expect(
+      adjustedRandIndex(
+        windows.map((window) => parsed.classify(window).label),
+        labels,
+      ),
+    ).toBe(1)
+  })
 
   it('neighbours recognize days that the training did not contain', () => {
     const half = { windows: windows.slice(0, 30), labels: labels.slice(0, 30) }
