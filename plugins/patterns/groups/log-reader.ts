@@ -3,20 +3,21 @@
  * values are saved with the log number at most once per `limits.patternSaveMs`; a restart reads the rest of
  * the log again from there, which makes the same events. Nothing is followed while there is no model.
  */
+
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { YieldIfDue } from '#base/load/yielding.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
+import { timedResult } from '#client/stream-entities.ts'
 import type { ChangeBatch, ChangesPort, EntityState, PastObservation } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { EventWriter } from '#plugins/patterns/events/event-writer.ts'
-import { numberOf } from '#plugins/patterns/windows/cached-series.ts'
+import { cachedValueOf } from '#plugins/patterns/windows/cached-series.ts'
 import type { Analysis, StreamValue } from './analysis.ts'
 import type { CachedValue, LogCursor, PatternStatements } from './pattern-statements.ts'
 import { followedTypes, type PlacedStreams } from './placed-streams.ts'
-import { timedResult } from './timed-result.ts'
 
 export interface LogReaderPorts {
   readonly changes: ChangesPort
@@ -133,7 +134,7 @@ export function createLogReader({
 
   function valuesOf(observed: readonly Observed[]): StreamValue[] {
     return observed.flatMap(({ id, time, value }) => {
-      const number = numberOf(value)
+      const number = cachedValueOf(value)
       const stream = number === undefined ? undefined : streams.streamOf(id)
       return stream === undefined ? [] : [{ stream, time, value: number! }]
     })

@@ -3,9 +3,10 @@
  * stream, its Sensor and its Platform. Also finds the stream of an observation entity.
  */
 import { limits } from '#base/limits/limits.ts'
+import { linksOf, placeOf, sensorOf } from '#client/stream-entities.ts'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
-import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
-import { isList, isObject, listOf, own } from '#ngsi-ld/values/json.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
 import type { PlacedStream } from './spatial.ts'
 
 /** Canonical names of the followed types. */
@@ -136,7 +137,7 @@ export function createPlacedStreams(entityOf: (id: string) => Entity | undefined
 
 /** The facts of a stream. A stream's own come before those of its Sensor, and those before its Platform's. */
 function describe(stream: Entity, entityOf: (id: string) => Entity | undefined): Known {
-  const [sensorId] = linksOf(stream, iotStream.generatedBy)
+  const sensorId = sensorOf(stream)
   const sensor = sensorId === undefined ? undefined : entityOf(sensorId)
   const [platformId] = sensor === undefined ? [] : linksOf(sensor, sosa.isHostedBy)
   const platform = platformId === undefined ? undefined : entityOf(platformId)
@@ -150,21 +151,4 @@ function describe(stream: Entity, entityOf: (id: string) => Entity | undefined):
     platform: platformId,
     sources: [sensorId, platformId].filter((id) => id !== undefined),
   }
-}
-
-/** The ids that Relationships name. Simplified entities of notifications have them as values. */
-export function linksOf(entity: Entity, ...names: readonly string[]): string[] {
-  return names
-    .flatMap((name) => instancesOf(entity, name))
-    .flatMap((one) => own(one, 'object') ?? own(one, 'value') ?? [])
-    .filter((id) => typeof id === 'string')
-}
-
-function placeOf(entity: Entity): readonly [number, number] | undefined {
-  const [instance] = instancesOf(entity, 'location')
-  const geometry = instance && own(instance, 'value')
-  if (!isObject(geometry) || geometry['type'] !== 'Point' || !isList(geometry['coordinates']))
-    return undefined
-  const [longitude, latitude] = geometry['coordinates']
-  return typeof longitude === 'number' && typeof latitude === 'number' ? [longitude, latitude] : undefined
 }

@@ -2,16 +2,17 @@
  * The callbacks of the original component. The log already reports what this gateway's own broker knows;
  * values that another broker or a client sends are analysed too, each once.
  */
+
 import { itemsOf, notifiedItems } from '#client/broker-messages.ts'
+import { linksOf, timedResult } from '#client/stream-entities.ts'
 import type { Json } from '#contract'
 import { iotStream } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { StreamValue } from '#plugins/patterns/groups/analysis.ts'
 import type { LogReader } from '#plugins/patterns/groups/log-reader.ts'
-import { linksOf, type PlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
-import { timedResult } from '#plugins/patterns/groups/timed-result.ts'
-import { numberOf } from '#plugins/patterns/windows/cached-series.ts'
+import type { PlacedStreams } from '#plugins/patterns/groups/placed-streams.ts'
+import { cachedValueOf } from '#plugins/patterns/windows/cached-series.ts'
 
 export interface NotificationsPorts {
   readonly reader: LogReader
@@ -31,7 +32,7 @@ export function createNotifications({ reader, streams, now }: NotificationsPorts
 
   function valuesOf(entity: Entity): readonly StreamValue[] {
     const observed = timedResult(entity)
-    const value = numberOf(observed?.value)
+    const value = cachedValueOf(observed?.value)
     const stream = linksOf(entity, iotStream.belongsTo)[0] ?? streams.streamOf(entity.id)
     return observed === undefined || value === undefined || stream === undefined
       ? []

@@ -1,4 +1,5 @@
 /** The cached values of one stream, one per time, in order of time. */
+import { numberOf } from '#client/stream-entities.ts'
 
 export interface CachedSeries {
   readonly times: number[]
@@ -50,12 +51,6 @@ export function removeBefore({ times, values }: CachedSeries, time: number): rea
   return times.splice(0, count)
 }
 
-/** A finite number, also written as text such as `21.5` or `21.5^^xsd:double`; true is 1, false is 0. */
-export function numberOf(value: unknown): number | undefined {
-  if (typeof value === 'number') return Number.isFinite(value) ? value : undefined
-  if (typeof value === 'boolean') return value ? 1 : 0
-  if (typeof value !== 'string') return undefined
-  const [text = ''] = value.split('^^')
-  const number = text.trim() === '' ? Number.NaN : Number(text)
-  return Number.isFinite(number) ? number : undefined
-}
+/** A number, also written as text; true is 1, false is 0. */
+export const cachedValueOf = (value: unknown): number | undefined =>
+  typeof value === 'boolean' ? Number(value) : numberOf(value)

@@ -2,20 +2,20 @@
  * The streams of a remote broker: a full read with progress, then notifications. The content of a
  * notification is on disk before it is acknowledged. An observation that is reported again does not count.
  */
+
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
 import type { BrokerItems } from '#client/broker-messages.ts'
 import { readAll, readByIds } from '#client/broker-reading.ts'
 import type { BrokerClient, RequestTrouble } from '#client/broker-requests.ts'
+import { linksOf, timedResult } from '#client/stream-entities.ts'
 import { type BrokerPort, type Json, type PastValue, streamHistory } from '#contract'
 import { iotLite, iotStream, sosa } from '#contract/vocabulary.ts'
-import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
-import { offsetDateTimeToMs } from '#ngsi-ld/values/datetime.ts'
-import { listOf, own } from '#ngsi-ld/values/json.ts'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { listOf } from '#ngsi-ld/values/json.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
-import { linksOf } from '#plugins/quality/measures/stream-metadata.ts'
-import { type KnownStreams, unobservedValue } from '#plugins/quality/streams/known-streams.ts'
+import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
 import { watched } from './analyser-watches.ts'
 import type { RemoteStore } from './remote-store.ts'
@@ -263,13 +263,6 @@ const namedBy = (entity: Entity): string[] => {
 
 /** The value of an observation entity; undefined if it has no time. */
 function resultOf(entity: Entity): PastValue | undefined {
-  const [instance] = instancesOf(entity, sosa.hasSimpleResult)
-  const observedAt = instance && own(instance, 'observedAt')
-  const value = instance && own(instance, 'value')
-  if (typeof observedAt !== 'string' || value === undefined) {
-    const unobserved = unobservedValue(entity)
-    return unobserved && { ...unobserved, committed: undefined }
-  }
-  const time = offsetDateTimeToMs(observedAt)
-  return time === undefined ? undefined : { time, value, committed: undefined }
+  const result = timedResult(entity)
+  return result && { time: result.time, value: result.value, committed: undefined }
 }

@@ -2,10 +2,10 @@
  * Metadata of a stream: how often its values come, and which are plausible. Pure. It is read from the Sensor;
  * a range that is missing there comes from the table of usual properties.
  */
+import { linksOf, numberOf, placeOf, propertyValue } from '#client/stream-entities.ts'
 import { iotStream, notAvailable, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
-import { isList, isObject, own } from '#ngsi-ld/values/json.ts'
-import { numberOf } from './numbers.ts'
+import { isObject, own } from '#ngsi-ld/values/json.ts'
 import { wholePattern } from './plausibility.ts'
 import type { PlausibleRange } from './plausible-range.ts'
 import type { UsualProperties } from './usual-properties.ts'
@@ -48,24 +48,6 @@ export function metadataOf(
     isInferred: sensor?.id.endsWith(':VS') === true || linksOf(stream, derivedFrom).length > 0,
   }
 }
-
-/** The value of the first instance of a Property. */
-export function propertyValue(entity: Entity, name: string): unknown {
-  const [instance] = instancesOf(entity, name)
-  return instance && own(instance, 'value')
-}
-
-/** The ids that a Relationship names. */
-export function linksOf(entity: Entity, ...names: readonly string[]): string[] {
-  const objects = names
-    .flatMap((name) => instancesOf(entity, name))
-    .flatMap((one) => own(one, 'object') ?? [])
-  // A copy has no room to grow, which counts with thousands of streams.
-  return objects.filter((id) => typeof id === 'string').slice()
-}
-
-/** The Sensor of a stream. */
-export const sensorOf = (stream: Entity): string | undefined => linksOf(stream, iotStream.generatedBy)[0]
 
 /** The observed property of a stream or a Sensor. */
 export const propertyOf = (entity: Entity): string | undefined =>
@@ -141,11 +123,3 @@ const kinds: ReadonlyMap<string, PlausibleRange['kind']> = new Map([
 
 const localName = (type: string): string =>
   type.slice(Math.max(type.lastIndexOf('#'), type.lastIndexOf(':')) + 1)
-
-function placeOf(entity: Entity): readonly [number, number] | undefined {
-  const geometry = propertyValue(entity, 'location')
-  if (!isObject(geometry) || geometry['type'] !== 'Point' || !isList(geometry['coordinates']))
-    return undefined
-  const [longitude, latitude] = geometry['coordinates']
-  return typeof longitude === 'number' && typeof latitude === 'number' ? [longitude, latitude] : undefined
-}

@@ -2,7 +2,9 @@
  * Access details of a stream: where its data comes from, as the Service entity of `iot-stream:providedBy`
  * states it, and whether the settings allow that broker. Pure. An entity never supplies credentials.
  */
+
 import { isLoopback } from '#base/load/loopback.ts'
+import { propertyValue } from '#client/stream-entities.ts'
 import type { SourcePlace } from '#contract'
 import {
   dctermsFormat,
@@ -15,7 +17,6 @@ import {
   selvedgeTopic,
 } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
-import { propertyValue } from '#plugins/quality/measures/stream-metadata.ts'
 
 export interface AccessDetails {
   /**

@@ -1,7 +1,7 @@
 /** Computes the concordance of streams with their neighbours: the nearest ones of the same property label. */
 
+import { numberOf } from '#client/stream-entities.ts'
 import { agreement, concordanceOf, ratedConcordance } from '#plugins/quality/measures/concordance.ts'
-import { numberOf } from '#plugins/quality/measures/numbers.ts'
 import type { Arrival } from '#plugins/quality/measures/stream-record.ts'
 import { addToSlots, newSlots, shortestFor, slotsFrom } from '#plugins/quality/measures/time-slots.ts'
 import { createNeighbours } from './neighbours.ts'

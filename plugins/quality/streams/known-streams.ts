@@ -3,18 +3,12 @@
  * takes entities and observations of any broker, in the order in which the broker reports them.
  */
 import { limits } from '#base/limits/limits.ts'
-import type { Json } from '#contract'
+import { linksOf, sensorOf } from '#client/stream-entities.ts'
 import { iotLite, iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { listOf } from '#ngsi-ld/values/json.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
-import {
-  linksOf,
-  metadataOf,
-  propertyOf,
-  type StreamMetadata,
-  sensorOf,
-} from '#plugins/quality/measures/stream-metadata.ts'
+import { metadataOf, propertyOf, type StreamMetadata } from '#plugins/quality/measures/stream-metadata.ts'
 import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
 import type { Concordances } from './concordances.ts'
@@ -273,16 +267,3 @@ export function createKnownStreams({
 }
 
 const isSame = (a: StreamMetadata, b: StreamMetadata): boolean => JSON.stringify(a) === JSON.stringify(b)
-
-/** The newest value of an observation entity that has no observedAt: resultTime stands in for it. */
-export function unobservedValue(entity: Entity): { readonly value: Json; readonly time: number } | undefined {
-  const [instance] = listOf(entity[sosa.hasSimpleResult] as never) as readonly {
-    readonly [name: string]: Json
-  }[]
-  if (instance === undefined || instance['observedAt'] !== undefined || instance['value'] === undefined)
-    return undefined
-  const [result] = listOf(entity[sosa.resultTime] as never) as readonly { readonly [name: string]: Json }[]
-  const time =
-    result === undefined ? Number.NaN : Date.parse(typeof result['value'] === 'string' ? result['value'] : '')
-  return Number.isNaN(time) ? undefined : { value: instance['value'], time }
-}

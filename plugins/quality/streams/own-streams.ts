@@ -7,11 +7,12 @@ import { setTimeout as delay, setImmediate as yieldToEventLoop } from 'node:time
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
+import { timedResult } from '#client/stream-entities.ts'
 import type { ChangeBatch, ChangesPort, EntityState } from '#contract'
 import { iotStream, sosa } from '#contract/vocabulary.ts'
 import { dayMs } from '#plugins/quality/measures/day-table.ts'
 import type { Arrival, Downtime } from '#plugins/quality/measures/stream-record.ts'
-import { followedTypes, type KnownStreams, unobservedValue } from './known-streams.ts'
+import { followedTypes, type KnownStreams } from './known-streams.ts'
 import type { Cursor, StreamStatements } from './stream-statements.ts'
 
 export interface OwnStreamsPorts {
@@ -157,11 +158,11 @@ export function createOwnStreams({
   function takeEntity(state: EntityState, countsFrom: number): void {
     const entity = state.entity()
     streams.take(entity)
-    const value = unobservedValue(entity)
-    if (value === undefined) return
+    const result = timedResult(entity)
+    if (result?.isUntimed !== true) return
     const [, committedAt] = state.times().attributes[sosa.hasSimpleResult] ?? []
     if (committedAt !== undefined && committedAt >= countsFrom)
-      streams.observe(state.id, { ...value, committedAt })
+      streams.observe(state.id, { time: result.time, value: result.value, committedAt })
   }
 
   async function begin(): Promise<void> {
