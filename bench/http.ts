@@ -3,7 +3,7 @@
  * round in turns, so that whatever else the machine does falls on both.
  */
 import { fill } from './fill.ts'
-import { type LoadFigures, medians, pin, underLoad } from './processes.ts'
+import { atRest, type LoadFigures, medians, pin, underLoad } from './processes.ts'
 import { layOutGateway, type Server, serverCore, startFloor, startGateway } from './servers.ts'
 import { pathOf, type RequestKind } from './site.ts'
 
@@ -87,16 +87,18 @@ const cases: readonly Case[] = [
 
 export async function benchHttp(options: { quick: boolean }): Promise<void> {
   const rounds = options.quick ? 1 : 5
-  const seconds = options.quick ? 2 : 5
+  const roundSeconds = options.quick ? 2 : 5
   const gateway = await startGateway(layOutGateway())
   let floor: Server | undefined
   try {
     const perSecond = await fill(gateway.httpPort, stations)
     process.stdout.write(
-      `${stations} stations created at ${perSecond.toFixed(0)}/s. Servers on core 0 unless said, load on core 1\n\n`,
+      `${stations} stations created at ${perSecond.toFixed(0)}/s. Servers on core 0 unless said, load on core 1\n`,
     )
+    const seconds = await atRest(gateway.pid)
+    process.stdout.write(`the gateway was at rest ${seconds.toFixed(0)} s later\n\n`)
     floor = await startFloor(floorFile, [JSON.stringify(await sampleOf(gateway.httpPort))])
-    for (const each of cases) await measure(each, { gateway, floor, rounds, seconds })
+    for (const each of cases) await measure(each, { gateway, floor, rounds, seconds: roundSeconds })
   } finally {
     await floor?.stop()
     await gateway.stop()

@@ -4,6 +4,7 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** CPU seconds of one thread: the kernel's scheduler statistics, ns resolution. */
 export function threadCpuSeconds(pid: number, thread: number = pid): number {
@@ -16,6 +17,17 @@ export function processCpuSeconds(pid: number): number {
   let sum = 0
   for (const thread of readdirSync(`/proc/${pid}/task`)) sum += threadCpuSeconds(pid, Number(thread))
   return sum
+}
+
+/** Waits until a process uses less than a twentieth of a core for two seconds. Returns how many seconds that took. */
+export async function atRest(pid: number): Promise<number> {
+  const startedAt = performance.now()
+  for (let calm = 0; calm < 2; ) {
+    const before = processCpuSeconds(pid)
+    await sleep(1000)
+    calm = processCpuSeconds(pid) - before < 0.05 ? calm + 1 : 0
+  }
+  return (performance.now() - startedAt) / 1000
 }
 
 /** Resident memory in bytes: all, and the private part. */
