@@ -12,7 +12,7 @@ import { usualProperties, usualTable } from '#plugins/quality/measures/usual-pro
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
-import { createTimerWheel } from '#plugins/quality/streams/timer-wheel.ts'
+import { createTimerWheel } from '#base/time/timer-wheel.ts'
 
 const property = (value: unknown) => ({ type: 'Property', value })
 const to = (object: string) => ({ type: 'Relationship', object })

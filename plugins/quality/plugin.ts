@@ -4,6 +4,8 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import { version } from '#base/register/version.ts'
+import { createTimerWheel } from '#base/time/timer-wheel.ts'
+import { createLogLines } from '#client/log-lines.ts'
 import { definePlugin, type Host } from '#contract'
 import { brokerTables } from '#plugins/quality/brokers/broker-statements.ts'
 import { createCallbackRoutes } from '#plugins/quality/brokers/callback-routes.ts'
@@ -16,7 +18,6 @@ import type { UsualSettings } from '#plugins/quality/measures/usual-properties.t
 import { createConfiguration } from '#plugins/quality/operator/configuration.ts'
 import { createDescribing } from '#plugins/quality/operator/describing.ts'
 import { createEdits, editsTable } from '#plugins/quality/operator/edit-statements.ts'
-import { createLogLines } from '#plugins/quality/operator/log-lines.ts'
 import { createOperatorRoutes } from '#plugins/quality/operator/operator-routes.ts'
 import { createOriginalRoutes } from '#plugins/quality/operator/original-routes.ts'
 import { createPropertyTable } from '#plugins/quality/operator/property-table.ts'
@@ -31,7 +32,6 @@ import { createSilenceLog } from '#plugins/quality/streams/silence-log.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
 import { createStreamGathering } from '#plugins/quality/streams/stream-gathering.ts'
 import { createStreamStatements, tables } from '#plugins/quality/streams/stream-statements.ts'
-import { createTimerWheel } from '#plugins/quality/streams/timer-wheel.ts'
 import { createQualityRoutes } from './quality-routes.ts'
 
 /** The plugin's section of the settings. */

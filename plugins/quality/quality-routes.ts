@@ -1,7 +1,8 @@
 /** HTTP routes of the quality analyser; all answer under the prefix of the original component, too. */
+
+import { createRouter, type RouteTable } from '#client/route-table.ts'
 import type { RouteEnvironment } from '#contract'
 import { originalPrefix } from '#plugins/quality/operator/original-routes.ts'
-import { createRouter, type RouteTable } from '#plugins/quality/operator/route-table.ts'
 
 /** @param original paths of the original component; they have precedence. */
 export function createQualityRoutes(

@@ -5,12 +5,12 @@
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import { createOwnSubscriptions, followerEndpoint } from '#client/own-subscriptions.ts'
+import { bodyItems, createItemReader } from '#client/received-entities.ts'
 import type { Host } from '#contract'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { OwnStreams } from '#plugins/quality/streams/own-streams.ts'
 import { subscriptionIds, watched } from './analyser-watches.ts'
 import type { KnownBroker } from './broker-row.ts'
-import { bodyItems, createItemReader } from './received-entities.ts'
 import type { ServedBroker } from './served-broker.ts'
 import { createSubscriptionList } from './subscription-list.ts'
 

@@ -7,12 +7,12 @@ import { randomBytes } from 'node:crypto'
 import { limits } from '#base/limits/limits.ts'
 import { GatewayError } from '#base/register/errors.ts'
 import type { FollowerRow } from '#client/broker-follower.ts'
+import { contextOf } from '#client/received-entities.ts'
 import type { BrokerPort, Json } from '#contract'
 import { isList, isObject, type JsonObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { alreadyExists, badRequestData, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { subscriptionIds } from './analyser-watches.ts'
 import type { CreatedFacts } from './broker-row.ts'
-import { contextOf } from './received-entities.ts'
 
 export interface ListedSubscription {
   readonly id: string

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { limits } from '#base/limits/limits.ts'
 import { createBuiltPage } from '#base/pages/built-page.ts'
 import type { LogLevel } from '#base/register/log.ts'
+import { type LogLines, logLevels } from '#client/log-lines.ts'
+import { jsonBody, type RouteTable, wholeNumber } from '#client/route-table.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Configuration } from './configuration.ts'
-import { type LogLines, logLevels } from './log-lines.ts'
 import type { PropertyTable } from './property-table.ts'
-import { jsonBody, type RouteTable, wholeNumber } from './route-table.ts'
 
 export interface OperatorPorts {
   readonly lines: LogLines
@@ -37,7 +37,7 @@ export function createOperatorRoutes(ports: OperatorPorts): RouteTable {
     '/ui/*': { GET: ({ request, segment }) => page.file(segment, request) },
     '/api/log': {
       GET({ parameters }) {
-        const max = limits.qualityLogLines.value
+        const max = limits.pluginLogLines.value
         const limit = wholeNumber(parameters, { name: 'limit', min: 1, max }) ?? linesByDefault
         return Response.json({ max, result: lines.newest({ level: levelOf(parameters), limit }) })
       },

@@ -2,12 +2,13 @@
  * Paths of the original component that are not those of this one: its pages lead to the tabs of the page, and
  * its forms change the same data.
  */
+
+import type { RouteRequest, RouteTable } from '#client/route-table.ts'
 import type { Json } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
 import { badRequestData } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Configuration } from './configuration.ts'
 import type { PropertyTable } from './property-table.ts'
-import type { RouteRequest, RouteTable } from './route-table.ts'
 
 /** The first segment of all paths of the original component. */
 export const originalPrefix = '/semanticenrichment'

@@ -1,5 +1,6 @@
 /** HTTP routes of streams: their current quality, what describes them, and their rated values over time. */
 import { limits } from '#base/limits/limits.ts'
+import { type RouteTable, wholeNumber } from '#client/route-table.ts'
 import type { BrokerPort } from '#contract'
 import { notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import { qualityId } from '#plugins/quality/entities/quality-entity.ts'
@@ -7,7 +8,6 @@ import type { Quality } from '#plugins/quality/measures/quality.ts'
 import type { KnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
 import { ratedHistory } from './rated-history.ts'
-import { type RouteTable, wholeNumber } from './route-table.ts'
 
 export interface StreamRoutePorts {
   readonly streams: KnownStreams

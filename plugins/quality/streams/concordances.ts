@@ -1,10 +1,10 @@
 /** Computes the concordance of streams with their neighbours: the nearest ones of the same property label. */
 
+import { createNeighbours } from '#client/neighbours.ts'
 import { numberOf } from '#client/stream-entities.ts'
 import { agreement, concordanceOf, ratedConcordance } from '#plugins/quality/measures/concordance.ts'
 import type { Arrival } from '#plugins/quality/measures/stream-record.ts'
 import { addToSlots, newSlots, shortestFor, slotsFrom } from '#plugins/quality/measures/time-slots.ts'
-import { createNeighbours } from './neighbours.ts'
 import type { Stream } from './stream.ts'
 
 /** Each call returns neighbours that have their first concordance thereby. */

@@ -6,6 +6,7 @@
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
 import type { Clock } from '#base/time/clock.ts'
+import { createTimerWheel } from '#base/time/timer-wheel.ts'
 import type { BrokerPort } from '#contract'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import { isObject, type JsonObject, parsedJson } from '#ngsi-ld/values/json.ts'
@@ -19,7 +20,6 @@ import {
   qualityType,
 } from '#plugins/quality/entities/quality-entity.ts'
 import type { Stream } from './stream.ts'
-import { createTimerWheel } from './timer-wheel.ts'
 
 export interface QualityWriterPorts {
   readonly broker: () => BrokerPort

@@ -64,4 +64,12 @@ export const pluginLimits = {
   ...qualityLimits,
   ...rankingLimits,
   ...searchLimits,
+  /** Streams that a stream is compared with, the nearest of its label. Beyond it: left out. */
+  pluginNeighboursMax: limit(8, 'streams'),
+  /** Streams of a label looked at to find the nearest. Beyond it: left out. */
+  pluginNeighbourScan: limit(1_000, 'streams'),
+  /** Log lines of a plugin in memory, for its page. Beyond it: the oldest is dropped. */
+  pluginLogLines: limit(500, 'lines'),
+  /** Facts of such a line. Beyond it: cut. */
+  pluginLogLineCharacters: limit(1000, 'characters'),
 } as const satisfies Record<string, Limit>

@@ -14,16 +14,8 @@ export const qualityLimits = {
   qualityDowntimesMax: limit(100, 'spans'),
   /** Streams in one response of the list. Beyond it: the next page. */
   qualityPageStreams: limit(1000, 'streams'),
-  /** Streams that a stream is compared with, the nearest of its label. Beyond it: left out. */
-  qualityNeighboursMax: limit(8, 'streams'),
-  /** Streams of a label looked at to find the nearest. Beyond it: left out. */
-  qualityNeighbourScan: limit(1_000, 'streams'),
   /** Values of a metric in one history. Beyond it: the newest. */
   qualityHistoryValues: limit(120, 'values'),
-  /** Log lines of the analyser in memory. Beyond it: the oldest is dropped. */
-  qualityLogLines: limit(500, 'lines'),
-  /** Facts of such a line. Beyond it: cut. */
-  qualityLogLineCharacters: limit(1000, 'characters'),
   /** Entries in the table of usual properties. Beyond it: rejected. */
   qualityPropertiesMax: limit(500, 'entries'),
   /**

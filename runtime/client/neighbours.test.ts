@@ -35,7 +35,7 @@ describe('neighbours', () => {
   it('are at most 8, the nearest first', () => {
     const found = createNeighbours<number>(radius, () => true)
     for (let i = 0; i < 100; i++) found.put(i, 'temperature', [10 + i / 1000, 56])
-    expect(found.of(0)).toEqual(Array.from({ length: limits.qualityNeighboursMax.value }, (_, i) => i + 1))
+    expect(found.of(0)).toEqual(Array.from({ length: limits.pluginNeighboursMax.value }, (_, i) => i + 1))
   })
 
   it('change when members come, move, become active and go', () => {

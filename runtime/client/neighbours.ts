@@ -1,6 +1,6 @@
 /**
  * Finds the nearest members of the same label within a radius. Members are in cells as wide as the radius, so
- * a search reads nine cells, and at most `limits.qualityNeighbourScan` members.
+ * a search reads nine cells, and at most `limits.pluginNeighbourScan` members.
  */
 import { limits } from '#base/limits/limits.ts'
 import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
@@ -12,7 +12,7 @@ export interface Neighbours<T> {
   /** Adds or moves a member. */
   put(member: T, label: string, place: Place): void
   delete(member: T): void
-  /** The nearest others, `limits.qualityNeighboursMax` at most, the nearest first. */
+  /** The nearest others, `limits.pluginNeighboursMax` at most, the nearest first. */
   of(member: T): readonly T[]
 }
 
@@ -69,13 +69,13 @@ export function createNeighbours<T>(radiusMeters: number, isActive: (member: T) 
     let scanned = 0
     for (const cell of cellsAround(place))
       for (const [one, at] of group.cells.get(cell) ?? []) {
-        if (++scanned > limits.qualityNeighbourScan.value) break
+        if (++scanned > limits.pluginNeighbourScan.value) break
         if (one === member || !isActive(one)) continue
         const meters = distanceMeters(place, at)
         if (meters <= radiusMeters) found.push({ one, meters })
       }
     found.sort((a, b) => a.meters - b.meters)
-    return found.slice(0, limits.qualityNeighboursMax.value).map(({ one }) => one)
+    return found.slice(0, limits.pluginNeighboursMax.value).map(({ one }) => one)
   }
 
   function remove(member: T): void {

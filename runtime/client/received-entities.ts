@@ -1,5 +1,5 @@
 /**
- * Entities as brokers and clients send them to the analyser. Pure. Short names are those of the platform, and
+ * Entities as brokers and clients send them to a plugin. Pure. Short names are those of the platform, and
  * the values of keyValues become Relationships where the platform's model has them.
  */
 import { type BrokerItems, itemsOf, notifiedItems } from '#client/broker-messages.ts'

@@ -1,4 +1,4 @@
-/** Paths and methods of the analyser: finds the route of a request, and reads its parameters. */
+/** Paths and methods of a plugin: finds the route of a request, and reads its parameters. */
 import { GatewayError } from '#base/register/errors.ts'
 import type { Json, RouteEnvironment } from '#contract'
 import { parsedJson } from '#ngsi-ld/values/json.ts'

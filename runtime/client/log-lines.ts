@@ -1,4 +1,4 @@
-/** The newest log lines of the analyser, in memory for its page; also those below the gateway's log level. */
+/** The newest log lines of a plugin, in memory for its page; also those below the gateway's log level. */
 import { limits } from '#base/limits/limits.ts'
 import type { Log, LogEvent, LogLevel } from '#base/register/log.ts'
 
@@ -29,7 +29,7 @@ export function createLogLines(log: Log, now: () => number): LogLines {
     (event: LogEvent, facts: Record<string, unknown> = {}): void => {
       log[level](event, facts)
       lines.push({ n: ++n, at: new Date(now()).toISOString(), level, event, facts: textOf(facts) })
-      if (lines.length > limits.qualityLogLines.value) lines.shift()
+      if (lines.length > limits.pluginLogLines.value) lines.shift()
     }
   return Object.freeze({
     log: { debug: keep('debug'), info: keep('info'), warn: keep('warn'), error: keep('error') },
@@ -44,4 +44,4 @@ export function createLogLines(log: Log, now: () => number): LogLines {
 const textOf = (facts: Record<string, unknown>): string =>
   JSON.stringify(facts, (_name, fact: unknown) =>
     fact instanceof Error ? fact.message : typeof fact === 'bigint' ? String(fact) : fact,
-  ).slice(0, limits.qualityLogLineCharacters.value)
+  ).slice(0, limits.pluginLogLineCharacters.value)
