@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { limits } from '#base/limits/limits.ts'
 import { systemClock } from '#base/time/clock.ts'
+import { createTimerWheel } from '#base/time/timer-wheel.ts'
 import { iotStream, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { figureNames, figuresOf } from '#plugins/quality/entities/quality-entity.ts'
@@ -12,7 +13,6 @@ import { usualProperties, usualTable } from '#plugins/quality/measures/usual-pro
 import { createConcordances } from '#plugins/quality/streams/concordances.ts'
 import { createKnownStreams } from '#plugins/quality/streams/known-streams.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
-import { createTimerWheel } from '#base/time/timer-wheel.ts'
 
 const property = (value: unknown) => ({ type: 'Property', value })
 const to = (object: string) => ({ type: 'Relationship', object })

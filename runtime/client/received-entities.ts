@@ -2,13 +2,14 @@
  * Entities as brokers and clients send them to a plugin. Pure. Short names are those of the platform, and
  * the values of keyValues become Relationships where the platform's model has them.
  */
-import { type BrokerItems, itemsOf, notifiedItems } from '#client/broker-messages.ts'
+
 import type { Json } from '#contract'
 import { iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import { type Context, compileContext, coreContext } from '#ngsi-ld/context/context.ts'
 import { platformContextDocument } from '#ngsi-ld/context/platform-context.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { isObject, type JsonObject, listOf, own } from '#ngsi-ld/values/json.ts'
+import { type BrokerItems, itemsOf, notifiedItems } from './broker-messages.ts'
 
 const relationships: readonly string[] = [
   iotStream.generatedBy,

@@ -2,8 +2,9 @@
  * Metadata of a stream: how often its values come, and which are plausible. Pure. It is read from the Sensor;
  * a range that is missing there comes from the table of usual properties.
  */
+
+import { intervalOf } from '#client/declared-interval.ts'
 import { linksOf, numberOf, placeOf, propertyValue } from '#client/stream-entities.ts'
-import { intervalOf } from '#client/update-interval.ts'
 import { iotStream, notAvailable, qoi, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { wholePattern } from './plausibility.ts'

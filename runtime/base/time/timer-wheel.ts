@@ -2,7 +2,7 @@
  * A timer wheel: many deadlines on one timer (Varghese and Lauck, 1987). An item has one deadline at a time;
  * a new one replaces it. Deadlines are met within one tick; those beyond one turn wait for a later one.
  */
-import type { Clock } from '#base/time/clock.ts'
+import type { Clock } from './clock.ts'
 
 export interface TimerWheel<T> {
   /** Sets the deadline of an item, ms of the monotonic clock. */
