@@ -1,11 +1,12 @@
 /**
- * The Cholesky factor of a covariance and the log density of a normal distribution by it. The inverse and the
- * determinant are never computed: with them, densities of small covariances underflow. Pure functions.
+ * The Cholesky factor of a covariance; linear equations and the log density of a normal distribution by
+ * it. The inverse and the determinant are never computed: with them, densities of small covariances
+ * underflow. Pure functions.
  */
 
 /**
- * The lower triangle L with L·Lᵀ = the matrix, row by row; undefined if the matrix is singular or indefinite
- * to the precision of the numbers.
+ * The lower triangle L with L·Lᵀ = the matrix, row by row; undefined if the matrix is singular or
+ * indefinite to the precision of the numbers.
  */
 export function choleskyOf(matrix: readonly Float64Array[]): readonly Float64Array[] | undefined {
   const size = matrix.length
@@ -20,6 +21,23 @@ export function choleskyOf(matrix: readonly Float64Array[]): readonly Float64Arr
     }
   }
   return factor
+}
+
+/** Solves matrix · x = right, by the Cholesky factor of the matrix. */
+export function solveByCholesky(factor: readonly Float64Array[], right: ArrayLike<number>): Float64Array {
+  const size = factor.length
+  const solved = new Float64Array(size)
+  for (let i = 0; i < size; i++) {
+    let rest = right[i]!
+    for (let j = 0; j < i; j++) rest -= factor[i]![j]! * solved[j]!
+    solved[i] = rest / factor[i]![i]!
+  }
+  for (let i = size - 1; i >= 0; i--) {
+    let rest = solved[i]!
+    for (let j = i + 1; j < size; j++) rest -= factor[j]![i]! * solved[j]!
+    solved[i] = rest / factor[i]![i]!
+  }
+  return solved
 }
 
 /** The log density at a point, of the normal distribution with this mean and Cholesky factor. */

@@ -74,6 +74,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   mqtt: ['wire', 'link', 'sessions', 'publish', 'clients', 'notify', 'bridge-in'],
   'plugins/patterns': ['models', 'windows', 'events', 'groups', 'registrations', 'training'],
   'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator', 'brokers'],
+  'plugins/virtual-sensors': ['sources', 'families'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
