@@ -76,6 +76,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   'plugins/quality': ['measures', 'entities', 'streams', 'sources', 'operator', 'brokers'],
   'plugins/virtual-sensors': ['sources', 'families'],
   'plugins/indexing': ['entries', 'query', 'brokers'],
+  'plugins/faults': ['anomalies', 'rules', 'detection'],
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
   config: ['schema', 'checks', 'load'],

@@ -1,0 +1,127 @@
+/**
+ * Dropout and clock: rules about times alone. They learn the interval of a stream and its normal gaps. A
+ * dropout is a silence of more than 3 intervals and of more than 1.5 normal gaps. A clock fault is an
+ * observedAt that goes back by more than an interval, or that stays the same.
+ */
+import type { Match } from './finding.ts'
+
+/** Gaps that the rule compares; the longest of them are the exceptions in which the stream was silent. */
+const gapsMax = 8
+/** Samples per gap that counts as an exception. */
+const samplesPerException = 1000
+/** Intervals between samples that decide the learned interval: their median. */
+const intervalsMax = 9
+/** Successive samples with an earlier time after which the stream's clock is taken as set back. */
+const setBackSamples = 5
+/** Successive samples whose time does not increase that are a clock fault, however small the step back. */
+const stoppedSamples = 3
+
+export interface TimesState {
+  /** observedAt of the newest sample by stream time; null before the first. */
+  time: number | null
+  count: number
+  /** The newest distances between samples, in ms. */
+  intervals: number[]
+  /** The longest gaps in intervals, longest first. */
+  gaps: number[]
+  /** Begin of the dropout that lasts, null without one. */
+  silentSince: number | null
+  /**
+   * Successive samples that were not later than `time`, how many of the newest of them increase, and their
+   * times.
+   */
+  backCount: number
+  increasing: number
+  backTime: number
+  backBegin: number
+}
+
+export const createTimesState = (): TimesState => ({
+  time: null,
+  count: 0,
+  intervals: [],
+  gaps: [],
+  silentSince: null,
+  backCount: 0,
+  increasing: 0,
+  backTime: 0,
+  backBegin: 0,
+})
+
+export interface TimesLimits {
+  readonly intervalMs: number | undefined
+  /** Intervals without a value that are a dropout at the least. */
+  readonly dropoutSlots: number
+}
+
+/** The stated interval, else the median of the newest distances; undefined before 3 samples. */
+export function intervalOf({ intervals }: TimesState, { intervalMs }: TimesLimits): number | undefined {
+  if (intervalMs !== undefined && intervalMs > 0) return intervalMs
+  if (intervals.length < 2) return undefined
+  return [...intervals].sort((a, b) => a - b)[intervals.length >> 1]
+}
+
+/** Time from which silence is a dropout; undefined while one lasts or the interval is not known. */
+export function dropoutAt(state: TimesState, limits: TimesLimits): number | undefined {
+  const interval = intervalOf(state, limits)
+  if (state.time === null || state.silentSince !== null || interval === undefined) return undefined
+  return state.time + (dropoutSlots(state, limits) + 0.5) * interval
+}
+
+function dropoutSlots({ gaps, count }: TimesState, limits: TimesLimits): number {
+  const normal = gaps[Math.min(gapsMax - 1, Math.floor(count / samplesPerException))] ?? 0
+  return Math.max(limits.dropoutSlots, Math.ceil(1.5 * normal))
+}
+
+/** Finds a dropout: `time` is the stream's time, without a sample. */
+export function takeSilence(state: TimesState, time: number, limits: TimesLimits): Match | undefined {
+  const at = dropoutAt(state, limits)
+  if (at !== undefined && time >= at) state.silentSince = state.time! + intervalOf(state, limits)!
+  if (state.silentSince === null) return undefined
+  return { class: 'dropout', kind: 'definite', begin: state.silentSince, likelihood: 0 }
+}
+
+export type TimeOrder =
+  | { readonly kind: 'next'; readonly slots: number }
+  /** A second sample of the same time, or a late one: it says nothing new. */
+  | { readonly kind: 'repeated' }
+  | { readonly kind: 'clock'; readonly match: Match }
+
+/**
+ * Places a sample in the stream's time, and learns from it. Call `takeSilence` with the sample's time before.
+ */
+export function takeTime(state: TimesState, time: number, limits: TimesLimits): TimeOrder {
+  const { time: last } = state
+  if (last === null) return followed(state, time, 1)
+  const interval = intervalOf(state, limits) ?? Number.POSITIVE_INFINITY
+  if (time > last) {
+    const slots = Math.max(1, Math.round((time - last) / interval))
+    learnDistance(state, { distance: time - last, gap: slots - 1 })
+    return followed(state, time, slots)
+  }
+  if (state.backCount === 0) state.backBegin = time
+  state.increasing = state.backCount > 0 && time > state.backTime ? state.increasing + 1 : 1
+  state.backCount++
+  state.backTime = time
+  if (state.increasing >= setBackSamples) return followed(state, time, 1)
+  if (last - time <= interval && state.backCount < stoppedSamples) return { kind: 'repeated' }
+  const match: Match = { class: 'clock', kind: 'definite', begin: state.backBegin, likelihood: 0 }
+  return { kind: 'clock', match }
+}
+
+function followed(state: TimesState, time: number, slots: number): TimeOrder {
+  state.time = time
+  state.count++
+  state.backCount = 0
+  state.silentSince = null
+  return { kind: 'next', slots }
+}
+
+function learnDistance(state: TimesState, { distance, gap }: { distance: number; gap: number }): void {
+  state.intervals.push(distance)
+  if (state.intervals.length > intervalsMax) state.intervals.shift()
+  if (gap === 0 || (state.gaps.length === gapsMax && gap <= state.gaps.at(-1)!)) return
+  state.gaps.push(gap)
+  state.gaps.sort((a, b) => b - a)
+  state.gaps.length = Math.min(state.gaps.length, gapsMax)
+}
