@@ -2,36 +2,11 @@
  * Measures of the quality analyser in a real gateway process: concordance with neighbours, and quality of
  * service by which the ranking orders streams.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { httpClient } from '#test/kit/http-gateway.ts'
-import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
-import { iotStream, qoi, selvedge, siteOf, streamId } from './site.ts'
+import { describe, expect, it, vi } from 'vitest'
+import { analysedSite, iotStream, patience, qoi, selvedge, streamId } from './site.ts'
 
-const folder = mkdtempSync(join(tmpdir(), 'selvedge-measures-'))
-const patience = { interval: 100, timeout: 60_000 }
 const hour = 3_600_000
-
-let gateway: GatewayProcess
-const client = () => httpClient(gateway.httpUrl)
-const site = siteOf(client)
-const start = async (): Promise<void> => {
-  gateway = await startGatewayProcess({
-    dataFolder: join(folder, 'data'),
-    env: {
-      SELVEDGE_MQTT_PORT: 'off',
-      SELVEDGE_QUALITY_ENABLED: 'true',
-      SELVEDGE_QUALITY_WRITE_INTERVAL_MS: '100',
-    },
-  })
-}
-beforeAll(start)
-afterAll(async () => {
-  await gateway.stop()
-  rmSync(folder, { recursive: true, force: true })
-})
+const site = analysedSite()
 
 describe('concordance', () => {
   const concordance = async (name: string) => {
@@ -66,8 +41,7 @@ describe('concordance', () => {
     }, patience)
     for (const name of ['far', 'other']) expect(await concordance(name)).toEqual([undefined, undefined])
 
-    await gateway.stop()
-    await start()
+    await site.restart()
     await site.create('constant', { seconds: 3600, label: 'temperature', place: places.near })
     for (let i = 0; i < 10; i++) await site.observe('constant', 21.5, begin + i * hour)
     await vi.waitFor(async () => expect(await concordance('constant')).toEqual([0, 0]), patience)
@@ -81,7 +55,7 @@ describe('quality of service', () => {
       idPattern: '^urn:ngsi-ld:IotStream:qos',
       weights: `<${qoi}hasQuality>.${path}:1`,
     })
-    const answer = await client().get(`/ranking/ngsi-ld/v1/entities?${query}`)
+    const answer = await site.client().get(`/ranking/ngsi-ld/v1/entities?${query}`)
     expect(answer.status).toBe(200)
     return (answer.json() as { id: string }[]).map(({ id }) => id)
   }
