@@ -1,0 +1,106 @@
+/**
+ * Turns the raw scores of a detector into probabilities: the share of earlier scores that were as large (a
+ * conformal p-value), continued beyond the largest scores by a generalised Pareto tail. On exchangeable
+ * scores a probability of at most q occurs with frequency q. Scores are counted in bins of 1.8 % width; old
+ * ones fade. Pure, 4.5 KB.
+ */
+const blockSize = 32
+const blockCount = 32
+const binCount = blockSize * blockCount
+const scoreMin = 1e-4
+const scoreMax = 1e4
+const binsPerUnit = binCount / Math.log(scoreMax / scoreMin)
+/** Shape of the tail: somewhat heavier than exponential. */
+const tailShape = 0.15
+const tailShare = 0.02
+const tailCountMin = 10
+/** The tail is fitted from so many scores on. */
+const tailFrom = 100
+
+export interface TailSettings {
+  /** About how many of the latest scores count. */
+  readonly memory?: number
+}
+
+const centreOf = (bin: number): number => scoreMin * Math.exp((bin + 0.5) / binsPerUnit)
+
+export function createTailProbability({ memory = 5000 }: TailSettings = {}) {
+  const bins = new Float32Array(binCount)
+  const blocks = new Float64Array(blockCount)
+  let count = 0
+  let sinceFading = 0
+
+  const binOf = (score: number): number =>
+    score <= scoreMin
+      ? 0
+      : Math.min(binCount - 1, Math.floor(Math.log(Math.min(score, scoreMax) / scoreMin) * binsPerUnit))
+
+  /** Weight of the scores in this bin and above. */
+  function weightFrom(bin: number): number {
+    const block = Math.floor(bin / blockSize)
+    let weight = 0
+    for (let i = block + 1; i < blockCount; i++) weight += blocks[i]!
+    for (let i = bin; i < (block + 1) * blockSize; i++) weight += bins[i]!
+    return weight
+  }
+
+  /** The probability by the tail model; undefined if the score does not exceed the tail's start. */
+  function tailOf(score: number): number | undefined {
+    const wanted = Math.max(tailCountMin, tailShare * count)
+    let weight = 0
+    let sum = 0
+    let bin = binCount
+    while (weight < wanted && bin > 0) {
+      bin--
+      weight += bins[bin]!
+      if (bins[bin]! > 0) sum += bins[bin]! * centreOf(bin)
+    }
+    const start = centreOf(bin)
+    const meanExcess = sum / weight - start
+    if (score <= start) return undefined
+    const scale = Math.max(meanExcess * (1 - tailShape), start * 1e-3)
+    return (weight / count) * (1 + (tailShape * (score - start)) / scale) ** (-1 / tailShape)
+  }
+
+  function probabilityOf(score: number): number {
+    const above = weightFrom(binOf(score))
+    const empirical = (1 + above) / (count + 1)
+    if (count < tailFrom || above > Math.max(tailCountMin, tailShare * count)) return empirical
+    return tailOf(score) ?? empirical
+  }
+
+  function learn(score: number): void {
+    const bin = binOf(score)
+    bins[bin]!++
+    blocks[Math.floor(bin / blockSize)]!++
+    count++
+    if (count > memory && ++sinceFading >= 64) fade()
+  }
+
+  function fade(): void {
+    const factor = 1 - sinceFading / memory
+    sinceFading = 0
+    count = 0
+    for (let block = 0; block < blockCount; block++) {
+      let weight = 0
+      for (let i = block * blockSize; i < (block + 1) * blockSize; i++) {
+        bins[i]! *= factor
+        weight += bins[i]!
+      }
+      blocks[block] = weight
+      count += weight
+    }
+  }
+
+  return Object.freeze({
+    /** The probability of a score at least as large as this one; learned afterwards if wanted. */
+    take(score: number, learns: boolean): number {
+      const probability = Math.max(1e-12, Math.min(1, probabilityOf(score)))
+      if (learns) learn(score)
+      return probability
+    },
+    count: (): number => count,
+  })
+}
+
+export type TailProbability = ReturnType<typeof createTailProbability>
