@@ -65,6 +65,8 @@ check() {
   [ -n "$arch" ] || arch=$(machine_arch)
   sqlite=$here/node_modules/better-sqlite3
   prebuilt=$sqlite/prebuilds/linux-$arch.node
+  onnx=$here/node_modules/onnxruntime-node
+  onnx_binary=$onnx/bin/napi-v6/linux/$arch
   case $arch in
     x64 | arm64) ;;
     *) fail "--arch is x64 or arm64, not $arch" 64 ;;
@@ -72,6 +74,7 @@ check() {
   [ -x "$node" ] || fail "$node is missing: run npm ci in $here, or name one by --node"
   [ "$(binary_arch "$node")" = "$arch" ] || fail "$node is not for $arch: name one that is by --node"
   [ -f "$prebuilt" ] || fail "$prebuilt is missing: run npm ci in $here"
+  [ -d "$onnx_binary" ] || fail "$onnx_binary is missing: run npm ci in $here"
   [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "run as root, or stage with --root DIR" 77
 }
 
@@ -99,6 +102,14 @@ lay_out() {
   cp "$node" "$new/node/bin/node"
   cp -R "$sqlite/package.json" "$sqlite/LICENSE" "$sqlite/lib" "$new/node_modules/better-sqlite3/"
   cp "$prebuilt" "$new/node_modules/better-sqlite3/prebuilds/"
+  new_onnx=$new/node_modules/onnxruntime-node
+  common=node_modules/onnxruntime-common
+  mkdir -p "$new_onnx/dist" "$new_onnx/bin/napi-v6/linux" "$new/$common/dist/cjs"
+  cp "$onnx/package.json" "$new_onnx/"
+  cp "$onnx/dist/"*.js "$new_onnx/dist/"
+  cp -R "$onnx_binary" "$new_onnx/bin/napi-v6/linux/"
+  cp "$here/$common/package.json" "$new/$common/"
+  cp "$here/$common/dist/cjs/"*.js "$here/$common/dist/cjs/package.json" "$new/$common/dist/cjs/"
   chmod -R u=rwX,go=rX "$new"
   chmod 755 "$new/bin/selvedge" "$new/node/bin/node"
   [ -n "$root" ] || chown -R root:root "$new"

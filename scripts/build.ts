@@ -1,6 +1,7 @@
 /**
- * Bundles what runs into `dist/`: the process and its three threads, as ES modules for the pinned Node.
- * better-sqlite3 stays outside, since its native binary belongs to one kind of board. The version of
+ * Bundles what runs into `dist/`: the process, its three threads, and the process that runs ONNX models, as ES
+ * modules for the pinned Node.
+ * better-sqlite3 and onnxruntime-node stay outside, since their binaries belong to one kind of board. The version of
  * package.json is fixed into the bundle. Beside it `dist/pages/` gets the pages of search and of the quality analyser, and
  * `dist/THIRD-PARTY-NOTICES.txt` the licences of what was bundled. Nothing else is generated; the sources run as they are, too.
  */
@@ -13,22 +14,22 @@ import { buildIde } from '#plugins/search/ide/build-ide.ts'
 import { noticesOf } from './notices.ts'
 
 const root = join(import.meta.dirname, '..')
-const native = 'better-sqlite3'
+const natives = ['better-sqlite3', 'onnxruntime-node']
 
 /**
- * Modules of Node and the native library as constants read from them. For an import statement Node would look at all
+ * Modules of Node and the native libraries as constants read from them. For an import statement Node would look at all
  * that a module exports, and make what it makes at first sight: 10 ms of a start.
  */
 const readOnly: Plugin = {
   name: 'constants of modules that are not bundled',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /./ }, ({ path, kind }) =>
-      kind === 'import-statement' && (isBuiltin(path) || path === native)
+      kind === 'import-statement' && (isBuiltin(path) || natives.includes(path))
         ? { path, namespace: 'outside' }
         : undefined,
     )
     onLoad({ filter: /./, namespace: 'outside' }, ({ path }) => {
-      const names = path === native ? [] : Object.keys(process.getBuiltinModule(path) as object)
+      const names = natives.includes(path) ? [] : Object.keys(process.getBuiltinModule(path) as object)
       const constants = names.map((name) => `export const ${name} = /* @__PURE__ */ (() => all.${name})()`)
       return { contents: [`const all = require('${path}')`, 'export default all', ...constants].join('\n') }
     })
@@ -44,6 +45,7 @@ const { outputFiles, metafile } = await build({
     main: 'runtime/main.ts',
     'writer-thread': 'runtime/store/writer/writer-thread.ts',
     'backup-thread': 'runtime/store/backup/backup-thread.ts',
+    'inference-process': 'runtime/inference/child/inference-process.ts',
     'training-thread': 'plugins/patterns/training/training-thread.ts',
   },
   outdir: 'dist',
@@ -54,7 +56,7 @@ const { outputFiles, metafile } = await build({
   format: 'esm',
   platform: 'node',
   target: 'node24',
-  external: [native],
+  external: natives,
   plugins: [readOnly],
   banner: { js: banner },
   legalComments: 'none',
@@ -77,7 +79,10 @@ const bundled = [
   ...(await buildIde(join(pages, 'search'))),
   ...(await buildQualityPage(join(pages, 'quality'))),
 ]
-put(join(root, 'dist', 'THIRD-PARTY-NOTICES.txt'), noticesOf(root, bundled.map(fromRoot), [native]))
+put(
+  join(root, 'dist', 'THIRD-PARTY-NOTICES.txt'),
+  noticesOf(root, bundled.map(fromRoot), [...natives, 'onnxruntime-common']),
+)
 
 function fromRoot(input: string): string {
   return resolve(root, input)

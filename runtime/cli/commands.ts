@@ -183,6 +183,15 @@ export const commands: readonly Command[] = [
     load: async () => (await import('./index-command.ts')).index,
   },
   {
+    name: 'models',
+    summary: 'Check and measure the folder of an ONNX model',
+    words: { form: 'test|bench DIR', least: 1, most: 2 },
+    details:
+      'test checks the folder as a gateway would: model.json, hash, operators, size, shapes and golden vectors. bench also\nmeasures calls in the process that runs models. Exit code 1: the folder is refused.',
+    options: [json],
+    load: async () => (await import('./models-command.ts')).models,
+  },
+  {
     name: 'queue',
     summary: 'List, retry or drop dead letters and refused changes',
     words: { form: '[ls|retry|drop [ID ...]]', least: 0, most: 1000 },

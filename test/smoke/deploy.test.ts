@@ -49,6 +49,7 @@ describe('install.sh', () => {
       expect(existsSync(join(program, page))).toBe(true)
     expect(readdirSync(join(program, 'dist')).toSorted()).toEqual([
       'backup-thread.js',
+      'inference-process.js',
       'main.js',
       'pages',
       'training-thread.js',
@@ -60,10 +61,17 @@ describe('install.sh', () => {
       )
       expect(endings.toSorted()).toEqual(['.css.br', '.css.gz', '.html', '.js.br', '.js.gz'])
     }
-    expect(readdirSync(join(program, 'node_modules'))).toEqual(['better-sqlite3'])
+    expect(readdirSync(join(program, 'node_modules'))).toEqual([
+      'better-sqlite3',
+      'onnxruntime-common',
+      'onnxruntime-node',
+    ])
     expect(readdirSync(join(program, 'node_modules', 'better-sqlite3', 'prebuilds'))).toEqual([
       `linux-${thisArch}.node`,
     ])
+    const runtime = join(program, 'node_modules', 'onnxruntime-node', 'bin', 'napi-v6')
+    expect(readdirSync(runtime)).toEqual(['linux'])
+    expect(readdirSync(join(runtime, 'linux'))).toEqual([thisArch])
     expect(statSync(join(program, 'node', 'bin', 'node')).mode & 0o111).toBe(0o111)
   })
 

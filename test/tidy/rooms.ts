@@ -14,6 +14,7 @@ const shelves: Readonly<Record<string, number>> = {
   contract: 2,
   client: 3,
   store: 3,
+  inference: 3,
   broker: 4,
   intake: 5,
   federation: 5,
@@ -80,6 +81,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
   config: ['schema', 'checks', 'load'],
+  inference: ['onnx', 'child', 'folders'],
 }
 
 /** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */
@@ -101,6 +103,7 @@ const libraryRooms: Readonly<Record<string, string | readonly string[]>> = {
   'graphql-sse': 'plugins/search',
   'graphql-ws': 'plugins/search',
   dataloader: 'plugins/search',
+  'onnxruntime-node': 'inference',
   esbuild: 'base',
 }
 

@@ -10,6 +10,7 @@ import { downwardLimits } from './downward-limits.ts'
 import { httpLimits } from './http-limits.ts'
 import { intakeLimits } from './intake-limits.ts'
 import { type Limit, limit, underTrial } from './limit.ts'
+import { modelLimits } from './model-limits.ts'
 import { mqttLimits } from './mqtt-limits.ts'
 import { ngsiLdLimits } from './ngsi-ld-limits.ts'
 import { pluginLimits } from './plugin-limits.ts'
@@ -150,5 +151,6 @@ export const limits = underTrial({
   ...uplinkLimits,
   ...downwardLimits,
   ...mqttLimits,
+  ...modelLimits,
   ...pluginLimits,
 } as const satisfies Record<string, Limit>)

@@ -130,6 +130,13 @@ export const errorRegister = {
   ),
   'patterns.pickle': callerNever(415, 'Convert the model to JSON; see docs/guides/patterns.md.'),
   'patterns.models-full': callerNever(403, 'Delete a model that is not needed.'),
+  'model.invalid': callerNever(400, 'Correct the named file; selvedge models test DIR checks a folder.'),
+  'model.failed': entry('caller', 'never')(400, 'The detail is the error of the ONNX runtime.'),
+  'inference.no-runtime': entry('resource', 'never')(
+    503,
+    'Models need onnxruntime-node for this board; everything else works without it.',
+  ),
+  'inference.ended': oursLater(503, 'The inference process ended and is started again; see the log.'),
   'plugin.unavailable': oursLater(503, 'The plugin is starting, or failed; see /health/ready and the log.'),
   'gateway.internal': oursLater(500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>

@@ -216,6 +216,12 @@ export const logEvents = [
   'plugin.broker-up',
   /** The file of a plugin was damaged; it was set aside, and its content is derived again. */
   'plugin.file-renewed',
+  /** The process that runs ONNX models was started. */
+  'inference.started',
+  /** The inference process ended unexpectedly; it starts again at the next call after a pause. */
+  'inference.ended',
+  /** The native library for ONNX models cannot be loaded on this board; models are not used. */
+  'inference.no-runtime',
   /** The streams that exist were read for the pattern models. */
   'patterns.read',
   /** Events cannot be written to the broker; this is retried. */

@@ -58,6 +58,8 @@ export const metricRegister = {
   selvedge_readings_skipped_total:
     'Readings skipped by a rule or because their value means "no value", such as nan.',
   selvedge_readings_rejected_total: 'Readings rejected: not finite, outside the time window, not allowed.',
+  selvedge_inference_starts_total: 'Starts of the process that runs ONNX models.',
+  selvedge_inference_resident_bytes: 'Resident memory of the inference process; 0 while none runs.',
   selvedge_subscriptions_uncompared_total:
     'Subscriptions not matched with a change because evaluating their patterns would exceed a limit.',
   selvedge_deliveries_waiting: 'Notifications not yet delivered.',

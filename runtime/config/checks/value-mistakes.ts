@@ -15,9 +15,13 @@ export interface WrongPlace {
   readonly nearest?: string | undefined
 }
 
-/** The rejected places; each occurs once, however many rules its value violates. */
-export function wrongPlaces(issues: readonly v.BaseIssue<unknown>[]): WrongPlace[] {
-  const places = issues.flatMap(placesOf)
+/**
+ * The rejected places; each occurs once, however many rules its value violates.
+ *
+ * @param schema the violated schema, if it is not that of the settings.
+ */
+export function wrongPlaces(issues: readonly v.BaseIssue<unknown>[], schema?: v.GenericSchema): WrongPlace[] {
+  const places = issues.flatMap((issue) => placesOf(issue, schema))
   return [...new Map(places.map((place) => [pathText(place.keys), place])).values()]
 }
 
@@ -30,30 +34,34 @@ export function valueMistakes(
   )
 }
 
-function placesOf({ path: given, type, expected }: v.BaseIssue<unknown>): WrongPlace[] {
+function placesOf(
+  { path: given, type, expected }: v.BaseIssue<unknown>,
+  schema: v.GenericSchema | undefined,
+): WrongPlace[] {
   const path: readonly v.IssuePathItem[] = given ?? []
   const keys = path.map(({ key }) => key as string | number)
   // A list where a group is expected: its items count as names.
   const list = path.findIndex((item) => item.type === 'object' && Array.isArray(item.input))
   if (list < 0 && type === 'strict_object' && expected === 'never') {
     const group = keys.slice(0, -1)
-    const known = namesAt(group)
+    const known = namesAt(group, schema)
     return Object.keys(path.at(-1)!.input as object)
       .filter((name) => !known.includes(name))
-      .map((name) => unknownName([...group, name], known))
+      .map((name) => unknownName([...group, name], known, schema === undefined))
   }
-  const at = expectedAt(list < 0 ? keys : keys.slice(0, list))
+  const at = expectedAt(list < 0 ? keys : keys.slice(0, list), schema)
   return [{ keys: keys.slice(0, at.depth), expected: at.expected, isUnknown: false }]
 }
 
-function unknownName(keys: Keys, known: readonly string[]): WrongPlace {
+function unknownName(keys: Keys, known: readonly string[], isSetting: boolean): WrongPlace {
   const name = String(keys.at(-1))
   const sibling = nearest(name, known)
+  const farther = isSetting ? elsewhere(name) : undefined
   return {
     keys,
     expected: `one of ${known.join(', ')}`,
     isUnknown: true,
-    nearest: sibling === undefined ? elsewhere(name) : pathText([...keys.slice(0, -1), sibling]),
+    nearest: sibling === undefined ? farther : pathText([...keys.slice(0, -1), sibling]),
   }
 }
 

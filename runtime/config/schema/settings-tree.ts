@@ -59,8 +59,11 @@ export function fixedSettings(): readonly Setting[] {
  * Description of the value expected at a path. Within a value that is checked as a whole, such as a location,
  * it is that of the whole value; `depth` is the number of keys that lead to it.
  */
-export function expectedAt(keys: Keys): { expected: string; depth: number } {
-  let schema: v.GenericSchema | undefined = settingsSchema
+export function expectedAt(
+  keys: Keys,
+  root: v.GenericSchema = settingsSchema,
+): { expected: string; depth: number } {
+  let schema: v.GenericSchema | undefined = root
   let found = { expected: expectedOf(schema), depth: 0 }
   for (const [i, key] of keys.entries()) {
     schema = memberOf(schema, key)
@@ -72,11 +75,8 @@ export function expectedAt(keys: Keys): { expected: string; depth: number } {
 }
 
 /** The names in the group at a path. */
-export function namesAt(keys: Keys): readonly string[] {
-  const schema = keys.reduce<v.GenericSchema | undefined>(
-    (group, key) => group && memberOf(group, key),
-    settingsSchema,
-  )
+export function namesAt(keys: Keys, root: v.GenericSchema = settingsSchema): readonly string[] {
+  const schema = keys.reduce<v.GenericSchema | undefined>((group, key) => group && memberOf(group, key), root)
   const place = schema && placeOf(schema)
   return place?.kind === 'group' ? Object.keys(place.entries) : []
 }

@@ -192,6 +192,39 @@ export const label = () =>
     v.pipe(v.string(), v.regex(/^[A-Za-z0-9_-]{1,64}$/)),
   )
 
+/** A name of a model, which is also the name of its folder. */
+export const modelName = () =>
+  described(
+    'a name of 1 to 64 lower-case letters, digits and -, beginning with a letter',
+    v.pipe(v.string(), v.regex(/^[a-z][a-z0-9-]{0,63}$/)),
+  )
+
+/** A SHA-256 digest in lower-case hexadecimal digits. */
+export const digest = () =>
+  described('64 hexadecimal digits in lower case', v.pipe(v.string(), v.regex(/^[0-9a-f]{64}$/)))
+
+/** The shape of a tensor whose first dimension counts rows. */
+export const tensorShape = (most: number) =>
+  described(
+    `a list of null, for the number of rows, and 1 to 4 whole numbers from 1 to ${most}`,
+    v.pipe(
+      v.array(v.nullable(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(most)))),
+      v.minLength(2),
+      v.maxLength(5),
+      v.check((sizes) => sizes.indexOf(null) === 0 && sizes.lastIndexOf(null) === 0),
+    ),
+  )
+
+/** A least and a greatest number. */
+export const range = () =>
+  described(
+    '[least, greatest]',
+    v.pipe(
+      v.strictTuple([v.pipe(v.number(), v.finite()), v.pipe(v.number(), v.finite())]),
+      v.check(([least, greatest]) => least <= greatest),
+    ),
+  )
+
 export const cron = () => described(cronWords, v.pipe(v.string(), v.check(isCron)))
 
 export const topicFilter = () =>
