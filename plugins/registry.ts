@@ -7,5 +7,6 @@ export const plugins = {
   search: async () => (await import('./search/plugin.ts')).default,
   quality: async () => (await import('./quality/plugin.ts')).default,
   patterns: async () => (await import('./patterns/plugin.ts')).default,
+  'virtual-sensors': async () => (await import('./virtual-sensors/plugin.ts')).default,
   indexing: async () => (await import('./indexing/plugin.ts')).default,
 }

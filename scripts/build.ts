@@ -47,6 +47,7 @@ const { outputFiles, metafile } = await build({
     'backup-thread': 'runtime/store/backup/backup-thread.ts',
     'inference-process': 'runtime/inference/child/inference-process.ts',
     'training-thread': 'plugins/patterns/training/training-thread.ts',
+    'virtual-sensor-thread': 'plugins/virtual-sensors/training/virtual-sensor-thread.ts',
   },
   outdir: 'dist',
   bundle: true,

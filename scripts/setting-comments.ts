@@ -14,7 +14,7 @@ interface Declared {
 
 const constantPattern = /^(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n)?(?:export )?const (\w+) = ([\s\S]*)$/
 const entryPattern =
-  /^ {2}(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n {2})?((?:\.\.\.)?\w+)(.*(?:\n(?! {2}[\w/.]|}).*)*)/gm
+  /^ {2}(?:\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\n {2})?((?:\.\.\.)?\w+|'[\w-]+')(.*(?:\n(?! {2}[\w/.']|}).*)*)/gm
 
 const constants = new Map(
   globSync(join(import.meta.dirname, '../runtime/config/schema/*-schema.ts'))
@@ -52,7 +52,7 @@ function declared(comment: string | undefined, code: string): Declared {
 }
 
 function entryOf([, comment, name, rest]: readonly string[]): readonly [string, Declared] {
-  return [name!, declared(comment, rest!.startsWith(':') ? rest! : name!)]
+  return [name!.replaceAll("'", ''), declared(comment, rest!.startsWith(':') ? rest! : name!)]
 }
 
 /** Collects the comments below a path; that of the values of a map has the path of the map and `.*`. */

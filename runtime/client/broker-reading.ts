@@ -32,55 +32,66 @@ interface AcceptedForm {
   form: number
 }
 
+interface ReadingPorts {
+  readonly client: BrokerClient
+  readonly monotonic: () => number
+}
+
+/** Takes a page; `enough` ends the read. */
+type TakePage = (page: BrokerPage) => Promise<void> | Promise<'enough' | undefined>
+
 /** Reads all entities of the types. Returns undefined on success. */
 export async function readAll(
   types: readonly string[],
-  { client, monotonic }: { readonly client: BrokerClient; readonly monotonic: () => number },
-  take: (page: BrokerPage) => Promise<void>,
+  ports: ReadingPorts,
+  take: TakePage,
 ): Promise<RequestTrouble | undefined> {
   const accepted: AcceptedForm = { form: 0 }
-
-  async function readType(type: string): Promise<RequestTrouble | undefined> {
-    const seen = new Set<string>()
-    const query = `type=${encodeURIComponent(type)}`
-    let requestedAt = monotonic()
-    let first = await firstPage(query, client, accepted)
-    for (let pages = 0; pages < limits.clientPagesMax.value; pages++) {
-      if ('trouble' in first.answer) return first.answer.trouble
-      const answer = first.answer.value
-      const items = listIn(answer.text)
-      if (items === undefined) return { kind: 'refused', reason: 'the response is not a list of entities' }
-      const fresh = items.filter((item) => !seen.has(idOf(item)))
-      for (const item of fresh) seen.add(idOf(item))
-      const counted = Number(answer.headers['ngsild-results-count'] ?? Number.NaN)
-      await take({
-        items: fresh,
-        requestedAt,
-        total: pages === 0 && Number.isFinite(counted) ? counted : undefined,
-      })
-      const path =
-        fresh.length === 0
-          ? undefined
-          : pathBehind(answer, { query, size: first.size, read: items.length, all: seen.size })
-      if (path === undefined) return undefined
-      await client.pace()
-      requestedAt = monotonic()
-      first = {
-        size: first.size,
-        answer: await client.request({ method: 'GET', path, headers: json }, [200]),
-      }
-    }
-    return {
-      kind: 'refused',
-      reason: `the broker has more than ${limits.clientPagesMax.value} pages of ${type}`,
-    }
-  }
-
   for (const type of types) {
-    const trouble = await readType(type)
+    const trouble = await readPages(`type=${encodeURIComponent(type)}`, { ...ports, accepted }, take)
     if (trouble !== undefined) return trouble
   }
   return undefined
+}
+
+/** Reads the entities that a query selects. Returns undefined on success. */
+export async function readPages(
+  query: string,
+  { client, monotonic, accepted = { form: 0 } }: ReadingPorts & { readonly accepted?: AcceptedForm },
+  take: TakePage,
+): Promise<RequestTrouble | undefined> {
+  const seen = new Set<string>()
+  let requestedAt = monotonic()
+  let first = await firstPage(query, client, accepted)
+  for (let pages = 0; pages < limits.clientPagesMax.value; pages++) {
+    if ('trouble' in first.answer) return first.answer.trouble
+    const answer = first.answer.value
+    const items = listIn(answer.text)
+    if (items === undefined) return { kind: 'refused', reason: 'the response is not a list of entities' }
+    const fresh = items.filter((item) => !seen.has(idOf(item)))
+    for (const item of fresh) seen.add(idOf(item))
+    const counted = Number(answer.headers['ngsild-results-count'] ?? Number.NaN)
+    const taken = await take({
+      items: fresh,
+      requestedAt,
+      total: pages === 0 && Number.isFinite(counted) ? counted : undefined,
+    })
+    const path =
+      fresh.length === 0 || taken === 'enough'
+        ? undefined
+        : pathBehind(answer, { query, size: first.size, read: items.length, all: seen.size })
+    if (path === undefined) return undefined
+    await client.pace()
+    requestedAt = monotonic()
+    first = {
+      size: first.size,
+      answer: await client.request({ method: 'GET', path, headers: json }, [200]),
+    }
+  }
+  return {
+    kind: 'refused',
+    reason: `the broker has more than ${limits.clientPagesMax.value} pages of ${query}`,
+  }
 }
 
 const idOf = (item: Json): string => {

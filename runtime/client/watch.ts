@@ -9,6 +9,8 @@ export interface Watch {
   readonly purpose: string
   /** Canonical name of the watched type. */
   readonly type: string
+  /** Watched entities; all of the type if absent. */
+  readonly ids?: readonly string[]
   /** Attributes to watch, for brokers that require them. */
   readonly attributes: readonly string[]
   /** Description of the subscription, for people. */
@@ -17,7 +19,7 @@ export interface Watch {
 
 /** @param endpoint further members besides the address. */
 export function subscriptionOf(
-  { type, description }: Watch,
+  { type, ids, description }: Watch,
   id: string,
   { uri, ...endpoint }: { readonly uri: string; readonly [member: string]: Json },
 ): JsonObject {
@@ -25,7 +27,7 @@ export function subscriptionOf(
     id,
     type: 'Subscription',
     description,
-    entities: [{ type }],
+    entities: ids === undefined ? [{ type }] : ids.map((one) => ({ id: one, type })),
     notification: { format: 'normalized', endpoint: { uri, accept: 'application/json', ...endpoint } },
   }
 }

@@ -66,6 +66,17 @@ const under = /^\/([a-z-]+)(\/.*)$/
 /** Plugins that serve the paths of an original component on the main listener, by their first segment. */
 const prefixes: Readonly<Partial<Record<string, PluginName>>> = { semanticenrichment: 'quality' }
 
+/** Paths on the own listener of a plugin that other plugins serve, while they run. */
+const guestPaths: Readonly<Partial<Record<PluginName, Readonly<Record<string, PluginName>>>>> = {
+  search: {
+    '/api/replaceBrokenSensor': 'virtual-sensors',
+    '/api/deployVirtualSensor': 'virtual-sensors',
+    '/api/stopVirtualSensor': 'virtual-sensors',
+    '/api/list': 'virtual-sensors',
+    '/api/status': 'virtual-sensors',
+  },
+}
+
 export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
   const { host, http } = settings
   const servers = new Map<string, HttpServer>()
@@ -116,18 +127,29 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
     return owner !== undefined && plugins.has(owner) ? owner : undefined
   }
 
+  /** The plugin that serves a path on the own listener of a plugin. */
+  function ownerAt(name: PluginName, path: string): PluginName {
+    const guests = guestPaths[name] ?? {}
+    const wanted = path.replace(/\/+$/, '')
+    const guest = Object.hasOwn(guests, wanted) ? guests[wanted]! : name
+    return plugins.has(guest) ? guest : name
+  }
+
   async function open(name: PluginName, app: App): Promise<void> {
     const { port } = settings[name]
     if (port === 'off' || !plugins.has(name)) return
     const { refuse } = app
     const host = hostOf(name)
     const entrance = createEntrance(
-      { fetch: app.component(name), refuse },
+      {
+        fetch: (request, env) => app.component(ownerAt(name, new URL(request.url).pathname))(request, env),
+        refuse,
+      },
       {
         token: isLoopbackListener(host) ? undefined : readOrCreateToken(http.tokenFile).token,
         pages: { host, ...http },
-        isOpen: (path, method) => plugins.isOpen(name, path, method),
-        isShared: () => plugins.isShared(name),
+        isOpen: (path, method) => plugins.isOpen(ownerAt(name, path), path, method),
+        isShared: (path) => plugins.isShared(ownerAt(name, path)),
       },
     )
     try {

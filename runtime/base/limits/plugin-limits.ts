@@ -8,6 +8,7 @@ import { patternsLimits } from './patterns-limits.ts'
 import { qualityLimits } from './quality-limits.ts'
 import { rankingLimits } from './ranking-limits.ts'
 import { searchLimits } from './search-limits.ts'
+import { virtualLimits } from './virtual-limits.ts'
 
 export const pluginLimits = {
   /** Page cache of the file of a plugin. Beyond it: read again. */
@@ -64,6 +65,7 @@ export const pluginLimits = {
   ...qualityLimits,
   ...rankingLimits,
   ...searchLimits,
+  ...virtualLimits,
   /** Streams that a stream is compared with, the nearest of its label. Beyond it: left out. */
   pluginNeighboursMax: limit(8, 'streams'),
   /** Streams of a label looked at to find the nearest. Beyond it: left out. */

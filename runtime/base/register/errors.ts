@@ -137,6 +137,7 @@ export const errorRegister = {
     'Models need onnxruntime-node for this board; everything else works without it.',
   ),
   'inference.ended': oursLater(503, 'The inference process ended and is started again; see the log.'),
+  'virtual-sensors.failed': callerNever(422, 'The description in the response gives the reason.'),
   'plugin.unavailable': oursLater(503, 'The plugin is starting, or failed; see /health/ready and the log.'),
   'gateway.internal': oursLater(500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>

@@ -230,6 +230,10 @@ export const logEvents = [
   'patterns.event-refused',
   /** A subscription of a pattern model was missing and is created again. */
   'patterns.subscription-gone',
+  /** A virtual sensor could not be trained. */
+  'virtual-sensors.training-failed',
+  /** Somebody deleted entities of a virtual sensor; they are created again. Stop it to delete it. */
+  'virtual-sensors.entities-gone',
   /** The streams that exist were read, with the observations of their last day. */
   'quality.read',
   /** Qualities cannot be written to the broker; this is retried. */

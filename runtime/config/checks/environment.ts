@@ -39,10 +39,11 @@ const ownIn = <T>(table: Readonly<Record<string, T>>, name: string): T | undefin
   Object.hasOwn(table, name) ? table[name] : undefined
 
 /**
- * The environment variable of a setting or section: `virtualSensors.port` is SELVEDGE_VIRTUAL_SENSORS_PORT.
+ * The environment variable of a setting or section: `virtual-sensors.callbackUrl` is
+ * SELVEDGE_VIRTUAL_SENSORS_CALLBACK_URL.
  */
 export function variableOf(path: string): string {
-  return `SELVEDGE_${path.replace(/[A-Z]/g, '_$&').replaceAll('.', '_').toUpperCase()}`
+  return `SELVEDGE_${path.replace(/[A-Z]/g, '_$&').replaceAll(/[.-]/g, '_').toUpperCase()}`
 }
 
 export function readEnvironment(env: Environment): {

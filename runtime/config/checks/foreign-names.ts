@@ -8,7 +8,6 @@
 export const absentSections = {
   orchestrator: 'orchestrator',
   faults: 'fault detection',
-  virtualSensors: 'virtual sensor creator',
   identity: 'identity manager',
 } as const satisfies Record<string, string>
 
@@ -22,6 +21,7 @@ export const partNames = {
   quality: 'quality analyser',
   patterns: 'pattern extractor',
   search: 'search enabler',
+  'virtual-sensors': 'virtual sensor creator',
 } as const
 
 export type ForeignComponent = keyof typeof partNames
@@ -42,8 +42,6 @@ export const foreignVariables: Readonly<Record<string, readonly ForeignComponent
   FD_CALLBACK: ['faults'],
   VS_CREATER_ADDRESS: ['faults'],
   RECOVERY_METHOD: ['faults'],
-  BROKER_ADDRESS: ['virtualSensors'],
-  CALLBACK_ADDRESS: ['virtualSensors'],
 }
 
 /** Variables of the original platform that set one of these settings. */
@@ -59,6 +57,8 @@ export const aliasVariables: Readonly<Record<string, string>> = {
   SE_HOST: 'quality.host',
   SE_PORT: 'quality.port',
   SE_CALLBACK: 'quality.callbackUrl',
+  BROKER_ADDRESS: 'virtual-sensors.broker',
+  CALLBACK_ADDRESS: 'virtual-sensors.callbackUrl',
 }
 
 /** Variables of built components that have no effect here; they are accepted and reported. */

@@ -29,6 +29,7 @@ describe('valid settings', () => {
       bridgeIn: [],
       register: [],
       tunnels: [],
+      'virtual-sensors': { enabled: true, port: 'off', broker: 'mdr' },
       uplinks: [],
       copies: [],
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
@@ -180,18 +181,36 @@ describe('valid settings', () => {
   })
 
   it('accept and report names of components that are not built', async () => {
-    const yaml = 'orchestrator: {port: 3001}\nvirtualSensors: {anything: [1]}\n'
+    const yaml = 'orchestrator: {port: 3001}\nidentity: {anything: [1]}\n'
     const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
     const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
-    const env = { ...names, SELVEDGE_FAULTS_PORT: 'off', SELVEDGE_VIRTUAL_SENSORS_PORT: '1' }
+    const env = { ...names, SELVEDGE_FAULTS_PORT: 'off', SELVEDGE_IDENTITY_PORT: '1' }
     const { absent } = await settingsOf({ yaml, env })
     expect(absent.slice(0, 2)).toEqual([
       { setting: 'orchestrator', part: 'orchestrator' },
-      { setting: 'virtualSensors', part: 'virtual sensor creator' },
+      { setting: 'identity', part: 'identity manager' },
     ])
     const all = absent.map(({ setting }) => setting)
     expect(all).toEqual(expect.arrayContaining(Object.keys(env)))
     expect(absent).toContainEqual({ setting: 'RECOVERY_METHOD', part: 'fault detection' })
+  })
+
+  it('take the addresses of the virtual sensor creator as host:port or URL', async () => {
+    const short = { BROKER_ADDRESS: 'broker.example:9090', CALLBACK_ADDRESS: '10.0.0.7:8080' }
+    const { settings } = await settingsOf({ env: short })
+    expect(settings['virtual-sensors']).toMatchObject({
+      broker: 'http://broker.example:9090/ngsi-ld/v1',
+      callbackUrl: 'http://10.0.0.7:8080',
+    })
+    const long = {
+      BROKER_ADDRESS: 'https://broker.example/ngsi-ld/',
+      CALLBACK_ADDRESS: 'https://here.example/vs/',
+    }
+    const { settings: full } = await settingsOf({ env: long })
+    expect(full['virtual-sensors']).toMatchObject({
+      broker: 'https://broker.example/ngsi-ld/v1',
+      callbackUrl: 'https://here.example/vs',
+    })
   })
 
   it('take the variables of the original pattern extractor, and report those without effect', async () => {

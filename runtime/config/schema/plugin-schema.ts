@@ -10,7 +10,14 @@ import { maybe, section, setting } from './setting.ts'
 import * as kind from './value-kinds.ts'
 
 /** Names of the plugins and of their sections. */
-export const pluginNames = ['indexing', 'patterns', 'quality', 'ranking', 'search'] as const
+export const pluginNames = [
+  'indexing',
+  'patterns',
+  'quality',
+  'ranking',
+  'search',
+  'virtual-sensors',
+] as const
 export type PluginName = (typeof pluginNames)[number]
 
 export const ranking = section('Ranking', {
@@ -222,4 +229,35 @@ export const search = section('Search enabler', {
   cors: setting(kind.flag(), false),
   /** Version label. Response of GET /version (VERSION). Default: the version of the gateway. */
   version: maybe(kind.text(256)),
+})
+
+export const virtualSensors = section('Virtual sensor creator', {
+  /**
+   * Enabled. false: the virtual sensor creator is not started. Without virtual sensors it follows nothing.
+   */
+  enabled: setting(kind.flag(), true),
+  /**
+   * Own port. Serves /api/replaceBrokenSensor and the others, and the callback. They are always available
+   * under the name of the plugin on the main port, and those of /api on the port of the search enabler.
+   */
+  port: setting(kind.listenPort(), 'off'),
+  /**
+   * Served broker. mdr: this gateway; or host:port or the address of any NGSI-LD broker (BROKER_ADDRESS),
+   * whose sensors are replaced instead.
+   */
+  broker: setting(kind.brokerAddress('mdr'), 'mdr'),
+  /** Tenant at that broker. Default: its default tenant. */
+  tenant: maybe(kind.label()),
+  /**
+   * File of the token for that broker. Its first line is sent as a Bearer token. Mode 0600. Read again for
+   * each request.
+   */
+  tokenFile: maybe(kind.fileName()),
+  /** Certificate authorities. PEM file, in addition to those of the system and of outbound.caFile. */
+  caFile: maybe(kind.fileName()),
+  /**
+   * Address for notifications. host:port or URL, without /callback (CALLBACK_ADDRESS). A remote broker sends
+   * notifications to it. Default: the address of the listener.
+   */
+  callbackUrl: maybe(kind.ownAddress()),
 })

@@ -7,7 +7,7 @@ import * as v from 'valibot'
 import { limits } from '#base/limits/limits.ts'
 import { backup, disk } from './disk-schema.ts'
 import { copies, register, tunnels } from './downward-schema.ts'
-import { indexing, patterns, quality, ranking, search } from './plugin-schema.ts'
+import { indexing, patterns, quality, ranking, search, virtualSensors } from './plugin-schema.ts'
 import { maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
 import * as kind from './value-kinds.ts'
@@ -255,6 +255,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   quality,
   ranking,
   search,
+  'virtual-sensors': virtualSensors,
   outbound,
   log,
 })

@@ -161,6 +161,35 @@ export const baseUrl = () =>
     ),
   )
 
+/** Like `baseUrl`, but also accepts host:port. */
+export const ownAddress = () =>
+  described(
+    'host:port, or http[s]://host[:port][/path]',
+    v.pipe(
+      v.string(),
+      v.transform((value) => withScheme(value).replace(/\/+$/, '')),
+      v.check(isBrokerBase),
+    ),
+  )
+
+/** Like `backend`, but also accepts host:port. */
+export const brokerAddress = <const T extends readonly [string, ...string[]]>(...names: T) =>
+  described(
+    `one of ${names.join(', ')}, or host:port or http[s]://host[:port][/path] of a broker`,
+    v.union([
+      v.picklist(names),
+      v.pipe(
+        v.string(),
+        v.regex(/[:.]/),
+        v.transform(withScheme),
+        v.check(isBrokerBase),
+        v.transform(toBrokerBase),
+      ),
+    ]),
+  )
+
+const withScheme = (value: string): string => (value.includes('://') ? value : `http://${value}`)
+
 /** The name of a component of this gateway, or the address of another broker as in `brokerBase`. */
 export const backend = <const T extends readonly [string, ...string[]]>(...names: T) =>
   described(

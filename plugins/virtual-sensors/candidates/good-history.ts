@@ -1,0 +1,64 @@
+/** The history of a broken sensor without what it reported while it was faulty. */
+import { numberOf, propertyValue } from '#client/stream-entities.ts'
+import type { BrokerPort } from '#contract'
+import type { Entity } from '#ngsi-ld/entity/entity.ts'
+import { isObject, own } from '#ngsi-ld/values/json.ts'
+import {
+  faultBegin,
+  faultEnd,
+  faultType,
+  streamOfFault,
+} from '#plugins/virtual-sensors/entities/entity-names.ts'
+import type { Readings } from '#plugins/virtual-sensors/sources/slots.ts'
+import type { BrokerEntities } from './broker-entities.ts'
+import { readHistory, withoutStuckEnd } from './source-histories.ts'
+
+/** Faults of a stream that are considered. */
+const faultsMax = 200
+
+interface Span {
+  readonly from: number
+  readonly to: number
+}
+
+export interface GoodHistoryRequest {
+  readonly stream: string
+  readonly observation: string
+  /** The newest values that are read. */
+  readonly last: number
+  readonly signal: AbortSignal
+}
+
+/** The newest values of the stream from before its present fault, without those of earlier faults. */
+export async function readGoodHistory(
+  { broker, entities }: { readonly broker: BrokerPort; readonly entities: BrokerEntities },
+  { stream, observation, last, signal }: GoodHistoryRequest,
+): Promise<Readings> {
+  const faults = await entities.matching(
+    { type: faultType, q: `${streamOfFault}=="${stream.replaceAll(/["\\]/g, '')}"` },
+    faultsMax,
+  )
+  const spans = faults.flatMap(spanOf)
+  const to = Math.min(...spans.filter((span) => span.to === Number.POSITIVE_INFINITY).map(({ from }) => from))
+  const range = to === Number.POSITIVE_INFINITY ? {} : { to }
+  const all = await readHistory(broker, observation, { ...range, last, signal })
+  const isGood = (time: number): boolean => !spans.some((span) => span.from <= time && time <= span.to)
+  const kept = [...all.times.keys()].filter((i) => isGood(all.times[i]!))
+  return withoutStuckEnd({
+    times: Float64Array.from(kept, (i) => all.times[i]!),
+    values: Float64Array.from(kept, (i) => all.values[i]!),
+  })
+}
+
+function spanOf(fault: Entity): Span[] {
+  const from = timeOf(fault, faultBegin)
+  return from === undefined ? [] : [{ from, to: timeOf(fault, faultEnd) ?? Number.POSITIVE_INFINITY }]
+}
+
+/** A time as text, as an object with `@value`, or in milliseconds. */
+function timeOf(entity: Entity, name: string): number | undefined {
+  const value = propertyValue(entity, name)
+  const text = isObject(value) ? own(value, '@value') : value
+  const ms = typeof text === 'string' ? Date.parse(text) : numberOf(text)
+  return ms === undefined || Number.isNaN(ms) ? undefined : ms
+}

@@ -1,0 +1,38 @@
+/**
+ * Ceilings of the virtual sensor creator; part of the table in limits.ts.
+ */
+import { type Limit, limit } from './limit.ts'
+
+export const virtualLimits = {
+  /** Virtual sensors at a time, each with a model. Beyond it: none is created. */
+  virtualSensorsMax: limit(100, 'virtual sensors'),
+  /** Value of `limitSourceSensors`. Beyond it: 400. */
+  virtualSourcesMax: limit(32, 'sensors'),
+  /** Value of `maxDistance`. Beyond it: 400. */
+  virtualMetersMax: limit(1_000_000, 'metres'),
+  /** Sensors or observable properties read in a search for sources. Beyond it: not considered. */
+  virtualCandidatesMax: limit(4_000, 'entities'),
+  /**
+   * Newest values of each history that are tested for correlation before the response. Beyond it: not read.
+   */
+  virtualTestedValues: limit(2_000, 'values'),
+  /** Newest values of each history that a training uses. Beyond it: not read. */
+  virtualTrainedValues: limit(10_000, 'values'),
+  /** Computation of a training. Beyond it: the training fails. */
+  virtualTrainingMs: limit(300_000, 'ms'),
+  /** A trained model as JSON. Beyond it: the training fails. */
+  virtualModelBytes: limit(1_000_000, 'bytes'),
+  /** Readings in memory of a source. Beyond it: the nearer of two in time replaces the other. */
+  virtualReadingsMax: limit(256, 'readings'),
+  /** Predictions that are due within this time share a commit. Beyond it: the next commit. */
+  virtualGatherMs: limit(20, 'ms'),
+  /**
+   * Pause before a failed write of predictions is repeated, unless the next one is due. Beyond it:
+   * repeated.
+   */
+  virtualRetryMs: limit(5_000, 'ms'),
+  /** Correlations computed without yielding. Beyond it: the next turn. */
+  virtualTurnMs: limit(2, 'ms'),
+  /** Interval of checking that the subscriptions exist. Beyond it: the next check. */
+  virtualCheckMs: limit(60_000, 'ms'),
+} as const satisfies Record<string, Limit>
