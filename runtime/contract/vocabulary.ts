@@ -10,6 +10,8 @@ const prefixes = {
   'iot-lite': 'http://purl.oclc.org/NET/UNIS/fiware/iot-lite#',
   rdfs: 'http://www.w3.org/2000/01/rdf-schema#',
   schema: 'http://schema.org/',
+  fd: 'https://w3id.org/iot/fd/',
+  faultdetection: 'https://faultdetection.org/fd#',
   dcterms: 'http://purl.org/dc/terms/',
   /**
    * Names that no public vocabulary has: the topic of a source, the clock of a time, the origin of a figure.
@@ -50,6 +52,7 @@ export const iotStream = {
   windowStart: named('iot-stream', 'windowStart'),
   windowEnd: named('iot-stream', 'windowEnd'),
   detectedFrom: named('iot-stream', 'detectedFrom'),
+  derivedFrom: named('iot-stream', 'derivedFrom'),
 } as const
 
 export const qoi = {
@@ -90,6 +93,28 @@ export const selvedgeTimeSource = named('selvedge', 'timeSource')
  * Sub-property of qoi:updateinterval: `declared` by a person or the device, or `learnt` from observations.
  */
 export const selvedgeBasis = named('selvedge', 'basis')
+/** Attributes that fault detection writes, and the one that opts a Sensor out. */
+export const fd = {
+  hasVerdict: named('fd', 'hasVerdict'),
+  hasEstimatedResult: named('fd', 'hasEstimatedResult'),
+  enable: named('faultdetection', 'enable'),
+} as const
+export const faultTerms = {
+  Fault: named('selvedge', 'Fault'),
+  stream: named('selvedge', 'stream'),
+  sensor: named('selvedge', 'sensor'),
+  class: named('selvedge', 'class'),
+  kind: named('selvedge', 'kind'),
+  likelihood: named('selvedge', 'likelihood'),
+  begin: named('selvedge', 'begin'),
+  end: named('selvedge', 'end'),
+  method: named('selvedge', 'method'),
+  model: named('selvedge', 'model'),
+  hash: named('selvedge', 'hash'),
+  state: named('selvedge', 'state'),
+  error: named('selvedge', 'error'),
+  period: named('selvedge', 'period'),
+} as const
 /** How certain the label of an Event is, 0 to 1. */
 export const selvedgeConfidence = named('selvedge', 'confidence')
 

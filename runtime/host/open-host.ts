@@ -64,7 +64,10 @@ export interface PluginHost extends Components {
 const under = /^\/([a-z-]+)(\/.*)$/
 
 /** Plugins that serve the paths of an original component on the main listener, by their first segment. */
-const prefixes: Readonly<Partial<Record<string, PluginName>>> = { semanticenrichment: 'quality' }
+const prefixes: Readonly<Partial<Record<string, PluginName>>> = {
+  semanticenrichment: 'quality',
+  monitoring: 'faults',
+}
 
 /** Paths on the own listener of a plugin that other plugins serve, while they run. */
 const guestPaths: Readonly<Partial<Record<PluginName, Readonly<Record<string, PluginName>>>>> = {

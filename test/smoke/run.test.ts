@@ -97,12 +97,12 @@ describe('selvedge run', () => {
 
   it('logs every setting of a component that is not built', async () => {
     const gateway = await start({
-      env: { FD_HOST: 'x', SELVEDGE_FAULTS_PORT: '0' },
+      env: { HTTP_REFERENCE_URL: 'x', SELVEDGE_ORCHESTRATOR_PORT: '0' },
       config: { orchestrator: { port: 3001 } },
     })
     const absent = gateway.logLines().filter(({ event }) => event === 'config.absent-part')
     const settings = new Set(absent.map(({ setting }) => setting))
-    expect(settings).toEqual(new Set(['FD_HOST', 'SELVEDGE_FAULTS_PORT', 'orchestrator']))
+    expect(settings).toEqual(new Set(['HTTP_REFERENCE_URL', 'SELVEDGE_ORCHESTRATOR_PORT', 'orchestrator']))
   })
 
   it('reports all mistakes and exits with 78', async () => {

@@ -3,6 +3,7 @@
  * takes entities and observations of any broker, in the order in which the broker reports them.
  */
 import { limits } from '#base/limits/limits.ts'
+import { createIdIndex } from '#client/id-index.ts'
 import { linksOf, sensorOf } from '#client/stream-entities.ts'
 import { iotLite, iotStream, qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -12,7 +13,6 @@ import { metadataOf, propertyOf, type StreamMetadata } from '#plugins/quality/me
 import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
 import type { Concordances } from './concordances.ts'
-import { createIdIndex } from './id-index.ts'
 import type { Stream } from './stream.ts'
 import type { StoredStream } from './stream-statements.ts'
 

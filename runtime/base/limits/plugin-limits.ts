@@ -2,6 +2,7 @@
  * Ceilings of all plugins; part of the table in limits.ts.
  */
 import { clientLimits } from './client-limits.ts'
+import { faultsLimits } from './faults-limits.ts'
 import { indexingLimits } from './indexing-limits.ts'
 import { type Limit, limit } from './limit.ts'
 import { patternsLimits } from './patterns-limits.ts'
@@ -62,6 +63,7 @@ export const pluginLimits = {
   ...clientLimits,
   ...indexingLimits,
   ...patternsLimits,
+  ...faultsLimits,
   ...qualityLimits,
   ...rankingLimits,
   ...searchLimits,

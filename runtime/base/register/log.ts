@@ -234,6 +234,20 @@ export const logEvents = [
   'virtual-sensors.training-failed',
   /** Somebody deleted entities of a virtual sensor; they are created again. Stop it to delete it. */
   'virtual-sensors.entities-gone',
+  /** The streams that exist are known to fault detection. */
+  'faults.read',
+  /** A fault or anomaly of a stream began. */
+  'faults.began',
+  /** A fault or anomaly of a stream ended. */
+  'faults.ended',
+  /** Detection of a stream was stopped or restarted by a request. */
+  'faults.switched',
+  /** A stream cannot be judged; its detector begins anew. */
+  'faults.detector-failed',
+  /** Findings of fault detection cannot be written to the broker; this is retried. */
+  'faults.unwritten',
+  /** The broker rejected findings of fault detection; they are dropped. */
+  'faults.refused',
   /** The streams that exist were read, with the observations of their last day. */
   'quality.read',
   /** Qualities cannot be written to the broker; this is retried. */

@@ -60,10 +60,12 @@ export function readEnvironment(env: Environment): {
   for (const [name, text] of Object.entries(env)) {
     if (text === undefined || text === '') continue
     const source = `environment ${name}`
-    const setting = ours.get(name) ?? ours.get(variableOf(ownIn(aliasVariables, name) ?? ''))
+    const aliased = [ownIn(aliasVariables, name) ?? []].flat().map(variableOf)
+    const settings = [name, ...aliased].flatMap((variable) => ours.get(variable) ?? [])
     const parts = Object.hasOwn(foreignVariables, name) ? foreignVariables[name]! : sectionOf(name)
-    if (setting !== undefined) given.push({ setting, value: fromText(setting, text), source })
-    else if (Object.hasOwn(idleVariables, name)) absent.push({ setting: name, part: idleVariables[name]! })
+    for (const setting of settings) given.push({ setting, value: fromText(setting, text), source })
+    if (settings.length > 0) continue
+    if (Object.hasOwn(idleVariables, name)) absent.push({ setting: name, part: idleVariables[name]! })
     else if (parts.length > 0)
       absent.push({ setting: name, part: parts.map((part) => partNames[part]).join(', ') })
     else if (Object.hasOwn(ambiguousVariables, name)) mistakes.push(ambiguous(name, source))

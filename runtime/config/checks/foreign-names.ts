@@ -7,7 +7,6 @@
 /** Sections of components that this version does not contain; they are accepted unchecked and reported. */
 export const absentSections = {
   orchestrator: 'orchestrator',
-  faults: 'fault detection',
   identity: 'identity manager',
 } as const satisfies Record<string, string>
 
@@ -19,6 +18,7 @@ export const partNames = {
   ranking: 'ranking',
   indexing: 'indexing',
   quality: 'quality analyser',
+  faults: 'fault detection',
   patterns: 'pattern extractor',
   search: 'search enabler',
   'virtual-sensors': 'virtual sensor creator',
@@ -37,15 +37,12 @@ export const foreignVariables: Readonly<Record<string, readonly ForeignComponent
   HTTP_SERVER_HOST: ['orchestrator'],
   HTTP_REFERENCE_URL: ['orchestrator'],
   RANKING_COMPONENT_URL: ['orchestrator'],
-  FD_HOST: ['faults'],
-  FD_PORT: ['faults'],
   FD_CALLBACK: ['faults'],
   VS_CREATER_ADDRESS: ['faults'],
-  RECOVERY_METHOD: ['faults'],
 }
 
-/** Variables of the original platform that set one of these settings. */
-export const aliasVariables: Readonly<Record<string, string>> = {
+/** Variables of the original platform that set one of these settings, or several. */
+export const aliasVariables: Readonly<Record<string, string | readonly string[]>> = {
   PLATFORM_ORCHESTRATOR_URL: 'search.backend',
   IOTCRAWLER_ORCHESTRATOR_URL: 'search.backend',
   VERSION: 'search.version',
@@ -54,6 +51,8 @@ export const aliasVariables: Readonly<Record<string, string>> = {
   PATTERN_HOST: 'patterns.callbackUrl',
   ENABLE_BATCH_OPERATIONS: 'patterns.batchOperations',
   NGSI_ADDRESS: 'quality.broker',
+  FD_HOST: 'faults.host',
+  FD_PORT: 'faults.port',
   SE_HOST: 'quality.host',
   SE_PORT: 'quality.port',
   SE_CALLBACK: 'quality.callbackUrl',
@@ -67,6 +66,7 @@ export const idleVariables: Readonly<Record<string, string>> = {
   GRAPHQL_ENDPOINT_URL: 'the IDE sends requests to the address that served it',
   TRACK_EXECUTION_TIMES: 'the extensions of a response contain the reads of the operation and their time',
   LOG_LEVEL: 'log.level applies to all components',
+  RECOVERY_METHOD: 'estimates come from neighbours, else from the daily course of the stream',
   REQUEST_LIMIT: 'docs/reference/limits.md has the size limit of bodies',
   SESSION_SECRET: 'there are no sessions',
   OPENAPI_SPEC: '/spec serves the OpenAPI document',

@@ -32,6 +32,7 @@ describe('valid settings', () => {
       'virtual-sensors': { enabled: true, port: 'off', broker: 'mdr' },
       uplinks: [],
       copies: [],
+      faults: { enabled: true, port: 'off' },
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
       patterns: { enabled: true, port: 'off', batchOperations: true, keepEventsHours: 72 },
       quality: expect.objectContaining({ enabled: true, port: 'off', usualProperties: {} }),
@@ -184,7 +185,12 @@ describe('valid settings', () => {
     const yaml = 'orchestrator: {port: 3001}\nidentity: {anything: [1]}\n'
     const foreign = Object.keys(foreignVariables).filter((name) => !Object.hasOwn(aliasVariables, name))
     const names = Object.fromEntries(foreign.map((name) => [name, 'x']))
-    const env = { ...names, SELVEDGE_FAULTS_PORT: 'off', SELVEDGE_IDENTITY_PORT: '1' }
+    const env = {
+      ...names,
+      SELVEDGE_ORCHESTRATOR_PORT: 'off',
+      RECOVERY_METHOD: 'BME',
+      SELVEDGE_IDENTITY_PORT: '1',
+    }
     const { absent } = await settingsOf({ yaml, env })
     expect(absent.slice(0, 2)).toEqual([
       { setting: 'orchestrator', part: 'orchestrator' },
@@ -192,7 +198,10 @@ describe('valid settings', () => {
     ])
     const all = absent.map(({ setting }) => setting)
     expect(all).toEqual(expect.arrayContaining(Object.keys(env)))
-    expect(absent).toContainEqual({ setting: 'RECOVERY_METHOD', part: 'fault detection' })
+    expect(absent).toContainEqual({
+      setting: 'RECOVERY_METHOD',
+      part: expect.stringContaining('neighbours') as string,
+    })
   })
 
   it('take the addresses of the virtual sensor creator as host:port or URL', async () => {

@@ -11,6 +11,7 @@ import * as kind from './value-kinds.ts'
 
 /** Names of the plugins and of their sections. */
 export const pluginNames = [
+  'faults',
   'indexing',
   'patterns',
   'quality',

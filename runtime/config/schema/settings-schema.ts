@@ -7,6 +7,7 @@ import * as v from 'valibot'
 import { limits } from '#base/limits/limits.ts'
 import { backup, disk } from './disk-schema.ts'
 import { copies, register, tunnels } from './downward-schema.ts'
+import { faults } from './faults-schema.ts'
 import { indexing, patterns, quality, ranking, search, virtualSensors } from './plugin-schema.ts'
 import { maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
@@ -250,6 +251,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   disk,
   tunnels,
   copies,
+  faults,
   indexing,
   patterns,
   quality,

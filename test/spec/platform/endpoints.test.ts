@@ -1,5 +1,5 @@
 /** The endpoints of the metadata repository as the platform's components use them. */
-import { afterAll, beforeAll, expect } from 'vitest'
+import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { platformContextPath } from '#broker/contexts/context-resolver.ts'
 import { httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
@@ -14,7 +14,7 @@ beforeAll(async () => {
   const http = { defaultMediaType: 'application/ld+json' }
   gateway = await startGatewayProcess({
     config: { http, ranking: { backend: 'mdr' } },
-    env: { SELVEDGE_QUALITY_ENABLED: 'true' },
+    env: { SELVEDGE_QUALITY_ENABLED: 'true', SELVEDGE_FAULTS_ENABLED: 'true' },
   })
   mdr = clientOf(httpClient(gateway.httpUrl))
 })
@@ -136,6 +136,10 @@ prove('Endpoints', {
     expect([page.status, page.headers['content-type']]).toEqual([200, expect.stringContaining('text/html')])
   },
 
+  stopFaults: () => switches('stopFaultDetection', 'stopped'),
+
+  restartFaults: () => switches('restartFaultDetection', 'normal'),
+
   async qualityCallback() {
     const id = 'urn:ngsi-ld:IotStream:sent'
     const answer = await httpClient(`${gateway.httpUrl}/quality`).send('POST', '/callback', {
@@ -146,5 +150,23 @@ prove('Endpoints', {
     expect((await mdr.retrieve(id)).status).toBe(200)
   },
 })
+
+/** A request that names the sensor of a stream has the envelope with that sensor's state. */
+async function switches(action: string, state: string): Promise<void> {
+  const client = httpClient(`${gateway.httpUrl}/faults`)
+  const sensorID = idOf(action)
+  expect((await client.get(`/api/${action}?sensorID=${sensorID}`)).status).toBe(404)
+  await mdr.create({
+    id: `urn:ngsi-ld:IotStream:${action}`,
+    type: 'http://purl.org/iot/ontology/iot-stream#IotStream',
+    'http://purl.org/iot/ontology/iot-stream#generatedBy': { type: 'Relationship', object: sensorID },
+    '@context': 'https://uri.etsi.org/ngsi-ld/v1/ngsi-ld-core-context.jsonld',
+  })
+  await vi.waitFor(async () => {
+    const answer = await client.get(`/api/${action}/?sensorID=${sensorID}`)
+    expect(answer.status).toBe(200)
+    expect(answer.json()).toMatchObject({ status: 'ok', success: true, data: { sensorID, state } })
+  }, 60_000)
+}
 
 const rankScore = 'http://iotcrawler.eu/rankScore'

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, vi } from 'vitest'
 import { type HttpClient, httpClient } from '#test/kit/http-gateway.ts'
 import { type GatewayProcess, startGatewayProcess } from '#test/kit/process.ts'
 import { createReceiver, type Receiver } from '#test/kit/receiver.ts'
+import { stickFor } from './faulty-sensor.ts'
 import { prove } from './prove.ts'
 import { attributesOf, clientOf, qoi, sensor, sensorType } from './sensor.ts'
 
@@ -14,7 +15,9 @@ let client: HttpClient
 let receiver: Receiver
 
 beforeAll(async () => {
-  gateway = await startGatewayProcess({ env: { SELVEDGE_QUALITY_ENABLED: 'true' } })
+  gateway = await startGatewayProcess({
+    env: { SELVEDGE_QUALITY_ENABLED: 'true', SELVEDGE_FAULTS_ENABLED: 'true' },
+  })
   client = httpClient(gateway.httpUrl)
   receiver = await createReceiver()
 })
@@ -156,5 +159,15 @@ prove('Events', {
         },
       ])
     })
+  },
+
+  async fault() {
+    const id = await stickFor(client, 'notified')
+    await vi.waitFor(async () => {
+      const faults = (
+        await client.get(`/ngsi-ld/v1/entities?type=${encodeURIComponent('urn:selvedge:ns:Fault')}`)
+      ).json()
+      expect(faults).toMatchObject([{ 'urn:selvedge:ns:stream': { object: id } }])
+    }, 60_000)
   },
 })

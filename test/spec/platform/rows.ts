@@ -76,16 +76,8 @@ export const rows = {
     ranking: built('GET /ngsi-ld/v1/entities?type=&weights= gives a ranked array', 'ranking'),
     indexing: built('the NGSI-LD query interface over registered brokers', 'indexing'),
     search: built('GraphQL by POST, and an IDE at its root', 'search enabler'),
-    stopFaults: absent(
-      faults,
-      'GET /api/stopFaultDetection with sensorID',
-      route('GET', '/api/stopFaultDetection'),
-    ),
-    restartFaults: absent(
-      faults,
-      'GET /api/restartFaultDetection with sensorID',
-      route('GET', '/api/restartFaultDetection'),
-    ),
+    stopFaults: built('GET /api/stopFaultDetection with sensorID', faults),
+    restartFaults: built('GET /api/restartFaultDetection with sensorID', faults),
     replaceBroken: absent(creator, `GET ${replace} with sensorID`, route('GET', replace)),
     deploy: absent(creator, `GET ${deploy} with location and propertyID`, route('GET', deploy)),
     stopVirtual: absent(
@@ -134,7 +126,7 @@ export const rows = {
     qualitySubscribes: built('it subscribes to IoTStreams at its start', quality),
     qualityStored: built('a QoI entity is stored and linked', quality),
     pattern: built('an Event entity is published', 'pattern extractor'),
-    fault: absent(faults, 'the MDR is notified of a fault', { subscription: 'faults' }),
+    fault: built('the MDR is notified of a fault', faults),
     virtualObservation: absent(
       creator,
       'a StreamObservation is published every updateInterval',
@@ -160,24 +152,12 @@ export const rows = {
       'none stays none when an unknown sensor is stopped',
       route('GET', '/virtual-sensors/api/stopVirtualSensor'),
     ),
-    faultsStopped: absent(
-      faults,
-      'running to stopped, by hand only',
-      route('GET', '/api/stopFaultDetection'),
-    ),
-    faultsRunning: absent(
-      faults,
-      'running or stopped to running by restartFaultDetection',
-      route('GET', '/api/restartFaultDetection'),
-    ),
+    faultsStopped: built('running to stopped, by hand only', faults),
+    faultsRunning: built('running or stopped to running by restartFaultDetection', faults),
     anomalyFault: absent(faults, 'an anomaly that lasts becomes a fault, with counter-measures', {
       subscription: 'faults',
     }),
-    definiteFault: absent(
-      faults,
-      'a definite fault is reported to the MDR',
-      route('GET', '/faults/api/status'),
-    ),
+    definiteFault: built('a definite fault is reported to the MDR', faults),
     tokenExpired: absent(
       identity,
       'a valid token becomes invalid when it expires',

@@ -1,0 +1,144 @@
+/**
+ * Fault detection: judges every observation of every stream, and writes faults, the state of streams and
+ * verdicts to the broker. This file connects the parts.
+ */
+import { limits } from '#base/limits/limits.ts'
+import { version } from '#base/register/version.ts'
+import { createLogLines } from '#client/log-lines.ts'
+import { createRouter } from '#client/route-table.ts'
+import { definePlugin, type Host, streamHistory } from '#contract'
+import { sosa } from '#contract/vocabulary.ts'
+import { openWatchedBroker } from '#plugins/faults/brokers/open-watched-broker.ts'
+import { brokerTable } from '#plugins/faults/brokers/watched-broker-statements.ts'
+import { createControlRoutes } from '#plugins/faults/operator/control-routes.ts'
+import { createMonitoringRoutes } from '#plugins/faults/operator/monitoring-routes.ts'
+import { createStatus } from '#plugins/faults/operator/status.ts'
+import type { FaultStream } from '#plugins/faults/streams/fault-stream.ts'
+import { createJudging } from '#plugins/faults/streams/judging.ts'
+import { createOverdue } from '#plugins/faults/streams/overdue.ts'
+import { createSaving } from '#plugins/faults/streams/saving.ts'
+import { createWatchStatements, tables } from '#plugins/faults/streams/watched-stream-statements.ts'
+import { createWatchedStreams } from '#plugins/faults/streams/watched-streams.ts'
+import { createWatching } from '#plugins/faults/streams/watching.ts'
+import { createFindingWriter } from '#plugins/faults/writes/finding-writer.ts'
+
+const needs = ['mdr', 'changes', 'database'] as const
+
+export default definePlugin<unknown, (typeof needs)[number]>({
+  name: 'faults',
+  version,
+  summary: 'Detects faults and anomalies of every stream',
+  needs,
+  tables: [...tables, brokerTable],
+  start,
+})
+
+function start(host: Host<unknown, (typeof needs)[number]>) {
+  const { database, clock, signal, fail } = host
+  const lines = createLogLines(host.log, clock.now)
+  const { log } = lines
+  const upSince = clock.now()
+  const table = createWatchStatements(database)
+  const saving = createSaving({ table, cursor: () => served.cursor(), clock, fail })
+  const judging = createJudging({
+    log,
+    judged(stream) {
+      saving.note(stream)
+      overdue.note(stream)
+    },
+    found: (stream) => writer.note(stream),
+    failed: (stream) => watching.begin(stream),
+  })
+  const overdue = createOverdue({ judging, isBehind: () => served.isBehind(), upSince, clock })
+  const writer = createFindingWriter({
+    broker: () => served.port,
+    entityOf: (id) => served.entityOf(id),
+    written: saving.note,
+    clock,
+    log,
+  })
+  const watching = createWatching({
+    judging,
+    history: (id) =>
+      streamHistory(
+        served.port,
+        { id, name: sosa.hasSimpleResult, dataset: '' },
+        { last: limits.faultsHistoryMax.value, signal },
+      ),
+    changed(stream) {
+      saving.note(stream)
+      saving.soon()
+      overdue.note(stream)
+    },
+    log,
+    signal,
+  })
+  const streams = createWatchedStreams({
+    entityOf: (id) => served.entityOf(id),
+    added(stream) {
+      saving.note(stream)
+      watching.begin(stream)
+    },
+    described: watching.described,
+    removed(stream) {
+      saving.remove(stream)
+      watching.delete(stream)
+      overdue.delete(stream)
+      writer.delete(stream)
+    },
+  })
+  const served = openWatchedBroker({
+    host: { ...host, log },
+    streams,
+    watching,
+    saving,
+    table,
+    restored(stream) {
+      writer.note(stream)
+      overdue.note(stream)
+    },
+  })
+  const { status, statusOf } = createStatus({ streams, watching })
+
+  /** Applies a request to a stream; it is on disk before the response. */
+  function switched<T>(action: string, stream: FaultStream, work: (stream: FaultStream) => T): T {
+    const result = work(stream)
+    log.info('faults.switched', { stream: stream.id, action })
+    saving.now()
+    return result
+  }
+
+  void served.start().catch(fail)
+  return {
+    fetch: createRouter({
+      ...createMonitoringRoutes(lines),
+      ...createControlRoutes({
+        ofSensor: streams.ofSensor,
+        stop: (stream) => switched('stop', stream, watching.stop),
+        restart: (stream) => switched('restart', stream, watching.restart),
+        status,
+        statusOf,
+      }),
+    }),
+    status: () => ({
+      streams: streams.size(),
+      training: watching.training().length,
+      waiting: writer.waiting(),
+      dropped: judging.dropped(),
+      bytes: database.bytes(),
+      ...served.status(),
+    }),
+    complaints: () => {
+      const reason = writer.failure()
+      return reason === undefined ? [] : [`findings cannot be written: ${reason}`]
+    },
+    async close(): Promise<void> {
+      overdue.close()
+      await writer.close()
+      await served.close()
+      await watching.close()
+      saving.close()
+      saving.now()
+    },
+  }
+}

@@ -1,0 +1,79 @@
+/** A watched stream: what describes it, its detector, and what is on disk of it. */
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { StreamState } from '#plugins/faults/detection/state-machine.ts'
+import type { StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
+import type { WatchedMetadata } from './watched-metadata.ts'
+
+export interface FaultStream {
+  readonly id: string
+  /** Types of the entity, as its state must name them. */
+  types: readonly string[]
+  sensorId: string | undefined
+  /** Entities that describe it: Sensor, ObservableProperty, Platform. */
+  sources: readonly string[]
+  /** Its observation entities; verdicts stand on the one that was observed. */
+  readonly observations: Set<string>
+  metadata: WatchedMetadata
+  /** Undefined while it learns from history, and while the stream is not watched. */
+  detector: StreamDetector | undefined
+  /** Samples that arrive while the detector learns. */
+  buffered: ArrivedSample[]
+  record: WatchRecord
+}
+
+export interface ArrivedSample {
+  /** observedAt, ms. */
+  readonly time: number
+  readonly value: number
+  /** Observation entity. */
+  readonly observation: string
+  /** Commit time, ms. */
+  readonly committedAt: number
+}
+
+/** A change for the broker: a fragment of an entity. */
+export interface FindingWrite {
+  /** `update`: nothing is written if the entity was deleted. */
+  readonly operation: 'upsert' | 'update'
+  readonly entity: JsonObject & { readonly id: string }
+}
+
+/** State of a stream as it is written. */
+export type WatchState = StreamState | 'stopped'
+
+export interface OpenFault {
+  readonly id: string
+  readonly class: string
+  readonly begin: number
+}
+
+/** Saved facts of a stream besides its detector. */
+export interface WatchRecord {
+  isStopped: boolean
+  /** Newest state that was written or waits to be; undefined before the first judgement. */
+  state?: WatchState
+  verdict?: 'ok' | 'faulty'
+  /** Newest sample. */
+  last?: ArrivedSample
+  /** Longest time between two arrivals lately, ms. */
+  longestPauseMs: number
+  /** Samples in succession that are older than the newest one and came at the usual pace. */
+  lateSamples: number
+  /** Samples up to this time were learned from history. */
+  learnedUntil?: number
+  open: OpenFault[]
+  /** Findings that are not written yet, oldest first. */
+  writes: FindingWrite[]
+}
+
+export const newRecord = (): WatchRecord => ({
+  isStopped: false,
+  longestPauseMs: 0,
+  lateSamples: 0,
+  open: [],
+  writes: [],
+})
+
+/** Whether a stream is judged: nobody stopped it, and it does not opt out. */
+export const isWatched = ({ record, metadata }: FaultStream): boolean =>
+  !record.isStopped && !metadata.isExempt

@@ -1,0 +1,195 @@
+/**
+ * Gives each watched stream its detector: a new one learns from the history of the stream, one stream at a
+ * time and in slices, while arriving samples wait. Detectors begin anew when metadata or a request demand it.
+ */
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
+import type { Log } from '#base/register/log.ts'
+import { numberOf } from '#client/stream-entities.ts'
+import type { Json, PastValue } from '#contract'
+import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { defaultDetectionSettings } from '#plugins/faults/detection/detection-settings.ts'
+import { createStreamDetector, type DetectionProfile } from '#plugins/faults/detection/stream-detector.ts'
+import { type ArrivedSample, type FaultStream, isWatched } from './fault-stream.ts'
+import type { Judging } from './judging.ts'
+import type { WatchedMetadata } from './watched-metadata.ts'
+
+export interface WatchingPorts {
+  readonly judging: Judging
+  /** Past values of an observation entity, the newest slice first. */
+  readonly history: (observationId: string) => AsyncIterable<readonly PastValue[]>
+  /** Called after a detector was made or dropped, so that the stream is saved. */
+  readonly changed: (stream: FaultStream) => void
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+/** Progress of a stream whose detector learns, or why it could not. */
+export interface Training {
+  readonly stream: FaultStream
+  /** 0 to 1. */
+  readonly progress: number
+  readonly error: string | undefined
+}
+
+export interface Watching {
+  /** Makes the detector of a stream: from its saved state, or from its history. */
+  begin(stream: FaultStream, saved?: JsonObject): void
+  /** Judges a value of a stream, now or when its detector has learned. */
+  observe(stream: FaultStream, observation: string, arrival: ArrivedValue): void
+  /** Called after the metadata of a stream changed. */
+  described(stream: FaultStream, before: WatchedMetadata): void
+  /** Stops judging. Returns false if it was stopped before. */
+  stop(stream: FaultStream): boolean
+  /** Begins anew with a detector that learns from all history. */
+  restart(stream: FaultStream): void
+  delete(stream: FaultStream): void
+  readonly training: () => readonly Training[]
+  trainingOf(stream: FaultStream): Training | undefined
+  close(): Promise<void>
+}
+
+export interface ArrivedValue {
+  readonly time: number
+  readonly value: Json
+  /** Commit time, ms. */
+  readonly committedAt: number
+}
+
+export function createWatching({ judging, history, changed, log, signal }: WatchingPorts): Watching {
+  /** Streams whose detectors learn or will; those that failed stay until they begin anew. */
+  const trainings = new Map<FaultStream, { progress: number; error: string | undefined; isDone: boolean }>()
+  let working: Promise<void> | undefined
+
+  function enqueue(stream: FaultStream): void {
+    stream.detector = undefined
+    trainings.set(stream, { progress: 0, error: undefined, isDone: false })
+    working ??= run().finally(() => {
+      working = undefined
+    })
+  }
+
+  async function run(): Promise<void> {
+    // Streams of one batch of changes are all known before the first one learns.
+    await yieldToEventLoop()
+    for (;;) {
+      const [next] = trainings.entries().filter(([, { isDone }]) => !isDone)
+      if (next === undefined || signal.aborted) return
+      await train(...next)
+    }
+  }
+
+  async function train(
+    stream: FaultStream,
+    job: { progress: number; error: string | undefined; isDone: boolean },
+  ): Promise<void> {
+    const past = await pastOf(stream).catch((error: unknown) => {
+      job.error = (error as Error).message
+      return []
+    })
+    const until = stream.buffered[0]?.time ?? Number.POSITIVE_INFINITY
+    const learned = past.filter(({ time }) => time < until)
+    const detector = createStreamDetector(profileOf(stream.metadata))
+    for (let at = 0; at < learned.length; at += limits.faultsLearnSlice.value) {
+      detector.learn(learned.slice(at, at + limits.faultsLearnSlice.value))
+      job.progress = Math.min(1, (at + limits.faultsLearnSlice.value) / learned.length)
+      await yieldToEventLoop()
+    }
+    job.isDone = true
+    // It may have begun anew, or been stopped or deleted meanwhile.
+    if (trainings.get(stream) !== job || signal.aborted) return
+    if (job.error === undefined) trainings.delete(stream)
+    const newest = learned.at(-1)
+    stream.detector = detector
+    if (newest !== undefined) {
+      stream.record.learnedUntil = newest.time
+      if (stream.record.last === undefined || stream.record.last.time < newest.time)
+        stream.record.last = newest
+    }
+    for (const sample of stream.buffered.splice(0)) judging.take(stream, sample)
+    changed(stream)
+  }
+
+  /** The newest values of a stream, oldest first. */
+  async function pastOf({ observations }: FaultStream): Promise<ArrivedSample[]> {
+    const past: ArrivedSample[] = []
+    for (const observation of observations)
+      for await (const slice of history(observation))
+        for (const { time, value, committed } of slice) {
+          const number = numberOf(value)
+          if (number !== undefined)
+            past.push({ time, value: number, observation, committedAt: committed ?? time })
+        }
+    return past.sort((a, b) => a.time - b.time)
+  }
+
+  /** Ends judging without a detector: what is open ends. */
+  function drop(stream: FaultStream): void {
+    trainings.delete(stream)
+    stream.detector = undefined
+    stream.buffered = []
+    judging.end(stream)
+    changed(stream)
+  }
+
+  return Object.freeze({
+    begin(stream, saved) {
+      if (!isWatched(stream)) return
+      if (saved === undefined) return enqueue(stream)
+      try {
+        stream.detector = createStreamDetector(profileOf(stream.metadata), saved)
+      } catch (error) {
+        log.error('faults.detector-failed', { stream: stream.id, error })
+        enqueue(stream)
+      }
+    },
+    observe(stream, observation, { time, value, committedAt }) {
+      const number = numberOf(value)
+      if (number === undefined || !isWatched(stream)) return
+      const sample = { time, value: number, observation, committedAt }
+      if (stream.detector !== undefined) return judging.take(stream, sample)
+      stream.buffered.push(sample)
+      if (stream.buffered.length > limits.faultsBufferedMax.value) stream.buffered.shift()
+    },
+    described(stream, before) {
+      const { metadata, record, detector } = stream
+      if (record.isStopped) return
+      if (metadata.isExempt) {
+        if (!before.isExempt) drop(stream)
+      } else if (before.isExempt) enqueue(stream)
+      else if (detector !== undefined && isOther(metadata, before))
+        stream.detector = createStreamDetector(profileOf(metadata), detector.saved())
+    },
+    stop(stream) {
+      if (stream.record.isStopped) return false
+      stream.record.isStopped = true
+      drop(stream)
+      return true
+    },
+    restart(stream) {
+      stream.record.isStopped = false
+      drop(stream)
+      if (isWatched(stream)) enqueue(stream)
+    },
+    delete: (stream) => void trainings.delete(stream),
+    training: () => [...trainings].map(([stream, { progress, error }]) => ({ stream, progress, error })),
+    trainingOf(stream) {
+      const job = trainings.get(stream)
+      return job && { stream, progress: job.progress, error: job.error }
+    },
+    async close() {
+      await working
+    },
+  } satisfies Watching)
+}
+
+function profileOf({ intervalMs, periodMs, min, max }: WatchedMetadata): DetectionProfile {
+  const given = Object.entries({ intervalMs, periodMs, min, max }).filter(([, one]) => one !== undefined)
+  return {
+    ...(Object.fromEntries(given) as Omit<DetectionProfile, 'settings'>),
+    settings: defaultDetectionSettings,
+  }
+}
+
+const isOther = (a: WatchedMetadata, b: WatchedMetadata): boolean =>
+  a.intervalMs !== b.intervalMs || a.periodMs !== b.periodMs || a.min !== b.min || a.max !== b.max

@@ -1,0 +1,39 @@
+/**
+ * Ceilings of fault detection; part of the table in limits.ts.
+ */
+import { type Limit, limit } from './limit.ts'
+
+export const faultsLimits = {
+  /** Each takes at most 64 KB of memory. Beyond it: further streams are not watched. */
+  faultsStreamsMax: limit(5_000, 'streams'),
+  /** Observation entities whose stream is not known yet. Beyond it: read again with their next value. */
+  faultsUnplacedMax: limit(1_000, 'entities'),
+  /** Ids of observed entities that belong to no stream. Beyond it: looked up again. */
+  faultsOthersMax: limit(20_000, 'ids'),
+  /** Entities read at a time. Beyond it: the next page. */
+  faultsReadPage: limit(32, 'entities'),
+  /** Past observations of a stream that its detector learns from. Beyond it: the newest. */
+  faultsHistoryMax: limit(5_000, 'observations'),
+  /** Observations learned without yielding. Beyond it: the next turn. */
+  faultsLearnSlice: limit(100, 'observations'),
+  /** Observations of a stream that arrive while its detector learns. Beyond it: the oldest is learned. */
+  faultsBufferedMax: limit(1_000, 'observations'),
+  /** Observations judged since detectors were saved; a restart judges them again. Beyond it: saved. */
+  faultsSaveObservations: limit(60_000, 'observations'),
+  /** Time since detectors were saved. Beyond it: saved. */
+  faultsSaveMs: limit(1_800_000, 'ms'),
+  /** Detectors that learned at about the same time are saved together. Beyond it: saved. */
+  faultsSaveSoonMs: limit(250, 'ms'),
+  /** Findings of a stream that wait to be written. Beyond it: the oldest is dropped; status. */
+  faultsWritesMax: limit(64, 'writes'),
+  /** Entities in one batch request. Beyond it: the next request. */
+  faultsBatchWrites: limit(100, 'entities'),
+  /** Findings of several streams share a request. Beyond it: written. */
+  faultsGatherMs: limit(20, 'ms'),
+  /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */
+  faultsRetryMs: limit(60_000, 'ms'),
+  /** Precision of the timers of silent streams. Beyond it: the next tick. */
+  faultsTickMs: limit(250, 'ms'),
+  /** One turn of the timer wheel, about four minutes. Beyond it: another turn. */
+  faultsWheelSlots: limit(1024, 'slots'),
+} as const satisfies Record<string, Limit>
