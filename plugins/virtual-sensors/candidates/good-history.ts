@@ -29,11 +29,17 @@ export interface GoodHistoryRequest {
   readonly signal: AbortSignal
 }
 
+export interface GoodHistory {
+  readonly readings: Readings
+  /** Whether there may be earlier values, which were not read. */
+  readonly isPart: boolean
+}
+
 /** The newest values of the stream from before its present fault, without those of earlier faults. */
 export async function readGoodHistory(
   { broker, entities }: { readonly broker: BrokerPort; readonly entities: BrokerEntities },
   { stream, observation, last, signal }: GoodHistoryRequest,
-): Promise<Readings> {
+): Promise<GoodHistory> {
   const faults = await entities.matching(
     { type: faultType, q: `${streamOfFault}=="${stream.replaceAll(/["\\]/g, '')}"` },
     faultsMax,
@@ -44,10 +50,11 @@ export async function readGoodHistory(
   const all = await readHistory(broker, observation, { ...range, last, signal })
   const isGood = (time: number): boolean => !spans.some((span) => span.from <= time && time <= span.to)
   const kept = [...all.times.keys()].filter((i) => isGood(all.times[i]!))
-  return withoutStuckEnd({
+  const readings = withoutStuckEnd({
     times: Float64Array.from(kept, (i) => all.times[i]!),
     values: Float64Array.from(kept, (i) => all.values[i]!),
   })
+  return { readings, isPart: all.times.length >= last }
 }
 
 function spanOf(fault: Entity): Span[] {

@@ -2,7 +2,6 @@
  * Plans a virtual sensor: reads what is known of the broken sensor or of the place, finds its sources and
  * tests their histories.
  */
-import { limits } from '#base/limits/limits.ts'
 import { linksOf, numberOf, placeOf, propertyValue } from '#client/stream-entities.ts'
 import { qoi, sosa } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
@@ -15,9 +14,8 @@ import type { VirtualDocument } from '#plugins/virtual-sensors/state/virtual-sen
 import {
   failed,
   failures,
-  readTrainingData,
   type TrainingDataPorts,
-  testTrainingData,
+  testCandidates,
 } from '#plugins/virtual-sensors/training/training-data.ts'
 
 /** A requested virtual sensor: in place of a broken sensor, or at a place without one. */
@@ -59,12 +57,7 @@ export async function planned(
   const candidates = await findCandidates(ports.entities, { ...choices, ...known, onlySameObservations })
   if (candidates.length === 0) throw failed(failures['no-source'])
   const document = { ...known, choices, candidates }
-  const data = await readTrainingData(ports, {
-    ...requestOf(document),
-    last: limits.virtualTestedValues.value,
-    signal,
-  })
-  await testTrainingData(data, ports.yieldIfDue)
+  await testCandidates(ports, { ...requestOf(document), signal })
   return document
 }
 

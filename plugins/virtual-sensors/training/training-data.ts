@@ -50,11 +50,9 @@ export async function readTrainingData(
   ports: TrainingDataPorts,
   { target, position, candidates, range, last, signal }: TrainingDataRequest,
 ): Promise<TrainingInput> {
-  const own = target && (await readGoodHistory(ports, { ...target, last, signal }))
+  const own = target && (await readGoodHistory(ports, { ...target, last, signal })).readings
   if (own !== undefined && own.times.length < commonSlotsMin) throw failed(failures['not-enough-data'])
-  const from = own?.times[0]
-  const to = own?.times.at(-1)
-  const span = from === undefined || to === undefined ? {} : { from, to: to + 1 }
+  const span = own === undefined ? {} : spanOf(own)
   const sources: TrainingInput['sources'][number][] = []
   for (const { id, observation, distance, latitude, longitude } of candidates) {
     const readings = await readHistory(ports.broker, observation, { ...span, last, signal })
@@ -67,27 +65,55 @@ export async function readTrainingData(
   return { target: { latitude, longitude, ...own }, sources, slotMs, range }
 }
 
-/** @throws virtual-sensors.failed unless the histories are enough, and a source correlates */
-export async function testTrainingData(
-  { target, sources, slotMs }: TrainingInput,
-  yieldIfDue: YieldIfDue,
+/**
+ * Tests whether a candidate correlates with the broken sensor, nearest first. A response waits for this, so
+ * the newest values are tested first, and more of them only if those do not show it.
+ * @throws virtual-sensors.failed if none does, or the data are not enough
+ */
+export async function testCandidates(
+  ports: TrainingDataPorts,
+  request: Omit<TrainingDataRequest, 'last'>,
 ): Promise<void> {
-  const { times, values } = target
-  if (times === undefined || values === undefined) return
-  const readings: Readings = { times, values }
-  const grid = gridOf(readings, slotMs, limits.virtualTestedValues.value)
-  if (grid === undefined) throw failed(failures['not-enough-data'])
-  const targetValues = slotValues(readings, grid)
+  let failure: GatewayError | undefined
+  for (const { value: last } of [limits.virtualFirstTestedValues, limits.virtualTestedValues]) {
+    const tested = await testNewest(ports, { ...request, last })
+    if (tested === 'correlates') return
+    failure = tested.failure
+    if (!tested.isPart) break
+  }
+  throw failure!
+}
+
+type Tested = 'correlates' | { readonly failure: GatewayError; readonly isPart: boolean }
+
+async function testNewest(
+  ports: TrainingDataPorts,
+  { target, candidates, last, signal }: TrainingDataRequest,
+): Promise<Tested> {
+  const good = target && (await readGoodHistory(ports, { ...target, last, signal }))
+  const own = good?.readings
+  const slotMs = own && ownInterval(own.times)
+  const grid = own && slotMs ? gridOf(own, slotMs, last) : undefined
   let hasSlots = false
-  for (const source of sources) {
-    await yieldIfDue()
-    const heldMs = heldIntervals * (ownInterval(source.times) ?? slotMs)
-    const test = testCorrelation(targetValues, slotValues(source, grid, heldMs), sources.length)
-    if (test.isCorrelated) return
+  for (const { observation } of candidates) {
+    await ports.yieldIfDue()
+    const span = own === undefined ? {} : spanOf(own)
+    const source = await readHistory(ports.broker, observation, { ...span, last, signal })
+    if (own === undefined && source.times.length > 0) return 'correlates'
+    if (own === undefined || grid === undefined) continue
+    const heldMs = heldIntervals * (ownInterval(source.times) ?? grid.slotMs)
+    const values = slotValues(source, grid, heldMs)
+    const test = testCorrelation(slotValues(own, grid), values, candidates.length)
+    if (test.isCorrelated) return 'correlates'
     hasSlots ||= test.commonSlots >= commonSlotsMin
   }
-  throw failed(failures[hasSlots ? 'no-correlating-source' : 'not-enough-data'])
+  return {
+    failure: failed(failures[hasSlots ? 'no-correlating-source' : 'not-enough-data']),
+    isPart: good?.isPart === true,
+  }
 }
+
+const spanOf = ({ times }: Readings) => (times.length === 0 ? {} : { from: times[0], to: times.at(-1)! + 1 })
 
 const median = (numbers: readonly number[]): number | undefined =>
   numbers.toSorted((a, b) => a - b)[numbers.length >> 1]

@@ -13,8 +13,11 @@ export const virtualLimits = {
   /** Sensors or observable properties read in a search for sources. Beyond it: not considered. */
   virtualCandidatesMax: limit(4_000, 'entities'),
   /**
-   * Newest values of each history that are tested for correlation before the response. Beyond it: not read.
+   * Newest values of a history that are tested for correlation first. Beyond it: tested if these do not
+   * correlate.
    */
+  virtualFirstTestedValues: limit(300, 'values'),
+  /** Newest values of a history that are tested before the response. Beyond it: not tested. */
   virtualTestedValues: limit(2_000, 'values'),
   /** Newest values of each history that a training uses. Beyond it: not read. */
   virtualTrainedValues: limit(10_000, 'values'),
