@@ -53,6 +53,7 @@ describe('install.sh', () => {
       'main.js',
       'pages',
       'training-thread.js',
+      'virtual-sensor-thread.js',
       'writer-thread.js',
     ])
     for (const page of ['quality', 'search']) {

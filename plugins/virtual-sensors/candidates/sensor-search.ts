@@ -1,6 +1,7 @@
 /**
  * Finds the sensors that a virtual sensor may take values from, nearest first: within the distance, and of
- * the same property label if that is wanted. Virtual sensors and streams in state fault are left out.
+ * the same property label if that is wanted. Virtual sensors, sensors that are replaced, and streams in
+ * state fault are left out.
  */
 import { limits } from '#base/limits/limits.ts'
 import { linksOf, placeOf, propertyValue } from '#client/stream-entities.ts'
@@ -28,8 +29,8 @@ export interface Search
   readonly position: readonly number[]
   readonly propertyId: string
   readonly label: string | undefined
-  /** The broken sensor. */
-  readonly target: string | undefined
+  /** Sensors that are replaced, the broken one among them. */
+  readonly broken: ReadonlySet<string>
 }
 
 /** The label of an observed property, as it is compared. */
@@ -43,7 +44,7 @@ export async function findCandidates(
   entities: BrokerEntities,
   search: Search,
 ): Promise<readonly SourceCandidate[]> {
-  const { target, position, maxDistance, limitSourceSensors } = search
+  const { broken, position, maxDistance, limitSourceSensors } = search
   const [longitude, latitude] = position as [number, number]
   const properties = search.onlySameObservations ? await sameProperties(entities, search) : undefined
   const near = await entities.matching(
@@ -57,7 +58,7 @@ export async function findCandidates(
   )
   const placed = near.flatMap((sensor) => {
     const place = placeOf(sensor)
-    if (place === undefined || sensor.id === target || isVirtual(sensor.id)) return []
+    if (place === undefined || broken.has(sensor.id) || isVirtual(sensor.id)) return []
     const [property = ''] = linksOf(sensor, sosa.observes)
     if (properties !== undefined && !properties.has(property)) return []
     const distance = distanceMeters([longitude, latitude], [...place])
@@ -129,7 +130,9 @@ async function sameProperties(
   { propertyId, label }: Search,
 ): Promise<ReadonlySet<string>> {
   if (label === undefined) return new Set([propertyId])
-  const spellings = [...new Set([label, label.toLowerCase()])]
+  const lower = label.toLowerCase()
+  const capitalized = lower.slice(0, 1).toUpperCase() + lower.slice(1)
+  const spellings = [...new Set([label, lower, capitalized, label.toUpperCase()])]
   const q = spellings.map((one) => `${rdfsLabel}=="${one.replaceAll(/["\\]/g, '')}"`).join('|')
   const found = await entities.matching(
     { type: sosa.ObservableProperty, q },

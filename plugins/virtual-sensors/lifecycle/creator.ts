@@ -78,7 +78,8 @@ export function createCreator(ports: CreatorPorts): Creator {
       return shownSensor(descriptionOf(existing))
     if (!all.has(id) && all.size >= limits.virtualSensorsMax.value)
       throw failed(`there are ${all.size} virtual sensors; stop one that is not needed`)
-    const document = await planned(ports, wish, signal)
+    const replaced = [...all.values()].flatMap((one) => one.document.target ?? [])
+    const document = await planned(ports, wish, { replaced, signal })
     if (existing !== undefined && all.has(id)) await halt(existing)
     const sensor: VirtualSensor = {
       id,

@@ -47,14 +47,20 @@ export function choicesOf(wish: Wish): SourceChoices {
 export async function planned(
   ports: TrainingDataPorts,
   wish: Wish,
-  signal: AbortSignal,
+  { replaced, signal }: { readonly replaced: readonly string[]; readonly signal: AbortSignal },
 ): Promise<VirtualDocument> {
   const known =
     'replacement' in wish ? await brokenSensor(ports, wish.replacement) : await place(ports, wish.deployment)
   const choices = choicesOf(wish)
   // Without a history of the target, nothing shows how other phenomena relate to it.
   const onlySameObservations = choices.onlySameObservations || known.target === undefined
-  const candidates = await findCandidates(ports.entities, { ...choices, ...known, onlySameObservations })
+  const broken = new Set([...replaced, ...(known.target === undefined ? [] : [known.target])])
+  const candidates = await findCandidates(ports.entities, {
+    ...choices,
+    ...known,
+    onlySameObservations,
+    broken,
+  })
   if (candidates.length === 0) throw failed(failures['no-source'])
   const document = { ...known, choices, candidates }
   await testCandidates(ports, { ...requestOf(document), signal })

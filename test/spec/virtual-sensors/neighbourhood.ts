@@ -11,7 +11,7 @@ export const iotStream = 'http://purl.org/iot/ontology/iot-stream#'
 export const qoi = 'https://w3id.org/iot/qoi#'
 const rdfs = 'http://www.w3.org/2000/01/rdf-schema#'
 
-export const slotMs = 60_000
+export const slotMs = 600_000
 export const patience = { interval: 50, timeout: 60_000 }
 
 export const idOf = (kind: string, name: string): string => `urn:ngsi-ld:${kind}:${name}`
@@ -79,7 +79,7 @@ export function neighbourhoodOf(client: () => HttpClient) {
 
   return {
     create,
-    /** Values of the last `count` minutes, until now. */
+    /** Values of the last `count` slots, until now. */
     async history(name: string, count: number, valueAt: (slot: number) => number): Promise<void> {
       const last = Math.floor(Date.now() / slotMs)
       const instances = Array.from({ length: count }, (_, i) => {

@@ -15,6 +15,7 @@ import {
   neighbourhoodOf,
   patience,
   qoi,
+  type Result,
   type ShownState,
   slotMs,
   sosa,
@@ -95,4 +96,97 @@ describe('a broken sensor', () => {
     })
     expect((result['urn:selvedge:ns:standardError'] as { value: number }).value).toBeGreaterThan(0)
   })
+
+  it('is replaced once: the same request returns the same virtual sensor', async () => {
+    const { data } = await call('replaceBrokenSensor', { sensorID: broken, updateInterval: 1 })
+    expect(data['id']).toBe(virtual)
+    expect(await stateOf(virtual)).toMatchObject({ state: 'running' })
+    const { data: listed } = await call('list', {})
+    expect(listed).toEqual({ [virtual]: data })
+  })
+
+  it('has visible subscriptions to the sources', async () => {
+    const watched = await subscriptions()
+    expect(watched.map(({ entities }) => entities.map(({ id }) => id))).toEqual([
+      sources.map((name) => idOf('StreamObservation', name)),
+      sources.map((name) => idOf('IotStream', name)),
+    ])
+  })
+
+  it('takes no values from a source whose stream is in state fault', async () => {
+    const used = (names: readonly string[]) => (result: Result) =>
+      JSON.stringify((result['urn:selvedge:ns:usedSensors'] as { value: unknown }).value) ===
+      JSON.stringify(names.map((name) => idOf('Sensor', name)))
+    await near.setState('middle', 'fault')
+    await near.published(virtual, used(['north', 'south']))
+    await near.setState('middle', 'normal')
+    await near.published(virtual, used(sources))
+  })
+
+  it('is predicted on after the gateway was killed', async () => {
+    await gateway.kill()
+    gateway = await start()
+    const startedAt = Date.now()
+    await near.published(virtual, ({ observedAt }) => Date.parse(observedAt) > startedAt)
+    expect(await stateOf(virtual)).toMatchObject({ state: 'running', error: null })
+    expect(await subscriptions()).toHaveLength(2)
+  })
+
+  it('gets its entities again when somebody deletes one', async () => {
+    const id = idOf('StreamObservation', 'mast:temperature:VS')
+    expect((await client().ask('DELETE', `/ngsi-ld/v1/entities/${id}`)).status).toBe(204)
+    await near.published(virtual)
+    await gateway.event('virtual-sensors.entities-gone')
+  })
+
+  it('is trained anew with other parameters', async () => {
+    const { data } = await call('replaceBrokenSensor', {
+      sensorID: broken,
+      updateInterval: 2,
+      limitSourceSensors: 2,
+    })
+    expect(data).toMatchObject({ 'urn:selvedge:ns:predictionInterval': { value: 2 } })
+    const shown = await running(virtual)
+    expect(shown.sources).toEqual(['north', 'middle'].map((name) => idOf('Sensor', name)))
+    await vi.waitFor(async () => {
+      const [watched] = await subscriptions()
+      expect(watched?.entities).toHaveLength(2)
+      expect(await subscriptions()).toHaveLength(2)
+    }, patience)
+  })
+
+  it('loses its replacement with all entities and subscriptions', async () => {
+    const ids = ['Sensor', 'Platform', 'IotStream', 'StreamObservation'].map((kind) =>
+      idOf(kind, 'mast:temperature:VS'),
+    )
+    const quality = `urn:ngsi-ld:QoI:${idOf('IotStream', 'mast:temperature:VS')}`
+    await client().send('POST', '/ngsi-ld/v1/entities', { id: quality, type: `${qoi}Quality` })
+    const all = [...ids, quality]
+    const found = async (): Promise<number[]> =>
+      Promise.all(all.map(async (id) => (await client().get(`/ngsi-ld/v1/entities/${id}`)).status))
+    expect(await found()).toEqual(all.map(() => 200))
+    const { success } = await call('stopVirtualSensor', { sensorID: broken })
+    expect(success).toBe(true)
+    expect(await found()).toEqual(all.map(() => 404))
+    expect(await subscriptions()).toEqual([])
+    expect((await client().get(`/ngsi-ld/v1/entities/${broken}`)).status).toBe(200)
+    const again = await client().send('POST', '/virtual-sensors/api/stopVirtualSensor', { sensorID: virtual })
+    expect(again.status).toBe(404)
+    expect(again.json()).toMatchObject({ status: 'error', success: false })
+    expect((await call('list', {})).data).toEqual({})
+  })
 })
+
+interface Watched {
+  readonly id: string
+  readonly description: string
+  readonly entities: readonly { readonly id: string }[]
+}
+
+/** Those of the virtual sensor, the observations before the streams. */
+async function subscriptions(): Promise<readonly Watched[]> {
+  const answer = await client().get('/ngsi-ld/v1/subscriptions?options=followers&limit=100')
+  return (answer.json() as Watched[])
+    .filter(({ id }) => id.startsWith('urn:ngsi-ld:Subscription:VS_'))
+    .toSorted((a, b) => a.description.length - b.description.length)
+}
