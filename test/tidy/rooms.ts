@@ -90,6 +90,8 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   'plugins/faults': [
     'anomalies',
     'rules',
+    'models',
+    'models',
     'detection',
     'entities',
     'streams',
