@@ -41,6 +41,21 @@ it('replaces and deletes deadlines', () => {
   expect(met).toEqual(['a 500'])
 })
 
+it('meets a deadline once that was put off, brought forward or set again', () => {
+  const timers = wheel()
+  timers.set('a', 200)
+  for (const at of [600, 1500, 400]) timers.set('a', at)
+  timers.set('b', 300)
+  timers.delete('b')
+  timers.set('b', 900)
+  expect([timers.deadline('a'), timers.deadline('b'), timers.deadline('c')]).toEqual([400, 900, undefined])
+  pass(500)
+  timers.set('a', 700)
+  pass(3000)
+  expect(met).toEqual(['a 400', 'a 700', 'b 900'])
+  expect(timers.size()).toBe(0)
+})
+
 it('keeps deadlines beyond one turn, and meets past ones at the next tick', () => {
   const timers = wheel()
   timers.set('far', 2500)

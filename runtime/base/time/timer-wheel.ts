@@ -8,6 +8,8 @@ export interface TimerWheel<T> {
   /** Sets the deadline of an item, ms of the monotonic clock. */
   set(item: T, deadline: number): void
   delete(item: T): void
+  /** Undefined if the item has none. */
+  deadline(item: T): number | undefined
   readonly size: () => number
   close(): void
 }
@@ -17,6 +19,7 @@ export function createTimerWheel<T>(
   { clock, due }: { readonly clock: Pick<Clock, 'monotonic'>; readonly due: (item: T) => void },
   { tickMs, slots }: { readonly tickMs: number; readonly slots: number },
 ): TimerWheel<T> {
+  /** An item is in the slot of its deadline or in an earlier one, and may be in others that it had before. */
   const wheel = Array.from({ length: slots }, () => new Set<T>())
   const deadlines = new Map<T, number>()
   let tick = Math.floor(clock.monotonic() / tickMs)
@@ -28,37 +31,42 @@ export function createTimerWheel<T>(
     const now = clock.monotonic()
     const until = Math.floor(now / tickMs)
     // After a long pause one turn passes every slot.
-    for (let at = Math.max(tick + 1, until - slots + 1); at <= until; at++)
-      for (const item of [...wheel[at % slots]!]) {
-        if (deadlines.get(item)! > now) continue
-        remove(item)
-        due(item)
-      }
+    for (let at = Math.max(tick + 1, until - slots + 1); at <= until; at++) pass(wheel[at % slots]!, now)
     tick = until
     if (deadlines.size > 0) return
     clearInterval(timer)
     timer = undefined
+    for (const slot of wheel) slot.clear()
   }
 
-  function remove(item: T): void {
-    const deadline = deadlines.get(item)
-    if (deadline === undefined) return
-    slotOf(deadline).delete(item)
-    deadlines.delete(item)
+  /** Meets the deadlines of a slot that passed, and moves items whose deadline was put off. */
+  function pass(slot: Set<T>, now: number): void {
+    for (const item of [...slot]) {
+      slot.delete(item)
+      const deadline = deadlines.get(item)
+      if (deadline === undefined) continue
+      if (deadline > now) slotOf(deadline).add(item)
+      else {
+        deadlines.delete(item)
+        due(item)
+      }
+    }
   }
 
   return Object.freeze({
     set(item, deadline) {
-      remove(item)
       // A deadline of the past is met at the next tick.
       const at = Math.max(deadline, (Math.floor(clock.monotonic() / tickMs) + 1) * tickMs)
+      const before = deadlines.get(item)
       deadlines.set(item, at)
-      slotOf(at).add(item)
+      // An item whose deadline is put off moves when its slot passes: most deadlines are put off again and again.
+      if (before === undefined || at < before) slotOf(at).add(item)
       if (timer !== undefined) return
       tick = Math.floor(clock.monotonic() / tickMs)
       timer = setInterval(turn, tickMs).unref()
     },
-    delete: remove,
+    delete: (item) => void deadlines.delete(item),
+    deadline: (item) => deadlines.get(item),
     size: () => deadlines.size,
     close() {
       clearInterval(timer)
