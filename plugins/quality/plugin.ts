@@ -12,7 +12,7 @@ import { createCallbackRoutes } from '#plugins/quality/brokers/callback-routes.t
 import { openServedBroker } from '#plugins/quality/brokers/open-served-broker.ts'
 import type { RemoteBrokerSettings } from '#plugins/quality/brokers/remote-broker.ts'
 import { figuresOf, qualityId } from '#plugins/quality/entities/quality-entity.ts'
-import { missingNow, nextMissingAt, qualityOf } from '#plugins/quality/measures/quality.ts'
+import { missingNow, nextMissingAt, qualityOf, ratedState } from '#plugins/quality/measures/quality.ts'
 import type { Downtime } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualSettings } from '#plugins/quality/measures/usual-properties.ts'
 import { createConfiguration } from '#plugins/quality/operator/configuration.ts'
@@ -31,7 +31,7 @@ import { createQualityWriter } from '#plugins/quality/streams/quality-writer.ts'
 import { createSilenceLog } from '#plugins/quality/streams/silence-log.ts'
 import type { Stream } from '#plugins/quality/streams/stream.ts'
 import { createStreamGathering } from '#plugins/quality/streams/stream-gathering.ts'
-import { createStreamStatements, tables } from '#plugins/quality/streams/stream-statements.ts'
+import { createStreamStatements, streamTables } from '#plugins/quality/streams/stream-statements.ts'
 import { createQualityRoutes } from './quality-routes.ts'
 
 /** The plugin's section of the settings. */
@@ -50,7 +50,7 @@ export default definePlugin<QualitySettings, (typeof needs)[number]>({
   version,
   summary: 'Rates the quality of every stream',
   needs,
-  tables: [...tables, editsTable, messageTables, brokerTables],
+  tables: [[streamTables, editsTable, messageTables, brokerTables].join('\n')],
   start,
 })
 
@@ -79,6 +79,7 @@ function start(host: Host<QualitySettings, (typeof needs)[number]>) {
     {
       broker: () => served.port,
       figures: (stream) => figuresOf(quality(stream)),
+      ratedState: ({ record, metadata }) => ratedState(record, metadata, moment()),
       exists: (id) => served.exists(id),
       isRatedElsewhere: ({ id }) => served.isReplica(qualityId(id)),
       written: (stream) => streams.noteWritten(stream),

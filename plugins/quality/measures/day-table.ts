@@ -12,7 +12,7 @@ export const binMs = 1_800_000
 export const dayMs = 86_400_000
 /** A day may begin within a half hour, so it touches 49. */
 export const bins = 49
-export const rareSize = Object.keys(rareRows).length * bins
+const rareSize = Object.keys(rareRows).length * bins
 
 export interface DayTable {
   /** Values received in each half hour; `recent-times.ts` and `time-slots.ts` have the rest. */

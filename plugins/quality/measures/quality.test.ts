@@ -1,7 +1,7 @@
 /** Qualities of streams: a perfect feed, missing values, silence, downtime of the gateway, replays. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { missingNow, nextMissingAt, type Quality, qualityOf } from './quality.ts'
+import { missingNow, nextMissingAt, type Quality, qualityOf, ratedState } from './quality.ts'
 import type { StreamMetadata } from './stream-metadata.ts'
 import { type Downtime, newRecord, observe, type StreamRecord } from './stream-record.ts'
 
@@ -45,6 +45,41 @@ describe('the quality of a stream', () => {
       deliveryRatio: 1,
       availability: 1,
     })
+  })
+
+  it('has an equal rated state only while all rated values are equal', () => {
+    const minutes = fc.integer({ min: 0, max: 40 })
+    const step = fc.record({
+      gap: minutes,
+      value: fc.constantFrom(20, 99),
+      late: fc.constantFrom(100, 90_000),
+    })
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(step, fc.boolean(), minutes, fc.constantFrom(undefined, 0, 0.5, 1)), {
+          minLength: 2,
+        }),
+        (steps) => {
+          const record = newRecord()
+          const states = new Map<number, string>()
+          let time = begin
+          for (const [{ gap, value, late }, isInferred, silence, concordance] of steps) {
+            time += gap * minute
+            observe(record, { time, value, committedAt: time + late, isInferred }, sensor, [])
+            record.ratedConcordance = concordance
+            const clock = { now: time + late + silence * minute, upSince: begin }
+            const rated = JSON.stringify(
+              Object.values(qualityOf(record, sensor, clock)).map(
+                (metric: unknown) => (metric as { rated?: number } | undefined)?.rated ?? null,
+              ),
+            )
+            const state = ratedState(record, sensor, clock)
+            expect(states.get(state) ?? rated).toBe(rated)
+            states.set(state, rated)
+          }
+        },
+      ),
+    )
   })
 
   it('has a share lower by the fraction of values that are missing, and rated values in 0..1', () => {

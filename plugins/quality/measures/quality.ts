@@ -85,6 +85,23 @@ export function qualityOf(
   }
 }
 
+/** A number that is equal as long as all rated values are; cheap, to be asked with each observation. */
+export function ratedState(
+  record: StreamRecord,
+  { intervalMs }: StreamMetadata,
+  clock: { readonly now: number; readonly upSince: number },
+): number {
+  const missing = missingNow(record, intervalMs, clock)
+  let state = record.plausibility + 1
+  state = state * 17 + punish(record.completeness, missing) + 1
+  state = state * 17 + punish(record.frequency, missing) + 1
+  state = state * 17 + record.timeliness + 1
+  state = state * 10_002 + (record.count === 0 ? 0 : 1 + Math.round((1 - record.inferred) * 10_000))
+  return (
+    state * 12 + (record.ratedConcordance === undefined ? 0 : 1 + Math.round(record.ratedConcordance * 10))
+  )
+}
+
 /** Values missing by the clock: the first after 1.1 update intervals, each further one after one more. */
 export function missingNow(
   { count, committedAt }: StreamRecord,

@@ -49,7 +49,7 @@ export async function wantedSources(
   }
 
   for (const stream of streams) {
-    if (stream.observedBy > 0) continue
+    if (stream.observedBy !== undefined) continue
     const found = stream.services.map(entityOf).map((service) => service && accessOf(service, stream.id))
     const access = found.find((one) => typeof one === 'object') ?? found.find((one) => one !== undefined)
     if (typeof access === 'string') refuse(stream.id, access)

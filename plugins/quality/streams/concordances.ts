@@ -34,9 +34,16 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
   }
 
   function compare(stream: Stream): readonly Stream[] {
+    const { slots } = stream.record
+    if (slots === undefined) return []
     const near = neighbours.of(stream)
     update(stream, near)
-    return near.filter((one) => one.record.concordance === undefined && update(one, neighbours.of(one)))
+    return near.filter((one) => {
+      const { slots: other, concordance } = one.record
+      if (concordance !== undefined || other === undefined) return false
+      // Most have too few common slots with this stream, too; then it gives them no concordance.
+      return agreement(other, slots) !== undefined && update(one, neighbours.of(one))
+    })
   }
 
   return Object.freeze({
@@ -47,8 +54,7 @@ export function createConcordances({ radiusMeters }: { readonly radiusMeters: nu
         return []
       }
       neighbours.put(stream, label, place)
-      const { slots, concordance } = stream.record
-      return slots === undefined || concordance !== undefined ? [] : compare(stream)
+      return stream.record.concordance === undefined ? compare(stream) : []
     },
     delete: (stream) => neighbours.delete(stream),
     observe(stream, { time, value }) {

@@ -13,7 +13,8 @@ import { metadataOf, propertyOf, type StreamMetadata } from '#plugins/quality/me
 import { type Arrival, type Downtime, newRecord, observe } from '#plugins/quality/measures/stream-record.ts'
 import type { UsualProperties } from '#plugins/quality/measures/usual-properties.ts'
 import type { Concordances } from './concordances.ts'
-import type { Stream } from './stream.ts'
+import { idsIn, withId, withoutId } from './id-set.ts'
+import { onlyOwnLink, ownLink, type Stream } from './stream.ts'
 import type { StoredStream } from './stream-statements.ts'
 
 /** Canonical names of the types that the analyser follows. */
@@ -70,6 +71,7 @@ export interface KnownStreams {
 const qualityIds = qualityId('')
 /** Types of most streams; shared, since memory is scarce. */
 const onlyStream = [iotStream.IotStream]
+const none: readonly string[] = []
 
 export function createKnownStreams({
   entityOf,
@@ -95,17 +97,21 @@ export function createKnownStreams({
   let lastNumber = 0
 
   function add(n: number, stored: Pick<Stream, 'id' | 'record' | 'written'>): Stream {
+    // Members by name: copied ones would lie outside of the object.
     const stream: Stream = {
-      ...stored,
+      id: stored.id,
+      record: stored.record,
+      written: stored.written,
       n,
       types: onlyStream,
-      sources: [],
-      services: [],
-      observedBy: 0,
+      sources: none,
+      services: none,
+      observedBy: undefined,
       metadata: { isInferred: false },
-      links: [],
+      links: none,
       linksAt: monotonic(),
       writtenAt: Number.NEGATIVE_INFINITY,
+      compared: Number.NaN,
     }
     streams.set(stream.id, stream)
     lastNumber = Math.max(lastNumber, n)
@@ -118,9 +124,9 @@ export function createKnownStreams({
     const sensor = sensorId === undefined ? undefined : entityOf(sensorId)
     const propertyId = propertyOf(entity) ?? (sensor && propertyOf(sensor))
     const platformId = sensor && linksOf(sensor, sosa.isHostedBy)[0]
-    const links = linksOf(entity, qoi.hasQuality)
     const ownId = qualityId(stream.id)
-    const foreign = links.filter((id) => id !== ownId)
+    const links = linksOf(entity, qoi.hasQuality).map((id) => (id === ownId ? ownLink : id))
+    const foreign = links.filter((id) => id !== ownLink)
     const sources = [sensorId, propertyId, platformId, ...foreign].filter((id) => id !== undefined).slice()
     for (const id of stream.sources) described.delete(id, stream)
     for (const id of sources) described.add(id, stream)
@@ -141,11 +147,11 @@ export function createKnownStreams({
     stream.types = types.length === 1 ? onlyStream : types
     const services = linksOf(entity, iotStream.providedBy)
     if (services.join(' ') !== stream.services.join(' ')) {
-      stream.services = services
+      stream.services = shared(services)
       moved()
     }
     if (links.join(' ') === stream.links.join(' ')) return isNew
-    stream.links = links.length === 1 && foreign.length === 0 ? [ownId] : links
+    stream.links = shared(links)
     stream.linksAt = monotonic()
     return true
   }
@@ -184,8 +190,8 @@ export function createKnownStreams({
     unplaced.delete(observationId)
     const before = observations.get(observationId)
     if (before === stream) return
-    if (before !== undefined) before.observedBy--
-    stream.observedBy++
+    if (before !== undefined) before.observedBy = withoutId(before.observedBy, observationId)
+    stream.observedBy = withId(stream.observedBy, observationId)
     moved()
     observations.set(observationId, stream)
     unsaved.observations.set(observationId, stream.n)
@@ -211,7 +217,7 @@ export function createKnownStreams({
         const stream = numbers.get(n)
         if (stream === undefined) continue
         observations.set(id, stream)
-        stream.observedBy++
+        stream.observedBy = withId(stream.observedBy, id)
       }
     },
     take(entity) {
@@ -226,7 +232,7 @@ export function createKnownStreams({
     },
     delete(id) {
       const observed = observations.get(id)
-      if (observed !== undefined) observed.observedBy--
+      if (observed !== undefined) observed.observedBy = withoutId(observed.observedBy, id)
       moved()
       observations.delete(id)
       unplaced.delete(id)
@@ -235,7 +241,7 @@ export function createKnownStreams({
       if (stream === undefined) return
       streams.delete(id)
       for (const source of stream.sources) described.delete(source, stream)
-      for (const [observation, of] of observations) if (of === stream) observations.delete(observation)
+      for (const observation of idsIn(stream.observedBy)) observations.delete(observation)
       concordances.delete(stream)
       unsaved.streams.delete(stream)
       unsaved.removed.push(stream.n)
@@ -265,5 +271,9 @@ export function createKnownStreams({
     },
   } satisfies KnownStreams)
 }
+
+/** A list of ids; the usual ones are shared, since memory is scarce. */
+const shared = (ids: readonly string[]): readonly string[] =>
+  [none, onlyOwnLink].find((list) => list.length === ids.length && list[0] === ids[0]) ?? ids
 
 const isSame = (a: StreamMetadata, b: StreamMetadata): boolean => JSON.stringify(a) === JSON.stringify(b)

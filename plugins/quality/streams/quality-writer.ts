@@ -19,11 +19,13 @@ import {
   qualityId,
   qualityType,
 } from '#plugins/quality/entities/quality-entity.ts'
-import type { Stream } from './stream.ts'
+import { onlyOwnLink, ownLink, type Stream } from './stream.ts'
 
 export interface QualityWriterPorts {
   readonly broker: () => BrokerPort
   readonly figures: (stream: Stream) => Figures
+  /** A number that is equal as long as all rated figures are. */
+  readonly ratedState: (stream: Stream) => number
   /** Whether an entity exists at the broker, as far as is known. */
   readonly exists: (id: string) => boolean
   /** Whether another broker rates the stream and replicates its quality to this one. */
@@ -52,7 +54,7 @@ const jsonHeaders = { 'Content-Type': 'application/json' }
 
 /** @param intervalMs between two writes of a stream whose rated values did not change. */
 export function createQualityWriter(
-  { broker, figures, exists, isRatedElsewhere, written, clock, log }: QualityWriterPorts,
+  { broker, figures, ratedState, exists, isRatedElsewhere, written, clock, log }: QualityWriterPorts,
   { intervalMs }: { readonly intervalMs: () => number },
 ): QualityWriter {
   const queue = new Set<Stream>()
@@ -123,7 +125,7 @@ export function createQualityWriter(
     const unlinked = streams.filter((stream) => linkDueAt(stream) <= clock.monotonic())
     const problem = await send('update', unlinked.map(linkOf))
     if (problem !== undefined) return problem
-    for (const stream of unlinked) stream.links = [qualityId(stream.id)]
+    for (const stream of unlinked) stream.links = onlyOwnLink
     for (const stream of streams) {
       const dueAt = linkDueAt(stream)
       if (dueAt !== Number.POSITIVE_INFINITY && exists(stream.id)) wheel.set(stream, dueAt)
@@ -135,8 +137,8 @@ export function createQualityWriter(
    * When a stream is to be linked, monotonic ms. A link to another quality stays. If that entity does not
    * exist, it may be created soon; the placeholder of the platform never is.
    */
-  function linkDueAt({ id, links, linksAt }: Stream): number {
-    if (links.includes(qualityId(id)) || links.some(exists)) return Number.POSITIVE_INFINITY
+  function linkDueAt({ links, linksAt }: Stream): number {
+    if (links.includes(ownLink) || links.some(exists)) return Number.POSITIVE_INFINITY
     const isFree = links.every((link) => link === noQualityYet)
     return isFree ? Number.NEGATIVE_INFINITY : linksAt + limits.qualityLinkWaitMs.value
   }
@@ -172,6 +174,11 @@ export function createQualityWriter(
   return Object.freeze({
     note(stream) {
       if (queue.has(stream)) return
+      const rated = ratedState(stream)
+      const nextAt = wheel.deadline(stream) ?? Number.POSITIVE_INFINITY
+      // The other figures follow at the deadline that the stream has already.
+      if (rated === stream.compared && nextAt <= stream.writtenAt + intervalMs()) return
+      stream.compared = rated
       const { isUrgent, names } = changeOf(stream, figures(stream))
       if (isUrgent) return enqueue(stream)
       const figuresDueAt = names.length === 0 ? Number.POSITIVE_INFINITY : stream.writtenAt + intervalMs()

@@ -3,19 +3,18 @@
  * observations. Both are written in one transaction, so a restart counts each observation exactly once.
  */
 import type { PluginDatabase } from '#contract'
-import { rareSize } from '#plugins/quality/measures/day-table.ts'
 import { type Downtime, newRecord, type StreamRecord } from '#plugins/quality/measures/stream-record.ts'
 import { newSlots } from '#plugins/quality/measures/time-slots.ts'
 import type { Stream } from './stream.ts'
 
-/** Migration steps; a released step never changes. */
-export const tables = [
-  `CREATE TABLE streams (
+/** Migration step; a released step never changes. */
+export const streamTables = `CREATE TABLE streams (
     n INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
     record TEXT NOT NULL,
     day BLOB NOT NULL,
-    written TEXT
+    written TEXT,
+    rare BLOB
   );
   CREATE TABLE observations (id TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
   CREATE TABLE downtimes (began INTEGER NOT NULL, ended INTEGER NOT NULL);
@@ -24,10 +23,7 @@ export const tables = [
     position INTEGER NOT NULL,
     committed INTEGER NOT NULL,
     counts_from INTEGER NOT NULL
-  );`,
-  'ALTER TABLE streams ADD COLUMN slots BLOB;',
-  'ALTER TABLE streams RENAME COLUMN slots TO rare;',
-]
+  );`
 
 /** How far the records reach. */
 export interface Cursor {
@@ -125,19 +121,11 @@ const numbersOf = (bytes: Buffer): Float32Array =>
   new Float32Array(bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength))
 
 function storedOf({ n, id, record, day, written, rare }: StreamRow): StoredStream {
-  const fresh = newRecord()
   const { slots, ...figures } = JSON.parse(record) as Partial<StreamRecord>
-  const [table, rareTable] = [numbersOf(day), rare === null ? undefined : numbersOf(rare)]
-  const own = slots && { ...newSlots(fresh, slots.shortest, slots.origin), newestAt: slots.newestAt }
-  const isSound = table.length === fresh.table.length
-  if (isSound) fresh.table.set(table)
-  Object.assign(fresh, figures, { rare: rareTable?.length === rareSize ? rareTable : undefined })
-  return {
-    n,
-    id,
-    // Without its means, a record begins new slots.
-    record: Object.assign(fresh, { slots: isSound ? own : undefined }),
-    // Other texts are of an older layout: all figures are written again.
-    written: written === null || written.startsWith('{') ? undefined : written,
-  }
+  const fresh: StreamRecord = Object.assign(newRecord(), figures)
+  if (slots !== undefined)
+    fresh.slots = { ...newSlots(fresh, slots.shortest, slots.origin), newestAt: slots.newestAt }
+  fresh.table.set(numbersOf(day))
+  if (rare !== null) fresh.rare = numbersOf(rare)
+  return { n, id, record: fresh, written: written ?? undefined }
 }
