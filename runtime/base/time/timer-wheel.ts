@@ -59,7 +59,7 @@ export function createTimerWheel<T>(
       const at = Math.max(deadline, (Math.floor(clock.monotonic() / tickMs) + 1) * tickMs)
       const before = deadlines.get(item)
       deadlines.set(item, at)
-      // An item whose deadline is put off moves when its slot passes: most deadlines are put off again and again.
+      // An item whose deadline is put off moves when its slot passes.
       if (before === undefined || at < before) slotOf(at).add(item)
       if (timer !== undefined) return
       tick = Math.floor(clock.monotonic() / tickMs)
