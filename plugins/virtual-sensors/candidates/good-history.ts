@@ -9,6 +9,7 @@ import {
   faultType,
   streamOfFault,
 } from '#plugins/virtual-sensors/entities/entity-names.ts'
+import { commonSlotsMin } from '#plugins/virtual-sensors/sources/correlation-test.ts'
 import type { Readings } from '#plugins/virtual-sensors/sources/slots.ts'
 import type { BrokerEntities } from './broker-entities.ts'
 import { readHistory, withoutStuckEnd } from './source-histories.ts'
@@ -35,7 +36,10 @@ export interface GoodHistory {
   readonly isPart: boolean
 }
 
-/** The newest values of the stream from before its present fault, without those of earlier faults. */
+/**
+ * The newest values of the stream from before its present fault, without those of earlier faults. If too few
+ * are left, such as of a sensor that was never well, it returns all; the test of correlation decides then.
+ */
 export async function readGoodHistory(
   { broker, entities }: { readonly broker: BrokerPort; readonly entities: BrokerEntities },
   { stream, observation, last, signal }: GoodHistoryRequest,
@@ -46,15 +50,24 @@ export async function readGoodHistory(
   )
   const spans = faults.flatMap(spanOf)
   const to = Math.min(...spans.filter((span) => span.to === Number.POSITIVE_INFINITY).map(({ from }) => from))
-  const range = to === Number.POSITIVE_INFINITY ? {} : { to }
-  const all = await readHistory(broker, observation, { ...range, last, signal })
-  const isGood = (time: number): boolean => !spans.some((span) => span.from <= time && time <= span.to)
-  const kept = [...all.times.keys()].filter((i) => isGood(all.times[i]!))
-  const readings = withoutStuckEnd({
-    times: Float64Array.from(kept, (i) => all.times[i]!),
-    values: Float64Array.from(kept, (i) => all.values[i]!),
-  })
+  if (to < Number.POSITIVE_INFINITY) {
+    const before = await readHistory(broker, observation, { to, last, signal })
+    const good = outside(before, spans)
+    if (good.times.length >= commonSlotsMin) return { readings: good, isPart: before.times.length >= last }
+  }
+  const all = await readHistory(broker, observation, { last, signal })
+  const good = outside(all, spans)
+  const readings = withoutStuckEnd(good.times.length >= commonSlotsMin ? good : all)
   return { readings, isPart: all.times.length >= last }
+}
+
+function outside({ times, values }: Readings, spans: readonly Span[]): Readings {
+  const isGood = (time: number): boolean => !spans.some((span) => span.from <= time && time <= span.to)
+  const kept = [...times.keys()].filter((i) => isGood(times[i]!))
+  return {
+    times: Float64Array.from(kept, (i) => times[i]!),
+    values: Float64Array.from(kept, (i) => values[i]!),
+  }
 }
 
 function spanOf(fault: Entity): Span[] {

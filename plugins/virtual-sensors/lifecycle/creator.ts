@@ -123,7 +123,12 @@ export function createCreator(ports: CreatorPorts): Creator {
       await run(sensor, 0)
     } catch (thrown) {
       if (sensor.work.signal.aborted || signal.aborted) return
-      const { message: error } = toGatewayError(thrown)
+      const { code, message: error } = toGatewayError(thrown)
+      // A broker that does not answer now may do so later.
+      if (code === 'peer.unavailable' || code === 'peer.timeout') {
+        sensor.trouble = error
+        return later(sensor)
+      }
       Object.assign(sensor, { state: 'failed', document: { ...sensor.document, error } })
       log.warn('virtual-sensors.training-failed', { sensor: sensor.id, reason: error })
       table.put(sensor)

@@ -75,8 +75,9 @@ function insert({ readings, lookbackMs }: Series, reading: SourceReading): void 
   while (at > 0 && readings[at - 1]!.time >= reading.time) at--
   if (readings[at]?.time === reading.time) readings[at] = reading
   else readings.splice(at, 0, reading)
-  const stepMs = lookbackMs / (limits.virtualReadingsMax.value - 2)
-  // A reading between two that are closer together than a step is not needed.
+  // A reading between two that are closer together than a step is not needed; half a step remains between
+  // neighbours.
+  const stepMs = (2 * lookbackMs) / (limits.virtualReadingsMax.value - 4)
   for (const i of [at + 1, at, at - 1])
     if (i > 0 && i < readings.length - 1 && readings[i + 1]!.time - readings[i - 1]!.time < stepMs)
       readings.splice(i, 1)

@@ -13,6 +13,7 @@ import {
   neighbourhoodOf,
   patience,
   type ShownState,
+  slotMs,
   sosa,
 } from './neighbourhood.ts'
 
@@ -20,6 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), 'selvedge-virtual-requests-'))
 let gateway: GatewayInside
 const near = neighbourhoodOf(() => gateway)
 const broken = idOf('Sensor', 'broken')
+const faultBegin = Date.now() - 150 * slotMs
 
 beforeAll(async () => {
   gateway = await startGatewayInside(folder, {
@@ -44,6 +46,12 @@ beforeAll(async () => {
   await near.history('young', 20, courseOf(9))
   await near.create('old', { north: 30.01 })
   await near.history('old', 200, courseOf(9))
+  // Correct until its fault began.
+  await near.create('garbled', { north: 3 })
+  const course = courseOf(9)
+  await near.history('garbled', 250, (slot) => (slot * slotMs < faultBegin ? course(slot) : 50 * noise()))
+  await near.create('clear', { north: 3.01 })
+  await near.history('clear', 250, courseOf(1))
   await gateway.send('POST', '/ngsi-ld/v1/entities', { id: idOf('Sensor', 'bare'), type: `${sosa}Sensor` })
 })
 afterAll(async () => {
@@ -128,6 +136,7 @@ describe('a request', () => {
     ['bare', 'no metadata for broken sensor'],
     ['lonely', 'no source within the distance'],
     ['odd', 'no correlating source'],
+    ['garbled', 'no correlating source'],
     ['young', 'not enough data'],
   ])('for the sensor %s fails: %s', async (name, description) => {
     const sensorID = idOf('Sensor', name)
@@ -139,6 +148,25 @@ describe('a request', () => {
       description: expect.stringContaining(description) as string,
     })
     expect((await gateway.get(`/ngsi-ld/v1/entities/${sensorID}:VS`)).status).toBe(404)
+  })
+})
+
+describe('a sensor with a known fault', () => {
+  it('is replaced by what it reported before', async () => {
+    const made = await gateway.send('POST', '/ngsi-ld/v1/entities', {
+      id: 'urn:ngsi-ld:Fault:garbled:1',
+      type: 'urn:selvedge:ns:Fault',
+      'urn:selvedge:ns:stream': { type: 'Relationship', object: idOf('IotStream', 'garbled') },
+      'urn:selvedge:ns:begin': {
+        type: 'Property',
+        value: { '@type': 'DateTime', '@value': new Date(faultBegin).toISOString() },
+      },
+    })
+    expect(made.status).toBe(201)
+    const sensorID = idOf('Sensor', 'garbled')
+    const answer = await gateway.ask('GET', `${root}/api/replaceBrokenSensor/`, { body: { sensorID } })
+    expect(envelopeOf(answer)).toMatchObject({ success: true })
+    await near.published(`${sensorID}:VS`)
   })
 })
 
