@@ -1,24 +1,34 @@
 /**
- * The anomaly detectors of one stream, value by value: each detector's score becomes a probability given the
- * earlier ones, the logarithms are summed, and the sum is calibrated again. Nothing of the future is used.
- * It holds no clock and does no I/O: the caller maps observations to slots, and replays the history after a
- * restart. Time is constant by sample.
+ * The anomaly detectors of one stream, value by value: the model of the approach (seasonal ARIMA or
+ * Dirichlet states), the shift of the mean, and the distance to the history (or the shift of the variance).
+ * Each score becomes a probability given the earlier ones; their logarithms are summed. Nothing of the
+ * future is used. It holds no clock and does no I/O: the caller maps observations to slots, and replays the
+ * history after a restart.
  */
 import { createAlarmDiscipline } from './alarm-discipline.ts'
+import { type Approach, type ApproachChoice, type ApproachTask, chooseApproach } from './approach.ts'
+import { type ArimaDetector, createArimaDetector } from './arima-detector.ts'
 import { createDirichletStates } from './dirichlet-states.ts'
+import { createNeighbourLibrary } from './neighbour-library.ts'
 import { createRobustScale } from './robust-scale.ts'
 import { createShift } from './shift.ts'
+import { createSlotHistory } from './slot-history.ts'
 import { createTailProbability } from './tail-probability.ts'
-
-export type Approach = 'seasonal-arima' | 'dirichlet-process'
 
 export interface ChainOptions {
   /** Slots of a period, if it is known; else it is detected. */
   readonly periodSlots?: number
+  /** Slots of a day and of a week: a detected period near them is preferred. */
+  readonly preferredPeriods?: readonly number[]
   /** Omitted: chosen by period and history. */
   readonly approach?: Approach
-  /** Compares the latest values with all of the history; costs more time and memory. */
+  /** Compares the latest values with the history; costs more time and memory. */
   readonly withNeighbourLibrary?: boolean
+  /**
+   * Receives the history when the approach is to be chosen again, and adopts the choice later; a worker can
+   * make it. Omitted: it is made at once, within some 20 ms.
+   */
+  readonly choose?: (task: ApproachTask, adopt: (choice: ApproachChoice) => void) => void
 }
 
 export interface AnomalyJudgement {
@@ -26,6 +36,8 @@ export interface AnomalyJudgement {
   readonly likelihood: number
   /** -log10 of the likelihood. */
   readonly score: number
+  /** The sum of -log10 of the detectors' probabilities: decides on alarms. */
+  readonly evidence: number
   /** True once for an abnormal condition. */
   readonly isAlarm: boolean
   readonly expected: number | undefined
@@ -36,27 +48,130 @@ export interface AnomalyJudgement {
 
 /** From so many values on they are judged. */
 const judgedFrom = 10
-const alarmScore = 3
-/** Standardised values are clipped to this. */
+/** Evidence from which a value is an alarm, with and without the neighbour library. */
+const alarmEvidence = { library: 5.3, plain: 4.8 }
+/** Samples after an alarm without another one. */
+const quietSamples = 100
+/** Standardised values are limited to this. */
 const deviationsMax = 50
+/** A range of values in which squares do not overflow. */
+const valueMax = 1e100
+/** Slots of history for choices of the approach: at least, and at most for longer periods. */
+const historySlots = { least: 2048, most: 4320 }
+/** The first choice of the approach; later ones follow at doublings. */
+const firstChoiceAt = 256
+/** An ARIMA takes over from the Dirichlet states when so many of its scores are known. */
+const calibratedFrom = 50
+/** Moments of the shift follow over about so many values. */
+const shiftMemory = 20_000
+const library = { length: 48, size: 1500 }
 
-export function createAnomalyChain({ approach = 'dirichlet-process' }: ChainOptions = {}) {
+export function createAnomalyChain(options: ChainOptions = {}) {
+  const { periodSlots, withNeighbourLibrary = false } = options
+  const history = createSlotHistory(
+    Math.min(historySlots.most, Math.max(historySlots.least, 3 * (periodSlots ?? 0))),
+  )
   const scale = createRobustScale()
   const states = createDirichletStates({ transitionPrior: Number.POSITIVE_INFINITY })
-  const shift = createShift({ statistic: 'mean', length: 30, memory: 3000 })
-  const statesTail = createTailProbability()
-  const shiftTail = createTailProbability()
-  const sumTail = createTailProbability()
-  const discipline = createAlarmDiscipline({ quietSamples: 100, alarmScore })
+  const shift = createShift({ statistic: 'mean', length: 30, memory: shiftMemory })
+  const neighbours = withNeighbourLibrary ? createNeighbourLibrary(library) : undefined
+  const varianceShift = withNeighbourLibrary
+    ? undefined
+    : createShift({ statistic: 'variance', length: 30, memory: shiftMemory })
+  const tails = {
+    model: createTailProbability(),
+    shift: createTailProbability(),
+    other: createTailProbability(),
+    sum: createTailProbability(),
+  }
+  const discipline = createAlarmDiscipline({
+    quietSamples,
+    alarmScore: withNeighbourLibrary ? alarmEvidence.library : alarmEvidence.plain,
+  })
+  let arima: { readonly detector: ArimaDetector; readonly tail: typeof tails.model } | undefined
+  let nextChoiceAt = firstChoiceAt
 
-  function likelihoodOf(value: number, learns: boolean): number {
-    const z = (value - scale.location()) / scale.deviation()
-    const clipped = Math.max(-deviationsMax, Math.min(deviationsMax, z))
-    const stateScore = Math.max(0, states.take(clipped, learns) + 10)
-    const shiftScore = shift.take(clipped, learns)
-    let sum = -Math.log10(statesTail.take(stateScore, learns))
-    if (shiftScore !== undefined) sum -= Math.log10(shiftTail.take(shiftScore, learns))
-    return sumTail.take(sum, learns)
+  const isArima = (): boolean => arima !== undefined && arima.tail.count() >= calibratedFrom
+
+  function chooseIfDue(): void {
+    if (history.slot() < nextChoiceAt || options.approach === 'dirichlet-process') return
+    nextChoiceAt *= 2
+    const task: ApproachTask = {
+      values: history.values(),
+      firstSlot: history.firstSlot(),
+      isArimaForced: options.approach === 'seasonal-arima',
+      ...(periodSlots !== undefined && { periodSlots }),
+      ...(options.preferredPeriods !== undefined && { preferredPeriods: options.preferredPeriods }),
+    }
+    if (options.choose === undefined) adopt(chooseApproach(task))
+    else options.choose(task, adopt)
+  }
+
+  function adopt({ model }: ApproachChoice): void {
+    if (model === undefined) {
+      arima = undefined
+      return
+    }
+    const start = { model, values: history.values(), firstSlot: history.firstSlot() }
+    arima = { detector: createArimaDetector(start), tail: arima?.tail ?? createTailProbability() }
+  }
+
+  /** -log10 of the probability that the approach's model gives. */
+  function modelEvidence(value: number, standardised: number, learns: boolean): number {
+    const stateScore = Math.max(0, states.take(standardised, learns) + 10)
+    const byStates = tails.model.take(stateScore, learns)
+    const usesArima = isArima()
+    const arimaScore = arima?.detector.take(value, learns)
+    if (arima === undefined || arimaScore === undefined) return -Math.log10(byStates)
+    const byArima = arima.tail.take(arimaScore, learns)
+    return -Math.log10(usesArima ? byArima : byStates)
+  }
+
+  function evidenceOf(value: number, learns: boolean): number {
+    const deviation = scale.deviation()
+    const standardised = limited((value - scale.location()) / deviation, deviationsMax)
+    let evidence = modelEvidence(value, standardised, learns)
+    const shiftScore = shift.take(value, learns)
+    if (shiftScore !== undefined) evidence -= Math.log10(tails.shift.take(shiftScore, learns))
+    const otherScore =
+      neighbours === undefined
+        ? varianceShift!.take(standardised, learns)
+        : distance(neighbours.take(scale.location() + standardised * deviation, learns))
+    if (otherScore !== undefined) evidence -= Math.log10(tails.other.take(otherScore, learns))
+    return evidence
+  }
+
+  const distance = (raw: number | undefined): number | undefined =>
+    raw === undefined ? undefined : raw / scale.deviation()
+
+  function predict() {
+    if (isArima()) return arima!.detector.predict()
+    return {
+      expected: scale.location() + states.expected() * scale.deviation(),
+      deviation: scale.deviation(),
+    }
+  }
+
+  function judge(value: number, learns: boolean): AnomalyJudgement {
+    const prediction = predict()
+    const method: Approach = isArima() ? 'seasonal-arima' : 'dirichlet-process'
+    const evidence = evidenceOf(value, learns)
+    const likelihood = tails.sum.take(evidence, learns)
+    return {
+      likelihood,
+      score: likelihood === 1 ? 0 : -Math.log10(likelihood),
+      evidence,
+      isAlarm: discipline.take(evidence),
+      ...prediction,
+      method,
+    }
+  }
+
+  /** A missing value, or one of the first. */
+  function unjudged(): AnomalyJudgement {
+    const prediction = scale.count() >= judgedFrom ? predict() : { expected: undefined, deviation: undefined }
+    const method: Approach = isArima() ? 'seasonal-arima' : 'dirichlet-process'
+    return { likelihood: 1, score: 0, evidence: 0, isAlarm: false, ...prediction, method }
   }
 
   return Object.freeze({
@@ -65,23 +180,24 @@ export function createAnomalyChain({ approach = 'dirichlet-process' }: ChainOpti
      * `learns` is true.
      */
     take(value: number | undefined, learns: boolean): AnomalyJudgement {
-      const isKnown = scale.count() >= judgedFrom
-      const expected = isKnown ? scale.location() + states.expected() * scale.deviation() : undefined
-      const deviation = isKnown ? scale.deviation() : undefined
-      const hasValue = value !== undefined && Number.isFinite(value)
-      const likelihood = hasValue && isKnown ? likelihoodOf(value, learns) : 1
-      if (hasValue && (learns || !isKnown)) scale.learn(value)
-      const score = likelihood === 1 ? 0 : -Math.log10(likelihood)
-      return {
-        likelihood,
-        score,
-        isAlarm: hasValue && discipline.take(score),
-        expected,
-        deviation,
-        method: approach,
+      if (value === undefined || !Number.isFinite(value)) {
+        const judgement = unjudged()
+        discipline.take(0)
+        history.push(undefined)
+        arima?.detector.take(undefined, learns)
+        return judgement
       }
+      const known = limited(value, valueMax)
+      const isFirst = scale.count() < judgedFrom
+      const judgement = isFirst ? unjudged() : judge(known, learns)
+      history.push(learns || isFirst ? known : undefined)
+      if (learns || isFirst) scale.learn(known)
+      chooseIfDue()
+      return judgement
     },
   })
 }
 
 export type AnomalyChain = ReturnType<typeof createAnomalyChain>
+
+const limited = (value: number, limit: number): number => Math.max(-limit, Math.min(limit, value))

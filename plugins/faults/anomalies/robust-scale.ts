@@ -6,7 +6,7 @@ import { medianOf } from '#statistics/median.ts'
 
 const startCount = 64
 const clipDeviations = 4
-const factorMin = 0.0005
+const factorMin = 1 / 20_000
 
 export function createRobustScale() {
   const start = new Float64Array(startCount)
@@ -34,7 +34,8 @@ export function createRobustScale() {
         return
       }
       const factor = Math.max(1 / count, factorMin)
-      const limit = clipDeviations * deviationOf()
+      // Values that were all equal have no deviation yet: the first other one gives it.
+      const limit = variance > 0 ? clipDeviations * deviationOf() : Number.POSITIVE_INFINITY
       const difference = Math.max(-limit, Math.min(limit, value - mean))
       mean += factor * difference
       variance += factor * (difference ** 2 - variance)
