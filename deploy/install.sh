@@ -110,6 +110,11 @@ lay_out() {
   cp -R "$onnx_binary" "$new_onnx/bin/napi-v6/linux/"
   cp "$here/$common/package.json" "$new/$common/"
   cp "$here/$common/dist/cjs/"*.js "$here/$common/dist/cjs/package.json" "$new/$common/dist/cjs/"
+  for model in "$here/models/"*/model.json; do
+    [ -f "$model" ] || continue
+    mkdir -p "$new/models"
+    cp -R "${model%/model.json}" "$new/models/"
+  done
   chmod -R u=rwX,go=rX "$new"
   chmod 755 "$new/bin/selvedge" "$new/node/bin/node"
   [ -n "$root" ] || chown -R root:root "$new"

@@ -18,6 +18,7 @@ import { createDownward } from '#downward/downward.ts'
 import { openFederation } from '#federation/open-federation.ts'
 import { openHost } from '#host/open-host.ts'
 import { createDocumentFetcher } from '#http/listener/document-fetch.ts'
+import { openModels } from '#inference/open-models.ts'
 import { openPublisher } from '#mqtt/notify/lazy-publisher.ts'
 import { plugins } from '#plugins/registry.ts'
 import { openUplinks } from '#uplink/open-uplinks.ts'
@@ -84,6 +85,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
   })
   const uplinks = openUplinks({ opened, settings, contexts, peer, alias, clock, log, metrics })
   opened.defer(broker.connect({ outbox: delivery.outbox, uplinks: uplinks.open }))
+  const models = await openModels({ opened, settings, contexts, clock, log, metrics })
   const host = openHost({
     settings,
     loaders: plugins,
@@ -91,6 +93,7 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     following: main.following,
     onCommit: main.door.onCommit,
     copyBack: broker.copyBack,
+    models,
     outflow,
     clock,
     log,
@@ -106,10 +109,16 @@ export async function createGateway({ settings, clock, log, onFault }: GatewayPo
     uplinks: uplinks.operations,
     downward: () => ({ ...downward.status(), connected: tunnels.statuses() }),
     host,
+    models,
     ownClients: publisher.clients,
     alias,
     unreadiness: () => [...(isReady ? [] : ['starting']), ...broker.unreadiness()],
-    complaints: () => [...broker.complaints(), ...host.complaints(), ...uplinks.complaints()],
+    complaints: () => [
+      ...broker.complaints(),
+      ...host.complaints(),
+      ...models.complaints(),
+      ...uplinks.complaints(),
+    ],
     outflow,
     clock,
     log,

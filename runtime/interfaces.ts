@@ -20,6 +20,7 @@ import { type App, type AppPorts, createApp } from '#http/app.ts'
 import { createHttpServer, type HttpServer } from '#http/listener/http-server.ts'
 import { createEntrance, type EntranceRules } from '#http/listener/listener-access.ts'
 import type { Components } from '#http/operator/components.ts'
+import type { Models } from '#inference/models.ts'
 import type { Intake } from '#intake/intake.ts'
 import { openIntake } from '#intake/open-intake.ts'
 import { sourceAddresses } from '#intake/source-addresses.ts'
@@ -38,6 +39,7 @@ export interface InterfaceParts
   readonly federation: Federation
   /** The plugins. */
   readonly host: Components & Required<Pick<EntranceRules, 'isOpen' | 'isShared'>>
+  readonly models: Models
   /** Ids of the gateway's own MQTT clients, which publish notifications. */
   readonly ownClients: ReadonlySet<string>
   readonly outflow: Outflow
@@ -96,6 +98,7 @@ function openApp(parts: InterfaceParts, takeFrame: AppPorts['takeFrame'], device
       uplinks: parts.uplinks,
       downward: parts.downward,
       components: parts.host,
+      models: parts.models,
       alias: parts.alias,
       unreadiness: parts.unreadiness,
       complaints: parts.complaints,

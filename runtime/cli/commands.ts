@@ -184,11 +184,11 @@ export const commands: readonly Command[] = [
   },
   {
     name: 'models',
-    summary: 'Check and measure the folder of an ONNX model',
-    words: { form: 'test|bench DIR', least: 1, most: 2 },
+    summary: 'List, add, check, measure and remove ONNX models',
+    words: { form: '[ls|add|test|bench|rm [DIR|NAME]]', least: 0, most: 2 },
     details:
-      'test checks the folder as a gateway would: model.json, hash, operators, size, shapes and golden vectors. bench also\nmeasures calls in the process that runs models. Exit code 1: the folder is refused.',
-    options: [json],
+      'ls, the default action, lists the models of a gateway. add sends a folder to it, which takes effect after all checks.\nrm removes an added model. test checks a folder without a gateway: model.json, hash, operators, size, shapes and\ngolden vectors. bench measures calls of a folder, or of a model of the gateway. Exit code 1: the model is refused.',
+    options: [...gatewayOptions, ...settingsOptions, json],
     load: async () => (await import('./models-command.ts')).models,
   },
   {

@@ -19,6 +19,13 @@ export type {
 export type { PluginDatabase, PluginStatement, Row } from './database-port.ts'
 export { type Bridge, type Checked, defineBridge, type Proposal, type SettingProblem } from './decoder.ts'
 export { createDecoding, type Decoding, isNoValue, readingsMax, undecodable } from './decoding.ts'
+export type {
+  LinearModel,
+  ModelDescription,
+  ModelKind,
+  ModelSubject,
+  ModelsPort,
+} from './models-port.ts'
 export { jsonOf, type Parsed, textOf } from './payload.ts'
 export type { Decoded, DecodeProblem, Frame, Json, Reading, TimeSource } from './pipeline.ts'
 export {

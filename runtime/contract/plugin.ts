@@ -9,6 +9,7 @@ import type { Context } from '#ngsi-ld/context/context.ts'
 import type { BrokerPort, ListAnswer, RemoteBroker, WrittenAnswer } from './broker-port.ts'
 import type { ChangesPort } from './changes-port.ts'
 import type { PluginDatabase } from './database-port.ts'
+import type { ModelsPort } from './models-port.ts'
 import type { ListRequest, RouteEnvironment } from './route.ts'
 import type { SourcesPort } from './sources-port.ts'
 
@@ -25,6 +26,8 @@ export interface Capabilities {
   readonly component: (name: string) => BrokerPort
   readonly changes: ChangesPort
   readonly database: PluginDatabase
+  /** ONNX models. */
+  readonly models: ModelsPort
   /** Message brokers of others. */
   readonly sources: SourcesPort
   /**

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Log } from '#base/register/log.ts'
 import type { Metrics } from '#base/register/metrics.ts'
 import type { Clock } from '#base/time/clock.ts'
-import type { BrokerPort, Capabilities, Capability, Host, HostBase, Plugin } from '#contract'
+import type { BrokerPort, Capabilities, Capability, Host, HostBase, ModelsPort, Plugin } from '#contract'
 import type { HttpEndpointSettings } from '#delivery/http-endpoint.ts'
 import type { Context } from '#ngsi-ld/context/context.ts'
 import { openPluginFile, type PluginFile } from '#store/plugins/plugin-file.ts'
@@ -26,6 +26,7 @@ export interface CapabilityPorts extends ChangesPorts {
   /** Addresses of a plugin. */
   readonly addresses: (name: string) => readonly string[]
   readonly isOwn: (url: string) => boolean
+  readonly models: ModelsPort
   /** Checkpoints the logs of plugin files. */
   readonly copyBack: CopyBackFile
   readonly context: () => Context
@@ -67,6 +68,7 @@ export function createHost(
     remote: () => (broker) => openRemoteBroker(broker, settings, clock),
     changes: () => followed(createChanges(ports, { name, disable }), given),
     database: () => given.adopt(openFile(plugin, settings, ports), (file) => file.close()),
+    models: () => withEnd(ports.models, given),
     sources: () =>
       given.adopt(
         createMessageSources(
@@ -114,6 +116,18 @@ function followed(changes: Capabilities['changes'], given: AsyncDisposableStack)
       }
     },
   }
+}
+
+/** Models, without notices of changes after the end of the plugin. */
+function withEnd(models: ModelsPort, given: AsyncDisposableStack): ModelsPort {
+  const { assigned, ofKind, run, storeLinear } = models
+  return Object.freeze({
+    assigned,
+    ofKind,
+    run,
+    storeLinear,
+    onChange: (listener) => given.adopt(models.onChange(listener), (one) => one.close()),
+  } satisfies ModelsPort)
 }
 
 /** The file of a plugin. */

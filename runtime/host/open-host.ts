@@ -14,7 +14,7 @@ import { gatewayId } from '#config/load/gateway-id.ts'
 import { readOrCreateToken, trustedWith } from '#config/load/secret-files.ts'
 import type { PluginName } from '#config/schema/plugin-schema.ts'
 import type { Settings } from '#config/schema/settings-schema.ts'
-import type { Capability, Json, Plugin } from '#contract'
+import type { Capability, Json, ModelsPort, Plugin } from '#contract'
 import type { App } from '#http/app.ts'
 import { createHttpServer, type HttpServer } from '#http/listener/http-server.ts'
 import { createEntrance } from '#http/listener/listener-access.ts'
@@ -37,6 +37,7 @@ export interface HostPorts extends Instruments {
   readonly following: ChangeFeed
   readonly onCommit: (listener: () => void) => () => void
   readonly copyBack: CopyBackFile
+  readonly models: ModelsPort
   /** Bounds the unread output of all listeners together. */
   readonly outflow: Outflow
 }

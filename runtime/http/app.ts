@@ -41,6 +41,7 @@ import { createDeviceTable } from '#http/operator/device-routes.ts'
 import { createDigestRoutes, digestsPath } from '#http/operator/digest-routes.ts'
 import { createFrontPage } from '#http/operator/front-page.ts'
 import { createAdminRoutes } from '#http/operator/health.ts'
+import { createModelTable, type ModelRoutePorts } from '#http/operator/model-routes.ts'
 import { createSenmlRoutes, senmlPath, type TakeFrame } from '#http/operator/senml-route.ts'
 import { createTunnelled } from '#http/operator/tunnel-requests.ts'
 import { createTunnelTable } from '#http/operator/tunnel-routes.ts'
@@ -89,6 +90,7 @@ export interface AppPorts extends Instruments {
   readonly uplinks: UplinkRoutePorts['uplinks']
   readonly tunnels: Tunnels
   readonly components: Components
+  readonly models: ModelRoutePorts['models']
   /** The state of this gateway's registrations at other brokers; undefined until it is known. */
   readonly downward: () => object | undefined
 }
@@ -215,6 +217,7 @@ export function createApp(ports: AppPorts, settings: AppSettings): App {
       [senmlPath]: { POST: createSenmlRoutes({ takeFrame, bodies, answers, clock }).push },
       [digestsPath]: { GET: createDigestRoutes({ requests, answers }).retrieve },
       ...createDeviceTable({ requests, answers, bodies, devices: ports.devices }),
+      ...createModelTable({ answers, bodies, models: ports.models }),
       ...createUplinkTable({ requests, answers, uplinks: ports.uplinks }),
       ...adminTable(admin, backups, ports.components),
     },

@@ -2,6 +2,7 @@
  * The HTTP interface over a real broker, database file and socket, in the process of the test, so that a hundred
  * requests take a moment. It has no MQTT and delivers nothing; tests of those start a gateway process instead.
  */
+
 import { AssertionError } from 'node:assert'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
@@ -38,6 +39,7 @@ import { createBackupMaker } from '#store/backup/backup-starter.ts'
 import { formatVersion } from '#store/file/database-schema.ts'
 import { createWriter } from '#store/writer/writer.ts'
 import { unmended } from './mending.ts'
+import { modelsIn } from './onnx-models.ts'
 
 export interface HttpGatewayOptions {
   readonly profile?: ConformanceProfile
@@ -197,6 +199,7 @@ export async function startHttpGateway(options: HttpGatewayOptions = {}): Promis
         status: () => ({}),
         fetch: () => new Response(),
       },
+      models: modelsIn(dataFolder, log),
       downward: () => ({ connected: tunnels.statuses() }),
       clock: systemClock,
       log,

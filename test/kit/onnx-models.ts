@@ -1,7 +1,11 @@
-/** Model folders for tests: a linear model, and changes of its files that make it wrong. */
+/** Model folders for tests: a linear model, and changes of its files that make it wrong; and the models of a folder. */
 import { createHash } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createLog, type Log } from '#base/register/log.ts'
+import { createMetrics } from '#base/register/metrics.ts'
+import { systemClock } from '#base/time/clock.ts'
+import { createModels, type Models, type ModelsSettings } from '#inference/models.ts'
 import { type WrittenGraph, writeGraph } from '#inference/onnx/graph-writer.ts'
 
 export interface LinearFolder {
@@ -52,4 +56,24 @@ export function writeModel(parent: string, { name = 'linear', ...options }: Line
   writeFileSync(join(folder, 'golden.json'), JSON.stringify(golden))
   writeFileSync(join(folder, 'card.md'), '# Linear\n')
   return folder
+}
+
+const silent = createLog({ level: 'error', clock: systemClock, write: () => undefined })
+
+/** The models of `models` in a folder, as uploaded; with settings and another entry file of the process if given. */
+export function modelsIn(
+  folder: string,
+  log: Log = silent,
+  { program, ...settings }: Partial<ModelsSettings> & { readonly program?: URL } = {},
+): Models {
+  return createModels(
+    { clock: systemClock, log, metrics: createMetrics(), expand: (name) => name, program },
+    {
+      isEnabled: true,
+      shipped: join(folder, 'shipped'),
+      uploaded: join(folder, 'models'),
+      assign: [],
+      ...settings,
+    },
+  )
 }

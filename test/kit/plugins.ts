@@ -5,6 +5,7 @@ import type { Capability, Plugin, RouteEnvironment } from '#contract'
 import { createPlugins, type Plugins } from '#host/plugins.ts'
 import { coreContext } from '#ngsi-ld/context/context.ts'
 import type { OpenBroker } from './broker.ts'
+import { modelsIn } from './onnx-models.ts'
 
 /** Starts plugins with these settings, of each the same; their files are in `folder`. */
 export async function startPlugins(
@@ -36,6 +37,7 @@ export function openPlugins(
       addresses: (name) => [`http://here/${name}`],
       isOwn: () => false,
       context: () => coreContext,
+      models: modelsIn(folder),
       clock,
       metrics,
       log: createLog({ level: 'info', clock, write: (line) => logged.push(JSON.parse(line)) }),

@@ -102,7 +102,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
   'plugins/search': ['schema', 'reads', 'transports'],
   cli: ['terminal', 'settings', 'gateway', 'data', 'demo'],
   config: ['schema', 'checks', 'load'],
-  inference: ['onnx', 'child', 'folders'],
+  inference: ['onnx', 'child', 'folders', 'calls'],
 }
 
 /** The room of each library; of `ws` one serves and the other opens connections. A library without a line here may be used nowhere in the product. */

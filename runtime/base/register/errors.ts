@@ -131,6 +131,12 @@ export const errorRegister = {
   'patterns.pickle': callerNever(415, 'Convert the model to JSON; see docs/guides/patterns.md.'),
   'patterns.models-full': callerNever(403, 'Delete a model that is not needed.'),
   'model.invalid': callerNever(400, 'Correct the named file; selvedge models test DIR checks a folder.'),
+  'model.not-found': callerNever(404, 'See selvedge models ls for the names.'),
+  'model.shipped': callerNever(
+    403,
+    'Shipped models are part of the program; models.assign can switch one off.',
+  ),
+  'model.too-many': callerNever(403, 'Remove a model that is not needed.'),
   'model.failed': entry('caller', 'never')(400, 'The detail is the error of the ONNX runtime.'),
   'inference.no-runtime': entry('resource', 'never')(
     503,
@@ -138,6 +144,8 @@ export const errorRegister = {
   ),
   'inference.ended': oursLater(503, 'The inference process ended and is started again; see the log.'),
   'virtual-sensors.failed': callerNever(422, 'The description in the response gives the reason.'),
+  'inference.paused': resourceLater(503, 'The inference process ended repeatedly and pauses; see the log.'),
+  'inference.busy': resourceLater(503, 'Too many calls of models are queued; repeat later.'),
   'plugin.unavailable': oursLater(503, 'The plugin is starting, or failed; see /health/ready and the log.'),
   'gateway.internal': oursLater(500, 'Report the id; it is in the log.'),
 } as const satisfies Record<string, ErrorEntry>

@@ -222,6 +222,10 @@ export const logEvents = [
   'inference.ended',
   /** The native library for ONNX models cannot be loaded on this board; models are not used. */
   'inference.no-runtime',
+  /** Models were added, changed or removed. */
+  'model.changed',
+  /** A model is not used; the reason names the file. */
+  'model.refused',
   /** The streams that exist were read for the pattern models. */
   'patterns.read',
   /** Events cannot be written to the broker; this is retried. */

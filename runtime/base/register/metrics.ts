@@ -60,6 +60,9 @@ export const metricRegister = {
   selvedge_readings_rejected_total: 'Readings rejected: not finite, outside the time window, not allowed.',
   selvedge_inference_starts_total: 'Starts of the process that runs ONNX models.',
   selvedge_inference_resident_bytes: 'Resident memory of the inference process; 0 while none runs.',
+  selvedge_inference_calls_total: 'Calls of ONNX models answered.',
+  selvedge_inference_batches_total: 'Batches sent to the inference process.',
+  selvedge_inference_failed_total: 'Calls of ONNX models that failed.',
   selvedge_subscriptions_uncompared_total:
     'Subscriptions not matched with a change because evaluating their patterns would exceed a limit.',
   selvedge_deliveries_waiting: 'Notifications not yet delivered.',

@@ -8,7 +8,7 @@ import { GatewayError } from '#base/register/errors.ts'
 
 export interface GatewayRequest {
   readonly method?: string
-  /** Sent as JSON; a text is sent unchanged. */
+  /** Sent as JSON; texts and bytes are sent unchanged. */
   readonly body?: unknown
   readonly contentType?: string
   readonly tenant?: string | undefined
@@ -30,7 +30,8 @@ export async function sendRequest(
   url: string,
   { method = 'GET', body, contentType, accept, token, tenant, deadlineMs }: GatewayRequest = {},
 ): Promise<GatewayResponse> {
-  const bytes = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
+  const bytes = isRaw ? body : JSON.stringify(body)
   try {
     return await exchange(url, bytes, {
       method,
@@ -55,7 +56,7 @@ export async function sendRequest(
 /** Uses node:http, because fetch refuses some ports. */
 async function exchange(
   url: string,
-  body: string | undefined,
+  body: string | Uint8Array | undefined,
   options: RequestOptions,
 ): Promise<GatewayResponse> {
   const request = (url.startsWith('https:') ? httpsRequest : httpRequest)(url, { ...options, agent: false })

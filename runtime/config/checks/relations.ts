@@ -28,8 +28,17 @@ export function relationMistakes(settings: Settings, { sourceOf, wrongSections }
     ...historyMistakes(settings),
     ...downwardMistakes(settings),
     ...pluginMistakes(settings),
+    ...assignmentMistakes(settings),
   ]
   return found.map(({ keys, expected }) => mistakeAt(settings, keys, { expected, source: sourceOf(keys) }))
+}
+
+function assignmentMistakes({ models }: Settings): Found[] {
+  return models.assign.flatMap(({ property, stream, q }, i) =>
+    [property, stream, q].filter((one) => one !== undefined).length > 1
+      ? [{ keys: ['models', 'assign', i], expected: 'at most one of property, stream and q' }]
+      : [],
+  )
 }
 
 export function relationWarnings(settings: Settings): string[] {

@@ -165,6 +165,7 @@ describe('valid settings', () => {
     const at = (name: string): string => join(folder, 'elsewhere', name)
     expect(settings).toMatchObject({
       clock: { syncedFile: at('synced') },
+      models: { enabled: true, assign: [] },
       indexing: {
         brokers: [{ tokenFile: at('t'), caFile: at('ca.pem') }, { identity: { passwordFile: at('idm') } }],
       },

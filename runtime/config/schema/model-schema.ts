@@ -26,8 +26,11 @@ const numbers = kind.filledListOf('numbers', widthMax, kind.finiteNumber())
 
 /** The streams that a model applies to: exactly one of the three. */
 export const modelAssignment = {
+  /** Observable property. Its label. */
   property: maybe(kind.text(256)),
+  /** Stream. Id of its entity. */
   stream: maybe(kind.text(1024)),
+  /** Query. Selects the streams whose entities match it (NGSI-LD query language). */
   q: maybe(kind.text(1024)),
 }
 

@@ -8,6 +8,7 @@ import { limits } from '#base/limits/limits.ts'
 import { backup, disk } from './disk-schema.ts'
 import { copies, register, tunnels } from './downward-schema.ts'
 import { faults } from './faults-schema.ts'
+import { models } from './model-settings-schema.ts'
 import { indexing, patterns, quality, ranking, search, virtualSensors } from './plugin-schema.ts'
 import { maybe, section, setting } from './setting.ts'
 import { uplinks } from './uplink-schema.ts'
@@ -252,6 +253,7 @@ export const settingsSchema = kind.groupOf('a group of settings', {
   tunnels,
   copies,
   faults,
+  models,
   indexing,
   patterns,
   quality,

@@ -89,10 +89,14 @@ const headers = [
   { name: 'Link', in: 'header', description: 'Names the @context if the body does not', schema: text },
 ]
 
+/** Models are uploaded as tar archives. */
+const modelsPath = '/selvedge/v1/models'
+
 /** Clients also append with a merge patch. */
 const appendPath = `${ngsiLdPrefix}v1/entities/:id/attrs`
 
 function bodyTypesOf(path: string, method: string): readonly string[] {
+  if (path === modelsPath) return ['application/x-tar']
   if (!path.startsWith(ngsiLdPrefix)) return ['application/senml+json', 'application/senml+cbor']
   const types = ['application/json', 'application/ld+json']
   const mayPatch = method === 'PATCH' || path === appendPath

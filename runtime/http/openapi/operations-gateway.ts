@@ -52,6 +52,23 @@ export const gatewayOperations: Readonly<Record<string, OperationDescription>> =
     'GET /': ['Links to the served resources, as a page or as JSON', { 200: 'Object' }],
     'GET /openapi.json': ['This description', { 200: 'Object' }],
   }),
+  ...operationsOf('Models', '', {
+    'GET /selvedge/v1/models': [
+      'ONNX models, their states, and the process that runs them',
+      { 200: 'Object' },
+    ],
+    'POST /selvedge/v1/models': [
+      'Check and store the folder of a model, sent as a tar archive (application/x-tar)',
+      { 201: 'Object' },
+      [],
+      'Tar',
+    ],
+    'DELETE /selvedge/v1/models/:name': ['Remove an uploaded model', done],
+    'POST /selvedge/v1/models/:name/measure': [
+      'Measure calls of a model in the process that runs models; takes about two seconds',
+      { 200: 'Object' },
+    ],
+  }),
   ...operationsOf('Uplinks', '', {
     'GET /selvedge/v1/digests': [
       'Counts and hashes of the stored data for comparisons: entities by bucket, one bucket by id, histories by day',

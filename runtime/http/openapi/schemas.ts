@@ -58,6 +58,7 @@ export const schemas = {
     type: { const: 'Subscription' },
     notification: { type: 'object' },
   }),
+  Tar: { type: 'string', format: 'binary' },
   Text: text,
   UpdateResult: object(['updated', 'notUpdated'], {
     updated: listOf(text),

@@ -13,7 +13,8 @@ import type { FromInference, InferenceAnswer, ToInference } from './inference-pr
 export interface InferenceLink {
   /**
    * Sends a request, and starts the process if necessary. Only one request at a time.
-   * @throws inference.ended if the process ends or pauses; inference.no-runtime; what the process reports.
+   * @throws inference.ended if the process ends, inference.paused if it must not start yet,
+   * inference.no-runtime, and what the process reports.
    */
   request<K extends Exclude<InferenceAnswer['kind'], 'failed'>>(
     message: ToInference,
@@ -42,8 +43,6 @@ const nodeOptions = ['--max-old-space-size=32', '--max-semi-space-size=1', '--v8
 interface Running {
   readonly process: ChildProcess
   readonly startedAt: number
-  /** Why the gateway ended it; undefined while it did not. */
-  killed?: string
   resident: number
 }
 
@@ -72,7 +71,10 @@ export function createInferenceLink(
   function start(): Running {
     const wait = nextStartAt - clock.monotonic()
     if (wait > 0)
-      throw ended(`the inference process ended (${lastEnd}) and starts again in ${Math.ceil(wait / 1000)} s`)
+      throw new GatewayError(
+        'inference.paused',
+        `the inference process ended (${lastEnd}) and starts again in ${Math.ceil(wait / 1000)} s`,
+      )
     const child = fork(program, {
       execArgv: nodeOptions,
       // No secrets of the gateway. Free memory goes back to the system.
@@ -94,20 +96,21 @@ export function createInferenceLink(
   }
 
   function answered(one: Running, { resident, ...answer }: FromInference): void {
-    if (running !== one || one.killed !== undefined) return
+    if (running !== one) return
     one.resident = resident
+    settle((flying) => flying.resolve(answer))
     if (answer.kind === 'failed' && answer.code === 'inference.no-runtime') {
       missing = new GatewayError(answer.code, answer.message)
       log.error('inference.no-runtime', { error: answer.message })
       end(one, 'no runtime')
     } else if (resident > limits.inferenceBytesMax.value)
       end(one, `memory: ${resident} bytes, at most ${limits.inferenceBytesMax.value} are allowed`)
-    settle((flying) => flying.resolve(answer))
   }
 
+  /** Kills the process, and does not wait for its exit. */
   function end(one: Running, reason: string): void {
-    one.killed = reason
     one.process.kill('SIGKILL')
+    over(one, reason)
   }
 
   function settle(how: (flying: InFlight) => void): void {
@@ -119,11 +122,11 @@ export function createInferenceLink(
   function over(one: Running, how: string): void {
     if (running !== one) return
     running = undefined
-    if (one.killed === stopped || missing !== undefined) {
+    if (how === stopped || missing !== undefined) {
       settle((flying) => flying.reject(missing ?? ended('the inference process was stopped')))
       return
     }
-    lastEnd = one.killed ?? how
+    lastEnd = how
     unexpectedEnds++
     const lived = clock.monotonic() - one.startedAt
     endsInARow = lived > limits.inferencePauseMsMax.value ? 1 : endsInARow + 1
