@@ -3,6 +3,7 @@
  * silent for longer than three of their own intervals are left out. Pure.
  */
 
+import { intervalOf, spreadOf } from './intervals.ts'
 import { predictionOf, presentSources } from './members.ts'
 import { featureRow } from './predictors.ts'
 import type { ValueBounds, VirtualSensorModel } from './virtual-sensor-model.ts'
@@ -60,26 +61,28 @@ function valueAt(latest: LatestReading | undefined, at: number, holdMs: number):
 }
 
 /** Predicts from a row of features. */
-export function predictRow(model: VirtualSensorModel, row: Float64Array, at: number): Prediction | undefined {
+function predictRow(model: VirtualSensorModel, row: Float64Array, at: number): Prediction | undefined {
   const present = presentSources(model, row)
-  const raw = present.length === 0 ? Number.NaN : blendOf(model, row, at)
+  const raw = present.length === 0 ? Number.NaN : blendedValue(model, row, at)
   if (!Number.isFinite(raw)) return undefined
   const missing = model.sources.length - present.length
-  const halfWidth = model.halfWidths[Math.min(missing, model.halfWidths.length - 1)]!
-  const value = clipped(raw, model.range)
+  const spread = spreadOf(row, model.sources.length)
+  const { error, halfWidth } = intervalOf(model.interval, { predicted: raw, spread, missing })
   return {
-    value,
-    error: halfWidth / normalQuantile90,
+    value: clipped(raw, model.range),
+    error,
     low: clipped(raw - halfWidth, model.range),
     high: clipped(raw + halfWidth, model.range),
     used: present.map((i) => model.sources[i]!),
   }
 }
 
-/** The standard errors on each side of the mean that hold 90 % of a normal distribution. */
-const normalQuantile90 = 1.6449
-
-function blendOf(model: VirtualSensorModel, row: Float64Array, at: number): number {
+/** The predictions of the members that can predict, by weight. */
+export function blendedValue(
+  model: Omit<VirtualSensorModel, 'interval'>,
+  row: Float64Array,
+  at: number,
+): number {
   let sum = 0
   let weights = 0
   for (const { member, weight } of model.members) {

@@ -16,7 +16,10 @@ export const columnsOf = (sources: number) => ({
   width: sources * (1 + lagCount) + 2 * harmonics,
 })
 
-/** `valueAt(source, lag)` is the value of a source `lag` slots before, NaN if missing. */
+/**
+ * `valueAt(source, lag)` is the value of a source `lag` slots before, NaN if missing. A silent source has
+ * no earlier value.
+ */
 export function featureRow(
   sources: number,
   at: number,
@@ -25,7 +28,10 @@ export function featureRow(
   const { width, hours } = columnsOf(sources)
   const row = new Float64Array(width)
   for (let lag = 0; lag <= lagCount; lag++) {
-    for (let source = 0; source < sources; source++) row[lag * sources + source] = valueAt(source, lag)
+    for (let source = 0; source < sources; source++) {
+      const isSilent = lag > 0 && Number.isNaN(row[source]!)
+      row[lag * sources + source] = isSilent ? Number.NaN : valueAt(source, lag)
+    }
   }
   const angle = (2 * Math.PI * (at % dayMs)) / dayMs
   for (let order = 1; order <= harmonics; order++) {
@@ -33,6 +39,12 @@ export function featureRow(
     row[hours[2 * order - 1]!] = Math.cos(order * angle)
   }
   return row
+}
+
+/** The row with the square roots of all values, also of a target at the end; hours stay as they are. */
+export function rootRow(row: Float64Array, sources: number): Float64Array {
+  const { hours } = columnsOf(sources)
+  return row.map((value, column) => (hours.includes(column) ? value : Math.sqrt(Math.max(0, value))))
 }
 
 /** Where in the day a time falls, of `bins` equal parts. */

@@ -3,6 +3,8 @@
  * which the target and every kept source have a value. Candidates that do not correlate are left out, and
  * so are those that are missing so often that too few common slots remain. Pure.
  */
+
+import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
 import { commonSlotsMin, testCorrelation } from '#plugins/virtual-sensors/sources/correlation-test.ts'
 import {
   gridOf,
@@ -46,7 +48,7 @@ export function trainingTable(input: TrainingInput, target: Readings): TrainingT
   return table.rows.length < commonSlotsMin ? 'not-enough-data' : table
 }
 
-interface AlignedSource {
+export interface AlignedSource {
   readonly source: SourceSeries
   readonly holdMs: number
   readonly values: Float64Array
@@ -91,3 +93,11 @@ function tableOf(sources: readonly AlignedSource[], target: Float64Array, grid: 
     times: Float64Array.from(times),
   }
 }
+
+/** The distances that the members of a model need. */
+export const geometryOf = (sources: readonly SourceSeries[]) => ({
+  distances: sources.map(({ distance }) => distance),
+  between: sources.map((a) =>
+    sources.map((b) => distanceMeters([a.longitude, a.latitude], [b.longitude, b.latitude])),
+  ),
+})

@@ -3,6 +3,7 @@
  * and a model can be stored as JSON.
  */
 import type { Readings } from '#plugins/virtual-sensors/sources/slots.ts'
+import type { IntervalModel } from './intervals.ts'
 import type { Member, ModelBase } from './members.ts'
 
 export interface SourceSeries extends Readings {
@@ -51,8 +52,7 @@ export interface VirtualSensorModel extends ModelBase {
   readonly members: readonly WeightedMember[]
   /** Root mean square error in validation. */
   readonly error: number
-  /** Half of the width of the 90 % interval, by the number of missing sources. */
-  readonly halfWidths: readonly number[]
+  readonly interval: IntervalModel
   /** Slots that the training used. */
   readonly rows: number
   readonly range: ValueBounds

@@ -75,9 +75,9 @@ describe('training of a virtual sensor', () => {
     expect(predict(modelOf(input), [undefined, undefined, undefined], 500 * slotMs)).toBeUndefined()
   })
 
-  it('uses kriging for a place without a history', () => {
+  it('weighs the sources themselves for a place without a history', () => {
     const model = modelOf({ target: { latitude: 0, longitude: 0 }, sources, slotMs })
-    expect(model.family).toBe('kriging')
+    expect(model.sources).toEqual(['a', 'b', 'c'])
     expect(predict(model, latestOf(sources, 500), 500 * slotMs)!.value).toBeCloseTo(
       10 + target.values[500]! - 20,
       -1,
