@@ -35,7 +35,7 @@ export function createOwnContributions({
   let following: { close(): void } | undefined
 
   function take({ changed, deleted, observed }: ChangeBatch): void {
-    for (const state of changed) takeEntity(readings, state.entity())
+    for (const state of changed) if (readings.has(state.id)) takeEntity(readings, state.entity())
     for (const id of deleted) {
       readings.forget(id)
       readings.setFaulty(id, false)

@@ -14,9 +14,10 @@ import { sourcesOf, type VirtualSensor } from '#plugins/virtual-sensors/state/vi
 
 /** Other entities are ignored. */
 export function takeEntity(readings: SourceReadings, entity: Entity): void {
+  if (!readings.has(entity.id)) return
   const types = listOf(entity.type)
   if (types.includes(iotStream.IotStream)) readings.setFaulty(entity.id, isFaultyStream(entity))
-  if (!types.includes(iotStream.StreamObservation) || !readings.has(entity.id)) return
+  if (!types.includes(iotStream.StreamObservation)) return
   const result = timedResult(entity)
   const value = numberOf(result?.value)
   if (result !== undefined && value !== undefined) readings.observe(entity.id, { time: result.time, value })

@@ -105,8 +105,8 @@ export interface PublishedPrediction {
 }
 
 /**
- * The observation entity with a predicted result. The error has two digits, so that most results differ in
- * value and time alone, which takes a few bytes in history.
+ * The observation entity with a predicted result. The error has two digits, and there is no sosa:resultTime,
+ * so that most results differ in value and time alone. The broker stores those in a few bytes.
  */
 export function predictedObservation(
   id: string,
@@ -124,7 +124,6 @@ export function predictedObservation(
       [artificiality]: property(1),
       [usedSensors]: property(used),
     },
-    [sosa.resultTime]: property(msToDateTime(at)),
   }
 }
 

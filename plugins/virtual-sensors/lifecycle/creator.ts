@@ -56,13 +56,18 @@ export function createCreator(ports: CreatorPorts): Creator {
   const { broker, entities, table, contributions, predictions, clock, log, signal } = ports
   const all = new Map<string, VirtualSensor>()
   const inTurn = createTurns()
-  /** Requests for a virtual sensor, one after the other. */
-  const requests = new Map<string, ReturnType<typeof createTurns>>()
+  /** The latest request for each virtual sensor. */
+  const requests = new Map<string, Promise<unknown>>()
 
+  /** Requests for a virtual sensor run one after the other. */
   async function alone<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const turns = requests.get(id) ?? createTurns()
-    requests.set(id, turns)
-    return turns(work)
+    const next = (requests.get(id) ?? Promise.resolve()).then(work, work)
+    requests.set(id, next)
+    try {
+      return await next
+    } finally {
+      if (requests.get(id) === next) requests.delete(id)
+    }
   }
 
   async function create(wish: Wish): Promise<JsonObject> {

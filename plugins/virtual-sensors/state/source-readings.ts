@@ -18,7 +18,8 @@ export interface SourceReadings {
   setFaulty(stream: string, isFaulty: boolean): void
   /** Undefined without a value, or while the stream is faulty. */
   latest(source: SourceCandidate): LatestReading | undefined
-  readonly has: (observation: string) => boolean
+  /** Whether an entity is the observation entity or the stream of a source. */
+  readonly has: (id: string) => boolean
 }
 
 interface Series {
@@ -30,10 +31,14 @@ interface Series {
 
 export function createSourceReadings(): SourceReadings {
   const all = new Map<string, Series>()
-  const faulty = new Set<string>()
+  /** Streams of sources. */
+  const streams = new Map<string, { users: number; isFaulty: boolean }>()
   return Object.freeze({
     add(sources, lookbackMs) {
-      for (const { observation } of sources) {
+      for (const { observation, stream } of sources) {
+        const followed = streams.get(stream) ?? { users: 0, isFaulty: false }
+        followed.users++
+        streams.set(stream, followed)
         const series = all.get(observation) ?? { users: 0, lookbackMs, readings: [] }
         series.users++
         series.lookbackMs = Math.max(series.lookbackMs, lookbackMs)
@@ -42,10 +47,10 @@ export function createSourceReadings(): SourceReadings {
     },
     remove(sources) {
       for (const { observation, stream } of sources) {
-        const series = all.get(observation)
-        if (series === undefined || --series.users > 0) continue
-        all.delete(observation)
-        faulty.delete(stream)
+        for (const [users, id] of [[all, observation] as const, [streams, stream] as const]) {
+          const one = users.get(id)
+          if (one !== undefined && --one.users === 0) users.delete(id)
+        }
       }
     },
     observe(observation, reading) {
@@ -57,15 +62,15 @@ export function createSourceReadings(): SourceReadings {
       if (series !== undefined) series.readings.length = 0
     },
     setFaulty(stream, isFaulty) {
-      if (isFaulty) faulty.add(stream)
-      else faulty.delete(stream)
+      const followed = streams.get(stream)
+      if (followed !== undefined) followed.isFaulty = isFaulty
     },
     latest({ observation, stream }) {
-      const readings = faulty.has(stream) ? [] : (all.get(observation)?.readings ?? [])
+      const readings = streams.get(stream)?.isFaulty === true ? [] : (all.get(observation)?.readings ?? [])
       const last = readings.at(-1)
       return last && { ...last, earlier: readings.slice(0, -1) }
     },
-    has: (observation) => all.has(observation),
+    has: (id) => all.has(id) || streams.has(id),
   } satisfies SourceReadings)
 }
 

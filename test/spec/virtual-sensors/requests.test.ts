@@ -59,6 +59,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+async function metric(name: string): Promise<number> {
+  const { text } = await gateway.get('/metrics')
+  return Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1])
+}
+
 const root = '/virtual-sensors'
 type Answer = Awaited<ReturnType<GatewayInside['ask']>>
 const envelopeOf = (answer: Answer): Envelope => answer.json() as Envelope
@@ -170,6 +175,23 @@ describe('a sensor with a known fault', () => {
   })
 })
 
+describe('the end of a virtual sensor', () => {
+  it('is one commit', async () => {
+    const body = { sensorID: idOf('Sensor', 'second'), updateInterval: 86_400 }
+    const counts: number[] = []
+    // Upkeep of the gateway may commit at the same time, but not each time.
+    while (counts.length < 5 && counts.at(-1) !== 1) {
+      await gateway.ask('POST', `${root}/api/replaceBrokenSensor`, { body })
+      await near.published(`${body.sensorID}:VS`)
+      const before = await metric('selvedge_commits_total')
+      await gateway.ask('POST', `${root}/api/stopVirtualSensor`, { body })
+      counts.push((await metric('selvedge_commits_total')) - before)
+    }
+    expect(counts.at(-1)).toBe(1)
+    expect((await gateway.get(`/ngsi-ld/v1/entities/${body.sensorID}:VS`)).status).toBe(404)
+  })
+})
+
 describe('a place without a sensor', () => {
   it('gets a virtual sensor from its neighbours', async () => {
     const request = {
@@ -200,7 +222,13 @@ describe('a place without a sensor', () => {
         error: null,
       })
     }, patience)
-    expect((await near.published(id)).value).toEqual(expect.any(Number))
+    const { observedAt } = await near.published(id)
+    const before = await metric('selvedge_tail_observations')
+    await near.published(id, (result) => result.observedAt > observedAt)
+    // Stored as a value and its time, not as a change of the entity.
+    await vi.waitFor(async () => {
+      expect(await metric('selvedge_tail_observations')).toBeGreaterThan(before)
+    }, patience)
     const stopped = envelopeOf(
       await gateway.ask('POST', `${root}/api/stopVirtualSensor`, { body: { sensorID: id } }),
     )
