@@ -13,6 +13,7 @@ import { brokerTable } from '#plugins/faults/brokers/watched-broker-statements.t
 import { createControlRoutes } from '#plugins/faults/operator/control-routes.ts'
 import { createMonitoringRoutes } from '#plugins/faults/operator/monitoring-routes.ts'
 import { createStatus } from '#plugins/faults/operator/status.ts'
+import { createReplacements } from '#plugins/faults/replacements/replacements.ts'
 import type { FaultStream } from '#plugins/faults/streams/fault-stream.ts'
 import { createJudging } from '#plugins/faults/streams/judging.ts'
 import { createOverdue } from '#plugins/faults/streams/overdue.ts'
@@ -22,9 +23,15 @@ import { createWatchedStreams } from '#plugins/faults/streams/watched-streams.ts
 import { createWatching } from '#plugins/faults/streams/watching.ts'
 import { createFindingWriter } from '#plugins/faults/writes/finding-writer.ts'
 
-const needs = ['mdr', 'changes', 'database'] as const
+/** The plugin's section of the settings. */
+export interface FaultsSettings {
+  /** Address of the virtual sensor creator; that of this gateway by default. */
+  readonly virtualSensors?: string | undefined
+}
 
-export default definePlugin<unknown, (typeof needs)[number]>({
+const needs = ['mdr', 'changes', 'database', 'remote', 'component'] as const
+
+export default definePlugin<FaultsSettings, (typeof needs)[number]>({
   name: 'faults',
   version,
   summary: 'Detects faults and anomalies of every stream',
@@ -33,7 +40,7 @@ export default definePlugin<unknown, (typeof needs)[number]>({
   start,
 })
 
-function start(host: Host<unknown, (typeof needs)[number]>) {
+function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
   const { database, clock, signal, fail } = host
   const lines = createLogLines(host.log, clock.now)
   const { log } = lines
@@ -47,7 +54,21 @@ function start(host: Host<unknown, (typeof needs)[number]>) {
       overdue.note(stream)
     },
     found: (stream) => writer.note(stream),
+    entered: (stream, state) => replacements.entered(stream, state),
     failed: (stream) => watching.begin(stream),
+  })
+  const { virtualSensors } = host.settings
+  const creator =
+    virtualSensors === undefined || host.isOwn(virtualSensors)
+      ? host.component('virtual-sensors')
+      : host.remote({ url: virtualSensors, isConfigured: true })
+  const replacements = createReplacements({
+    creator,
+    save(stream) {
+      saving.note(stream)
+      saving.now()
+    },
+    log,
   })
   const overdue = createOverdue({ judging, isBehind: () => served.isBehind(), upSince, clock })
   const writer = createFindingWriter({
@@ -85,6 +106,7 @@ function start(host: Host<unknown, (typeof needs)[number]>) {
       watching.delete(stream)
       overdue.delete(stream)
       writer.delete(stream)
+      replacements.delete(stream)
     },
   })
   const served = openWatchedBroker({
@@ -96,6 +118,7 @@ function start(host: Host<unknown, (typeof needs)[number]>) {
     restored(stream) {
       writer.note(stream)
       overdue.note(stream)
+      replacements.resume(stream)
     },
   })
   const { status, statusOf } = createStatus({ streams, watching })
@@ -124,6 +147,7 @@ function start(host: Host<unknown, (typeof needs)[number]>) {
       streams: streams.size(),
       training: watching.training().length,
       waiting: writer.waiting(),
+      replacements: replacements.waiting(),
       dropped: judging.dropped(),
       bytes: database.bytes(),
       ...served.status(),
@@ -134,6 +158,7 @@ function start(host: Host<unknown, (typeof needs)[number]>) {
     },
     async close(): Promise<void> {
       overdue.close()
+      await replacements.close()
       await writer.close()
       await served.close()
       await watching.close()

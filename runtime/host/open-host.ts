@@ -78,6 +78,8 @@ const guestPaths: Readonly<Partial<Record<PluginName, Readonly<Record<string, Pl
     '/api/stopVirtualSensor': 'virtual-sensors',
     '/api/list': 'virtual-sensors',
     '/api/status': 'virtual-sensors',
+    '/api/stopFaultDetection': 'faults',
+    '/api/restartFaultDetection': 'faults',
   },
 }
 

@@ -96,6 +96,7 @@ const innerShelves: Readonly<Record<string, readonly string[]>> = {
     'entities',
     'streams',
     'writes',
+    'replacements',
     'operator',
     'brokers',
   ],

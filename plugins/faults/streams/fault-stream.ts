@@ -2,6 +2,7 @@
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { StreamState } from '#plugins/faults/detection/state-machine.ts'
 import type { StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
+import type { FaultFinding } from '#plugins/faults/rules/finding.ts'
 import type { WatchedMetadata } from './watched-metadata.ts'
 
 export interface FaultStream {
@@ -45,6 +46,7 @@ export interface OpenFault {
   readonly id: string
   readonly class: string
   readonly begin: number
+  readonly kind: FaultFinding['kind']
 }
 
 /** Saved facts of a stream besides its detector. */
@@ -62,6 +64,10 @@ export interface WatchRecord {
   /** Samples up to this time were learned from history. */
   learnedUntil?: number
   open: OpenFault[]
+  /** The newest spans of definite faults, whose samples are not learned. */
+  faulty: { readonly begin: number; readonly end: number }[]
+  /** Replacement by a virtual sensor: asked for, existing, or to be withdrawn. */
+  replacement?: 'wanted' | 'placed' | 'unwanted'
   /** Findings that are not written yet, oldest first. */
   writes: FindingWrite[]
 }
@@ -71,6 +77,7 @@ export const newRecord = (): WatchRecord => ({
   longestPauseMs: 0,
   lateSamples: 0,
   open: [],
+  faulty: [],
   writes: [],
 })
 

@@ -15,7 +15,7 @@ import {
   verdictFragment,
 } from '#plugins/faults/entities/finding-entities.ts'
 import type { FaultFinding } from '#plugins/faults/rules/finding.ts'
-import type { ArrivedSample, FaultStream, FindingWrite } from './fault-stream.ts'
+import type { ArrivedSample, FaultStream, FindingWrite, OpenFault, WatchState } from './fault-stream.ts'
 
 export interface JudgingPorts {
   readonly log: Log
@@ -23,6 +23,8 @@ export interface JudgingPorts {
   readonly judged: (stream: FaultStream) => void
   /** Called after writes were added to its record. */
   readonly found: (stream: FaultStream) => void
+  /** Called after the state of a stream changed. */
+  readonly entered: (stream: FaultStream, state: WatchState) => void
   /** Called after the detector of a stream threw an error, and was dropped. */
   readonly failed: (stream: FaultStream) => void
 }
@@ -43,7 +45,7 @@ const pauseDecay = 0.98
 /** Late samples at the usual pace from which on they are judged; fewer are repeats of a device. */
 const lateSamplesMin = 3
 
-export function createJudging({ log, judged, found, failed }: JudgingPorts): Judging {
+export function createJudging({ log, judged, found, entered, failed }: JudgingPorts): Judging {
   let dropped = 0
 
   function add(stream: FaultStream, write: FindingWrite): void {
@@ -61,9 +63,9 @@ export function createJudging({ log, judged, found, failed }: JudgingPorts): Jud
     if (fault === undefined) {
       let at = finding.begin
       while (open.some(({ id }) => id === faultId(stream.id, at))) at++
-      fault = { id: faultId(stream.id, at), class: finding.class, begin: finding.begin }
+      fault = { id: faultId(stream.id, at), class: finding.class, begin: finding.begin, kind: finding.kind }
       open.push(fault)
-    }
+    } else open[open.indexOf(fault)] = { ...fault, kind: finding.kind }
     const { id } = fault
     const entity = begunFault(finding, { id, stream: stream.id, sensor: stream.sensorId, time })
     add(stream, { operation: 'upsert', entity })
@@ -75,8 +77,15 @@ export function createJudging({ log, judged, found, failed }: JudgingPorts): Jud
     const fault = open.find((one) => one.class === finding.class && one.begin === finding.begin)
     if (fault === undefined) return
     open.splice(open.indexOf(fault), 1)
+    noteSpan(stream, fault, finding.end ?? time)
     add(stream, { operation: 'upsert', entity: endedFault(finding, fault.id, time) })
     log.info('faults.ended', { stream: stream.id, class: finding.class, fault: fault.id })
+  }
+
+  function noteSpan({ record }: FaultStream, { kind, begin }: OpenFault, end: number): void {
+    if (kind !== 'definite') return
+    record.faulty.push({ begin, end })
+    if (record.faulty.length > limits.faultsSpansMax.value) record.faulty.shift()
   }
 
   /** Adds the writes of a judgement about a time of the stream. */
@@ -99,10 +108,11 @@ export function createJudging({ log, judged, found, failed }: JudgingPorts): Jud
     if (record.writes.length + dropped !== before) found(stream)
   }
 
-  function noteState(stream: FaultStream, state: Judgement['state'] | 'stopped', time: number): void {
+  function noteState(stream: FaultStream, state: WatchState, time: number): void {
     if (state === stream.record.state) return
     stream.record.state = state
     add(stream, { operation: 'update', entity: stateFragment(stream, state, time) })
+    entered(stream, state)
   }
 
   /** Runs a detector; one that throws is dropped. */
@@ -152,7 +162,9 @@ export function createJudging({ log, judged, found, failed }: JudgingPorts): Jud
       const { record } = stream
       const time = record.last?.time ?? record.learnedUntil
       if (time === undefined) return
-      for (const { id, class: of } of record.open) {
+      for (const fault of record.open) {
+        const { id, class: of } = fault
+        noteSpan(stream, fault, time)
         add(stream, {
           operation: 'upsert',
           entity: endedFault({ end: time }, id, time),

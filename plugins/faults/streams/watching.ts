@@ -88,7 +88,10 @@ export function createWatching({ judging, history, changed, log, signal }: Watch
       return []
     })
     const until = stream.buffered[0]?.time ?? Number.POSITIVE_INFINITY
-    const learned = past.filter(({ time }) => time < until)
+    const { faulty } = stream.record
+    const learned = past.filter(
+      ({ time }) => time < until && !faulty.some(({ begin, end }) => begin <= time && time <= end),
+    )
     const detector = createStreamDetector(profileOf(stream.metadata))
     for (let at = 0; at < learned.length; at += limits.faultsLearnSlice.value) {
       detector.learn(learned.slice(at, at + limits.faultsLearnSlice.value))
@@ -99,7 +102,7 @@ export function createWatching({ judging, history, changed, log, signal }: Watch
     // It may have begun anew, or been stopped or deleted meanwhile.
     if (trainings.get(stream) !== job || signal.aborted) return
     if (job.error === undefined) trainings.delete(stream)
-    const newest = learned.at(-1)
+    const newest = past.findLast(({ time }) => time < until)
     stream.detector = detector
     if (newest !== undefined) {
       stream.record.learnedUntil = newest.time

@@ -24,6 +24,8 @@ export const faultsLimits = {
   faultsSaveMs: limit(1_800_000, 'ms'),
   /** Detectors that learned at about the same time are saved together. Beyond it: saved. */
   faultsSaveSoonMs: limit(250, 'ms'),
+  /** Newest definite faults of a stream whose samples are not learned. Beyond it: learned. */
+  faultsSpansMax: limit(32, 'faults'),
   /** Findings of a stream that wait to be written. Beyond it: the oldest is dropped; status. */
   faultsWritesMax: limit(64, 'writes'),
   /** Entities in one batch request. Beyond it: the next request. */
@@ -32,6 +34,8 @@ export const faultsLimits = {
   faultsGatherMs: limit(20, 'ms'),
   /** Longest pause between attempts to write to a broker that fails. Beyond it: the next attempt. */
   faultsRetryMs: limit(60_000, 'ms'),
+  /** Longest pause between attempts to replace a sensor by a virtual one. Beyond it: the next attempt. */
+  faultsReplacementRetryMs: limit(600_000, 'ms'),
   /** Precision of the timers of silent streams. Beyond it: the next tick. */
   faultsTickMs: limit(250, 'ms'),
   /** One turn of the timer wheel, about four minutes. Beyond it: another turn. */

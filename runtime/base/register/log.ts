@@ -248,6 +248,10 @@ export const logEvents = [
   'faults.switched',
   /** A stream cannot be judged; its detector begins anew. */
   'faults.detector-failed',
+  /** A virtual sensor replaces a broken sensor, or was withdrawn. */
+  'faults.replaced',
+  /** The virtual sensor creator does not do what a broken or healed sensor needs; this is retried. */
+  'faults.not-replaced',
   /** Findings of fault detection cannot be written to the broker; this is retried. */
   'faults.unwritten',
   /** The broker rejected findings of fault detection; they are dropped. */

@@ -38,7 +38,6 @@ export const foreignVariables: Readonly<Record<string, readonly ForeignComponent
   HTTP_REFERENCE_URL: ['orchestrator'],
   RANKING_COMPONENT_URL: ['orchestrator'],
   FD_CALLBACK: ['faults'],
-  VS_CREATER_ADDRESS: ['faults'],
 }
 
 /** Variables of the original platform that set one of these settings, or several. */
@@ -53,6 +52,7 @@ export const aliasVariables: Readonly<Record<string, string | readonly string[]>
   NGSI_ADDRESS: 'quality.broker',
   FD_HOST: 'faults.host',
   FD_PORT: 'faults.port',
+  VS_CREATER_ADDRESS: 'faults.virtualSensors',
   SE_HOST: 'quality.host',
   SE_PORT: 'quality.port',
   SE_CALLBACK: 'quality.callbackUrl',

@@ -12,4 +12,9 @@ export const faults = section('Fault detection', {
   port: setting(kind.listenPort(), 'off'),
   /** Host of that port. Name or address to bind to (FD_HOST). Default: host. */
   host: maybe(kind.hostName()),
+  /**
+   * Virtual sensor creator. Address of the component that replaces a broken sensor (VS_CREATER_ADDRESS).
+   * Default: the one of this gateway.
+   */
+  virtualSensors: maybe(kind.baseUrl()),
 })

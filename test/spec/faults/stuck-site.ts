@@ -33,8 +33,11 @@ export const sensorId = (device: string): string => `urn:ngsi-ld:Sensor:${device
 export const streamId = (device: string): string => `urn:ngsi-ld:IotStream:${device}:temperature`
 export const observationId = (device: string): string => `urn:ngsi-ld:StreamObservation:${device}:temperature`
 
-/** @param env further settings. */
-export function createFaultSite(env: Readonly<Record<string, string>> = {}): FaultSite {
+/** @param env further settings. @param config the settings file. */
+export function createFaultSite(
+  env: Readonly<Record<string, string>> = {},
+  config: Readonly<Record<string, unknown>> = {},
+): FaultSite {
   const folder = mkdtempSync(join(tmpdir(), 'selvedge-faults-'))
   let gateway: GatewayProcess
   const client = () => httpClient(gateway.httpUrl)
@@ -43,6 +46,7 @@ export function createFaultSite(env: Readonly<Record<string, string>> = {}): Fau
     gateway = await startGatewayProcess({
       dataFolder: join(folder, 'data'),
       env: { SELVEDGE_FAULTS_ENABLED: 'true', ...env },
+      config,
     })
   }
 
