@@ -1,7 +1,7 @@
 /**
- * Asks the virtual sensor creator to replace broken sensors, and withdraws replacements of sensors that are well
- * again. The wish is on disk before the first request, and a request is repeated until the creator responds; the
- * creator answers a repeated request with the virtual sensor that exists. The broken sensor stays.
+ * Asks the virtual sensor creator to replace broken sensors, and withdraws replacements of sensors that are
+ * well again. The wish is on disk before the first request, and a request is repeated until the creator
+ * responds. The creator answers a repeated request with the virtual sensor that exists.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Log } from '#base/register/log.ts'
