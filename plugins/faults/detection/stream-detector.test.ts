@@ -119,6 +119,9 @@ describe('values and times that are none', () => {
   })
 })
 
+/** A judgement without its estimate, of which a saved detector keeps few digits. */
+const verdictOf = ({ state, verdict, begun, ended }: Judgement) => ({ state, verdict, begun, ended })
+
 describe('a saved detector', () => {
   it('goes on with the same verdicts at every sample of a fault', () => {
     const samples = [...sticking(varying(110), 12), ...varying(160).slice(122)]
@@ -127,7 +130,9 @@ describe('a saved detector', () => {
       const first = createStreamDetector(profile)
       for (const sample of samples.slice(0, cut)) first.take(sample)
       const second = createStreamDetector(profile, JSON.parse(JSON.stringify(first.saved())))
-      expect(samples.slice(cut).map((sample) => second.take(sample))).toEqual(whole.slice(cut))
+      const verdicts = samples.slice(cut).map((sample) => verdictOf(second.take(sample)))
+      expect(verdicts).toEqual(whole.slice(cut).map(verdictOf))
+      expect(JSON.stringify(first.saved()).length).toBeLessThan(2500)
     }
   })
 })

@@ -4,10 +4,12 @@
  * object.
  */
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
-import type { FaultClass, FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
+import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
+import { createLearnedState, takeLearned } from '#plugins/faults/rules/learned-rules.ts'
 import type { NeighbourEstimate, Observed } from '#plugins/faults/rules/observed.ts'
 import { createRangeState, takeRange } from '#plugins/faults/rules/range-rule.ts'
-import { createStuckState, takeStuck } from '#plugins/faults/rules/stuck-rule.ts'
+import { createSentinelState, takeSentinel } from '#plugins/faults/rules/sentinel-rule.ts'
+import { createStuckState, isSticking, takeStuck } from '#plugins/faults/rules/stuck-rule.ts'
 import {
   createTimesState,
   dropoutAt,
@@ -15,7 +17,10 @@ import {
   takeSilence,
   takeTime,
 } from '#plugins/faults/rules/times-rule.ts'
+import { packed, unpack } from './compact-state.ts'
 import { type DetectionSettings, machineLimits } from './detection-settings.ts'
+import { createRecoveryState, type Estimate, estimateAt, learnGood } from './recovery.ts'
+import { createFindingsState, takeMatches } from './running-findings.ts'
 import { createMachineState, type StreamState, takeOpinion } from './state-machine.ts'
 
 export interface DetectionProfile {
@@ -31,13 +36,6 @@ export interface StreamSample {
   readonly time: number
   readonly value: number
   readonly neighbour?: NeighbourEstimate
-}
-
-export interface Estimate {
-  readonly value: number
-  /** Standard error. */
-  readonly error: number
-  readonly method: string
 }
 
 export interface Judgement {
@@ -67,77 +65,81 @@ export interface StreamDetector {
   saved(): JsonObject
 }
 
-interface DetectorState {
-  times: ReturnType<typeof createTimesState>
-  range: ReturnType<typeof createRangeState>
-  stuck: ReturnType<typeof createStuckState>
-  machine: ReturnType<typeof createMachineState>
-  /** Findings that last, with the newest time at which their rule matched. */
-  running: { match: Match; last: number }[]
-  value: number | null
-}
+/** Version of the saved form; increases when a rule changes its state. */
+const version = 1
 
-const createDetectorState = (): DetectorState => ({
+const createDetectorState = () => ({
   times: createTimesState(),
+  sentinel: createSentinelState(),
   range: createRangeState(),
   stuck: createStuckState(),
+  learned: createLearnedState(),
   machine: createMachineState(),
-  running: [],
-  value: null,
+  findings: createFindingsState(),
+  recovery: createRecoveryState(),
 })
 
-const methodOf = (found: FaultClass): string => `rule:${found}`
+type DetectorState = ReturnType<typeof createDetectorState>
 
-const toFinding = (match: Match, end?: number): FaultFinding => ({
-  class: match.class,
-  kind: match.kind,
-  begin: match.begin,
-  likelihood: match.likelihood,
-  method: methodOf(match.class),
-  ...(end !== undefined && { end }),
-})
+/** Samples of history that a detector learns from, at least. */
+const historyMax = 20_000
+
+/** The saved state; a fresh one if there is none or if it is of another version. */
+function restored(saved: JsonObject | undefined): DetectorState {
+  const state = createDetectorState()
+  const isRead = saved?.['version'] === version && unpack(state, saved['leaves'])
+  return isRead ? state : createDetectorState()
+}
 
 export function createStreamDetector(profile: DetectionProfile, saved?: JsonObject): StreamDetector {
   const { settings } = profile
-  const state =
-    saved === undefined ? createDetectorState() : (structuredClone(saved) as unknown as DetectorState)
+  const state = restored(saved)
+  const limits = {
+    ...(profile.min !== undefined && { min: profile.min }),
+    ...(profile.max !== undefined && { max: profile.max }),
+  }
   const times = { intervalMs: profile.intervalMs, dropoutSlots: settings.dropoutSlots }
 
-  /** Compares what matches now with the findings that last, and lets the state machine decide. */
-  function judge(time: number, matches: readonly Match[]): Judgement {
-    const begun: FaultFinding[] = []
-    for (const match of matches) {
-      const running = state.running.find((one) => one.match.class === match.class)
-      if (running === undefined) {
-        state.running.push({ match, last: time })
-        begun.push(toFinding(match))
-        continue
-      }
-      running.last = time
-      if (running.match.kind === match.kind || match.kind === 'anomaly') continue
-      running.match = { ...match, begin: running.match.begin }
-      begun.push(toFinding(running.match))
-    }
-    const over = state.running.filter(({ match }) => !matches.some((one) => one.class === match.class))
-    state.running = state.running.filter((one) => !over.includes(one))
+  const interval = (): number | undefined => intervalOf(state.times, times)
+
+  /**
+   * Lets the findings and the state machine take what matches now, and estimates a faulty or missing value.
+   */
+  function judge(
+    { time, neighbour }: { time: number; neighbour: NeighbourEstimate | undefined },
+    matches: readonly Match[],
+  ): Judgement {
+    const { begun, ended } = takeMatches(state.findings, matches, time)
     const isDefinite = matches.some(({ kind }) => kind === 'definite')
     const opinion = isDefinite ? 'definite' : matches.length > 0 ? 'alarm' : 'good'
-    const now = takeOpinion(state.machine, opinion, machineLimits(profile, intervalOf(state.times, times)))
+    const now = takeOpinion(state.machine, opinion, machineLimits(profile, interval()))
     const verdict = isDefinite || now === 'fault' ? 'faulty' : 'ok'
+    const estimate =
+      verdict === 'faulty' ? estimateAt(state.recovery, { time, neighbour }, interval()) : undefined
     return {
       state: now,
       verdict,
       likelihood: Math.min(1, ...matches.map(({ likelihood }) => likelihood)),
       begun,
-      ended: over.map(({ match, last }) => toFinding(match, match.class === 'dropout' ? time : last)),
-      ...(verdict === 'faulty' && estimateOf(undefined)),
+      ended,
+      ...(estimate !== undefined && { estimate }),
     }
   }
 
-  function estimateOf(neighbour: NeighbourEstimate | undefined): { estimate?: Estimate } {
-    if (neighbour !== undefined)
-      return { estimate: { value: neighbour.value, error: neighbour.error, method: 'neighbours' } }
-    return {}
+  /**
+   * All rules that match a sample. A definite rule about single values explains it: the learned rules do
+   * not see it.
+   */
+  function matchesOf(observed: Observed): Match[] {
+    const sentinel = takeSentinel(state.sentinel, observed)
+    if (sentinel !== undefined) return [sentinel]
+    const range = takeRange(state.range, observed, limits)
+    if (range !== undefined) return [range]
+    const stuck = takeStuck(state.stuck, observed, settings)
+    const isUndecided = isSticking(state.stuck, settings)
+    const learned = takeLearned(state.learned, observed, state.machine.state === 'fault' ? 'nothing' : 'all')
+    if (stuck !== undefined) return [stuck]
+    return isUndecided ? [] : learned
   }
 
   /** The judgement without a new opinion, for a sample that says nothing new. */
@@ -155,39 +157,38 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     const silence = advance(time)
     const order = takeTime(state.times, time, times)
     if (order.kind === 'repeated') return unchanged()
-    if (order.kind === 'clock') return judge(time, [order.match])
+    if (order.kind === 'clock') return judge({ time, neighbour }, [order.match])
     const observed: Observed = { time, value, slots: order.slots, neighbour }
-    const matches = Number.isFinite(value)
-      ? [
-          takeRange(state.range, observed, {
-            ...(profile.min !== undefined && { min: profile.min }),
-            ...(profile.max !== undefined && { max: profile.max }),
-          }),
-          takeStuck(state.stuck, observed, settings),
-        ]
-      : [{ class: 'sentinel', kind: 'definite', begin: time, likelihood: 0 } as const]
-    const judgement = judge(
-      time,
-      matches.filter((match) => match !== undefined),
-    )
-    const estimate = judgement.verdict === 'faulty' ? estimateOf(neighbour) : {}
-    return { ...judgement, ...estimate, begun: [...(silence?.begun ?? []), ...judgement.begun] }
+    const matches = matchesOf(observed)
+    const judgement = judge({ time, neighbour }, matches)
+    if (matches.length === 0 && judgement.verdict === 'ok') learnGood(state.recovery, observed)
+    return silence === undefined ? judgement : { ...judgement, begun: [...silence.begun, ...judgement.begun] }
   }
 
   function advance(time: number): Judgement | undefined {
     const { silentSince } = state.times
     const match = takeSilence(state.times, time, times)
     if (match === undefined || silentSince !== null) return undefined
-    return judge(time, [match])
+    return judge({ time, neighbour: undefined }, [match])
   }
 
   function learn(samples: Iterable<StreamSample>): void {
+    const observed: Observed[] = []
     for (const { time, value, neighbour } of samples) {
       if (!Number.isFinite(time) || !Number.isFinite(value)) continue
       const order = takeTime(state.times, time, times)
-      if (order.kind === 'next')
-        takeStuck(state.stuck, { time, value, slots: order.slots, neighbour }, undefined)
+      if (order.kind !== 'next') continue
+      observed.push({ time, value, slots: order.slots, neighbour })
+      if (observed.length > 2 * historyMax) observed.splice(0, historyMax)
     }
+    for (const one of observed) {
+      takeSentinel(state.sentinel, one)
+      takeStuck(state.stuck, one, undefined)
+      takeLearned(state.learned, one, 'sizes')
+      learnGood(state.recovery, one)
+    }
+    // The second pass learns thresholds in units of the sizes that the first one found.
+    for (const one of observed) takeLearned(state.learned, one, 'thresholds')
   }
 
   return Object.freeze({
@@ -195,6 +196,6 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     take,
     advance,
     nextAt: () => dropoutAt(state.times, times),
-    saved: () => structuredClone(state) as unknown as JsonObject,
+    saved: () => ({ version, leaves: packed(state) }),
   })
 }

@@ -5,8 +5,8 @@
 import { faultTerms, fd, iotStream } from '#contract/vocabulary.ts'
 import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import type { Estimate } from '#plugins/faults/detection/recovery.ts'
 import type { StreamState } from '#plugins/faults/detection/state-machine.ts'
-import type { Estimate } from '#plugins/faults/detection/stream-detector.ts'
 import type { FaultFinding } from '#plugins/faults/rules/finding.ts'
 
 type Fragment = JsonObject & { readonly id: string }

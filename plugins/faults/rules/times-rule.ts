@@ -8,7 +8,9 @@ import type { Match } from './finding.ts'
 /** Gaps that the rule compares; the longest of them are the exceptions in which the stream was silent. */
 const gapsMax = 8
 /** Samples per gap that counts as an exception. */
-const samplesPerException = 1000
+const samplesPerException = 2000
+/** Longest normal gap of a stream whose interval is stated. */
+const statedGapMax = 10
 /** Intervals between samples that decide the learned interval: their median. */
 const intervalsMax = 9
 /** Successive samples with an earlier time after which the stream's clock is taken as set back. */
@@ -69,7 +71,8 @@ export function dropoutAt(state: TimesState, limits: TimesLimits): number | unde
 }
 
 function dropoutSlots({ gaps, count }: TimesState, limits: TimesLimits): number {
-  const normal = gaps[Math.min(gapsMax - 1, Math.floor(count / samplesPerException))] ?? 0
+  const known = gaps[Math.min(gapsMax - 1, Math.floor(count / samplesPerException))] ?? 0
+  const normal = limits.intervalMs === undefined ? known : Math.min(statedGapMax, known)
   return Math.max(limits.dropoutSlots, Math.ceil(1.5 * normal))
 }
 

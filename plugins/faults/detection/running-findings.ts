@@ -1,0 +1,61 @@
+/**
+ * Findings from the first match of a rule to the last: a match begins a finding, continues it or makes it
+ * definite, and a finding without a match has ended. One event often exceeds several learned thresholds;
+ * only the first of these begins a finding for some samples.
+ */
+import type { FaultClass, FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
+
+const learnedClasses: ReadonlySet<FaultClass> = new Set(['spike', 'noise', 'bias', 'gain', 'drift'])
+const quietSamples = 24
+
+export interface FindingsState {
+  /** Findings that last, with the newest time at which their rule matched. */
+  running: { match: Match; last: number }[]
+  /** Samples since a learned rule last began a finding. */
+  sinceLearned: number
+}
+
+export const createFindingsState = (): FindingsState => ({ running: [], sinceLearned: quietSamples })
+
+export interface FindingChanges {
+  /** New findings, and findings that became definite. */
+  readonly begun: readonly FaultFinding[]
+  readonly ended: readonly FaultFinding[]
+}
+
+export function takeMatches(state: FindingsState, matches: readonly Match[], time: number): FindingChanges {
+  state.sinceLearned++
+  const begun = matches.filter((match) => isNews(state, match, time)).map((match) => toFinding(match))
+  const isOver = (found: FaultClass): boolean => !matches.some((one) => one.class === found)
+  const over = state.running.filter(({ match }) => isOver(match.class))
+  if (over.length > 0) state.running = state.running.filter(({ match }) => !isOver(match.class))
+  // A dropout covers no sample: it ends with the first one after it.
+  const ended = over.map(({ match, last }) => toFinding(match, match.class === 'dropout' ? time : last))
+  return { begun, ended }
+}
+
+/** Adds a match to the running findings; true if it is to be reported. */
+function isNews(state: FindingsState, match: Match, time: number): boolean {
+  const running = state.running.find((one) => one.match.class === match.class)
+  if (running === undefined) {
+    if (learnedClasses.has(match.class)) {
+      if (state.sinceLearned < quietSamples) return false
+      state.sinceLearned = 0
+    }
+    state.running.push({ match, last: time })
+    return true
+  }
+  running.last = time
+  if (running.match.kind === match.kind || match.kind === 'anomaly') return false
+  running.match = match
+  return true
+}
+
+const toFinding = (match: Match, end?: number): FaultFinding => ({
+  class: match.class,
+  kind: match.kind,
+  begin: match.begin,
+  likelihood: match.likelihood,
+  method: `rule:${match.class}`,
+  ...(end !== undefined && { end }),
+})
