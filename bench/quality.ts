@@ -51,12 +51,12 @@ interface Cost {
   readonly lagP99: number
 }
 
-/** One load without a pause, since a pause of the load is silence of the streams; measured after half a minute. */
+/** One load without a pause, since a pause of the load is silence of the streams; measured after two minutes. */
 async function measure(server: Server, seconds: number): Promise<Cost> {
   const args = [server.port, publishers, 1, 3600, streams, streams, 'live'].map(String)
   const child = startPinned(1, [process.execPath, load, ...args])
-  // New devices, and the first slots of concordance.
-  await pause(40_000)
+  // New devices, and the ten slots of 10 s that the first concordance needs.
+  await pause(120_000)
   await loopLag(server.httpPort)
   const [cpu, bytes, begin] = [processCpuSeconds(server.pid), writtenBytes(server.pid), performance.now()]
   await pause(seconds * 1000)

@@ -4,7 +4,7 @@
 import { type Limit, limit } from './limit.ts'
 
 export const qualityLimits = {
-  /** Each takes about 2.8 KB of memory. Beyond it: further streams get no quality. */
+  /** Each takes about 2.6 KB of memory. Beyond it: further streams get no quality. */
   qualityStreamsMax: limit(20_000, 'streams'),
   /** Observation entities whose stream is not known yet. Beyond it: read again with their next value. */
   qualityUnplacedMax: limit(1_000, 'entities'),
