@@ -176,13 +176,14 @@ export function createQualityWriter(
       if (queue.has(stream)) return
       const rated = ratedState(stream)
       const nextAt = wheel.deadline(stream) ?? Number.POSITIVE_INFINITY
+      const linkAt = linkDueAt(stream)
       // The other figures follow at the deadline that the stream has already.
-      if (rated === stream.compared && nextAt <= stream.writtenAt + intervalMs()) return
+      if (rated === stream.compared && nextAt <= Math.min(stream.writtenAt + intervalMs(), linkAt)) return
       stream.compared = rated
       const { isUrgent, names } = changeOf(stream, figures(stream))
       if (isUrgent) return enqueue(stream)
       const figuresDueAt = names.length === 0 ? Number.POSITIVE_INFINITY : stream.writtenAt + intervalMs()
-      const dueAt = Math.min(figuresDueAt, linkDueAt(stream))
+      const dueAt = Math.min(figuresDueAt, linkAt)
       if (dueAt === Number.POSITIVE_INFINITY) return
       if (dueAt <= clock.monotonic()) enqueue(stream)
       else wheel.set(stream, dueAt)

@@ -29,6 +29,6 @@ export interface Stream {
   compared: number
 }
 
-/** Stands for the id of a stream's own quality in its links: most have this link only, and share the list. */
-export const ownLink = ''
+/** Stands for the id of a stream's own quality in its links. Most have this link only, and share the list. */
+export const ownLink = 'own'
 export const onlyOwnLink: readonly string[] = [ownLink]
