@@ -22,7 +22,7 @@ it('restarts after a failure, but not with wrong settings', () => {
 
 it('limits memory as the install guide says, and begins to reclaim below that', () => {
   const megabytes = (key: string): number => Number(/^(\d+)M$/.exec(optionOf(key) ?? '')?.[1])
-  expect([megabytes('MemoryHigh'), megabytes('MemoryMax')]).toEqual([320, 400])
+  expect([megabytes('MemoryHigh'), megabytes('MemoryMax')]).toEqual([440, 520])
   expect(installGuide).toContain(`Its memory limit is ${megabytes('MemoryMax')} MB.`)
 })
 

@@ -65,7 +65,7 @@ export const gatewayOperations: Readonly<Record<string, OperationDescription>> =
     ],
     'DELETE /selvedge/v1/models/:name': ['Remove an uploaded model', done],
     'POST /selvedge/v1/models/:name/measure': [
-      'Measure calls of a model in the process that runs models; takes about two seconds',
+      'Measure calls of a model in the process that runs models; takes about a second',
       { 200: 'Object' },
     ],
   }),

@@ -205,7 +205,7 @@ const joined = (rows: readonly Float32Array[]): Float32Array =>
 
 const batchRows = 256
 /** Time for each of both measurements. */
-const measureMs = 1000
+const measureMs = 500
 
 async function measure(run: LoadedModel['run'], row: Float32Array): Promise<ModelTimes> {
   const batch = joined(Array.from({ length: batchRows }, () => row))
