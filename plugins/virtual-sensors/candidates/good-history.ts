@@ -28,6 +28,7 @@ export interface GoodHistoryRequest {
   /** The newest values that are read. */
   readonly last: number
   readonly signal: AbortSignal
+  readonly restMs?: number | undefined
 }
 
 export interface GoodHistory {
@@ -42,7 +43,7 @@ export interface GoodHistory {
  */
 export async function readGoodHistory(
   { broker, entities }: { readonly broker: BrokerPort; readonly entities: BrokerEntities },
-  { stream, observation, last, signal }: GoodHistoryRequest,
+  { stream, observation, ...span }: GoodHistoryRequest,
 ): Promise<GoodHistory> {
   const faults = await entities.matching(
     { type: faultType, q: `${streamOfFault}=="${stream.replaceAll(/["\\]/g, '')}"` },
@@ -51,14 +52,15 @@ export async function readGoodHistory(
   const spans = faults.flatMap(spanOf)
   const to = Math.min(...spans.filter((span) => span.to === Number.POSITIVE_INFINITY).map(({ from }) => from))
   if (to < Number.POSITIVE_INFINITY) {
-    const before = await readHistory(broker, observation, { to, last, signal })
+    const before = await readHistory(broker, observation, { to, ...span })
     const good = outside(before, spans)
-    if (good.times.length >= commonSlotsMin) return { readings: good, isPart: before.times.length >= last }
+    if (good.times.length >= commonSlotsMin)
+      return { readings: good, isPart: before.times.length >= span.last }
   }
-  const all = await readHistory(broker, observation, { last, signal })
+  const all = await readHistory(broker, observation, span)
   const good = outside(all, spans)
   const readings = withoutStuckEnd(good.times.length >= commonSlotsMin ? good : all)
-  return { readings, isPart: all.times.length >= last }
+  return { readings, isPart: all.times.length >= span.last }
 }
 
 function outside({ times, values }: Readings, spans: readonly Span[]): Readings {

@@ -3,6 +3,8 @@
  * repeated at the end.
  */
 
+import { setTimeout as delay } from 'node:timers/promises'
+import { limits } from '#base/limits/limits.ts'
 import { numberOf } from '#client/stream-entities.ts'
 import type { BrokerPort } from '#contract'
 import { streamHistory } from '#contract'
@@ -15,23 +17,35 @@ export interface HistorySpan {
   /** The newest values of the span that are read. */
   readonly last: number
   readonly signal: AbortSignal
+  /** Pause between two slices, for reads that nobody waits for. */
+  readonly restMs?: number | undefined
 }
 
 /** The numeric values of an observation entity, in order of time. @throws what `streamHistory` throws */
 export async function readHistory(
   broker: BrokerPort,
   observation: string,
-  span: HistorySpan,
+  { from, to, last, signal, restMs = 0 }: HistorySpan,
 ): Promise<Readings> {
   const slices: (readonly { readonly time: number; readonly value: number }[])[] = []
   const key = { id: observation, name: sosa.hasSimpleResult, dataset: '' }
-  for await (const slice of streamHistory(broker, key, span)) {
-    slices.push(
-      slice.flatMap(({ time, value }) => {
-        const number = numberOf(value)
-        return number === undefined ? [] : [{ time, value: number }]
-      }),
-    )
+  const most = limits.virtualSliceValues.value
+  // Small slices keep the event loop free, whatever the history of a stream costs the broker.
+  for (let left = last, end = to; left > 0; await delay(restMs)) {
+    const wanted = Math.min(left, most)
+    let count = 0
+    for await (const slice of streamHistory(broker, key, { from, to: end, last: wanted, signal })) {
+      count += slice.length
+      end = slice[0]!.time
+      slices.push(
+        slice.flatMap(({ time, value }) => {
+          const number = numberOf(value)
+          return number === undefined ? [] : [{ time, value: number }]
+        }),
+      )
+    }
+    if (count < wanted) break
+    left -= count
   }
   const all = slices.toReversed().flat()
   return {

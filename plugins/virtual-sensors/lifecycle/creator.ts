@@ -145,6 +145,7 @@ export function createCreator(ports: CreatorPorts): Creator {
     const data = await readTrainingData(ports, {
       ...requestOf(sensor.document),
       last: limits.virtualTrainedValues.value,
+      restMs: limits.virtualRestMs.value,
       signal: stop,
     })
     stop.throwIfAborted()

@@ -34,6 +34,8 @@ export interface TrainingDataRequest {
   /** The newest values of each history that are read. */
   readonly last: number
   readonly signal: AbortSignal
+  /** Pause between two slices of a history. */
+  readonly restMs?: number | undefined
 }
 
 /** The reason of a failure, as responses and the status show it. */
@@ -48,14 +50,14 @@ export const failed = (reason: string): GatewayError => new GatewayError('virtua
 /** @throws virtual-sensors.failed for a broken sensor without enough values; what `streamHistory` throws */
 export async function readTrainingData(
   ports: TrainingDataPorts,
-  { target, position, candidates, range, last, signal }: TrainingDataRequest,
+  { target, position, candidates, range, ...reading }: TrainingDataRequest,
 ): Promise<TrainingInput> {
-  const own = target && (await readGoodHistory(ports, { ...target, last, signal })).readings
+  const own = target && (await readGoodHistory(ports, { ...target, ...reading })).readings
   if (own !== undefined && own.times.length < commonSlotsMin) throw failed(failures['not-enough-data'])
   const span = own === undefined ? {} : spanOf(own)
   const sources: TrainingInput['sources'][number][] = []
   for (const { id, observation, distance, latitude, longitude } of candidates) {
-    const readings = await readHistory(ports.broker, observation, { ...span, last, signal })
+    const readings = await readHistory(ports.broker, observation, { ...span, ...reading })
     if (readings.times.length > 0) sources.push({ id, distance, latitude, longitude, ...readings })
   }
   if (sources.length === 0) throw failed(failures['not-enough-data'])

@@ -21,6 +21,10 @@ export const virtualLimits = {
   virtualTestedValues: limit(2_000, 'values'),
   /** Newest values of each history that a training uses. Beyond it: not read. */
   virtualTrainedValues: limit(10_000, 'values'),
+  /** Values of a history read at a time. Beyond it: the next slice. */
+  virtualSliceValues: limit(250, 'values'),
+  /** Pause between two slices of a training. Beyond it: the next slice. */
+  virtualRestMs: limit(10, 'ms'),
   /** Computation of a training. Beyond it: the training fails. */
   virtualTrainingMs: limit(300_000, 'ms'),
   /** A trained model as JSON. Beyond it: the training fails. */
