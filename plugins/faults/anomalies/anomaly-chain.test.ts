@@ -122,7 +122,7 @@ describe('the approach of a chain', () => {
     const chain = createAnomalyChain({ choose: (task, adopt) => tasks.push({ task, adopt }) })
     const values = daily(800, 8)
     for (const value of values.slice(0, 600)) chain.take(value, true)
-    expect(tasks.map(({ task }) => task.values.length)).toEqual([256, 512])
+    expect(tasks.map(({ task }) => task.values.length)).toEqual([220, 440])
     const { task, adopt } = tasks.at(-1)!
     adopt(chooseApproach(structuredClone(task)))
     const methods = values.slice(600).map((value) => chain.take(value, true).method)

@@ -49,17 +49,20 @@ export interface AnomalyJudgement {
 /** From so many values on they are judged. */
 const judgedFrom = 10
 /** Evidence from which a value is an alarm, with and without the neighbour library. */
-const alarmEvidence = { library: 5.3, plain: 4.8 }
+const alarmEvidence = { library: 5.4, plain: 4.8 }
 /** Samples after an alarm without another one. */
-const quietSamples = 100
+export const quietSamples = 100
 /** Standardised values are limited to this. */
 const deviationsMax = 50
 /** A range of values in which squares do not overflow. */
 const valueMax = 1e100
 /** Slots of history for choices of the approach: at least, and at most for longer periods. */
 const historySlots = { least: 2048, most: 4320 }
-/** The first choice of the approach; later ones follow at doublings. */
-const firstChoiceAt = 256
+/**
+ * The first choice of the approach; later ones follow at doublings, 880 being just above three days of 5
+ * minutes.
+ */
+const firstChoiceAt = 220
 /** An ARIMA takes over from the Dirichlet states when so many of its scores are known. */
 const calibratedFrom = 50
 /** Moments of the shift follow over about so many values. */
@@ -72,7 +75,7 @@ export function createAnomalyChain(options: ChainOptions = {}) {
     Math.min(historySlots.most, Math.max(historySlots.least, 3 * (periodSlots ?? 0))),
   )
   const scale = createRobustScale()
-  const states = createDirichletStates({ transitionPrior: Number.POSITIVE_INFINITY })
+  const states = createDirichletStates()
   const shift = createShift({ statistic: 'mean', length: 30, memory: shiftMemory })
   const neighbours = withNeighbourLibrary ? createNeighbourLibrary(library) : undefined
   const varianceShift = withNeighbourLibrary

@@ -5,7 +5,7 @@
 import { createSeasonalArima } from './seasonal-arima.ts'
 import type { ArimaModel } from './seasonal-arima-fit.ts'
 
-const innovationCount = 8
+const innovationCount = 3
 /** The most that one innovation counts, so that a score has an end. */
 const deviationsMax = 1000
 

@@ -1,8 +1,8 @@
 /**
  * The Dirichlet-process Gaussian state model, learned value by value: an open number of Gaussian states of
- * the standardised stream with the counts of transitions between them. The score of a value is the negative
- * logarithm of its predictive density (Student-t by state). An unknown value is unlikely, and so is a known
- * one at the wrong moment. Old observations fade; similar states are merged. At most 24 states: 6 KB. Pure.
+ * the standardised stream. The score of a value is the negative logarithm of its predictive density, a
+ * mixture of Student-t densities by state. Old observations fade; similar states are merged. At most 24
+ * states: 2 KB. Pure.
  */
 import { logGamma } from '#statistics/log-gamma.ts'
 
@@ -14,24 +14,14 @@ const mergeEvery = 256
 const mergeDivergence = 0.1
 const weightMin = 0.05
 
-export interface DirichletSettings {
-  readonly concentration?: number
-  readonly priorVariance?: number
-  /** Weight of the overall state frequencies in the transitions; Infinity: transitions do not count. */
-  readonly transitionPrior?: number
-  readonly keepPerSample?: number
-}
+const concentration = 1
+const priorVariance = 0.02
+const keepPerSample = 0.9998
 
-export function createDirichletStates({
-  concentration = 1,
-  priorVariance = 0.02,
-  transitionPrior = 10,
-  keepPerSample = 0.9998,
-}: DirichletSettings = {}) {
+export function createDirichletStates() {
   const weight = new Float64Array(statesMax)
   const mean = new Float64Array(statesMax)
   const squares = new Float64Array(statesMax)
-  const transitions = new Float64Array(statesMax * statesMax)
   // Student-t parameters by state, renewed when the state changes.
   const location = new Float64Array(statesMax)
   const tailExponent = new Float64Array(statesMax)
@@ -40,7 +30,6 @@ export function createDirichletStates({
   const terms = new Float64Array(statesMax)
   let used = 0
   let total = 0
-  let previous = -1
   let learned = 0
 
   /** The predictive distribution of a state with this weight, mean and squares. */
@@ -74,23 +63,11 @@ export function createDirichletStates({
   const unseenDensity = (value: number): number =>
     Math.exp(unseen.logNorm - unseen.tailExponent * Math.log(1 + value ** 2 * unseen.inverseSpread))
 
-  function rowOf(state: number): number {
-    let sum = 0
-    for (let k = 0; k < used; k++) sum += transitions[state * statesMax + k]!
-    return sum
-  }
-
   /** Fills the terms of the likelihood by state; returns the term of an unseen state. */
   function weigh(value: number): number {
-    const usesTransitions = previous >= 0 && transitionPrior !== Number.POSITIVE_INFINITY
-    const row = usesTransitions ? rowOf(previous) : 0
-    const share = usesTransitions ? transitionPrior / (row + transitionPrior) : 1
-    for (let k = 0; k < used; k++) {
-      const overall = (share * weight[k]!) / (total + concentration)
-      const moved = usesTransitions ? transitions[previous * statesMax + k]! / (row + transitionPrior) : 0
-      terms[k] = (overall + moved) * density(k, value)
-    }
-    return ((share * concentration) / (total + concentration)) * unseenDensity(value)
+    const weights = total + concentration
+    for (let k = 0; k < used; k++) terms[k] = (weight[k]! / weights) * density(k, value)
+    return (concentration / weights) * unseenDensity(value)
   }
 
   /**
@@ -114,11 +91,6 @@ export function createDirichletStates({
     weight[state] = 0
     mean[state] = 0
     squares[state] = 0
-    for (let k = 0; k < statesMax; k++) {
-      transitions[state * statesMax + k] = 0
-      transitions[k * statesMax + state] = 0
-    }
-    if (previous === state) previous = -1
   }
 
   function learn(value: number, unseenTerm: number): void {
@@ -128,8 +100,6 @@ export function createDirichletStates({
     const difference = value - mean[state]!
     mean[state]! += difference / weight[state]!
     squares[state]! += difference * (value - mean[state]!)
-    if (previous >= 0) transitions[previous * statesMax + state]!++
-    previous = state
     renew(state)
     learned++
     if (learned % mergeEvery === 0) mergeSimilar()
@@ -143,7 +113,6 @@ export function createDirichletStates({
       weight[k]! *= factor
       squares[k]! *= factor
     }
-    for (let i = 0; i < transitions.length; i++) transitions[i]! *= factor
     for (let k = used - 1; k >= 0; k--) if (weight[k]! < weightMin) remove(k)
     for (let k = 0; k < used; k++) {
       total += weight[k]!
@@ -159,14 +128,8 @@ export function createDirichletStates({
     weight[state] = weight[last]!
     mean[state] = mean[last]!
     squares[state] = squares[last]!
-    for (let k = 0; k < statesMax; k++)
-      transitions[state * statesMax + k] = transitions[last * statesMax + k]!
-    for (let k = 0; k < statesMax; k++)
-      transitions[k * statesMax + state] = transitions[k * statesMax + last]!
-    const wasPrevious = previous === last
     total += weight[state]
     clear(last)
-    if (wasPrevious) previous = state
     renew(state)
   }
 
@@ -189,15 +152,9 @@ export function createDirichletStates({
     const gap = mean[state]! - mean[into]!
     squares[into]! += squares[state]! + (gap ** 2 * weight[into]! * weight[state]!) / sum
     mean[into]! += (gap * weight[state]!) / sum
-    for (let k = 0; k < statesMax; k++)
-      transitions[into * statesMax + k]! += transitions[state * statesMax + k]!
-    for (let k = 0; k < statesMax; k++)
-      transitions[k * statesMax + into]! += transitions[k * statesMax + state]!
-    const wasPrevious = previous === state
     remove(state)
     total += sum - weight[into]!
     weight[into] = sum
-    if (wasPrevious) previous = into
     renew(into)
   }
 
@@ -215,20 +172,9 @@ export function createDirichletStates({
     },
     /** The mean of the next value, standardised. */
     expected(): number {
-      if (used === 0) return 0
-      const usesTransitions = previous >= 0 && transitionPrior !== Number.POSITIVE_INFINITY
       let sum = 0
-      let weights = 0
-      for (let k = 0; k < used; k++) {
-        const overall = weight[k]! / (total + concentration)
-        const share = usesTransitions
-          ? transitions[previous * statesMax + k]! + transitionPrior * overall
-          : overall
-        sum += share * mean[k]!
-        weights += share
-      }
-      return weights > 0 ? sum / weights : 0
+      for (let k = 0; k < used; k++) sum += weight[k]! * mean[k]!
+      return total > 0 ? sum / total : 0
     },
-    states: (): number => used,
   })
 }

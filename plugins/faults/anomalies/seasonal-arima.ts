@@ -93,8 +93,6 @@ export function createSeasonalArima(model: ArimaModel, firstSlot: number) {
   })
 }
 
-export type SeasonalArima = ReturnType<typeof createSeasonalArima>
-
 /**
  * How much larger the deviation is after a gap of so many values: the root of the sum of squared impulse
  * responses.

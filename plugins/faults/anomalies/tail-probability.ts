@@ -17,14 +17,12 @@ const tailCountMin = 10
 /** The tail is fitted from so many scores on. */
 const tailFrom = 100
 
-export interface TailSettings {
-  /** About how many of the latest scores count. */
-  readonly memory?: number
-}
+/** About how many of the latest scores count. */
+const memory = 5000
 
 const centreOf = (bin: number): number => scoreMin * Math.exp((bin + 0.5) / binsPerUnit)
 
-export function createTailProbability({ memory = 5000 }: TailSettings = {}) {
+export function createTailProbability() {
   const bins = new Float32Array(binCount)
   const blocks = new Float64Array(blockCount)
   let count = 0
@@ -102,5 +100,3 @@ export function createTailProbability({ memory = 5000 }: TailSettings = {}) {
     count: (): number => count,
   })
 }
-
-export type TailProbability = ReturnType<typeof createTailProbability>
