@@ -36,7 +36,7 @@ describe('install.sh', () => {
     expect(readdirSync(program).toSorted()).toEqual(
       [
         ...['LICENSE', 'README.md', 'THIRD-PARTY-NOTICES.txt', 'bin', 'dist', 'docs', 'firmware-bridges'],
-        ...['node', 'node_modules'],
+        ...['models', 'node', 'node_modules'],
         ...['package.json', 'selvedge.example.yaml'],
       ].toSorted(),
     )
@@ -62,6 +62,10 @@ describe('install.sh', () => {
       )
       expect(endings.toSorted()).toEqual(['.css.br', '.css.gz', '.html', '.js.br', '.js.gz'])
     }
+    // Shipped models, without the scripts that trained them.
+    const models = readdirSync(join(program, 'models'))
+    expect(models).not.toContain('train')
+    for (const name of models) expect(existsSync(join(program, 'models', name, 'model.json'))).toBe(true)
     expect(readdirSync(join(program, 'node_modules'))).toEqual([
       'better-sqlite3',
       'onnxruntime-common',

@@ -12,6 +12,7 @@ describe('valid settings', () => {
   it('have a default for everything', async () => {
     const { settings, absent, warnings, file } = await settingsOf({})
     expect(settings).toEqual({
+      models: { enabled: true, assign: [] },
       data: join(folder, '.selvedge'),
       host: '127.0.0.1',
       http: {
@@ -165,7 +166,6 @@ describe('valid settings', () => {
     const at = (name: string): string => join(folder, 'elsewhere', name)
     expect(settings).toMatchObject({
       clock: { syncedFile: at('synced') },
-      models: { enabled: true, assign: [] },
       indexing: {
         brokers: [{ tokenFile: at('t'), caFile: at('ca.pem') }, { identity: { passwordFile: at('idm') } }],
       },
