@@ -2,8 +2,7 @@
 
 import type { Watch } from '#client/watch.ts'
 import type { Json } from '#contract'
-import { iotStream, sosa } from '#contract/vocabulary.ts'
-import { streamState } from '#plugins/virtual-sensors/entities/entity-names.ts'
+import { faultTerms, iotStream, sosa } from '#contract/vocabulary.ts'
 import { sourcesOf, type VirtualSensor } from '#plugins/virtual-sensors/state/virtual-sensor.ts'
 
 export interface Contributions {
@@ -40,7 +39,7 @@ export function watchesOf(sensor: VirtualSensor): readonly Watch[] {
       purpose: 'stream',
       type: iotStream.IotStream,
       ids: [...new Set(sources.map(({ stream }) => stream))],
-      attributes: [streamState],
+      attributes: [faultTerms.state],
       description: `${description} for faults`,
     },
   ]

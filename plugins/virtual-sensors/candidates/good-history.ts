@@ -1,14 +1,10 @@
 /** The history of a broken sensor without what it reported while it was faulty. */
+
 import { numberOf, propertyValue } from '#client/stream-entities.ts'
 import type { BrokerPort } from '#contract'
+import { faultTerms } from '#contract/vocabulary.ts'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { isObject, own } from '#ngsi-ld/values/json.ts'
-import {
-  faultBegin,
-  faultEnd,
-  faultType,
-  streamOfFault,
-} from '#plugins/virtual-sensors/entities/entity-names.ts'
 import { commonSlotsMin } from '#plugins/virtual-sensors/sources/correlation-test.ts'
 import type { Readings } from '#plugins/virtual-sensors/sources/slots.ts'
 import type { BrokerEntities } from './broker-entities.ts'
@@ -46,7 +42,7 @@ export async function readGoodHistory(
   { stream, observation, ...span }: GoodHistoryRequest,
 ): Promise<GoodHistory> {
   const faults = await entities.matching(
-    { type: faultType, q: `${streamOfFault}=="${stream.replaceAll(/["\\]/g, '')}"` },
+    { type: faultTerms.Fault, q: `${faultTerms.stream}=="${stream.replaceAll(/["\\]/g, '')}"` },
     faultsMax,
   )
   const spans = faults.flatMap(spanOf)
@@ -73,8 +69,8 @@ function outside({ times, values }: Readings, spans: readonly Span[]): Readings 
 }
 
 function spanOf(fault: Entity): Span[] {
-  const from = timeOf(fault, faultBegin)
-  return from === undefined ? [] : [{ from, to: timeOf(fault, faultEnd) ?? Number.POSITIVE_INFINITY }]
+  const from = timeOf(fault, faultTerms.begin)
+  return from === undefined ? [] : [{ from, to: timeOf(fault, faultTerms.end) ?? Number.POSITIVE_INFINITY }]
 }
 
 /** A time as text, as an object with `@value`, or in milliseconds. */

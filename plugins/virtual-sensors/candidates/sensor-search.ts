@@ -5,11 +5,11 @@
  */
 import { limits } from '#base/limits/limits.ts'
 import { linksOf, placeOf, propertyValue } from '#client/stream-entities.ts'
-import { iotStream, rdfsLabel, sosa } from '#contract/vocabulary.ts'
+import { faultTerms, iotStream, rdfsLabel, sosa } from '#contract/vocabulary.ts'
 import { type Entity, instancesOf } from '#ngsi-ld/entity/entity.ts'
 import { distanceMeters } from '#ngsi-ld/geo/distance.ts'
 import { own } from '#ngsi-ld/values/json.ts'
-import { isVirtual, streamState } from '#plugins/virtual-sensors/entities/entity-names.ts'
+import { isVirtual } from '#plugins/virtual-sensors/entities/entity-names.ts'
 import type { SourceChoices } from '#plugins/virtual-sensors/requests/parameters.ts'
 import type { BrokerEntities } from './broker-entities.ts'
 
@@ -122,7 +122,7 @@ function unitCodeOf(observation: Entity): string | undefined {
 }
 
 /** Whether the state of a stream is fault. */
-export const isFaultyStream = (stream: Entity): boolean => propertyValue(stream, streamState) === 'fault'
+export const isFaultyStream = (stream: Entity): boolean => propertyValue(stream, faultTerms.state) === 'fault'
 
 /** Ids of the observable properties with the same label; without a label only the property itself. */
 async function sameProperties(

@@ -1,15 +1,8 @@
 /** Names of a virtual sensor's entities, and IRIs that no other part of the product uses. Pure. */
 import { createHash } from 'node:crypto'
 
-export const derivedFrom = 'http://purl.org/iot/ontology/iot-stream#derivedFrom'
 export const artificiality = 'https://w3id.org/iot/qoi#artificiality'
 const selvedge = 'urn:selvedge:ns:'
-/** State of a stream: normal, anomaly, fault, recovering or stopped. */
-export const streamState = `${selvedge}state`
-export const streamOfFault = `${selvedge}stream`
-export const faultType = `${selvedge}Fault`
-export const faultBegin = `${selvedge}begin`
-export const faultEnd = `${selvedge}end`
 /** The broken sensor that a virtual sensor stands in for. */
 export const replaces = `${selvedge}replaces`
 /** Seconds between two predictions; qoi:updateinterval of a virtual sensor is NA. */

@@ -5,7 +5,6 @@ import { msToDateTime } from '#ngsi-ld/values/datetime.ts'
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import {
   artificiality,
-  derivedFrom,
   entityIds,
   predictionInterval,
   replaces,
@@ -80,7 +79,10 @@ export function virtualEntities(description: VirtualDescription): JsonObject[] {
       [iotStream.generatedBy]: relationship(id),
       [iotStream.observes]: relationship(propertyId),
       [sosa.observes]: relationship(propertyId),
-      [derivedFrom]: sourceStreams.map((stream) => ({ ...relationship(stream), datasetId: stream })),
+      [iotStream.derivedFrom]: sourceStreams.map((stream) => ({
+        ...relationship(stream),
+        datasetId: stream,
+      })),
     },
     {
       id: ids.observation,
