@@ -16,6 +16,7 @@ import { createStatus } from '#plugins/faults/operator/status.ts'
 import { createReplacements } from '#plugins/faults/replacements/replacements.ts'
 import type { FaultStream } from '#plugins/faults/streams/fault-stream.ts'
 import { createJudging } from '#plugins/faults/streams/judging.ts'
+import { createModelOpinions } from '#plugins/faults/streams/model-opinions.ts'
 import { createOverdue } from '#plugins/faults/streams/overdue.ts'
 import { createSaving } from '#plugins/faults/streams/saving.ts'
 import { createWatchStatements, tables } from '#plugins/faults/streams/watched-stream-statements.ts'
@@ -29,7 +30,7 @@ export interface FaultsSettings {
   readonly virtualSensors?: string | undefined
 }
 
-const needs = ['mdr', 'changes', 'database', 'remote', 'component'] as const
+const needs = ['mdr', 'changes', 'database', 'models', 'remote', 'component'] as const
 
 export default definePlugin<FaultsSettings, (typeof needs)[number]>({
   name: 'faults',
@@ -78,8 +79,15 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     clock,
     log,
   })
+  const opinions = createModelOpinions({
+    models: host.models,
+    entityOf: (id) => served.entityOf(id),
+    judge: judging.take,
+    changed: saving.note,
+  })
   const watching = createWatching({
     judging,
+    opinions,
     history: (id) =>
       streamHistory(
         served.port,
@@ -162,6 +170,7 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       await writer.close()
       await served.close()
       await watching.close()
+      await opinions.close()
       saving.close()
       saving.now()
     },

@@ -25,7 +25,9 @@ export interface FindingChanges {
 
 export function takeMatches(state: FindingsState, matches: readonly Match[], time: number): FindingChanges {
   state.sinceLearned++
-  const begun = matches.filter((match) => isNews(state, match, time)).map((match) => toFinding(match))
+  const begun = matches
+    .filter((match) => isNews(state, match, time))
+    .map((match) => toFinding(state.running.find((one) => one.match.class === match.class)!.match))
   const isOver = (found: FaultClass): boolean => !matches.some((one) => one.class === found)
   const over = state.running.filter(({ match }) => isOver(match.class))
   if (over.length > 0) state.running = state.running.filter(({ match }) => !isOver(match.class))
@@ -47,7 +49,8 @@ function isNews(state: FindingsState, match: Match, time: number): boolean {
   }
   running.last = time
   if (running.match.kind === match.kind || match.kind === 'anomaly') return false
-  running.match = match
+  // A rule and a model may differ in when it began; the finding stays the same.
+  running.match = { ...match, begin: running.match.begin }
   return true
 }
 
@@ -56,6 +59,6 @@ const toFinding = (match: Match, end?: number): FaultFinding => ({
   kind: match.kind,
   begin: match.begin,
   likelihood: match.likelihood,
-  method: `rule:${match.class}`,
+  method: match.method ?? `rule:${match.class}`,
   ...(end !== undefined && { end }),
 })

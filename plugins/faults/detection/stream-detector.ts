@@ -36,6 +36,8 @@ export interface StreamSample {
   readonly time: number
   readonly value: number
   readonly neighbour?: NeighbourEstimate
+  /** What a model found in the values up to this one. */
+  readonly opinion?: Match
 }
 
 export interface Judgement {
@@ -152,7 +154,7 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
   })
 
   function take(sample: StreamSample): Judgement {
-    const { time, value, neighbour } = sample
+    const { time, value, neighbour, opinion } = sample
     if (!Number.isFinite(time)) return unchanged()
     const silence = advance(time)
     const order = takeTime(state.times, time, times)
@@ -160,6 +162,9 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     if (order.kind === 'clock') return judge({ time, neighbour }, [order.match])
     const observed: Observed = { time, value, slots: order.slots, neighbour }
     const matches = matchesOf(observed)
+    // A definite rule explains what the model sees.
+    const isExplained = matches.some(({ kind }) => kind === 'definite')
+    if (opinion !== undefined && !isExplained) matches.push(opinion)
     const judgement = judge({ time, neighbour }, matches)
     if (matches.length === 0 && judgement.verdict === 'ok') learnGood(state.recovery, observed)
     return silence === undefined ? judgement : { ...judgement, begun: [...silence.begun, ...judgement.begun] }

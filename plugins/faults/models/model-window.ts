@@ -14,32 +14,42 @@ const learnEvery = 128
 export interface WindowState {
   /** The last values, oldest first. */
   values: number[]
-  /** The slot of each value. */
-  slots: number[]
+  /** observedAt of each value, ms. */
+  times: number[]
   scale: StreamScale | null
   /** Values since the scale was learned. */
   since: number
+  /** When the fault began that covers the newest values, ms. */
+  faultBegin: number | null
 }
 
-export const createWindowState = (): WindowState => ({ values: [], slots: [], scale: null, since: 0 })
+export const createWindowState = (): WindowState => ({
+  values: [],
+  times: [],
+  scale: null,
+  since: 0,
+  faultBegin: null,
+})
 
 export interface WindowSample {
   readonly value: number
-  /** Intervals since the sample before. */
-  readonly slots: number
-  /** Whether the stream is in the state fault; its values teach nothing then. */
-  readonly isFault: boolean
+  /** observedAt, ms. */
+  readonly time: number
+  /** When the fault began that the stream is in, ms; such values are dropped once it is over. */
+  readonly faultBegin?: number | undefined
 }
 
 /** Adds a sample. */
-export function takeWindow(state: WindowState, { value, slots, isFault }: WindowSample): void {
+export function takeWindow(state: WindowState, { value, time, faultBegin }: WindowSample): void {
+  if (faultBegin === undefined && state.faultBegin !== null) dropFrom(state, state.faultBegin)
+  state.faultBegin = faultBegin ?? null
   state.values.push(value)
-  state.slots.push((state.slots.at(-1) ?? 0) + Math.max(1, Math.round(slots)))
+  state.times.push(time)
   if (state.values.length > historyMax + learnEvery) {
     state.values.splice(0, learnEvery)
-    state.slots.splice(0, learnEvery)
+    state.times.splice(0, learnEvery)
   }
-  if (isFault) {
+  if (faultBegin !== undefined) {
     state.since = 0
     return
   }
@@ -53,11 +63,35 @@ export function takeWindow(state: WindowState, { value, slots, isFault }: Window
   state.since = 0
 }
 
-/** The features of the newest window; undefined while the stream is too young or never varied. */
-export function newestFeatures({ values, slots, scale }: WindowState): Float32Array | undefined {
+function dropFrom(state: WindowState, time: number): void {
+  const kept = state.times.findIndex((one) => one >= time)
+  if (kept === -1) return
+  state.values.length = kept
+  state.times.length = kept
+}
+
+/**
+ * The features of the newest window; undefined while the stream is too young or never varied.
+ * @param intervalMs the usual time between values; if it is unknown, gaps do not count.
+ */
+export function newestFeatures(
+  { values, times, scale }: WindowState,
+  intervalMs: number | undefined,
+): Float32Array | undefined {
   if (scale === null || values.length < windowLength) return undefined
   const target = new Float32Array(featureCount)
-  const window = { values: values.slice(-windowLength), slots: slots.slice(-windowLength) }
-  writeFeatures(window, scale, { target, offset: 0 })
+  const newest = times.slice(-windowLength)
+  const slots = newest.map((time, i) =>
+    intervalMs === undefined ? i : Math.round((time - newest[0]!) / intervalMs),
+  )
+  writeFeatures({ values: values.slice(-windowLength), slots }, scale, { target, offset: 0 })
   return target
+}
+
+/** observedAt of the first of the equal values at the end of the window. */
+export function runBegin({ values, times }: WindowState): number {
+  const last = values.length - 1
+  let first = last
+  while (first > 0 && values[first - 1] === values[last]) first--
+  return times[first]!
 }

@@ -43,8 +43,8 @@ async function judged(values: readonly number[]): Promise<(Match | undefined)[]>
   const classes = document.outputs.map(({ name }) => name)
   const matches: (Match | undefined)[] = []
   for (const [time, value] of values.entries()) {
-    takeWindow(window, { value, slots: 1, isFault: false })
-    const features = newestFeatures(window)
+    takeWindow(window, { value, time })
+    const features = newestFeatures(window, 1)
     const probabilities = features === undefined ? undefined : await model.run(features, 1)
     matches.push(probabilities && takeModel(rule, { time, classes, probabilities }))
   }
@@ -101,7 +101,7 @@ describe('the features of a window', () => {
 
   it('do not exist for a stream that never varied', () => {
     const window = createWindowState()
-    for (let i = 0; i < 200; i++) takeWindow(window, { value: 5, slots: 1, isFault: false })
-    expect(newestFeatures(window)).toBeUndefined()
+    for (let i = 0; i < 200; i++) takeWindow(window, { value: 5, time: i })
+    expect(newestFeatures(window, 1)).toBeUndefined()
   })
 })

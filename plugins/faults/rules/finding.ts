@@ -40,4 +40,6 @@ export interface Match {
   readonly kind: FaultFinding['kind']
   readonly begin: number
   readonly likelihood: number
+  /** Who says so, if it is not the rule of the class. */
+  readonly method?: string
 }

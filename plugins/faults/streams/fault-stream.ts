@@ -2,6 +2,8 @@
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
 import type { StreamState } from '#plugins/faults/detection/state-machine.ts'
 import type { StreamDetector } from '#plugins/faults/detection/stream-detector.ts'
+import type { ModelRuleState } from '#plugins/faults/models/model-rule.ts'
+import type { WindowState } from '#plugins/faults/models/model-window.ts'
 import type { FaultFinding } from '#plugins/faults/rules/finding.ts'
 import type { WatchedMetadata } from './watched-metadata.ts'
 
@@ -32,6 +34,16 @@ export interface ArrivedSample {
   readonly committedAt: number
 }
 
+/** What is saved of a stream with a model. */
+export interface ModelRecord {
+  readonly window: WindowState
+  rule: ModelRuleState
+  /** Hash of the model that the rule's state belongs to. */
+  sha256: string
+  /** Samples that wait for an opinion, oldest first. */
+  readonly waiting: ArrivedSample[]
+}
+
 /** A change for the broker: a fragment of an entity. */
 export interface FindingWrite {
   /** `update`: nothing is written if the entity was deleted. */
@@ -47,6 +59,7 @@ export interface OpenFault {
   readonly class: string
   readonly begin: number
   readonly kind: FaultFinding['kind']
+  readonly method?: string
 }
 
 /** Saved facts of a stream besides its detector. */
@@ -63,6 +76,8 @@ export interface WatchRecord {
   lateSamples: number
   /** Samples up to this time were learned from history. */
   learnedUntil?: number
+  /** Present once the stream had a model. */
+  model?: ModelRecord
   open: OpenFault[]
   /** The newest spans of definite faults, whose samples are not learned. */
   faulty: { readonly begin: number; readonly end: number }[]

@@ -14,7 +14,7 @@ import {
   stateFragment,
   verdictFragment,
 } from '#plugins/faults/entities/finding-entities.ts'
-import type { FaultFinding } from '#plugins/faults/rules/finding.ts'
+import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
 import type { ArrivedSample, FaultStream, FindingWrite, OpenFault, WatchState } from './fault-stream.ts'
 
 export interface JudgingPorts {
@@ -30,8 +30,8 @@ export interface JudgingPorts {
 }
 
 export interface Judging {
-  /** Judges a sample of a stream that has a detector. */
-  take(stream: FaultStream, sample: ArrivedSample): void
+  /** Judges a sample of a stream that has a detector, with the opinion of its model, if it has one. */
+  take(stream: FaultStream, sample: ArrivedSample, opinion?: Match): void
   /** Judges the silence of a stream up to a time of the stream, ms. */
   silent(stream: FaultStream, time: number): void
   /** Ends what is open, since the stream is no longer watched or its detector begins anew. */
@@ -63,9 +63,15 @@ export function createJudging({ log, judged, found, entered, failed }: JudgingPo
     if (fault === undefined) {
       let at = finding.begin
       while (open.some(({ id }) => id === faultId(stream.id, at))) at++
-      fault = { id: faultId(stream.id, at), class: finding.class, begin: finding.begin, kind: finding.kind }
+      fault = {
+        id: faultId(stream.id, at),
+        class: finding.class,
+        begin: finding.begin,
+        kind: finding.kind,
+        method: finding.method,
+      }
       open.push(fault)
-    } else open[open.indexOf(fault)] = { ...fault, kind: finding.kind }
+    } else open[open.indexOf(fault)] = { ...fault, kind: finding.kind, method: finding.method }
     const { id } = fault
     const entity = begunFault(finding, { id, stream: stream.id, sensor: stream.sensorId, time })
     add(stream, { operation: 'upsert', entity })
@@ -99,7 +105,7 @@ export function createJudging({ log, judged, found, entered, failed }: JudgingPo
     const observation = record.last?.observation
     if (observation !== undefined && verdict !== record.verdict) {
       record.verdict = verdict
-      const method = verdict === 'ok' ? undefined : (begun.at(-1)?.method ?? record.open.at(-1)?.class)
+      const method = verdict === 'ok' ? undefined : (begun.at(-1)?.method ?? record.open.at(-1)?.method)
       const entity = verdictFragment(observation, { verdict, method, estimate }, time)
       add(stream, { operation: 'update', entity })
     } else if (observation !== undefined && verdict === 'faulty' && estimate !== undefined)
@@ -147,13 +153,15 @@ export function createJudging({ log, judged, found, entered, failed }: JudgingPo
   }
 
   return Object.freeze({
-    take(stream, sample) {
+    take(stream, sample, opinion) {
       const { record } = stream
       if (!isNew(stream, sample)) return
       const pause = record.last === undefined ? 0 : sample.committedAt - record.last.committedAt
       record.longestPauseMs = Math.max(pause, record.longestPauseMs * pauseDecay)
       record.last = sample
-      judge(stream, sample.time, (detector) => detector.take({ time: sample.time, value: sample.value }))
+      judge(stream, sample.time, (detector) =>
+        detector.take({ time: sample.time, value: sample.value, ...(opinion && { opinion }) }),
+      )
     },
     silent(stream, time) {
       judge(stream, time, (detector) => detector.advance(time))

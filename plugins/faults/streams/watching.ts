@@ -12,10 +12,12 @@ import { defaultDetectionSettings } from '#plugins/faults/detection/detection-se
 import { createStreamDetector, type DetectionProfile } from '#plugins/faults/detection/stream-detector.ts'
 import { type ArrivedSample, type FaultStream, isWatched } from './fault-stream.ts'
 import type { Judging } from './judging.ts'
+import type { ModelOpinions } from './model-opinions.ts'
 import type { WatchedMetadata } from './watched-metadata.ts'
 
 export interface WatchingPorts {
-  readonly judging: Judging
+  readonly judging: Pick<Judging, 'end'>
+  readonly opinions: ModelOpinions
   /** Past values of an observation entity, the newest slice first. */
   readonly history: (observationId: string) => AsyncIterable<readonly PastValue[]>
   /** Called after a detector was made or dropped, so that the stream is saved. */
@@ -56,7 +58,14 @@ export interface ArrivedValue {
   readonly committedAt: number
 }
 
-export function createWatching({ judging, history, changed, log, signal }: WatchingPorts): Watching {
+export function createWatching({
+  judging,
+  opinions,
+  history,
+  changed,
+  log,
+  signal,
+}: WatchingPorts): Watching {
   /** Streams whose detectors learn or will; those that failed stay until they begin anew. */
   const trainings = new Map<FaultStream, { progress: number; error: string | undefined; isDone: boolean }>()
   let working: Promise<void> | undefined
@@ -109,7 +118,8 @@ export function createWatching({ judging, history, changed, log, signal }: Watch
       if (stream.record.last === undefined || stream.record.last.time < newest.time)
         stream.record.last = newest
     }
-    for (const sample of stream.buffered.splice(0)) judging.take(stream, sample)
+    opinions.learn(stream, learned)
+    for (const sample of stream.buffered.splice(0)) opinions.take(stream, sample)
     changed(stream)
   }
 
@@ -130,6 +140,7 @@ export function createWatching({ judging, history, changed, log, signal }: Watch
   function drop(stream: FaultStream): void {
     trainings.delete(stream)
     stream.detector = undefined
+    delete stream.record.model
     stream.buffered = []
     judging.end(stream)
     changed(stream)
@@ -141,6 +152,7 @@ export function createWatching({ judging, history, changed, log, signal }: Watch
       if (saved === undefined) return enqueue(stream)
       try {
         stream.detector = createStreamDetector(profileOf(stream.metadata), saved)
+        opinions.resume(stream)
       } catch (error) {
         log.error('faults.detector-failed', { stream: stream.id, error })
         enqueue(stream)
@@ -150,7 +162,7 @@ export function createWatching({ judging, history, changed, log, signal }: Watch
       const number = numberOf(value)
       if (number === undefined || !isWatched(stream)) return
       const sample = { time, value: number, observation, committedAt }
-      if (stream.detector !== undefined) return judging.take(stream, sample)
+      if (stream.detector !== undefined) return opinions.take(stream, sample)
       stream.buffered.push(sample)
       if (stream.buffered.length > limits.faultsBufferedMax.value) stream.buffered.shift()
     },

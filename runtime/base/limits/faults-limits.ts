@@ -18,6 +18,8 @@ export const faultsLimits = {
   faultsLearnSlice: limit(100, 'observations'),
   /** Observations of a stream that arrive while its detector learns. Beyond it: the oldest is learned. */
   faultsBufferedMax: limit(1_000, 'observations'),
+  /** Past observations from which the scale of a stream is learned, for its model. Beyond it: the newest. */
+  faultsModelHistoryMax: limit(640, 'observations'),
   /** Observations judged since detectors were saved; a restart judges them again. Beyond it: saved. */
   faultsSaveObservations: limit(60_000, 'observations'),
   /** Time since detectors were saved. Beyond it: saved. */
