@@ -36,7 +36,7 @@ export interface StreamSample {
   readonly time: number
   readonly value: number
   readonly neighbour?: NeighbourEstimate
-  /** What a model found in the values up to this one. */
+  /** Finding of a model about the values up to this one. */
   readonly opinion?: Match
 }
 

@@ -40,6 +40,6 @@ export interface Match {
   readonly kind: FaultFinding['kind']
   readonly begin: number
   readonly likelihood: number
-  /** Who says so, if it is not the rule of the class. */
+  /** Names the model, if a model gave this opinion. */
   readonly method?: string
 }

@@ -34,7 +34,7 @@ export interface ArrivedSample {
   readonly committedAt: number
 }
 
-/** What is saved of a stream with a model. */
+/** Saved facts of a stream with a model. */
 export interface ModelRecord {
   readonly window: WindowState
   rule: ModelRuleState

@@ -30,7 +30,7 @@ export interface NeighbourSlot {
   readonly at: number
 }
 
-/** What stays the same from slot to slot. */
+/** The part of a row that is the same in every slot. */
 export interface Neighbourhood {
   readonly scale: NeighbourhoodScale
   /** From the place to each source, in metres. */
@@ -63,7 +63,9 @@ export function neighbourhoodScale(
 }
 
 function sumsOf(history: ArrayLike<number>) {
-  let [count, sum, squares] = [0, 0, 0]
+  let count = 0
+  let sum = 0
+  let squares = 0
   for (let i = 0; i < history.length; i++) {
     const value = history[i]!
     if (!Number.isFinite(value)) continue
