@@ -38,7 +38,7 @@ export interface InterfaceParts
   readonly broker: OpenBroker
   readonly federation: Federation
   /** The plugins. */
-  readonly host: Components & Required<Pick<EntranceRules, 'isOpen' | 'isShared'>>
+  readonly host: Components & Required<Pick<EntranceRules, 'isOpen' | 'isShared' | 'changesOnGet'>>
   readonly models: Models
   /** Ids of the gateway's own MQTT clients, which publish notifications. */
   readonly ownClients: ReadonlySet<string>
@@ -127,7 +127,13 @@ async function openHttp(
   const { token, created } = isLocal ? { created: false } : readOrCreateToken(tokenFile)
   if (created) log.warn('access.token-created', { file: tokenFile })
   const pages = { host: settings.host, ...settings.http }
-  const entrance = createEntrance(app, { token, pages, isOpen: host.isOpen, isShared: host.isShared })
+  const entrance = createEntrance(app, {
+    token,
+    pages,
+    isOpen: host.isOpen,
+    isShared: host.isShared,
+    changesOnGet: host.changesOnGet,
+  })
   return createHttpServer(
     { ...entrance, refuse: app.refuse, closing: app.end, outflow, log },
     { host: settings.host, port },

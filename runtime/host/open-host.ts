@@ -47,6 +47,8 @@ export interface PluginHost extends Components {
   isOpen(path: string, method: string): boolean | Promise<boolean>
   /** Whether pages of every origin may read the responses of the main listener at a path. */
   isShared(path: string): boolean
+  /** Whether a GET at a path changes something. */
+  changesOnGet(path: string): boolean
   /**
    * Opens the listeners, then starts the plugins. Earlier requests wait.
    *
@@ -82,6 +84,11 @@ const guestPaths: Readonly<Partial<Record<PluginName, Readonly<Record<string, Pl
     '/api/restartFaultDetection': 'faults',
   },
 }
+
+/** GET requests that change something, at every listener, as the platform specifies them. */
+const changingPath =
+  /\/api\/(?:(?:replaceBroken|deployVirtual|stopVirtual)Sensor|(?:stop|restart)FaultDetection)\/*$/
+const changesOnGet = (path: string): boolean => changingPath.test(path)
 
 export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
   const { host, http } = settings
@@ -156,6 +163,7 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
         pages: { host, ...http },
         isOpen: (path, method) => plugins.isOpen(ownerAt(name, path), path, method),
         isShared: (path) => plugins.isShared(ownerAt(name, path)),
+        changesOnGet,
       },
     )
     try {
@@ -180,6 +188,7 @@ export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost
       return owner === undefined ? plugins.isOpen(name, rest, method) : plugins.isOpen(owner, path, method)
     },
     isShared: (path) => plugins.isShared(under.exec(path)?.[1] ?? ''),
+    changesOnGet,
     async listen(app, httpPort) {
       routes = app
       mainPort = httpPort

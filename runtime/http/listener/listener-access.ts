@@ -37,6 +37,8 @@ export interface EntranceRules {
   readonly isOpen?: (path: string, method: string) => boolean | Promise<boolean>
   /** Paths open to pages of every origin. */
   readonly isShared?: (path: string) => boolean
+  /** Paths at which a GET changes something, as some original components specify. */
+  readonly changesOnGet?: (path: string) => boolean
 }
 
 /** Puts the checks of `rules` in front of a listener's routes. Every listener gets its routes from here. */
@@ -45,11 +47,11 @@ export function createEntrance(
   rules: EntranceRules,
 ): Pick<ListenerRoutes, 'fetch' | 'direct'> {
   const { fetch, direct, refuse } = inside
-  const { token, pages, isOpen, isShared = () => false } = rules
+  const { token, pages, isOpen, isShared = () => false, changesOnGet = () => false } = rules
   if (token === undefined) {
     const pageGuard = createPageGuard(pages)
     return {
-      fetch: share(keepPagesOut(inside, pageGuard, isShared), isShared),
+      fetch: share(keepPagesOut(inside, pageGuard, { isShared, changesOnGet }), isShared),
       ...(direct && { direct: keepPagesOutDirect(direct, pageGuard) }),
     }
   }
@@ -60,13 +62,20 @@ export function createEntrance(
 }
 
 /** Checks the path in the form used for routing, so no other spelling of it can bypass the check. */
-function keepPagesOut(inside: ListenerRoutes, pages: PageGuard, isShared: (path: string) => boolean): Fetch {
+function keepPagesOut(
+  inside: ListenerRoutes,
+  pages: PageGuard,
+  { isShared, changesOnGet }: Required<Pick<EntranceRules, 'isShared' | 'changesOnGet'>>,
+): Fetch {
   return (request, env) => {
     const { headers } = env.incoming
     try {
       pages.assertHost(headers)
-      if (mayBePage(headers) && doesMoreThanRead(request.method, headers) && !isShared(pathOf(request.url)))
-        pages.assertOrigin(headers)
+      if (mayBePage(headers)) {
+        const path = pathOf(request.url)
+        const isRead = !doesMoreThanRead(request.method, headers) && !changesOnGet(path)
+        if (!isRead && !isShared(path)) pages.assertOrigin(headers)
+      }
     } catch (error) {
       return inside.refuse(error as GatewayError)
     }

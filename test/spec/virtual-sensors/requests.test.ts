@@ -132,6 +132,17 @@ describe('a request', () => {
     expect(envelopeOf(answer)).toMatchObject({ status: 'error', success: false })
   })
 
+  it('from a page of another origin is refused, also as GET', async () => {
+    const path = `/api/stopVirtualSensor?sensorID=${encodeURIComponent(broken)}`
+    const search = httpClient(`http://127.0.0.1:${gateway.pluginPorts['search']}`)
+    for (const headers of [{ Origin: 'http://evil.example' }, { 'Sec-Fetch-Site': 'cross-site' }]) {
+      expect((await gateway.get(root + path, headers)).status).toBe(403)
+      expect((await search.get(path, headers)).status).toBe(403)
+      expect((await search.get('/api/list', headers)).status).toBe(200)
+    }
+    expect(Object.keys(envelopeOf(await search.get('/api/list')).data)).toContain(`${broken}:VS`)
+  })
+
   it('of another method is answered with 405', async () => {
     const answer = await gateway.ask('DELETE', `${root}/api/list`)
     expect([answer.status, answer.headers['allow']]).toEqual([405, 'GET, HEAD, POST'])
