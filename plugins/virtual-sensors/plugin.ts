@@ -26,7 +26,7 @@ export interface VirtualSensorsSettings {
   readonly callbackUrl?: string | undefined
 }
 
-const needs = ['mdr', 'changes', 'database', 'remote'] as const
+const needs = ['mdr', 'changes', 'database', 'models', 'remote'] as const
 
 export default definePlugin<VirtualSensorsSettings, (typeof needs)[number]>({
   name: 'virtual-sensors',
@@ -73,7 +73,7 @@ function start(host: Host<VirtualSensorsSettings, (typeof needs)[number]>): Runn
   return {
     // Callbacks have a secret.
     open: ['/callback/'],
-    fetch: createVirtualSensorRoutes({ creator, contributions, log }),
+    fetch: createVirtualSensorRoutes({ creator, contributions, models: host.models, log }),
     status,
     complaints() {
       const elsewhere = table.elsewhere()

@@ -5,10 +5,11 @@
 import { GatewayError, toGatewayError } from '#base/register/errors.ts'
 import type { Log } from '#base/register/log.ts'
 import { version } from '#base/register/version.ts'
-import type { Json, RouteEnvironment } from '#contract'
+import type { Json, ModelsPort, RouteEnvironment } from '#contract'
 import { parsedJson } from '#ngsi-ld/values/json.ts'
 import { invalidRequest, notFound } from '#ngsi-ld/values/ngsi-ld-problem.ts'
 import type { Contributions } from './brokers/contributions.ts'
+import { linearExportOf } from './families/linear-export.ts'
 import type { Creator } from './lifecycle/creator.ts'
 import { wishOfDeployment, wishOfReplacement } from './lifecycle/planning.ts'
 import { deploymentOf, givenIn, replacementOf, sensorIdOf } from './requests/parameters.ts'
@@ -16,16 +17,27 @@ import { deploymentOf, givenIn, replacementOf, sensorIdOf } from './requests/par
 export interface VirtualSensorRoutesPorts {
   readonly creator: Creator
   readonly contributions: Contributions
+  readonly models: Pick<ModelsPort, 'storeLinear'>
   readonly log: Log
 }
 
 type Given = ReturnType<typeof givenIn>
 
-export function createVirtualSensorRoutes({ creator, contributions, log }: VirtualSensorRoutesPorts) {
+export function createVirtualSensorRoutes({ creator, contributions, models, log }: VirtualSensorRoutesPorts) {
+  /** Stores the model of a virtual sensor as an ONNX model, after the runtime agreed with it. */
+  async function exportModel(sensorId: string): Promise<Json> {
+    const { id, model } = creator.modelOf(sensorId)
+    if (model === undefined)
+      throw new GatewayError('virtual-sensors.failed', `the virtual sensor ${id} is not trained yet`)
+    const { name, sha256 } = await models.storeLinear(linearExportOf(id, model))
+    return { model: name, sha256 }
+  }
+
   const operations: Readonly<Record<string, (given: Given) => Json | Promise<Json>>> = {
     '/api/replaceBrokenSensor': (given) => creator.create(wishOfReplacement(replacementOf(given))),
     '/api/deployVirtualSensor': (given) => creator.create(wishOfDeployment(deploymentOf(given))),
     '/api/stopVirtualSensor': async (given) => ({ stopped: await creator.stop(sensorIdOf(given)) }),
+    '/api/exportModel': (given) => exportModel(sensorIdOf(given)),
     '/api/list': () => creator.list(),
     '/api/status': () => ({ running: true, version, virtualSensors: creator.status() }),
   }

@@ -58,8 +58,6 @@ export interface ModelsPort {
    * stream before one by query, and this before one for its property.
    */
   assigned(subject: ModelSubject): ModelDescription | undefined
-  /** Models of a kind that can be used. */
-  ofKind(kind: ModelKind): readonly ModelDescription[]
   /** Calls the listener whenever models were added, changed, removed or refused. */
   onChange(listener: () => void): { close(): void }
   /**

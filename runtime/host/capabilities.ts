@@ -120,10 +120,9 @@ function followed(changes: Capabilities['changes'], given: AsyncDisposableStack)
 
 /** Models, without notices of changes after the end of the plugin. */
 function withEnd(models: ModelsPort, given: AsyncDisposableStack): ModelsPort {
-  const { assigned, ofKind, run, storeLinear } = models
+  const { assigned, run, storeLinear } = models
   return Object.freeze({
     assigned,
-    ofKind,
     run,
     storeLinear,
     onChange: (listener) => given.adopt(models.onChange(listener), (one) => one.close()),

@@ -78,6 +78,7 @@ const guestPaths: Readonly<Partial<Record<PluginName, Readonly<Record<string, Pl
     '/api/replaceBrokenSensor': 'virtual-sensors',
     '/api/deployVirtualSensor': 'virtual-sensors',
     '/api/stopVirtualSensor': 'virtual-sensors',
+    '/api/exportModel': 'virtual-sensors',
     '/api/list': 'virtual-sensors',
     '/api/status': 'virtual-sensors',
     '/api/stopFaultDetection': 'faults',

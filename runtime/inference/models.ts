@@ -222,7 +222,6 @@ export function createModels(ports: ModelsPorts, settings: ModelsSettings): Mode
       }
       return best?.description
     },
-    ofKind: (kind) => usable().flatMap(({ description }) => (description.kind === kind ? [description] : [])),
     onChange(listener) {
       listeners.add(listener)
       return { close: () => void listeners.delete(listener) }

@@ -48,6 +48,11 @@ export interface Creator {
   create(wish: Wish): Promise<JsonObject>
   /** @param id of the virtual sensor or of the broken one. @throws ngsi-ld.not-found */
   stop(id: string): Promise<string>
+  /**
+   * The virtual sensor's id and its model, if it is trained.
+   * @param id of the virtual sensor or of the broken one. @throws ngsi-ld.not-found
+   */
+  modelOf(id: string): { readonly id: string; readonly model: VirtualSensorModel | undefined }
   list(): JsonObject
   status(): readonly JsonObject[]
 }
@@ -241,6 +246,11 @@ export function createCreator(ports: CreatorPorts): Creator {
     start,
     create: (wish) => alone(wish.id, () => create(wish)),
     stop: (id) => alone(isVirtual(id) ? id : replacementId(id), () => stop(id)),
+    modelOf(given) {
+      const sensor = all.get(isVirtual(given) ? given : replacementId(given))
+      if (sensor === undefined) throw notFound(`there is no virtual sensor with the id ${given}`)
+      return { id: sensor.id, model: sensor.model }
+    },
     list: () =>
       Object.fromEntries(
         [...all.values()]

@@ -11,6 +11,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createLog } from '#base/register/log.ts'
 import { systemClock } from '#base/time/clock.ts'
 import type { Models } from '#inference/models.ts'
+import { linearExportOf } from '#plugins/virtual-sensors/families/linear-export.ts'
+import { blendedValue } from '#plugins/virtual-sensors/families/prediction.ts'
+import type { VirtualSensorModel } from '#plugins/virtual-sensors/families/virtual-sensor-model.ts'
 import { restoreLimits, setLimit } from '#test/kit/ceilings.ts'
 import { linearGraph, modelsIn, writeModel } from '#test/kit/onnx-models.ts'
 
@@ -273,6 +276,43 @@ describe('a linear model that was fitted here', () => {
     await models.storeLinear({ ...linear, intercept: 5.2, version: '2' })
     const [raised] = await models.run('ridge-1', row(11, 0.1, 990), 1)
     expect(raised! - output!).toBeCloseTo(1, 5)
+  })
+
+  it('may be the model of a virtual sensor, whose predictions it repeats', async () => {
+    await open()
+    const member = { kind: 'kriging', correlogram: { level: 0.9, range: 5000 } } as const
+    const ridge = {
+      kind: 'linear',
+      columns: [0, 1, 4],
+      penalty: 1,
+      isResidual: false,
+      isRoot: false,
+      weights: [0.6, 0.3, 1.5],
+      intercept: 2,
+    } as const
+    const model = {
+      family: 'blend',
+      sources: ['urn:a', 'urn:b'],
+      distances: [1000, 2000],
+      between: [
+        [0, 1500],
+        [1500, 0],
+      ],
+      holdMs: [1, 1],
+      slotMs: 600_000,
+      members: [
+        { family: 'kriging', weight: 0.4, member },
+        { family: 'ridge', weight: 0.6, member: ridge },
+      ],
+      error: 0.3,
+      interval: {} as VirtualSensorModel['interval'],
+      rows: 200,
+      range: {},
+    } satisfies VirtualSensorModel
+    const { name } = await models.storeLinear(linearExportOf('urn:ngsi-ld:Sensor:d:t:VS', model))
+    const features = row(20, 21, 19, 20, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
+    const [output] = await models.run(name, features, 1)
+    expect(output).toBeCloseTo(blendedValue(model, Float64Array.from(features), 0), 4)
   })
 
   it('is rejected with its reason if it cannot be used', async () => {

@@ -125,6 +125,7 @@ describe('a request', () => {
     ['replaceBrokenSensor', { sensorID: idOf('Sensor', 'nobody') }],
     ['deployVirtualSensor', { location: [56, 10, 0], propertyID: 'urn:p:nobody' }],
     ['stopVirtualSensor', { sensorID: idOf('Sensor', 'lonely') }],
+    ['exportModel', { sensorID: idOf('Sensor', 'lonely') }],
     ['else', {}],
   ])('%s with an id that does not exist is answered with 404', async (name, given) => {
     const answer = await gateway.ask('POST', `${root}/api/${name}`, { body: given })
