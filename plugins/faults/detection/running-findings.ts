@@ -5,8 +5,15 @@
  */
 import type { FaultClass, FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
 
-const learnedClasses: ReadonlySet<FaultClass> = new Set(['spike', 'noise', 'bias', 'gain', 'drift'])
-const quietSamples = 24
+const learnedClasses: ReadonlySet<FaultClass> = new Set([
+  'spike',
+  'noise',
+  'bias',
+  'gain',
+  'drift',
+  'anomaly',
+])
+const quietSamples = 30
 
 export interface FindingsState {
   /** Findings that last, with the newest time at which their rule matched. */

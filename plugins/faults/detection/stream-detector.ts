@@ -4,8 +4,9 @@
  * object.
  */
 import type { JsonObject } from '#ngsi-ld/values/json.ts'
+import { type ChainOptions, createAnomalyChain } from '#plugins/faults/anomalies/anomaly-chain.ts'
 import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
-import { createLearnedState, takeLearned } from '#plugins/faults/rules/learned-rules.ts'
+import { createLearnedState, interruptLearned, takeLearned } from '#plugins/faults/rules/learned-rules.ts'
 import type { NeighbourEstimate, Observed } from '#plugins/faults/rules/observed.ts'
 import { createRangeState, takeRange } from '#plugins/faults/rules/range-rule.ts'
 import { createSentinelState, takeSentinel } from '#plugins/faults/rules/sentinel-rule.ts'
@@ -29,6 +30,8 @@ export interface DetectionProfile {
   readonly min?: number
   readonly max?: number
   readonly settings: DetectionSettings
+  /** The detectors of anomalies that no rule describes. Default: `usual`. */
+  readonly anomalies?: 'usual' | 'none'
 }
 
 export interface StreamSample {
@@ -86,6 +89,16 @@ type DetectorState = ReturnType<typeof createDetectorState>
 /** Samples of history that a detector learns from, at least. */
 const historyMax = 20_000
 
+/** Score from which a value prolongs an anomaly: one in three hundred. */
+const suspiciousScore = 2.5
+/** Missing slots that the anomaly detectors see of a gap, at most. */
+const missingMax = 100
+
+function periodOf({ intervalMs, periodMs }: DetectionProfile): ChainOptions {
+  if (intervalMs === undefined || periodMs === undefined) return {}
+  return { periodSlots: Math.round(periodMs / intervalMs) }
+}
+
 /** The saved state; a fresh one if there is none or if it is of another version. */
 function restored(saved: JsonObject | undefined): DetectorState {
   const state = createDetectorState()
@@ -102,6 +115,7 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
   }
   const times = { intervalMs: profile.intervalMs, dropoutSlots: settings.dropoutSlots }
 
+  const chain = profile.anomalies === 'none' ? undefined : createAnomalyChain(periodOf(profile))
   const interval = (): number | undefined => intervalOf(state.times, times)
 
   /**
@@ -144,6 +158,22 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     return isUndecided ? [] : learned
   }
 
+  /**
+   * Adds the anomaly detectors' opinion. An alarm begins an anomaly; after it, unlikely values prolong it.
+   */
+  function withAnomaly(observed: Observed, matches: Match[]): { matches: Match[]; likelihood: number } {
+    if (chain === undefined) return { matches, likelihood: 1 }
+    const missing = Math.min(observed.slots - 1, missingMax)
+    for (let i = 0; i < missing; i++) chain.take(undefined, false)
+    const { state: now } = state.machine
+    const value = Number.isFinite(observed.value) ? observed.value : undefined
+    const { isAlarm, score, likelihood, method } = chain.take(value, matches.length === 0 && now !== 'fault')
+    const isProlonged = score >= suspiciousScore && now !== 'normal'
+    if (matches.length > 0 || !(isAlarm || isProlonged)) return { matches, likelihood }
+    const found = { class: 'anomaly', kind: 'anomaly', begin: observed.time } as const
+    return { matches: [{ ...found, likelihood, method: `model:${method}` }], likelihood }
+  }
+
   /** The judgement without a new opinion, for a sample that says nothing new. */
   const unchanged = (): Judgement => ({
     state: state.machine.state,
@@ -161,13 +191,15 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
     if (order.kind === 'repeated') return unchanged()
     if (order.kind === 'clock') return judge({ time, neighbour }, [order.match])
     const observed: Observed = { time, value, slots: order.slots, neighbour }
-    const matches = matchesOf(observed)
+    const ruled = matchesOf(observed)
     // A definite rule explains what the model sees.
-    const isExplained = matches.some(({ kind }) => kind === 'definite')
-    if (opinion !== undefined && !isExplained) matches.push(opinion)
+    const isExplained = ruled.some(({ kind }) => kind === 'definite')
+    if (opinion !== undefined && !isExplained) ruled.push(opinion)
+    const { matches, likelihood } = withAnomaly(observed, ruled)
     const judgement = judge({ time, neighbour }, matches)
     if (matches.length === 0 && judgement.verdict === 'ok') learnGood(state.recovery, observed)
-    return silence === undefined ? judgement : { ...judgement, begun: [...silence.begun, ...judgement.begun] }
+    const begun = silence === undefined ? judgement.begun : [...silence.begun, ...judgement.begun]
+    return { ...judgement, begun, likelihood: Math.min(likelihood, judgement.likelihood) }
   }
 
   function advance(time: number): Judgement | undefined {
@@ -191,8 +223,10 @@ export function createStreamDetector(profile: DetectionProfile, saved?: JsonObje
       takeStuck(state.stuck, one, undefined)
       takeLearned(state.learned, one, 'sizes')
       learnGood(state.recovery, one)
+      chain?.take(one.value, true)
     }
     // The second pass learns thresholds in units of the sizes that the first one found.
+    interruptLearned(state.learned)
     for (const one of observed) takeLearned(state.learned, one, 'thresholds')
   }
 

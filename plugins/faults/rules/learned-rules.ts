@@ -77,6 +77,12 @@ export function takeLearned(state: LearnedState, observed: Observed, learning: L
   return against === undefined ? matches : [...matches, against]
 }
 
+/** Forgets the newest samples: the next one does not follow them. */
+export function interruptLearned(state: LearnedState): void {
+  state.movement.previous = null
+  interrupt(state)
+}
+
 function interrupt({ own, joint }: LearnedState): void {
   for (const { spike, step } of [own, joint]) {
     interruptSpike(spike)

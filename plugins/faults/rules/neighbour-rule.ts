@@ -21,7 +21,9 @@ const margin = 1.05
 const shapeBlocks = 32
 const blockSamples = 2
 /** Error of a ramp beside that of a step from which the shape is a ramp. */
-const rampShare = 0.9
+const rampShare = 1
+/** Blocks of the shortest ramp: a step within a block looks like a ramp of two. */
+const rampBlocksMin = 4
 
 export interface ResidualState {
   count: number
@@ -120,7 +122,7 @@ export function shapeOf({ residuals, estimates }: ResidualState): FaultClass {
   let step = Number.POSITIVE_INFINITY
   let ramp = Number.POSITIVE_INFINITY
   let begin = 0
-  for (let at = 1; at <= count - 2; at++) {
+  for (let at = 1; at < count; at++) {
     const before = residuals.slice(0, at)
     const after = residuals.slice(at)
     const base = squaresAround(before)
@@ -129,7 +131,7 @@ export function shapeOf({ residuals, estimates }: ResidualState): FaultClass {
       step = stepError
       begin = at
     }
-    ramp = Math.min(ramp, base + squaresAroundRamp(after, mean(before)))
+    if (after.length >= rampBlocksMin) ramp = Math.min(ramp, base + squaresAroundRamp(after, mean(before)))
   }
   if (ramp < rampShare * step) return 'drift'
   return isFactor(residuals.slice(begin), estimates.slice(begin)) ? 'gain' : 'bias'

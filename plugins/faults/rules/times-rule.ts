@@ -8,7 +8,7 @@ import type { Match } from './finding.ts'
 /** Gaps that the rule compares; the longest of them are the exceptions in which the stream was silent. */
 const gapsMax = 8
 /** Samples per gap that counts as an exception. */
-const samplesPerException = 2000
+const samplesPerException = 3000
 /** Longest normal gap of a stream whose interval is stated. */
 const statedGapMax = 10
 /** Intervals between samples that decide the learned interval: their median. */
