@@ -36,16 +36,18 @@ export interface ModelSample {
   /** The classes of the model in the order of its outputs; the first is `ok`. */
   readonly classes: readonly string[]
   readonly probabilities: ArrayLike<number>
+  /** Whether equal values are usual on the stream: then the model cannot call it stuck. */
+  readonly isCoarse: boolean
 }
 
 export function takeModel(
   state: ModelRuleState,
-  { time, classes, probabilities }: ModelSample,
+  { time, classes, probabilities, isCoarse }: ModelSample,
 ): Match | undefined {
   const ok = Math.max(probabilities[0]!, Number.EPSILON)
   let best: { readonly class: string; readonly odds: number } | undefined
   classes.forEach((name, i) => {
-    if (i === 0) return
+    if (i === 0 || (isCoarse && definiteClasses.has(name))) return
     const odds = Math.log(Math.max(probabilities[i]!, Number.EPSILON) / ok)
     if (isAlarm(state, name, odds) && odds > (best?.odds ?? Number.NEGATIVE_INFINITY))
       best = { class: name, odds }

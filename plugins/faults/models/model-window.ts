@@ -21,6 +21,8 @@ export interface WindowState {
   since: number
   /** When the fault began that covers the newest values, ms. */
   faultBegin: number | null
+  /** The usual time between values, ms. */
+  usualMs: number | null
 }
 
 export const createWindowState = (): WindowState => ({
@@ -29,6 +31,7 @@ export const createWindowState = (): WindowState => ({
   scale: null,
   since: 0,
   faultBegin: null,
+  usualMs: null,
 })
 
 export interface WindowSample {
@@ -39,10 +42,15 @@ export interface WindowSample {
   readonly faultBegin?: number | undefined
 }
 
+/** A change of pace by this factor or more begins a new window. */
+const paceRatio = 16
+const paceWeight = 0.1
+
 /** Adds a sample. */
 export function takeWindow(state: WindowState, { value, time, faultBegin }: WindowSample): void {
   if (faultBegin === undefined && state.faultBegin !== null) dropFrom(state, state.faultBegin)
   state.faultBegin = faultBegin ?? null
+  takePace(state, time)
   state.values.push(value)
   state.times.push(time)
   if (state.values.length > historyMax + learnEvery) {
@@ -61,6 +69,27 @@ export function takeWindow(state: WindowState, { value, time, faultBegin }: Wind
   const learned = state.since === state.values.length ? state.values : state.values.slice(0, until)
   state.scale = scaleOf(learned) ?? state.scale
   state.since = 0
+}
+
+/**
+ * Begins a new window after a long silence. If the values come much faster than before, as after an imported
+ * history, the scale is learned anew, too.
+ */
+function takePace(state: WindowState, time: number): void {
+  const last = state.times.at(-1)
+  if (last === undefined) return
+  const gap = time - last
+  const usual = state.usualMs ?? gap
+  if (gap > usual / paceRatio && gap < usual * paceRatio) {
+    state.usualMs = usual + paceWeight * (gap - usual)
+    return
+  }
+  state.values = []
+  state.times = []
+  if (gap >= usual) return
+  state.scale = null
+  state.since = 0
+  state.usualMs = gap
 }
 
 function dropFrom(state: WindowState, time: number): void {
@@ -87,6 +116,11 @@ export function newestFeatures(
   writeFeatures({ values: values.slice(-windowLength), slots }, scale, { target, offset: 0 })
   return target
 }
+
+/** Longest run of equal values of a stream on which equal values are unusual. */
+const usualRunMax = 4
+
+export const isCoarse = ({ scale }: WindowState): boolean => (scale?.longestRun ?? 0) > usualRunMax
 
 /** observedAt of the first of the equal values at the end of the window. */
 export function runBegin({ values, times }: WindowState): number {

@@ -11,7 +11,7 @@ import { readModelDocument } from '#inference/folders/model-folder.ts'
 import type { Match } from '#plugins/faults/rules/finding.ts'
 import { createSeededRandom } from '#statistics/seeded-random.ts'
 import { createModelRuleState, takeModel } from './model-rule.ts'
-import { createWindowState, newestFeatures, takeWindow } from './model-window.ts'
+import { createWindowState, isCoarse, newestFeatures, takeWindow } from './model-window.ts'
 import { scaleOf } from './stream-scale.ts'
 import { featureCount, windowLength, writeFeatures } from './window-features.ts'
 
@@ -46,7 +46,9 @@ async function judged(values: readonly number[]): Promise<(Match | undefined)[]>
     takeWindow(window, { value, time })
     const features = newestFeatures(window, 1)
     const probabilities = features === undefined ? undefined : await model.run(features, 1)
-    matches.push(probabilities && takeModel(rule, { time, classes, probabilities }))
+    matches.push(
+      probabilities && takeModel(rule, { time, classes, probabilities, isCoarse: isCoarse(window) }),
+    )
   }
   return matches
 }
@@ -86,6 +88,11 @@ describe('the shipped fault model', () => {
   })
 })
 
+it('leaves a stream whose values often repeat to the rules', async () => {
+  const values = room(8, 600).map((value) => Math.round(value / 2) * 2)
+  expect(classesIn(await judged(values))).not.toContain('stuck')
+})
+
 describe('the features of a window', () => {
   it('are those of the training', () => {
     const { history, slots, features } = JSON.parse(
@@ -97,6 +104,18 @@ describe('the features of a window', () => {
     target.forEach((feature, i) => {
       expect(feature).toBeCloseTo(features[i]!, 5)
     })
+  })
+
+  it('begin anew when values come much faster than in the history', () => {
+    const window = createWindowState()
+    const values = room(7, 200)
+    for (const [i, value] of values.entries()) takeWindow(window, { value, time: i * 600_000 })
+    expect(newestFeatures(window, undefined)).toBeDefined()
+    const known = values.slice(0, 64).map((value, i) => {
+      takeWindow(window, { value, time: 199 * 600_000 + (i + 1) * 2000 })
+      return newestFeatures(window, undefined) !== undefined
+    })
+    expect(known.indexOf(true)).toBe(63)
   })
 
   it('do not exist for a stream that never varied', () => {

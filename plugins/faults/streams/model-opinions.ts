@@ -9,6 +9,7 @@ import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import { createModelRuleState, takeModel } from '#plugins/faults/models/model-rule.ts'
 import {
   createWindowState,
+  isCoarse,
   newestFeatures,
   runBegin,
   takeWindow,
@@ -88,7 +89,12 @@ export function createModelOpinions({ models, entityOf, judge, changed }: ModelO
     try {
       const probabilities = await models.run(model.name, row, 1)
       const classes = model.outputs.map(({ name }) => name)
-      const match = takeModel(own.rule, { time: sample.time, classes, probabilities })
+      const match = takeModel(own.rule, {
+        time: sample.time,
+        classes,
+        probabilities,
+        isCoarse: isCoarse(own.window),
+      })
       const begin = match?.class === 'stuck' ? runBegin(own.window) : match?.begin
       return match && { ...match, begin: begin!, method: `model:${model.name}@sha256:${model.sha256}` }
     } catch {

@@ -166,6 +166,7 @@ export const demoDevices: readonly DemoDevice[] = [
 export function demoSettings(): Record<string, unknown> {
   const plain = demoDevices.filter(({ speaks }) => speaks === 'json')
   return {
+    models: { assign: [{ model: 'stream-window', property: 'temperature' }] },
     bridges: {
       json: [{ topic: 'site/{device}/state', time: { path: 'at', format: 'unix-ms' }, fields: 'auto' }],
     },
