@@ -88,7 +88,7 @@ const guestPaths: Readonly<Partial<Record<PluginName, Readonly<Record<string, Pl
 
 /** GET requests that change something, at every listener, as the platform specifies them. */
 const changingPath =
-  /\/api\/(?:(?:replaceBroken|deployVirtual|stopVirtual)Sensor|(?:stop|restart)FaultDetection)\/*$/
+  /\/api\/(?:(?:replaceBroken|deployVirtual|stopVirtual)Sensor|exportModel|(?:stop|restart)FaultDetection)\/*$/
 const changesOnGet = (path: string): boolean => changingPath.test(path)
 
 export function openHost({ settings, loaders, ...ports }: HostPorts): PluginHost {
