@@ -27,12 +27,17 @@ export async function benchQuality({ quick, only }: Options): Promise<void> {
   }
   if (only === 'memory') return
   const command = layOutGateway()
-  if (only !== 'visible') await costs(command, quick ? 15 : 60)
+  if (only !== 'visible')
+    await compareCosts(command, quick ? 15 : 60, {
+      what: 'the analyser',
+      without: { quality: { enabled: false }, faults: { enabled: false } },
+      with: { quality: { enabled: true }, faults: { enabled: false } },
+    })
   if (only !== 'load') await visibility(command, quick ? 100 : 500)
 }
 
 /** The streams of one place and label, so each has as many neighbours as it can. */
-async function startSite(command: string, quality: object): Promise<Server> {
+async function startSite(command: string, plugins: object): Promise<Server> {
   const folder = temporaryFolder()
   const file = join(folder, 'selvedge.json')
   const deviceOf = (i: number) => ({
@@ -40,7 +45,7 @@ async function startSite(command: string, quality: object): Promise<Server> {
     fields: { temp: { label: 'temperature', updateInterval: 1 } },
   })
   const devices = Object.fromEntries(Array.from({ length: streams }, (_, i) => [`d${i}`, deviceOf(i)]))
-  writeFileSync(file, JSON.stringify({ quality, provisioning: { devices } }))
+  writeFileSync(file, JSON.stringify({ ...plugins, provisioning: { devices } }))
   return startGateway(command, { SELVEDGE_CONFIG: file }, folder)
 }
 
@@ -70,10 +75,16 @@ async function measure(server: Server, seconds: number): Promise<Cost> {
   return figures
 }
 
-async function costs(command: string, seconds: number): Promise<void> {
+/** Prints the cost of a component beside ingest; settings of a gateway without and with it. */
+export async function compareCosts(
+  command: string,
+  seconds: number,
+  settings: { readonly what: string; readonly without: object; readonly with: object },
+): Promise<void> {
+  const { what } = settings
   const figures: Cost[] = []
-  for (const quality of [{ enabled: false }, { enabled: true }]) {
-    const server = await startSite(command, quality)
+  for (const plugins of [settings.without, settings.with]) {
+    const server = await startSite(command, plugins)
     try {
       figures.push(await measure(server, seconds))
     } finally {
@@ -83,11 +94,11 @@ async function costs(command: string, seconds: number): Promise<void> {
   const [floor, ours] = figures as [Cost, Cost]
   say(`${streams} streams with an observation a second each`)
   say(
-    `CPU: ingest ${floor.share.toFixed(1)} % of a core, with the analyser ${ours.share.toFixed(1)} %: ` +
+    `CPU: ingest ${floor.share.toFixed(1)} % of a core, with ${what} ${ours.share.toFixed(1)} %: ` +
       `${(ours.share - floor.share).toFixed(1)} % above ingest  (goal 10 %)`,
   )
   say(
-    `flash: ingest ${floor.bytesEach.toFixed(0)} B/observation, with the analyser ${ours.bytesEach.toFixed(0)}: ` +
+    `flash: ingest ${floor.bytesEach.toFixed(0)} B/observation, with ${what} ${ours.bytesEach.toFixed(0)}: ` +
       `${(ours.bytesEach - floor.bytesEach).toFixed(0)} B above ingest`,
   )
   say(`event loop p99: ${floor.lagP99.toFixed(1)} ms without, ${ours.lagP99.toFixed(1)} ms with`)
@@ -95,7 +106,10 @@ async function costs(command: string, seconds: number): Promise<void> {
 
 /** Observations of one more stream, each with an interval of its own, until its quality has that interval. */
 async function visibility(command: string, probes: number): Promise<void> {
-  const server = await startSite(command, { enabled: true, writeIntervalMs: 0 })
+  const server = await startSite(command, {
+    quality: { enabled: true, writeIntervalMs: 0 },
+    faults: { enabled: false },
+  })
   const publishing = [server.port, publishers, 1, 3600, streams, streams, 'live'].map(String)
   for (const isLoaded of [false, true]) {
     const child = isLoaded ? startPinned(1, [process.execPath, load, ...publishing]) : undefined

@@ -9,7 +9,8 @@ import { createRouter } from '#client/route-table.ts'
 import { definePlugin, type Host, streamHistory } from '#contract'
 import { sosa } from '#contract/vocabulary.ts'
 import { openWatchedBroker } from '#plugins/faults/brokers/open-watched-broker.ts'
-import { brokerTable } from '#plugins/faults/brokers/watched-broker-statements.ts'
+import type { BrokerSettings } from '#plugins/faults/brokers/watched-broker.ts'
+import { brokerTables } from '#plugins/faults/brokers/watched-broker-statements.ts'
 import { createControlRoutes } from '#plugins/faults/operator/control-routes.ts'
 import { createMonitoringRoutes } from '#plugins/faults/operator/monitoring-routes.ts'
 import { createStatus } from '#plugins/faults/operator/status.ts'
@@ -17,6 +18,7 @@ import { createReplacements } from '#plugins/faults/replacements/replacements.ts
 import type { FaultStream } from '#plugins/faults/streams/fault-stream.ts'
 import { createJudging } from '#plugins/faults/streams/judging.ts'
 import { createModelOpinions } from '#plugins/faults/streams/model-opinions.ts'
+import { createNeighbourhood } from '#plugins/faults/streams/neighbourhood.ts'
 import { createOverdue } from '#plugins/faults/streams/overdue.ts'
 import { createSaving } from '#plugins/faults/streams/saving.ts'
 import { createWatchStatements, tables } from '#plugins/faults/streams/watched-stream-statements.ts'
@@ -25,7 +27,8 @@ import { createWatching } from '#plugins/faults/streams/watching.ts'
 import { createFindingWriter } from '#plugins/faults/writes/finding-writer.ts'
 
 /** The plugin's section of the settings. */
-export interface FaultsSettings {
+export interface FaultsSettings extends BrokerSettings {
+  readonly neighbourMeters: number
   /** Address of the virtual sensor creator; that of this gateway by default. */
   readonly virtualSensors?: string | undefined
 }
@@ -37,18 +40,20 @@ export default definePlugin<FaultsSettings, (typeof needs)[number]>({
   version,
   summary: 'Detects faults and anomalies of every stream',
   needs,
-  tables: [...tables, brokerTable],
+  tables: [...tables, ...brokerTables],
   start,
 })
 
 function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
-  const { database, clock, signal, fail } = host
+  const { database, settings, clock, signal, fail } = host
   const lines = createLogLines(host.log, clock.now)
   const { log } = lines
   const upSince = clock.now()
   const table = createWatchStatements(database)
-  const saving = createSaving({ table, cursor: () => served.cursor(), clock, fail })
+  const saving = createSaving({ table, cursor: () => watched.cursor(), clock, fail })
+  const neighbours = createNeighbourhood({ radiusMeters: settings.neighbourMeters })
   const judging = createJudging({
+    neighbours,
     log,
     judged(stream) {
       saving.note(stream)
@@ -71,17 +76,17 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     },
     log,
   })
-  const overdue = createOverdue({ judging, isBehind: () => served.isBehind(), upSince, clock })
+  const overdue = createOverdue({ judging, isBehind: () => watched.isBehind(), upSince, clock })
   const writer = createFindingWriter({
-    broker: () => served.port,
-    entityOf: (id) => served.entityOf(id),
+    broker: () => watched.port,
+    entityOf: (id) => watched.entityOf(id),
     written: saving.note,
     clock,
     log,
   })
   const opinions = createModelOpinions({
     models: host.models,
-    entityOf: (id) => served.entityOf(id),
+    entityOf: (id) => watched.entityOf(id),
     judge: judging.take,
     changed: saving.note,
   })
@@ -90,7 +95,7 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     opinions,
     history: (id) =>
       streamHistory(
-        served.port,
+        watched.port,
         { id, name: sosa.hasSimpleResult, dataset: '' },
         { last: limits.faultsHistoryMax.value, signal },
       ),
@@ -103,21 +108,26 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     signal,
   })
   const streams = createWatchedStreams({
-    entityOf: (id) => served.entityOf(id),
+    entityOf: (id) => watched.entityOf(id),
+    discovered: saving.note,
     added(stream) {
       saving.note(stream)
       watching.begin(stream)
     },
-    described: watching.described,
+    described(stream, before) {
+      neighbours.describe(stream)
+      watching.described(stream, before)
+    },
     removed(stream) {
       saving.remove(stream)
+      neighbours.delete(stream)
       watching.delete(stream)
       overdue.delete(stream)
       writer.delete(stream)
       replacements.delete(stream)
     },
   })
-  const served = openWatchedBroker({
+  const watched = openWatchedBroker({
     host: { ...host, log },
     streams,
     watching,
@@ -139,10 +149,12 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
     return result
   }
 
-  void served.start().catch(fail)
+  void watched.start().catch(fail)
   return {
+    // Callbacks have a secret of their own.
+    open: ['/callback/', '/monitoring/callback/'],
     fetch: createRouter({
-      ...createMonitoringRoutes(lines),
+      ...createMonitoringRoutes(lines, watched.receive),
       ...createControlRoutes({
         ofSensor: streams.ofSensor,
         stop: (stream) => switched('stop', stream, watching.stop),
@@ -158,17 +170,20 @@ function start(host: Host<FaultsSettings, (typeof needs)[number]>) {
       replacements: replacements.waiting(),
       dropped: judging.dropped(),
       bytes: database.bytes(),
-      ...served.status(),
+      ...watched.status(),
     }),
     complaints: () => {
       const reason = writer.failure()
-      return reason === undefined ? [] : [`findings cannot be written: ${reason}`]
+      return [
+        ...(reason === undefined ? [] : [`findings cannot be written: ${reason}`]),
+        ...watched.complaints(),
+      ]
     },
     async close(): Promise<void> {
       overdue.close()
       await replacements.close()
       await writer.close()
-      await served.close()
+      await watched.close()
       await watching.close()
       await opinions.close()
       saving.close()

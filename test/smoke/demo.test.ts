@@ -62,11 +62,13 @@ describe('the simulated site', () => {
     await expect
       .poll(
         async () =>
-          (await get<Entity[]>(`${entities}?type=${platform}`)).filter(({ location }) => location).length,
+          (await get<Entity[]>(`${entities}?type=${platform}`)).filter(
+            ({ id, location }) => location !== undefined && !id.endsWith(':VS'),
+          ).length,
       )
       .toBe(12)
     const near = `${entities}?type=${platform}&georel=near;maxDistance==80&geometry=Point&coordinates=[8.0012,52.0007]`
-    const ids = (await get<Entity[]>(near)).map(({ id }) => id)
+    const ids = (await get<Entity[]>(near)).map(({ id }) => id).filter((id) => !id.endsWith(':VS'))
     expect(ids.toSorted()).toEqual([
       'urn:ngsi-ld:Platform:greenhouse-1',
       'urn:ngsi-ld:Platform:greenhouse-2',
@@ -109,6 +111,14 @@ describe('the simulated site', () => {
     expect(Number(messages)).toBeGreaterThan(1)
     expect([acknowledged, values, stored]).toEqual([messages, String(2 * Number(messages)), values])
     expect(demo.output().match(/STUCK SENSOR: /g)).toHaveLength(1)
+  })
+
+  it('tells a sensor that sticks, and replaces it by a virtual one', async () => {
+    await demo.saying(/^ {2}site: greenhouse-2 temperature STICKS/m, 60_000)
+    await demo.saying(/^ {2}gateway: FAULT: greenhouse-2 temperature: stuck$/m, 60_000)
+    await demo.saying(/^ {2}gateway: VIRTUAL SENSOR replaces greenhouse-2 temperature$/m, 60_000)
+    await demo.saying(/^ {2}site: greenhouse-2 temperature IS WELL AGAIN/m, 60_000)
+    await demo.saying(/^ {2}gateway: FAULT OVER: greenhouse-2 temperature: stuck$/m, 60_000)
   })
 
   it('rates the stuck sensor as discordant with its neighbours', async () => {

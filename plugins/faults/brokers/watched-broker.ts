@@ -1,7 +1,17 @@
 /** The broker whose streams are watched: this gateway's own, or a remote one. */
-import type { BrokerPort } from '#contract'
+import type { BrokerPort, Json } from '#contract'
 import type { Entity } from '#ngsi-ld/entity/entity.ts'
 import type { JudgedUntil } from '#plugins/faults/streams/watched-stream-statements.ts'
+
+export interface BrokerSettings {
+  /** mdr, or the address of the broker. */
+  readonly broker: string
+  readonly tenant?: string | undefined
+  readonly tokenFile?: string | undefined
+  readonly caFile?: string | undefined
+  readonly pagesPerSecond: number
+  readonly callbackUrl?: string | undefined
+}
 
 export interface WatchedBroker {
   /** Where findings are written. */
@@ -14,6 +24,12 @@ export interface WatchedBroker {
   readonly isBehind: () => boolean
   /** Begins to follow the broker; settles when the streams that exist are known. */
   start(): Promise<void>
+  /**
+   * Takes the body of a callback; settles when it is judged.
+   * @param secret the last part of the path. @throws http.unauthorized, ngsi-ld.bad-request-data
+   */
+  receive(body: Json, secret: string): Promise<void>
   readonly status: () => object
+  readonly complaints: () => readonly string[]
   close(): Promise<void>
 }

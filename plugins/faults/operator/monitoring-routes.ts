@@ -1,12 +1,23 @@
-/** Paths of the original component: its status as text, and its log. */
+/** Paths of the original component: its callbacks, its status as text, and its log. */
 import { limits } from '#base/limits/limits.ts'
 import type { LogLines } from '#client/log-lines.ts'
-import type { RouteTable } from '#client/route-table.ts'
+import { jsonBody, type RouteRequest, type RouteTable } from '#client/route-table.ts'
+import type { Json } from '#contract'
 
 /** The first segment of the paths of the original component. */
 export const originalPrefix = '/monitoring'
 
-export function createMonitoringRoutes(lines: LogLines): RouteTable {
+/** @param receive takes the body of a callback, and the secret that is the last part of its path. */
+export function createMonitoringRoutes(
+  lines: LogLines,
+  receive: (body: Json, secret: string) => Promise<void>,
+): RouteTable {
+  const callback = {
+    async POST(request: RouteRequest): Promise<Response> {
+      await receive(await jsonBody(request), request.segment)
+      return new Response('OK')
+    },
+  }
   const running = { GET: () => new Response('running') }
   const log = {
     GET: () =>
@@ -23,6 +34,8 @@ export function createMonitoringRoutes(lines: LogLines): RouteTable {
     [originalPrefix]: running,
     [`${originalPrefix}/status`]: running,
     [`${originalPrefix}/running`]: running,
+    '/callback/*': callback,
+    [`${originalPrefix}/callback/*`]: callback,
     [`${originalPrefix}/log`]: log,
     [`${originalPrefix}/log.txt`]: log,
   }

@@ -72,6 +72,10 @@ export interface WatchRecord {
   last?: ArrivedSample
   /** Longest time between two arrivals lately, ms. */
   longestPauseMs: number
+  /** Equal values in succession. */
+  equalValues: number
+  /** Usual differences from neighbours, by the id of their stream. */
+  readonly differences: Record<string, NeighbourDifference>
   /** Samples in succession that are older than the newest one and came at the usual pace. */
   lateSamples: number
   /** Samples up to this time were learned from history. */
@@ -87,10 +91,19 @@ export interface WatchRecord {
   writes: FindingWrite[]
 }
 
+/** Distribution of the difference between the values of two streams. */
+export interface NeighbourDifference {
+  count: number
+  mean: number
+  variance: number
+}
+
 export const newRecord = (): WatchRecord => ({
   isStopped: false,
   longestPauseMs: 0,
   lateSamples: 0,
+  equalValues: 0,
+  differences: {},
   open: [],
   faulty: [],
   writes: [],

@@ -16,8 +16,10 @@ import {
 } from '#plugins/faults/entities/finding-entities.ts'
 import type { FaultFinding, Match } from '#plugins/faults/rules/finding.ts'
 import type { ArrivedSample, FaultStream, FindingWrite, OpenFault, WatchState } from './fault-stream.ts'
+import type { StreamNeighbours } from './neighbourhood.ts'
 
 export interface JudgingPorts {
+  readonly neighbours: Pick<StreamNeighbours, 'estimate' | 'learn'>
   readonly log: Log
   /** Called after a stream was judged, so that it is saved. */
   readonly judged: (stream: FaultStream) => void
@@ -45,7 +47,7 @@ const pauseDecay = 0.98
 /** Late samples at the usual pace from which on they are judged; fewer are repeats of a device. */
 const lateSamplesMin = 3
 
-export function createJudging({ log, judged, found, entered, failed }: JudgingPorts): Judging {
+export function createJudging({ neighbours, log, judged, found, entered, failed }: JudgingPorts): Judging {
   let dropped = 0
 
   function add(stream: FaultStream, write: FindingWrite): void {
@@ -158,10 +160,14 @@ export function createJudging({ log, judged, found, entered, failed }: JudgingPo
       if (!isNew(stream, sample)) return
       const pause = record.last === undefined ? 0 : sample.committedAt - record.last.committedAt
       record.longestPauseMs = Math.max(pause, record.longestPauseMs * pauseDecay)
+      record.equalValues = record.last?.value === sample.value ? record.equalValues + 1 : 1
       record.last = sample
-      judge(stream, sample.time, (detector) =>
-        detector.take({ time: sample.time, value: sample.value, ...(opinion && { opinion }) }),
+      const { time, value } = sample
+      const neighbour = neighbours.estimate(stream, time)
+      judge(stream, time, (detector) =>
+        detector.take({ time, value, ...(neighbour && { neighbour }), ...(opinion && { opinion }) }),
       )
+      if (record.state === 'normal') neighbours.learn(stream)
     },
     silent(stream, time) {
       judge(stream, time, (detector) => detector.advance(time))

@@ -24,6 +24,8 @@ export interface WatchedStreamsPorts {
   /** The current state of an entity at the broker. */
   readonly entityOf: (id: string) => Entity | undefined
   /** Called after a new stream was described. */
+  readonly discovered: (stream: FaultStream) => void
+  /** Called after the first observation entity of a stream became known, so that it has a history. */
   readonly added: (stream: FaultStream) => void
   /** Called after the metadata of a stream changed. */
   readonly described: (stream: FaultStream, before: WatchedMetadata) => void
@@ -48,7 +50,7 @@ export interface WatchedStreams {
 export type StreamDescription = Pick<FaultStream, 'sensorId' | 'sources' | 'types' | 'metadata'>
 
 export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams {
-  const { entityOf, added, described: changed, removed } = ports
+  const { entityOf, discovered, added, described: changed, removed } = ports
   const streams = new Map<string, FaultStream>()
   /** Streams by the ids of the entities that describe them. */
   const described = createIdIndex<FaultStream>()
@@ -90,8 +92,8 @@ export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams
     const stream = known ?? add({ id: entity.id, record: newRecord(), observations: new Set() })
     describe(stream, entity)
     if (known !== undefined) return
+    discovered(stream)
     for (const [id, names] of unplaced) if (names.includes(stream.id)) place(id, stream)
-    added(stream)
   }
 
   function takeObservation(entity: Entity): void {
@@ -105,9 +107,12 @@ export function createWatchedStreams(ports: WatchedStreamsPorts): WatchedStreams
 
   function place(observationId: string, stream: FaultStream): void {
     unplaced.delete(observationId)
-    observations.get(observationId)?.observations.delete(observationId)
+    const before = observations.get(observationId)
+    if (before === stream) return
+    before?.observations.delete(observationId)
     observations.set(observationId, stream)
     stream.observations.add(observationId)
+    if (stream.observations.size === 1) added(stream)
   }
 
   return Object.freeze({

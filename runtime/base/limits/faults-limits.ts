@@ -38,6 +38,8 @@ export const faultsLimits = {
   faultsRetryMs: limit(60_000, 'ms'),
   /** Longest pause between attempts to replace a sensor by a virtual one. Beyond it: the next attempt. */
   faultsReplacementRetryMs: limit(600_000, 'ms'),
+  /** Notifications of a remote broker that are being processed. Beyond it: 503. */
+  faultsNotificationsMax: limit(256, 'notifications'),
   /** Precision of the timers of silent streams. Beyond it: the next tick. */
   faultsTickMs: limit(250, 'ms'),
   /** One turn of the timer wheel, about four minutes. Beyond it: another turn. */

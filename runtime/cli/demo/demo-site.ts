@@ -13,6 +13,7 @@ import { type DemoDevice, demoDevices, messagesOf, weakLink } from './demo-devic
 import { stuckSensors } from './demo-history.ts'
 import { createRadioLink } from './demo-outage.ts'
 import type { DemoPublisher, SitePorts } from './demo-publisher.ts'
+import { createStickingSensor, stickingSensor } from './demo-sticking.ts'
 
 const pastMs = 24 * 3_600_000
 const pastStepMs = 10 * 60_000
@@ -41,12 +42,18 @@ export async function simulate(ports: SitePorts): Promise<void> {
   }
   const due = new Map(demoDevices.map((device, i) => [device, clock.now() + i * tickMs]))
   const radio = createRadioLink(ports, demoDevices.find(({ id }) => id === weakLink)!, clock.now())
+  const sticking = createStickingSensor(
+    ports,
+    demoDevices.find(({ id }) => id === stickingSensor.device)!,
+    clock.now(),
+  )
   while (!signal.aborted) {
     const time = clock.now()
     for (const [device, at] of due) {
       if (at > time) continue
       due.set(device, Math.max(at + device.everySeconds * 1000, time))
       if (device.id === weakLink) await radio(time)
+      else if (device.id === stickingSensor.device) await sticking(time)
       else if (!device.isSilent(time)) await send(publisher, device, [time])
     }
     await pause(tickMs, undefined, { signal }).catch(() => undefined)

@@ -41,7 +41,8 @@ export function invitation({ httpUrl, mqttPort, searchUrl }: DemoAddresses, opti
     ...(options.data === undefined
       ? [
           'Watch for the lines "site: STUCK SENSOR" and, 5 seconds after the start and every two minutes,',
-          '"site: OUTAGE BEGINS" and "site: OUTAGE ENDS".',
+          '"site: OUTAGE BEGINS" and "site: OUTAGE ENDS". A sensor sticks 20 seconds after the start, and every',
+          'five minutes: "gateway: FAULT", and a "VIRTUAL SENSOR" until it has been well for two minutes.',
           '',
         ]
       : []),

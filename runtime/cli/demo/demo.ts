@@ -16,6 +16,7 @@ import { portOrAny } from '#cli/terminal/ports.ts'
 import { endSignal } from '#cli/terminal/signals.ts'
 import { exitCodes, type Terminal } from '#cli/terminal/terminal.ts'
 import { demoSettings } from './demo-devices.ts'
+import { createFaultLines } from './demo-faults.ts'
 import { type DemoOptions, demoOptions } from './demo-options.ts'
 import { createDemoPublisher, type SitePorts } from './demo-publisher.ts'
 import { replay, simulate } from './demo-site.ts'
@@ -92,6 +93,7 @@ async function startGateway(
   writeFileSync(settingsFile, JSON.stringify({ ...demoSettings(), ranking, search }))
   const data = options.keep === undefined ? join(folder, 'data') : resolve(options.keep)
   const last: string[] = []
+  const faultLine = createFaultLines(systemClock.now())
   const ready = Promise.withResolvers<ReadyLine>()
   const child = startChild(
     [
@@ -110,6 +112,8 @@ async function startGateway(
       if (last.length > 20) last.shift()
       if (line.includes('"gateway.ready"')) ready.resolve(JSON.parse(line) as ReadyLine)
       else if (/"level":"(warn|error)"/.test(line)) terminal.err(`\n${line}\n`)
+      const fault = faultLine(line)
+      if (fault !== undefined) terminal.out(`\n  gateway: ${fault}\n`)
     },
   )
   const silence = pause(readyWithinMs, 'it was not ready in time', { ref: false })

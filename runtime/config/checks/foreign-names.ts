@@ -37,7 +37,6 @@ export const foreignVariables: Readonly<Record<string, readonly ForeignComponent
   HTTP_SERVER_HOST: ['orchestrator'],
   HTTP_REFERENCE_URL: ['orchestrator'],
   RANKING_COMPONENT_URL: ['orchestrator'],
-  FD_CALLBACK: ['faults'],
 }
 
 /** Variables of the original platform that set one of these settings, or several. */
@@ -49,9 +48,10 @@ export const aliasVariables: Readonly<Record<string, string | readonly string[]>
   INDEXER_HOST: 'indexing.callbackUrl',
   PATTERN_HOST: 'patterns.callbackUrl',
   ENABLE_BATCH_OPERATIONS: 'patterns.batchOperations',
-  NGSI_ADDRESS: 'quality.broker',
+  NGSI_ADDRESS: ['quality.broker', 'faults.broker'],
   FD_HOST: 'faults.host',
   FD_PORT: 'faults.port',
+  FD_CALLBACK: 'faults.callbackUrl',
   VS_CREATER_ADDRESS: 'faults.virtualSensors',
   SE_HOST: 'quality.host',
   SE_PORT: 'quality.port',

@@ -33,7 +33,7 @@ describe('valid settings', () => {
       'virtual-sensors': { enabled: true, port: 'off', broker: 'mdr' },
       uplinks: [],
       copies: [],
-      faults: { enabled: true, port: 'off' },
+      faults: expect.objectContaining({ enabled: true, port: 'off', broker: 'mdr' }),
       indexing: expect.objectContaining({ enabled: true, port: 'off' }),
       patterns: { enabled: true, port: 'off', batchOperations: true, keepEventsHours: 72 },
       quality: expect.objectContaining({ enabled: true, port: 'off', usualProperties: {} }),
