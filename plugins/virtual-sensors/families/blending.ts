@@ -1,6 +1,7 @@
 /**
  * Chooses and weighs the families by blocked time-series validation: each fifth of the history is
- * predicted from the other four. The weights have the least squared error over all fifths. Pure.
+ * predicted from the other four. The weights have the least squared error over all fifths, of which the
+ * newest counts most. Pure.
  */
 import { simplexWeights } from '#statistics/simplex-weights.ts'
 import { type Family, fittedBase, type Part } from './fitting.ts'
@@ -15,7 +16,9 @@ export interface Blend {
 
 type Geometry = Pick<ModelBase, 'distances' | 'between'>
 
-const blockCount = 5
+export const blockCount = 5
+/** How much an error in the newest block counts: sensors and seasons drift. */
+const newestWeight = 3
 /** Spreads the weight over families of about the same error. */
 const spreading = 0.1
 /** A family with less weight is left out. */
@@ -34,7 +37,11 @@ export function blendOf(task: BlendTask): Blend {
   const truth = Float64Array.from(rows, (row) => row.at(-1)!)
   const errorsOf = (predicted: Float64Array): Float64Array => predicted.map((value, i) => value - truth[i]!)
   const errors = candidates.map(({ predicted }) => errorsOf(predicted))
-  const all = simplexWeights(errors, spreading)
+  const newest = blockOf(rows.length, blockCount - 1)
+  const weighed = errors.map((of) =>
+    of.map((error, i) => (i >= newest.from ? error * Math.sqrt(newestWeight) : error)),
+  )
+  const all = simplexWeights(weighed, spreading)
   const kept = candidates.flatMap((candidate, i) =>
     all[i]! >= Math.min(weightMin, Math.max(...all)) ? [{ ...candidate, weight: all[i]! }] : [],
   )
@@ -45,6 +52,12 @@ export function blendOf(task: BlendTask): Blend {
   )
   return { weights, predicted, residuals: predicted.map((value, i) => truth[i]! - value) }
 }
+
+/** The rows of a block. */
+export const blockOf = (rows: number, block: number) => ({
+  from: Math.floor((rows * block) / blockCount),
+  to: Math.floor((rows * (block + 1)) / blockCount),
+})
 
 interface Candidate {
   readonly family: Family
@@ -59,8 +72,7 @@ function outOfBlock({ geometry, part, families, progress }: BlendTask): readonly
     predicted: new Float64Array(rows.length).fill(Number.NaN),
   }))
   for (let block = 0; block < blockCount; block++) {
-    const from = Math.floor((rows.length * block) / blockCount)
-    const to = Math.floor((rows.length * (block + 1)) / blockCount)
+    const { from, to } = blockOf(rows.length, block)
     const others = rows.flatMap((row, i) => (i < from || i >= to ? [{ row, time: times[i]! }] : []))
     const rest: Part = {
       rows: others.map(({ row }) => row),

@@ -1,7 +1,8 @@
 /**
  * Calibrated 90 % intervals by conformal prediction: the quantile of the residuals of validation,
  * relative to a scale that grows with the predicted value and with the disagreement of the sources.
- * Missing sources widen the interval by a factor from predictions with sources left out. Pure.
+ * Missing sources widen the interval by a factor from predictions with sources left out. The residuals
+ * differ between blocks of the history, and the next block may be a bad one: the worst two decide. Pure.
  */
 import { momentsOf } from '#statistics/moments.ts'
 import { ridgeOf } from '#statistics/ridge.ts'
@@ -33,17 +34,26 @@ export interface ValidationCase {
 }
 
 const coverage = 0.9
+/** Fewer cases say little about the difference between blocks. */
+const casesMin = 300
 const penalty = 0.01
+/** Errors are taken as at least this large, relative to the values. */
+const roundingError = 1e-9
 /** The scale stays within these factors of its mean. */
 const scaleBounds = [0.3, 4] as const
 
-export function intervalModelOf(cases: readonly ValidationCase[], factors: readonly number[]): IntervalModel {
+/** `blocks` are the cases of each block of the validation. */
+export function intervalModelOf(
+  blocks: readonly (readonly ValidationCase[])[],
+  factors: readonly number[],
+): IntervalModel {
+  const cases = blocks.flat()
   const rows = cases.map(({ predicted, spread, residual }) =>
     Float64Array.of(predicted, spread, Math.abs(residual)),
   )
   const moments = momentsOf(rows)
   const { weights, intercept } = ridgeOf({ moments, columns: [0, 1] }, penalty)
-  const mean = Math.max(moments.means[2]!, Number.MIN_VALUE)
+  const mean = Math.max(moments.means[2]!, roundingError * Math.max(1, Math.abs(moments.means[0]!)))
   const shape = {
     intercept,
     level: weights[0]!,
@@ -51,13 +61,23 @@ export function intervalModelOf(cases: readonly ValidationCase[], factors: reado
     scaleMin: mean * scaleBounds[0],
     scaleMax: mean * scaleBounds[1],
   }
-  const relative = cases.map((one) => Math.abs(one.residual) / scaleOf(shape, one.predicted, one.spread))
+  const relative = (block: readonly ValidationCase[]): number[] =>
+    block.map((one) => Math.abs(one.residual) / scaleOf(shape, one.predicted, one.spread))
   return {
     ...shape,
-    quantile: quantileOf(relative, coverage),
-    deviation: rootMeanSquare(relative),
+    quantile: quantileOfBlocks(blocks.map(relative)),
+    deviation: rootMeanSquare(relative(cases)),
     factors,
   }
+}
+
+/** The worst block decides if there are few cases, the mean of the worst two otherwise. */
+function quantileOfBlocks(blocks: readonly (readonly number[])[]): number {
+  const [second = 0, worst = second] = blocks
+    .map((block) => quantileOf(block, coverage))
+    .toSorted((a, b) => a - b)
+    .slice(-2)
+  return blocks.flat().length < casesMin ? worst : (second + worst) / 2
 }
 
 type Shape = Omit<IntervalModel, 'quantile' | 'deviation' | 'factors'>

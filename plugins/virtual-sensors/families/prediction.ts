@@ -4,7 +4,7 @@
  */
 
 import { intervalOf, spreadOf } from './intervals.ts'
-import { predictionOf, presentSources } from './members.ts'
+import { type ModelBase, predictionOf, presentSources } from './members.ts'
 import { featureRow } from './predictors.ts'
 import type { ValueBounds, VirtualSensorModel } from './virtual-sensor-model.ts'
 
@@ -40,18 +40,37 @@ export function predict(
   latest: readonly (LatestReading | undefined)[],
   at: number,
 ): Prediction | undefined {
-  const row = featureRow(model.sources.length, at, (source, lag) =>
-    valueAt(latest[source], at - lag * model.slotMs, model.holdMs[source]!),
+  const fresh = rowOf(model, latest, { at, freshShare: model.freshShare ?? 1 })
+  return predictRow(
+    model,
+    presentSources(model, fresh).length > 0 ? fresh : rowOf(model, latest, { at, freshShare: 1 }),
+    at,
   )
-  return predictRow(model, row, at)
+}
+
+interface Moment {
+  readonly at: number
+  readonly freshShare: number
+}
+
+function rowOf(
+  model: VirtualSensorModel,
+  latest: readonly (LatestReading | undefined)[],
+  { at, freshShare: share }: Moment,
+): Float64Array {
+  return featureRow(model.sources.length, at, (source, lag) => {
+    const hold = model.holdMs[source]!
+    const reading = latest[source]
+    if (reading === undefined || at - reading.time > hold) return Number.NaN
+    return lag === 0 ? valueAt(reading, at, hold * share) : valueAt(reading, at - lag * model.slotMs, hold)
+  })
 }
 
 /** How far back readings of a source are of use. */
 export const lookbackMs = (model: VirtualSensorModel): number => model.slotMs + Math.max(0, ...model.holdMs)
 
 /** The last value known at a time, NaN if there is none or it is too old. */
-function valueAt(latest: LatestReading | undefined, at: number, holdMs: number): number {
-  if (latest === undefined) return Number.NaN
+function valueAt(latest: LatestReading, at: number, holdMs: number): number {
   let best: SourceReading | undefined
   for (const reading of [latest, ...(latest.earlier ?? [])]) {
     const isUsable = reading.time <= at && at - reading.time <= holdMs && Number.isFinite(reading.value)
@@ -77,12 +96,11 @@ function predictRow(model: VirtualSensorModel, row: Float64Array, at: number): P
   }
 }
 
+/** The part of a model that predicts values, without intervals. */
+export type BlendedModel = ModelBase & Pick<VirtualSensorModel, 'members'>
+
 /** The predictions of the members that can predict, by weight. */
-export function blendedValue(
-  model: Omit<VirtualSensorModel, 'interval'>,
-  row: Float64Array,
-  at: number,
-): number {
+export function blendedValue(model: BlendedModel, row: Float64Array, at: number): number {
   let sum = 0
   let weights = 0
   for (const { member, weight } of model.members) {

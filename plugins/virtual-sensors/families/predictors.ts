@@ -16,10 +16,7 @@ export const columnsOf = (sources: number) => ({
   width: sources * (1 + lagCount) + 2 * harmonics,
 })
 
-/**
- * `valueAt(source, lag)` is the value of a source `lag` slots before, NaN if missing. A silent source has
- * no earlier value.
- */
+/** `valueAt(source, lag)` is the value of a source `lag` slots before, NaN if missing. */
 export function featureRow(
   sources: number,
   at: number,
@@ -28,10 +25,7 @@ export function featureRow(
   const { width, hours } = columnsOf(sources)
   const row = new Float64Array(width)
   for (let lag = 0; lag <= lagCount; lag++) {
-    for (let source = 0; source < sources; source++) {
-      const isSilent = lag > 0 && Number.isNaN(row[source]!)
-      row[lag * sources + source] = isSilent ? Number.NaN : valueAt(source, lag)
-    }
+    for (let source = 0; source < sources; source++) row[lag * sources + source] = valueAt(source, lag)
   }
   const angle = (2 * Math.PI * (at % dayMs)) / dayMs
   for (let order = 1; order <= harmonics; order++) {

@@ -94,10 +94,15 @@ function tableOf(sources: readonly AlignedSource[], target: Float64Array, grid: 
   }
 }
 
+/** Half of the Earth's circumference, for positions that are not on the globe: JSON has no infinity. */
+const farMetres = 20_016_000
+
 /** The distances that the members of a model need. */
 export const geometryOf = (sources: readonly SourceSeries[]) => ({
   distances: sources.map(({ distance }) => distance),
   between: sources.map((a) =>
-    sources.map((b) => distanceMeters([a.longitude, a.latitude], [b.longitude, b.latitude])),
+    sources.map((b) =>
+      Math.min(farMetres, distanceMeters([a.longitude, a.latitude], [b.longitude, b.latitude])),
+    ),
   ),
 })

@@ -53,6 +53,8 @@ export interface VirtualSensorModel extends ModelBase {
   /** Root mean square error in validation. */
   readonly error: number
   readonly interval: IntervalModel
+  /** The share of `holdMs` after which a value counts as an earlier value only; 1 if absent. */
+  readonly freshShare?: number
   /** Slots that the training used. */
   readonly rows: number
   readonly range: ValueBounds
