@@ -4,6 +4,7 @@
  * responds. The creator answers a repeated request with the virtual sensor that exists.
  */
 import { limits } from '#base/limits/limits.ts'
+import { createSemaphore } from '#base/load/semaphore.ts'
 import type { Log } from '#base/register/log.ts'
 import type { BrokerAnswer, BrokerPort } from '#contract'
 import { isObject, own, parsedJson } from '#ngsi-ld/values/json.ts'
@@ -41,6 +42,8 @@ export function createReplacements({ creator, save, log }: ReplacementsPorts): R
   const open = new Map<FaultStream, number>()
   const timers = new Map<FaultStream, NodeJS.Timeout>()
   const running = new Set<Promise<void>>()
+  /** One request at a time: a power cut breaks all sensors of a site at once. */
+  const inTurn = createSemaphore()
   let isClosed = false
 
   function wake(stream: FaultStream, delay: number): void {
@@ -76,12 +79,9 @@ export function createReplacements({ creator, save, log }: ReplacementsPorts): R
     save(stream)
     const [path, given] =
       wish === 'wanted' ? ['/api/replaceBrokenSensor/', choices] : ['/api/stopVirtualSensor/', {}]
-    const answer = await creator.exchange({
-      method: 'GET',
-      path,
-      headers,
-      body: JSON.stringify({ sensorID, ...given }),
-    })
+    const answer = await inTurn(() =>
+      creator.exchange({ method: 'GET', path, headers, body: JSON.stringify({ sensorID, ...given }) }),
+    )
     // The stream may have been deleted, or its state may have changed meanwhile.
     if (!open.has(stream)) return
     if (record.replacement !== wish) {

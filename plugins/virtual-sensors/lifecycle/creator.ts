@@ -3,6 +3,7 @@
  * finishes what a kill interrupted: a training begins again, and a deletion goes on.
  */
 import { limits } from '#base/limits/limits.ts'
+import { createConcurrencyLimit } from '#base/load/concurrency-limit.ts'
 import type { ClockAndLog } from '#base/process/instruments.ts'
 import { toGatewayError } from '#base/register/errors.ts'
 import { timedResult } from '#client/stream-entities.ts'
@@ -61,6 +62,12 @@ export function createCreator(ports: CreatorPorts): Creator {
   const { broker, entities, table, contributions, predictions, clock, log, signal } = ports
   const all = new Map<string, VirtualSensor>()
   const inTurn = createTurns()
+  /** Each search reads many sensors and histories; a power cut breaks all sensors of a site at once. */
+  const plans = createConcurrencyLimit({
+    atOnce: 1,
+    waitingMax: limits.virtualPlansMax.value,
+    what: 'virtual sensors',
+  })
   /** The latest request for each virtual sensor. */
   const requests = new Map<string, Promise<unknown>>()
 
@@ -89,7 +96,7 @@ export function createCreator(ports: CreatorPorts): Creator {
     if (!all.has(id) && all.size >= limits.virtualSensorsMax.value)
       throw failed(`there are ${all.size} virtual sensors; stop one that is not needed`)
     const replaced = [...all.values()].flatMap((one) => one.document.target ?? [])
-    const document = await planned(ports, wish, { replaced, signal })
+    const document = await plans.run(signal, () => planned(ports, wish, { replaced, signal }))
     if (existing !== undefined && all.has(id)) await halt(existing)
     const sensor: VirtualSensor = {
       id,

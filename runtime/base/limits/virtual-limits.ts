@@ -6,6 +6,8 @@ import { type Limit, limit } from './limit.ts'
 export const virtualLimits = {
   /** Virtual sensors at a time, each with a model. Beyond it: none is created. */
   virtualSensorsMax: limit(100, 'virtual sensors'),
+  /** Requests that wait for the search for their sources. Beyond it: 429; retry. */
+  virtualPlansMax: limit(64, 'requests'),
   /** Value of `limitSourceSensors`. Beyond it: 400. */
   virtualSourcesMax: limit(32, 'sensors'),
   /** Value of `maxDistance`. Beyond it: 400. */
