@@ -1,7 +1,8 @@
 /**
  * Finds streams that are silent. A detector counts in the time of its stream: the time from the newest sample
  * to its deadline passes on the clock from the arrival of that sample. A device that sends in bundles gets
- * one and a half times its longest pause.
+ * one and a half times its longest pause, and every device ten seconds, since a busy gateway or network
+ * delays what was sent in time.
  */
 import { limits } from '#base/limits/limits.ts'
 import type { Clock } from '#base/time/clock.ts'
@@ -48,7 +49,7 @@ export function createOverdue({ judging, isBehind, upSince, clock }: OverduePort
       wheel.delete(stream)
       return
     }
-    const waitMs = Math.max(at - last.time, pauses * longestPauseMs)
+    const waitMs = Math.max(at - last.time, pauses * longestPauseMs, limits.faultsSilenceMinMs.value)
     const arrivedAt = Math.max(last.committedAt, upSince)
     wheel.set(stream, clock.monotonic() + Math.max(0, waitMs - (clock.now() - arrivedAt)))
   }

@@ -40,6 +40,8 @@ export const faultsLimits = {
   faultsReplacementRetryMs: limit(600_000, 'ms'),
   /** Notifications of a remote broker that are being processed. Beyond it: 503. */
   faultsNotificationsMax: limit(256, 'notifications'),
+  /** Silence of a stream by the clock. Beyond it: a dropout, if its interval says so too. */
+  faultsSilenceMinMs: limit(10_000, 'ms'),
   /** Precision of the timers of silent streams. Beyond it: the next tick. */
   faultsTickMs: limit(250, 'ms'),
   /** One turn of the timer wheel, about four minutes. Beyond it: another turn. */
