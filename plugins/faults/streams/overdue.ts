@@ -1,7 +1,7 @@
 /**
  * Finds streams that are silent. A detector counts in the time of its stream: the time from the newest sample
  * to its deadline passes on the clock from the arrival of that sample. A device that sends in bundles gets
- * one and a half times its longest pause, and every device ten seconds, since a busy gateway or network
+ * one and a half times its longest pause. Every device gets ten seconds, since a busy gateway or network
  * delays what was sent in time.
  */
 import { limits } from '#base/limits/limits.ts'

@@ -73,6 +73,7 @@ const statusTitles: Readonly<Record<number, string>> = {
   413: 'Content Too Large',
   415: 'Unsupported Media Type',
   421: 'Misdirected Request',
+  422: 'Unprocessable Content',
   501: 'Not Implemented',
   502: 'Bad Gateway',
   503: 'Service Unavailable',

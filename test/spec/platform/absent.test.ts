@@ -50,6 +50,14 @@ describe.each(tables)('%s of components that are not implemented', (table) => {
   it('are counted', () => expect(rowsOf(table).length).toBeGreaterThan(0))
 })
 
+it.each(tables.flatMap((table) => rowsOf(table)).filter(({ test }) => test !== undefined))(
+  '$name is proved by a test of its component',
+  ({ test }) => {
+    const [file, title] = test!
+    expect(readFileSync(file, 'utf8')).toContain(`'${title}'`)
+  },
+)
+
 it('no absent component has a listener', () => {
   expect(listeningPorts(gateway.pid)).toEqual([gateway.httpPort, gateway.mqttPort].toSorted((a, b) => a - b))
 })

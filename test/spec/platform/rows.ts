@@ -23,11 +23,21 @@ interface BuiltRow {
   readonly says: string
 }
 
+interface TestedRow extends BuiltRow {
+  readonly test: readonly [file: string, title: string]
+}
+
 interface AbsentRow extends BuiltRow {
   readonly absent: Absence
 }
 
 const built = (says: string, component = 'metadata repository'): BuiltRow => ({ component, says })
+/** A row that the tests of its component prove. */
+const tested = (component: string, says: string, test: TestedRow['test']): TestedRow => ({
+  component,
+  says,
+  test,
+})
 const absent = (component: string, says: string, absence: Absence): AbsentRow => ({
   component,
   says,
@@ -42,8 +52,13 @@ const quality = 'quality analyser'
 const creator = 'virtual sensor creator'
 const faults = 'fault detection'
 const identity = 'identity manager'
-const replace = '/api/replaceBrokenSensor/'
-const deploy = '/api/deployVirtualSensor/'
+const replacement = 'test/spec/virtual-sensors/replacement.test.ts'
+const requests = 'test/spec/virtual-sensors/requests.test.ts'
+const parameters = 'plugins/virtual-sensors/requests/parameters.test.ts'
+const replaced = [replacement, 'is replaced: the description comes at once, predictions follow'] as const
+const stopped = [replacement, 'loses its replacement with all entities and subscriptions'] as const
+const unknown = [requests, '%s with an id that does not exist is answered with 404'] as const
+const remote = ['test/spec/virtual-sensors/remote.test.ts', 'publishes at the remote broker'] as const
 
 export const rows = {
   Endpoints: {
@@ -78,15 +93,20 @@ export const rows = {
     search: built('GraphQL by POST, and an IDE at its root', 'search enabler'),
     stopFaults: built('GET /api/stopFaultDetection with sensorID', faults),
     restartFaults: built('GET /api/restartFaultDetection with sensorID', faults),
-    replaceBroken: absent(creator, `GET ${replace} with sensorID`, route('GET', replace)),
-    deploy: absent(creator, `GET ${deploy} with location and propertyID`, route('GET', deploy)),
-    stopVirtual: absent(
-      creator,
-      'GET /api/stopVirtualSensor with sensorID',
-      route('GET', '/api/stopVirtualSensor'),
-    ),
-    listVirtual: absent(creator, 'GET /api/list gives all virtual sensors by id', route('GET', '/api/list')),
-    statusVirtual: absent(creator, 'GET /api/status shows that it runs', route('GET', '/api/status')),
+    replaceBroken: tested(creator, 'GET /api/replaceBrokenSensor/ with sensorID', replaced),
+    deploy: tested(creator, 'GET /api/deployVirtualSensor/ with location and propertyID', [
+      requests,
+      'gets a virtual sensor from its neighbours',
+    ]),
+    stopVirtual: tested(creator, 'GET /api/stopVirtualSensor with sensorID', stopped),
+    listVirtual: tested(creator, 'GET /api/list gives all virtual sensors by id', [
+      requests,
+      'is answered on the port of the search enabler and on a port of its own',
+    ]),
+    statusVirtual: tested(creator, 'GET /api/status shows that it runs', [
+      requests,
+      'is answered on the port of the search enabler and on a port of its own',
+    ]),
     qualityCallback: built('a callback that takes notifications', quality),
     makeToken: absent(
       identity,
@@ -105,12 +125,11 @@ export const rows = {
       'POST, GET /v1/auth/tokens with wrong credentials: 401',
       route('POST', '/v1/auth/tokens'),
     ),
-    noVirtual: absent(
-      creator,
-      'stopVirtualSensor of an unknown sensor: an error envelope',
-      route('GET', '/api/stopVirtualSensor'),
-    ),
-    anyVirtual: absent(creator, 'any failure: an error envelope with the reason', route('GET', '/api/list')),
+    noVirtual: tested(creator, 'stopVirtualSensor of an unknown sensor: an error envelope', unknown),
+    anyVirtual: tested(creator, 'any failure: an error envelope with the reason', [
+      requests,
+      'for the sensor %s fails: %s',
+    ]),
   },
   Events: {
     notification: built('the MDR notifies a subscriber of an entity that was created or changed and matches'),
@@ -127,36 +146,30 @@ export const rows = {
     qualityStored: built('a QoI entity is stored and linked', quality),
     pattern: built('an Event entity is published', 'pattern extractor'),
     fault: built('the MDR is notified of a fault', faults),
-    virtualObservation: absent(
-      creator,
-      'a StreamObservation is published every updateInterval',
-      route('GET', '/virtual-sensors/api/list'),
-    ),
-    virtualSubscribes: absent(creator, 'it subscribes to contributing StreamObservations', {
-      subscription: 'virtual',
-    }),
+    virtualObservation: tested(creator, 'a StreamObservation is published every updateInterval', replaced),
+    virtualSubscribes: tested(creator, 'it subscribes to contributing StreamObservations', [
+      replacement,
+      'has visible subscriptions to the sources',
+    ]),
   },
   States: {
-    virtualDeployed: absent(
+    virtualDeployed: tested(
       creator,
       'none to deployed by replaceBrokenSensor or deployVirtualSensor',
-      route('GET', replace),
+      replaced,
     ),
-    virtualStopped: absent(
+    virtualStopped: tested(
       creator,
       'deployed to stopped by stopVirtualSensor; its entities are deleted',
-      route('GET', '/api/stopVirtualSensor'),
+      stopped,
     ),
-    virtualNone: absent(
-      creator,
-      'none stays none when an unknown sensor is stopped',
-      route('GET', '/virtual-sensors/api/stopVirtualSensor'),
-    ),
+    virtualNone: tested(creator, 'none stays none when an unknown sensor is stopped', unknown),
     faultsStopped: built('running to stopped, by hand only', faults),
     faultsRunning: built('running or stopped to running by restartFaultDetection', faults),
-    anomalyFault: absent(faults, 'an anomaly that lasts becomes a fault, with counter-measures', {
-      subscription: 'faults',
-    }),
+    anomalyFault: tested(faults, 'an anomaly that lasts becomes a fault, with counter-measures', [
+      'plugins/faults/detection/state-machine.test.ts',
+      'makes a fault of an anomaly that persists, and not of a single alarm',
+    ]),
     definiteFault: built('a definite fault is reported to the MDR', faults),
     tokenExpired: absent(
       identity,
@@ -165,10 +178,22 @@ export const rows = {
     ),
   },
   Limits: {
-    maxDistance: absent(creator, 'maxDistance: 20 km unless given', route('GET', replace)),
-    limitSourceSensors: absent(creator, 'limitSourceSensors: 8 unless given', route('GET', replace)),
-    onlySameObservations: absent(creator, 'onlySameObservations: true unless given', route('GET', deploy)),
-    updateInterval: absent(creator, 'updateInterval: seconds, chosen by the caller', route('GET', deploy)),
+    maxDistance: tested(creator, 'maxDistance: 20 km unless given', [
+      parameters,
+      'have the defaults of the specification',
+    ]),
+    limitSourceSensors: tested(creator, 'limitSourceSensors: 8 unless given', [
+      parameters,
+      'have the defaults of the specification',
+    ]),
+    onlySameObservations: tested(creator, 'onlySameObservations: true unless given', [
+      parameters,
+      'have the defaults of the specification',
+    ]),
+    updateInterval: tested(creator, 'updateInterval: seconds, chosen by the caller', [
+      parameters,
+      'have the defaults of the specification',
+    ]),
     weights: built('weights should add up to 1', 'ranking'),
     shards: built('sharding takes four database instances: here one file is enough', 'indexing'),
   },
@@ -187,8 +212,8 @@ export const rows = {
     seHost: built('SE_HOST: the address it binds to', quality),
     sePort: built('SE_PORT: the port it listens on', quality),
     seCallback: built('SE_CALLBACK: the callback in its subscriptions', quality),
-    brokerAddress: variable(creator, 'BROKER_ADDRESS', 'the MDR as host and port'),
-    callbackAddress: variable(creator, 'CALLBACK_ADDRESS', 'its own address'),
+    brokerAddress: tested(creator, 'BROKER_ADDRESS: the MDR as host and port', remote),
+    callbackAddress: tested(creator, 'CALLBACK_ADDRESS: its own address', remote),
   },
 } as const satisfies Record<string, Record<string, BuiltRow>>
 
@@ -196,7 +221,7 @@ export type Table = keyof typeof rows
 
 /** Keys of the implemented rows of a table. */
 export type BuiltKey<T extends Table> = {
-  [K in keyof (typeof rows)[T]]: (typeof rows)[T][K] extends { absent: Absence } ? never : K
+  [K in keyof (typeof rows)[T]]: (typeof rows)[T][K] extends { absent: Absence } | TestedRow ? never : K
 }[keyof (typeof rows)[T]]
 
 export interface NamedRow {
@@ -206,14 +231,17 @@ export interface NamedRow {
   readonly component: string
   /** Undefined if the row is implemented. */
   readonly absent: Absence | undefined
+  /** The test of its component that proves it. */
+  readonly test: TestedRow['test'] | undefined
 }
 
 export function rowsOf(table: Table): NamedRow[] {
-  const all: Readonly<Record<string, BuiltRow & Partial<AbsentRow>>> = rows[table]
-  return Object.entries(all).map(([key, { component, says, absent: absence }]) => ({
+  const all: Readonly<Record<string, BuiltRow & Partial<AbsentRow & TestedRow>>> = rows[table]
+  return Object.entries(all).map(([key, { component, says, absent: absence, test }]) => ({
     key,
     name: `${component}: ${says}`,
     component,
     absent: absence,
+    test,
   }))
 }
