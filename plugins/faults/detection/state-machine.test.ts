@@ -16,13 +16,24 @@ describe('the state machine', () => {
     expect(states).toEqual(['anomaly', 'anomaly', 'anomaly', 'anomaly', 'fault'])
   })
 
-  it('is a fault at once by a definite rule, and normal only after enough good samples in succession', () => {
+  it('is a fault at once by a definite rule, and normal only after enough good samples', () => {
     expect(statesOf(['definite', 'good', 'good', 'good'])).toEqual([
       'fault',
       'recovering',
       'recovering',
       'normal',
     ])
+  })
+
+  it('counts good samples of a recovery around a single alarm, and anew after a definite one', () => {
+    const long = { persistenceSamples: 5, clearSamples: 12 }
+    const stateAfter = (opinion: 'alarm' | 'definite') => {
+      const machine = createMachineState()
+      const good = (count: number) => Array.from({ length: count }, () => 'good' as const)
+      const opinions = ['definite' as const, ...good(8), opinion, ...good(4)]
+      return opinions.map((one) => takeOpinion(machine, one, long)).at(-1)
+    }
+    expect([stateAfter('alarm'), stateAfter('definite')]).toEqual(['normal', 'recovering'])
   })
 
   it('returns from recovering to fault when the alarms persist', () => {

@@ -1,8 +1,8 @@
 /**
  * The state of a stream: normal, anomaly, fault, recovering. A leaky counter turns an anomaly that persists
  * into a fault; a definite rule does so at once. A fault ends in two steps: the first good sample leads to
- * recovering, and a number of good samples in succession to normal. Counts samples only, so a replay gives
- * the states of a live feed.
+ * recovering, and a number of good samples to normal. A single alarm among them does not count. Counts
+ * samples only, so a replay gives the states of a live feed.
  */
 
 export type StreamState = 'normal' | 'anomaly' | 'fault' | 'recovering'
@@ -11,7 +11,7 @@ export interface MachineState {
   state: StreamState
   /** The leaky counter: 1 more for an alarm, half less for a sample without one. */
   alarms: number
-  /** Good samples in succession. */
+  /** Good samples since the last one of a fault. */
   good: number
 }
 
@@ -34,8 +34,9 @@ export function takeOpinion(
   const { state, alarms, good } = machine
   const raised = { good: alarms - leak, alarm: alarms + 1, definite: persistenceSamples }[opinion]
   machine.alarms = Math.min(persistenceSamples, Math.max(0, raised))
-  machine.good = opinion === 'good' ? good + 1 : 0
   const isFault = opinion !== 'good' && machine.alarms >= persistenceSamples
+  if (isFault || state === 'fault') machine.good = Number(opinion === 'good')
+  else if (opinion === 'good') machine.good = good + 1
   if (state === 'fault') machine.state = opinion === 'good' ? 'recovering' : 'fault'
   else if (isFault) machine.state = 'fault'
   else if (state !== 'recovering') machine.state = machine.alarms > 0 ? 'anomaly' : 'normal'
